@@ -1,0 +1,63 @@
+//! Denials that explain themselves: what was tried, which rule said no, and the smallest grant
+//! that would allow it. They are made where the decision is made, never guessed from output.
+
+use serde::{Deserialize, Serialize};
+
+/// What was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "tried", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Attempt {
+    /// Reading a path.
+    Read {
+        /// The path as the sandbox saw it.
+        path: String,
+    },
+    /// Writing, creating, renaming or removing a path.
+    Write {
+        /// The path as the sandbox saw it.
+        path: String,
+    },
+    /// Starting a program.
+    Execute {
+        /// The program.
+        program: String,
+    },
+    /// Opening a connection.
+    Connect {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A system call.
+    Syscall {
+        /// Its name, or number where it has none.
+        name: String,
+    },
+    /// Using more of a resource than was granted.
+    Exceed {
+        /// `memory`, `pids`, `disk`, `wall`, `output`, …
+        limit: String,
+        /// What was granted.
+        granted: u64,
+    },
+    /// A tool call that a rule forbids.
+    Call {
+        /// Name of the tool.
+        tool: String,
+    },
+}
+
+/// One refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Denial {
+    /// What was tried.
+    pub attempt: Attempt,
+    /// The rule or layer that said no.
+    pub rule: String,
+    /// The smallest policy change that would allow it, where one exists.
+    pub grant: Option<String>,
+    /// How often it was seen.
+    pub count: u64,
+}

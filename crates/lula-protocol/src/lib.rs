@@ -1,0 +1,37 @@
+//! The words every Lula process speaks.
+//!
+//! This crate holds the wire types that cross a process boundary or are written to the log: ids,
+//! digests, tool calls and their results, posture receipts, denials, approvals and run events,
+//! together with the one canonical encoding their digests are taken over.
+//!
+//! It must never do I/O, read a clock or draw a random number, and it depends on no other Lula
+//! crate: it also compiles to `wasm32`, so that a browser can check the same digests.
+//!
+//! **Trust rule.** A type that reaches a gate (a call, an approval, a policy) rejects unknown
+//! fields: a field that one side ignores is a field that can weaken what the other side decided.
+#![forbid(unsafe_code)]
+
+pub mod approval;
+pub mod call;
+pub mod canonical;
+pub mod code;
+pub mod denial;
+pub mod digest;
+pub mod event;
+pub mod exit;
+pub mod id;
+pub mod outcome;
+pub mod receipt;
+pub mod version;
+
+pub use approval::{ApprovalChallenge, ApprovalToken, Decision};
+pub use call::{Action, ToolCall};
+pub use code::Code;
+pub use denial::Denial;
+pub use digest::Digest;
+pub use event::Event;
+pub use exit::Exit;
+pub use id::{ApprovalId, EffectId, Principal, RunId, WorkspaceId};
+pub use outcome::{Outcome, ToolResult};
+pub use receipt::{Layer, Receipt, Tier};
+pub use version::ProtocolVersion;

@@ -1,0 +1,254 @@
+//! The posture receipt: what really stood between a command and the machine.
+//!
+//! Everything in a receipt was read back after it was applied. What was asked for and could not be
+//! applied is listed beside it, so that nobody has to infer an absence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::denial::Denial;
+use crate::digest::Digest;
+
+/// An isolation tier. The order is the order of strength: a floor is met by itself and by
+/// everything greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Clean environment, own session, resource limits. Not a boundary: only by name.
+    Process,
+    /// Landlock, seccomp and no-new-privileges, without namespaces.
+    Landlock,
+    /// Namespaces, a private root, Landlock, seccomp and cgroup limits.
+    Namespace,
+    /// A user-space kernel.
+    Gvisor,
+    /// A virtual machine of its own.
+    Microvm,
+}
+
+impl Tier {
+    /// Every tier, weakest first.
+    pub const ALL: [Self; 5] = [
+        Self::Process,
+        Self::Landlock,
+        Self::Namespace,
+        Self::Gvisor,
+        Self::Microvm,
+    ];
+
+    /// The name on the command line and on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Landlock => "landlock",
+            Self::Namespace => "namespace",
+            Self::Gvisor => "gvisor",
+            Self::Microvm => "microvm",
+        }
+    }
+
+    /// The tier of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
+    }
+}
+
+impl std::fmt::Display for Tier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One layer of protection with the parameters that were read back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "layer", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Layer {
+    /// Kernel namespaces that differ from the caller's.
+    Namespaces {
+        /// `user`, `mount`, `pid`, `net`, `ipc`, `uts`, `cgroup`: each compared by inode.
+        separate: Vec<String>,
+    },
+    /// A root directory that is not the host's.
+    PrivateRoot {
+        /// What is visible read-only.
+        read_only: Vec<String>,
+        /// What is writable.
+        writable: Vec<String>,
+    },
+    /// Landlock, enforced on the command.
+    Landlock {
+        /// ABI version of the kernel in use.
+        abi: u32,
+        /// Path rules in force.
+        rules: u32,
+    },
+    /// A seccomp filter, as reported by the kernel.
+    Seccomp {
+        /// Digest of the program.
+        program: Digest,
+        /// Instructions in it.
+        instructions: u32,
+    },
+    /// `no_new_privs`, read back from the kernel.
+    NoNewPrivileges,
+    /// No capability is held, and none can be gained.
+    NoCapabilities,
+    /// Control group limits in force.
+    Cgroup {
+        /// Which hierarchy carries them: `v2`, `v1`, `hybrid`.
+        backend: String,
+        /// The limits as the kernel reports them.
+        limits: Limits,
+    },
+    /// Per-process resource limits in force.
+    Rlimits {
+        /// Open files.
+        open_files: u64,
+        /// Largest file, in bytes.
+        file_size: Option<u64>,
+    },
+    /// No network but the sandbox's own loopback.
+    NoNetwork,
+    /// An environment built from nothing.
+    CleanEnvironment {
+        /// Names that were set.
+        names: Vec<String>,
+    },
+}
+
+impl Layer {
+    /// The name used in policies (`required_layers`) and on the wire.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Namespaces { .. } => "namespaces",
+            Self::PrivateRoot { .. } => "private_root",
+            Self::Landlock { .. } => "landlock",
+            Self::Seccomp { .. } => "seccomp",
+            Self::NoNewPrivileges => "no_new_privileges",
+            Self::NoCapabilities => "no_capabilities",
+            Self::Cgroup { .. } => "cgroup",
+            Self::Rlimits { .. } => "rlimits",
+            Self::NoNetwork => "no_network",
+            Self::CleanEnvironment { .. } => "clean_environment",
+        }
+    }
+}
+
+/// Resource limits. `None` means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Memory of the whole tree, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// CPU share in thousandths of one core.
+    pub cpu_millicores: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// Bytes the command may write.
+    pub disk_bytes: Option<u64>,
+    /// Wall clock, in milliseconds.
+    pub wall_ms: Option<u64>,
+    /// Output kept, in bytes, for each stream.
+    pub output_bytes: Option<u64>,
+}
+
+/// Something the policy asked for that is not in force, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotApplied {
+    /// What was asked for.
+    pub asked: String,
+    /// Why it is not there.
+    pub reason: String,
+}
+
+/// What the command used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Time to build the sandbox, in microseconds.
+    pub setup_us: u64,
+    /// Wall clock of the command, in microseconds.
+    pub wall_us: u64,
+    /// CPU time of the whole tree, in microseconds, where it could be read.
+    pub cpu_us: Option<u64>,
+    /// Peak memory of the whole tree, in bytes, where it could be read.
+    pub peak_memory_bytes: Option<u64>,
+    /// Bytes the command wrote to its standard output, kept or not.
+    pub stdout_bytes: u64,
+    /// Bytes the command wrote to its standard error, kept or not.
+    pub stderr_bytes: u64,
+}
+
+/// How the command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ended {
+    /// It exited by itself.
+    Exited {
+        /// Exit status.
+        status: u8,
+    },
+    /// A signal ended it.
+    Signalled {
+        /// Signal number.
+        signal: u8,
+    },
+    /// Its wall clock ran out and the whole tree was killed.
+    TimedOut,
+    /// A limit ended it.
+    LimitReached {
+        /// Which one.
+        limit: String,
+    },
+}
+
+/// Proof of what stood around one command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// Tier that was used.
+    pub tier: Tier,
+    /// Layers in force, each read back.
+    pub layers: Vec<Layer>,
+    /// Asked for and not in force.
+    pub not_applied: Vec<NotApplied>,
+    /// Digest of the policy that was applied.
+    pub policy: Digest,
+    /// How the command ended.
+    pub ended: Ended,
+    /// What it used.
+    pub usage: Usage,
+    /// What was refused to it.
+    pub denials: Vec<Denial>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_is_met_by_every_stronger_tier() {
+        assert!(Tier::Namespace >= Tier::Landlock);
+        assert!(Tier::Process < Tier::Landlock);
+        assert!(Tier::ALL.is_sorted());
+    }
+
+    #[test]
+    fn every_tier_is_found_by_its_name() {
+        for tier in Tier::ALL {
+            assert_eq!(Tier::from_name(tier.name()), Some(tier));
+            assert_eq!(serde_json::to_value(tier).unwrap(), tier.name());
+        }
+    }
+
+    #[test]
+    fn layer_names_match_the_wire() {
+        for layer in [
+            Layer::NoNewPrivileges,
+            Layer::NoCapabilities,
+            Layer::NoNetwork,
+        ] {
+            assert_eq!(serde_json::to_value(&layer).unwrap()["layer"], layer.name());
+        }
+    }
+}
