@@ -1,0 +1,3 @@
+//! Every backend against the conformance kit, and the faults each has of its own.
+
+mod sqlite;
