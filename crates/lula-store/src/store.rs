@@ -13,8 +13,10 @@ use crate::run::{Claim, Lease, NewRun, RunFilter, RunRow};
 /// by himself now and then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// To this run.
+    /// To the log of this run.
     Run(RunId),
+    /// Something was sent to this run.
+    Signal(RunId),
     /// Somewhere.
     Any,
 }

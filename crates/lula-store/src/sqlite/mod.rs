@@ -148,9 +148,9 @@ impl SqliteStore {
             .await
     }
 
-    fn hint(&self, run: &RunId) {
+    fn hint(&self, hint: Hint) {
         // Fails only where nobody listens.
-        let _ = self.hints.send(Hint::Run(run.clone()));
+        let _ = self.hints.send(hint);
     }
 }
 
@@ -174,7 +174,7 @@ impl Store for SqliteStore {
         self.threads
             .write(weight, move |db| sql::create(db, &run, &bodies, &blobs))
             .await?;
-        self.hint(&id);
+        self.hint(Hint::Run(id));
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Store for SqliteStore {
             .threads
             .write(weight, move |db| sql::append(db, &packed))
             .await?;
-        self.hint(&run);
+        self.hint(Hint::Run(run));
         Ok(head)
     }
 
@@ -239,7 +239,7 @@ impl Store for SqliteStore {
         self.guard.check_text("a signal", &text)?;
         let id = run.clone();
         let sent = self.threads.write(1, move |db| sql::send(db, &id, &text)).await?;
-        self.hint(run);
+        self.hint(Hint::Signal(run.clone()));
         Ok(sent)
     }
 
