@@ -19,7 +19,7 @@ pub mod body;
 pub mod conformance;
 mod error;
 mod guard;
-//pub mod postgres;
+pub mod postgres;
 mod record;
 //pub mod redis;
 mod run;
@@ -34,7 +34,7 @@ pub use append::{
 };
 pub use error::{Result, StoreError};
 pub use guard::SecretGuard;
-//pub use postgres::PostgresStore;
+pub use postgres::PostgresStore;
 pub use record::{Head, Record};
 //pub use redis::RedisStore;
 pub use run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow, Status};

@@ -169,12 +169,14 @@ impl Store for SqliteStore {
     async fn create(&self, run: NewRun) -> Result<()> {
         self.guard.check_new(&run)?;
         let (bodies, blobs) = pack_all(&run.records, &run.blobs);
-        let id = run.run.clone();
+        // A run in the queue is news for workers, like a signal.
+        let news = if run.claim.is_none() { Hint::Signal } else { Hint::Run };
+        let news = news(run.run.clone());
         let weight = run.records.len();
         self.threads
             .write(weight, move |db| sql::create(db, &run, &bodies, &blobs))
             .await?;
-        self.hint(Hint::Run(id));
+        self.hint(news);
         Ok(())
     }
 
