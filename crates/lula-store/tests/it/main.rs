@@ -2,3 +2,4 @@
 
 mod sqlite;
 mod postgres;
+mod redis;
