@@ -190,8 +190,6 @@ pub(crate) struct Yard {
     pub(crate) lose: Mutex<BTreeSet<&'static str>>,
     /// Whether the yard remembers what it did.
     pub(crate) forgetful: std::sync::atomic::AtomicBool,
-    /// Changes a request, as a program with a bug would.
-    pub(crate) secret: Option<String>,
 }
 
 impl Yard {

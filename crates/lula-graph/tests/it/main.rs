@@ -8,3 +8,4 @@ mod guards;
 mod kill;
 mod people;
 mod replay;
+mod single;
