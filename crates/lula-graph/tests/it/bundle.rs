@@ -53,7 +53,7 @@ fn every_change_of_a_bundle_is_noticed() {
         cut.remove(missing);
         bundle::verify(&pack(&cut.concat())[..]).unwrap_err();
     }
-    proptest!(|(at in 0..plain.len(), bit in 0_u8..8)| {
+    proptest!(ProptestConfig::with_cases(64), |(at in 0..plain.len(), bit in 0_u8..8)| {
         let mut changed = plain.clone();
         changed[at] ^= 1 << bit;
         let verified = bundle::verify(&pack(&changed)[..]);

@@ -119,13 +119,19 @@ impl Graph for Delivery {
             Node::Plan => {
                 let ask = json!({"style": work.style});
                 let cost = Amounts::none().with(Dimension::MicroUsd, work.price);
-                match ctx.effect::<String>(Effect::model("plan", &ask).reserving(cost)).await {
-                    Ok(plan) => Ok(Leave::by(Way::Ok).with(Change::Noted(plan))),
-                    Err(Stop::Effect(error @ EffectError::OverBudget { .. })) => {
-                        Ok(Leave::by(Way::Poor).with(Change::Noted(error.to_string())))
+                // A call that was lost for good is made anew, as another call.
+                for _ in 0..5 {
+                    let call = Effect::model("plan", &ask).reserving(cost.clone());
+                    match ctx.effect::<String>(call).await {
+                        Ok(plan) => return Ok(Leave::by(Way::Ok).with(Change::Noted(plan))),
+                        Err(Stop::Effect(EffectError::Failed { .. })) => {}
+                        Err(Stop::Effect(error @ EffectError::OverBudget { .. })) => {
+                            return Ok(Leave::by(Way::Poor).with(Change::Noted(error.to_string())));
+                        }
+                        Err(stop) => return Err(stop),
                     }
-                    Err(stop) => Err(stop),
                 }
+                Err(Stop::Halt("no plan could be made".to_owned()))
             }
             Node::Edit => {
                 let seen: String = ctx.effect(Effect::read("look", &work.done)).await?;
@@ -321,6 +327,8 @@ pub(crate) enum Death {
 pub(crate) struct Mortal {
     store: Arc<dyn Store>,
     state: Mutex<(Death, u32, bool)>,
+    /// Takes the whole process along.
+    really: bool,
 }
 
 impl Mortal {
@@ -328,7 +336,25 @@ impl Mortal {
         Arc::new(Self {
             store,
             state: Mutex::new((death, 0, false)),
+            really: false,
         })
+    }
+
+    /// The same, and the process really dies.
+    pub(crate) fn really(store: Arc<dyn Store>, death: Death) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            state: Mutex::new((death, 0, false)),
+            really: true,
+        })
+    }
+
+    fn die(&self, state: &mut (Death, u32, bool)) -> StoreError {
+        if self.really {
+            std::process::abort();
+        }
+        state.2 = true;
+        Self::dead()
     }
 
     /// How many appends reached it.
@@ -367,16 +393,14 @@ impl Store for Mortal {
             let number = state.1;
             state.1 += 1;
             if state.0 == Death::Before(number) {
-                state.2 = true;
-                return Err(Self::dead());
+                return Err(self.die(&mut state));
             }
             number
         };
         let head = self.store.append(append).await;
         let mut state = self.state.lock().unwrap();
         if state.0 == Death::After(number) {
-            state.2 = true;
-            return Err(Self::dead());
+            return Err(self.die(&mut state));
         }
         head
     }
