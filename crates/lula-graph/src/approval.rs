@@ -17,10 +17,15 @@ pub struct Ballot {
 }
 
 /// Why a vote does not count; `None` where it does.
-pub fn objection(rule: &ApprovalRule, by: &Principal, role: &str, now_ms: u64) -> Option<&'static str> {
+pub fn objection(
+    rule: &ApprovalRule,
+    by: &Principal,
+    acting_as: &str,
+    now_ms: u64,
+) -> Option<&'static str> {
     if now_ms >= rule.expires_ms {
         Some("the time to vote is over")
-    } else if !rule.roles.is_empty() && !rule.roles.iter().any(|allowed| allowed == role) {
+    } else if !rule.roles.is_empty() && !rule.roles.iter().any(|allowed| allowed == acting_as) {
         Some("that role has no vote here")
     } else if rule.four_eyes && rule.requester.as_ref() == Some(by) {
         Some("who asks for a change does not approve it")
@@ -36,7 +41,10 @@ pub fn decide(
     votes: &BTreeMap<Principal, Ballot>,
     now_ms: u64,
 ) -> Option<Answer> {
-    if let Some((by, _)) = votes.iter().find(|(_, vote)| vote.decision == Decision::Reject) {
+    if let Some((by, _)) = votes
+        .iter()
+        .find(|(_, vote)| vote.decision == Decision::Reject)
+    {
         return Some(Answer::Rejected {
             reason: format!("{by} rejected it"),
         });
@@ -92,7 +100,7 @@ mod tests {
                 .iter()
                 .map(|voter| (format!("voter{voter}").parse().unwrap(), ballot()))
                 .collect();
-            let people = votes.len() as u32;
+            let people = u32::try_from(votes.len()).unwrap();
             let approved = decide(&rule(quorum), &votes, 0) == Some(Answer::Approved);
             prop_assert_eq!(approved, people >= quorum.max(1));
         }

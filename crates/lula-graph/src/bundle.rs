@@ -85,7 +85,11 @@ pub struct Verified {
 }
 
 /// Writes everything that was recorded of a run.
-pub async fn export(store: &dyn Store, run: &RunId, out: impl Write) -> Result<Digest, BundleError> {
+pub async fn export(
+    store: &dyn Store,
+    run: &RunId,
+    out: impl Write,
+) -> Result<Digest, BundleError> {
     let mut records: Vec<Record> = Vec::new();
     loop {
         let page = store.read(run, records.len() as u64, 512).await?;

@@ -57,7 +57,13 @@ pub(crate) struct Tools {
 }
 
 impl Desk {
-    pub(crate) fn new(tools: Tools, lease: Lease, progress: Progress, head: Head, last_at: u64) -> Self {
+    pub(crate) fn new(
+        tools: Tools,
+        lease: Lease,
+        progress: Progress,
+        head: Head,
+        last_at: u64,
+    ) -> Self {
         let options = tools.options;
         Self {
             store: tools.store,
@@ -88,7 +94,10 @@ impl Desk {
     }
 
     /// Packs a value; what is too large for an event is committed beside it.
-    pub(crate) fn pack<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<Payload, PayloadError> {
+    pub(crate) fn pack<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+    ) -> Result<Payload, PayloadError> {
         let packed = Payload::pack(value)?;
         if let Some((digest, bytes)) = packed.blob {
             self.blobs.push(Blob { digest, bytes });
@@ -101,7 +110,10 @@ impl Desk {
         match payload {
             Payload::Inline(value) => Ok(value.clone()),
             Payload::Blob(reference) => {
-                let waiting = self.blobs.iter().find(|blob| blob.digest == reference.digest);
+                let waiting = self
+                    .blobs
+                    .iter()
+                    .find(|blob| blob.digest == reference.digest);
                 let bytes = match waiting {
                     Some(blob) => blob.bytes.clone(),
                     None => self.store.blob(&reference.digest).await?,
@@ -146,7 +158,9 @@ impl Desk {
                     });
                 }
             }
-            EventBody::EffectRetried { effect, reserve, .. } => {
+            EventBody::EffectRetried {
+                effect, reserve, ..
+            } => {
                 self.touch(reserve.iter().map(|(dimension, _)| dimension).collect());
                 self.effect_row(effect, EffectState::Intended, None);
             }
@@ -205,12 +219,7 @@ impl Desk {
         }
     }
 
-    fn effect_row(
-        &mut self,
-        effect: &EffectId,
-        state: EffectState,
-        result: Option<&EffectResult>,
-    ) {
+    fn effect_row(&mut self, effect: &EffectId, state: EffectState, result: Option<&EffectResult>) {
         let Some(entry) = self.progress.effect(effect) else {
             return;
         };
@@ -237,8 +246,7 @@ impl Desk {
         let at_ms = self.now();
         let bodies = std::mem::take(&mut self.bodies);
         let (run, epoch) = (self.lease.run.clone(), self.lease.epoch);
-        let (mut records, mut head) =
-            Record::continue_log(&run, self.head, epoch, at_ms, &bodies)?;
+        let (mut records, mut head) = Record::continue_log(&run, self.head, epoch, at_ms, &bodies)?;
         let count = bodies.len() as u64;
         self.since_seal += count;
         self.since_snapshot += count;

@@ -112,7 +112,9 @@ impl<G: Graph> Driver<'_, G> {
                     let summary = format!("cancelled by {by}: {reason}{open}");
                     return self.end(Ending::Cancelled, Exit::Failed, summary).await;
                 }
-                Step::Halt(summary) => return self.end(Ending::Halted, Exit::Failed, summary).await,
+                Step::Halt(summary) => {
+                    return self.end(Ending::Halted, Exit::Failed, summary).await;
+                }
                 Step::Finish => return self.finish().await,
                 Step::Enter { node, visit } => {
                     if let Some(rested) = self.visit(node, visit).await? {
@@ -125,12 +127,17 @@ impl<G: Graph> Driver<'_, G> {
 
     /// Says which effects outside nobody knows the end of.
     fn open_effects(&self) -> String {
-        let open = self.desk.progress.journal.values().filter_map(|entry| match entry {
-            crate::progress::Entry::Effect(effect) if effect.result.is_none() => {
-                Some(effect.name.as_str())
-            }
-            _ => None,
-        });
+        let open = self
+            .desk
+            .progress
+            .journal
+            .values()
+            .filter_map(|entry| match entry {
+                crate::progress::Entry::Effect(effect) if effect.result.is_none() => {
+                    Some(effect.name.as_str())
+                }
+                _ => None,
+            });
         let open: Vec<_> = open.collect();
         if open.is_empty() {
             String::new()
@@ -223,7 +230,9 @@ impl<G: Graph> Driver<'_, G> {
         let body = left_body(node, visit, leave.outcome, events);
         // From here on the state is ahead of the log until the commit; an error drops both.
         for event in &leave.events {
-            self.inner.graph.apply(Arc::make_mut(&mut self.state), event);
+            self.inner
+                .graph
+                .apply(Arc::make_mut(&mut self.state), event);
         }
         let noted = self.desk.note(body);
         self.settle(noted)?;

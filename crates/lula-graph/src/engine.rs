@@ -203,7 +203,11 @@ impl<G: Graph> Engine<G> {
             let limit = u32::try_from(room).unwrap_or(u32::MAX);
             if limit > 0 {
                 // A failure is not the end of a worker: the next round tries again.
-                let claimed = self.inner.store.claim(G::NAME, &self.inner.claim(), limit).await;
+                let claimed = self
+                    .inner
+                    .store
+                    .claim(G::NAME, &self.inner.claim(), limit)
+                    .await;
                 for lease in claimed.unwrap_or_default() {
                     let inner = Arc::clone(&self.inner);
                     tasks.spawn(async move { drop(inner.drive(lease, None).await) });
@@ -239,7 +243,12 @@ impl<G: Graph> Engine<G> {
 
     /// What a run would do next.
     pub fn next(&self, run: &RunState<G::State>) -> Step<G::Node> {
-        load::next(&self.inner.graph, &self.inner.table, &run.progress, &run.state)
+        load::next(
+            &self.inner.graph,
+            &self.inner.table,
+            &run.progress,
+            &run.state,
+        )
     }
 }
 
@@ -291,8 +300,7 @@ impl<G: Graph> Inner<G> {
             parent: None,
         };
         let epoch = u64::from(claim.is_some());
-        let (records, head) =
-            Record::continue_log(&run, Head::empty(), epoch, now_ms, &[body])?;
+        let (records, head) = Record::continue_log(&run, Head::empty(), epoch, now_ms, &[body])?;
         let blobs = packed.blob.map(|(digest, bytes)| Blob { digest, bytes });
         let new = NewRun {
             run: run.clone(),
@@ -421,7 +429,11 @@ impl<'a, G: Graph> Registered<'a, G> {
 
 impl<G: Graph> Drop for Registered<'_, G> {
     fn drop(&mut self) {
-        let mut list = self.inner.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self
+            .inner
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         list.remove(&self.run);
     }
 }

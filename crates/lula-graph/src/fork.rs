@@ -39,7 +39,9 @@ impl<G: Graph> Engine<G> {
         }
         if progress.entered || !progress.journal.is_empty() || progress.pending.is_some() {
             let boundary = self.boundary_before(id, at).await?;
-            return Err(no(format!("a visit was under way; the nearest place is {boundary}")));
+            return Err(no(format!(
+                "a visit was under way; the nearest place is {boundary}"
+            )));
         }
         let now_ms = inner.clock.now_ms();
         let fork = RunId::from_parts(now_ms, random()?);
@@ -53,7 +55,10 @@ impl<G: Graph> Engine<G> {
         }
         let mut events = Vec::new();
         for (key, value) in set {
-            let event = inner.graph.set(&loaded.run.state, key, value).map_err(&no)?;
+            let event = inner
+                .graph
+                .set(&loaded.run.state, key, value)
+                .map_err(&no)?;
             let packed = Payload::pack(&event).map_err(|e| EngineError::payload(id, at, e))?;
             blobs.extend(packed.blob.map(|(digest, bytes)| Blob { digest, bytes }));
             events.push(packed.payload);
@@ -62,7 +67,9 @@ impl<G: Graph> Engine<G> {
             bodies.push(EventBody::Overridden { events });
         }
         let (records, _) = Record::continue_log(&fork, Head::empty(), 0, now_ms, &bodies)?;
-        let ledger = progress.ledger.rows(lula_protocol::Dimension::ALL.into_iter());
+        let ledger = progress
+            .ledger
+            .rows(lula_protocol::Dimension::ALL.into_iter());
         inner
             .store
             .create(NewRun {

@@ -25,7 +25,9 @@ impl Line {
             return 0;
         }
         self.limit.map_or(u64::MAX, |limit| {
-            limit.saturating_sub(self.reserved).saturating_sub(self.settled)
+            limit
+                .saturating_sub(self.reserved)
+                .saturating_sub(self.settled)
         })
     }
 }

@@ -29,7 +29,10 @@ pub struct RunState<S> {
 impl<S: Serialize> RunState<S> {
     /// Digest of the graph's state, the same wherever and however often it was arrived at.
     pub fn digest(&self) -> Result<Digest, PayloadError> {
-        Ok(Digest::of(lula_protocol::digest::Domain::State, &*self.state)?)
+        Ok(Digest::of(
+            lula_protocol::digest::Domain::State,
+            &*self.state,
+        )?)
     }
 }
 
@@ -161,10 +164,12 @@ pub(crate) fn apply<G: Graph>(
 ) -> Result<(), EngineError> {
     let seq = run.progress.next_seq;
     let id = run.progress.run.clone();
-    run.progress.apply(body).map_err(|source| EngineError::History {
-        run: id.clone(),
-        source,
-    })?;
+    run.progress
+        .apply(body)
+        .map_err(|source| EngineError::History {
+            run: id.clone(),
+            source,
+        })?;
     apply_user(graph, &mut run.state, body, blobs).map_err(|e| EngineError::payload(&id, seq, e))
 }
 
@@ -309,11 +314,18 @@ async fn from_snapshot<G: Graph>(
         && body.progress.next_seq == snapshot.head.next;
     let last = snapshot.head.next.saturating_sub(1);
     let in_log = store.read(id, last, 1).await?;
-    let in_log = in_log.first().is_some_and(|record| record.hash == snapshot.head.hash);
+    let in_log = in_log
+        .first()
+        .is_some_and(|record| record.hash == snapshot.head.hash);
     if !fits || !in_log {
         return Ok(None);
     }
-    let chain = Chain::resume(id.clone(), snapshot.head.next, body.epoch, snapshot.head.hash);
+    let chain = Chain::resume(
+        id.clone(),
+        snapshot.head.next,
+        body.epoch,
+        snapshot.head.hash,
+    );
     let run = RunState {
         progress: body.progress,
         state: Arc::new(body.state),

@@ -5,114 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lula_protocol::event::{Ending, EffectResult, Parent};
-use lula_protocol::interrupt::ApprovalRule;
+use lula_protocol::event::{EffectResult, Parent};
 use lula_protocol::{
-    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Exit, Interrupt,
-    Principal, RunId,
+    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Interrupt, Principal,
+    RunId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::approval::Ballot;
+pub use crate::journal::{Asked, EffectEntry, Ended, Entry, Pending};
 use crate::ledger::Ledger;
-
-/// One journaled call of the current visit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Entry {
-    /// The clock was read.
-    Clock(u64),
-    /// The world was looked at.
-    Read {
-        /// What was done.
-        name: String,
-        /// Digest of the request.
-        request: Digest,
-        /// What came of it.
-        result: EffectResult,
-    },
-    /// Something was done, or is about to be.
-    Effect(Box<EffectEntry>),
-    /// A budget did not allow it.
-    Refused {
-        /// What would have been done.
-        name: String,
-        /// Digest of the request.
-        request: Digest,
-        /// Why.
-        over: (lula_protocol::Dimension, u64, u64),
-    },
-    /// The run waited.
-    Wait {
-        /// For what.
-        interrupt: Interrupt,
-        /// How it ended.
-        answer: Option<Answer>,
-    },
-}
-
-/// An effect in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectEntry {
-    /// Its identity.
-    pub effect: EffectId,
-    /// Sequence number of the event that announced it.
-    pub intent_seq: u64,
-    /// What may be done again.
-    pub class: EffectClass,
-    /// What is done.
-    pub name: String,
-    /// Digest of the request.
-    pub request: Digest,
-    /// The workspace before.
-    pub pre_tree: Option<Digest>,
-    /// The most it may cost.
-    pub reserve: Amounts,
-    /// The approval it used up.
-    pub approval: Option<ApprovalId>,
-    /// How often it was tried before.
-    pub attempt: u32,
-    /// What came of it.
-    pub result: Option<EffectResult>,
-    /// What a person said about it.
-    pub verdict: Option<String>,
-}
-
-/// A wait that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
-    /// Sequence number of the event that asked.
-    pub seq: u64,
-    /// Position in the visit's journal.
-    pub ordinal: u32,
-    /// For what.
-    pub interrupt: Interrupt,
-}
-
-/// An approval the run asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Digest of what was asked.
-    pub digest: Digest,
-    /// Who has to agree.
-    pub rule: ApprovalRule,
-    /// Who said what.
-    pub votes: BTreeMap<Principal, Ballot>,
-    /// What it came to.
-    pub answer: Option<Answer>,
-    /// Whether an effect used it up.
-    pub used: bool,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// In which way.
-    pub ending: Ending,
-    /// With which result.
-    pub exit: Exit,
-    /// In one sentence.
-    pub summary: String,
-}
 
 /// Why a log cannot have been written by this engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -279,32 +181,13 @@ impl Progress {
                 effect,
                 attempt,
                 reserve,
-            } => {
-                let entry = self.effect_mut(effect)?;
-                entry.attempt = *attempt;
-                entry.verdict = None;
-                if entry.class == EffectClass::Model {
-                    self.ledger.lose(effect.as_str());
-                } else {
-                    self.ledger.release(effect.as_str());
-                }
-                let held = self.ledger.reserve(effect.as_str(), reserve);
-                held.map_err(|over| format!("{} is not left", over.dimension))
-            }
+            } => self.retried(effect, *attempt, reserve),
             EventBody::EffectSettled {
                 effect,
                 spent,
                 result,
                 ..
-            } => {
-                self.ledger.settle(effect.as_str(), spent);
-                let entry = self.effect_mut(effect)?;
-                if entry.result.is_some() {
-                    return Err(format!("{effect} had ended"));
-                }
-                entry.result = Some(result.clone());
-                Ok(())
-            }
+            } => self.settled(effect, spent, result),
             EventBody::EffectRefused {
                 ordinal,
                 name,
@@ -429,6 +312,39 @@ impl Progress {
         self.note(*ordinal, Entry::Effect(Box::new(entry)))
     }
 
+    fn retried(
+        &mut self,
+        effect: &EffectId,
+        attempt: u32,
+        reserve: &Amounts,
+    ) -> Result<(), String> {
+        let entry = self.effect_mut(effect)?;
+        entry.attempt = attempt;
+        entry.verdict = None;
+        if entry.class == EffectClass::Model {
+            self.ledger.lose(effect.as_str());
+        } else {
+            self.ledger.release(effect.as_str());
+        }
+        let held = self.ledger.reserve(effect.as_str(), reserve);
+        held.map_err(|over| format!("{} is not left", over.dimension))
+    }
+
+    fn settled(
+        &mut self,
+        effect: &EffectId,
+        spent: &Amounts,
+        result: &EffectResult,
+    ) -> Result<(), String> {
+        self.ledger.settle(effect.as_str(), spent);
+        let entry = self.effect_mut(effect)?;
+        if entry.result.is_some() {
+            return Err(format!("{effect} had ended"));
+        }
+        entry.result = Some(result.clone());
+        Ok(())
+    }
+
     fn suspend(&mut self, seq: u64, ordinal: u32, interrupt: &Interrupt) -> Result<(), String> {
         if self.pending.is_some() {
             return Err("the run waited already".to_owned());
@@ -450,7 +366,9 @@ impl Progress {
                 self.approvals.insert(approval.clone(), asked);
                 self.wait(ordinal, interrupt)?;
             }
-            Interrupt::Operator { .. } | Interrupt::Timer { .. } => self.wait(ordinal, interrupt)?,
+            Interrupt::Operator { .. } | Interrupt::Timer { .. } => {
+                self.wait(ordinal, interrupt)?;
+            }
             Interrupt::UnknownEffect { effect, .. } => {
                 self.effect_mut(effect)?;
             }
@@ -543,7 +461,10 @@ impl Progress {
                 Entry::Clock(_) | Entry::Wait { .. } => {}
             }
         }
-        let EventBody::NodeLeft { outcome, events, .. } = body else {
+        let EventBody::NodeLeft {
+            outcome, events, ..
+        } = body
+        else {
             return Err("not the end of a visit".to_owned());
         };
         let mut bytes = Vec::with_capacity(256);

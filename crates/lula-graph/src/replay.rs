@@ -111,7 +111,10 @@ impl<G: Graph> Replay<'_, G> {
         let seq = record.seq;
         match &body {
             EventBody::NodeEntered { node, visit } => match self.engine.next(&self.run) {
-                Step::Enter { node: next, visit: nth } if next.name() == node && nth == *visit => {}
+                Step::Enter {
+                    node: next,
+                    visit: nth,
+                } if next.name() == node && nth == *visit => {}
                 other => self.differ(seq, format!("{node} was entered, next is {other:?}")),
             },
             EventBody::NodeLeft { .. } => self.leave(seq, &body).await,
@@ -127,10 +130,10 @@ impl<G: Graph> Replay<'_, G> {
                 exit,
                 summary,
             } => self.ended(seq, *ending, *exit, summary),
-            EventBody::Sealed { key, signature } => {
-                if !verify_seal(key, signature, &record.previous) {
-                    self.differ(seq, "the seal does not fit the log");
-                }
+            EventBody::Sealed { key, signature }
+                if !verify_seal(key, signature, &record.previous) =>
+            {
+                self.differ(seq, "the seal does not fit the log");
             }
             _ => {}
         }
@@ -147,7 +150,10 @@ impl<G: Graph> Replay<'_, G> {
         if by_itself {
             let again = signals::wait_over(&self.run.progress, record.at_ms);
             if again.as_ref() != Some(body) {
-                self.differ(record.seq, format!("the wait ended with {body:?}, now {again:?}"));
+                self.differ(
+                    record.seq,
+                    format!("the wait ended with {body:?}, now {again:?}"),
+                );
             }
         }
     }
@@ -164,7 +170,10 @@ impl<G: Graph> Replay<'_, G> {
             Ending::Halted => matches!(step, Step::Halt(_) | Step::Enter { .. }),
         };
         if !same {
-            self.differ(seq, format!("the run ended with {summary:?}, next is {step:?}"));
+            self.differ(
+                seq,
+                format!("the run ended with {summary:?}, next is {step:?}"),
+            );
         }
     }
 
@@ -199,7 +208,10 @@ impl<G: Graph> Replay<'_, G> {
         let stop = self.visit(node, visit).await;
         self.run = before;
         if let Err(Stop::NonDeterminism { ordinal, .. }) = stop {
-            self.differ(seq, format!("{} asks otherwise at call {ordinal}", node.name()));
+            self.differ(
+                seq,
+                format!("{} asks otherwise at call {ordinal}", node.name()),
+            );
         }
     }
 
@@ -217,19 +229,19 @@ impl<G: Graph> Replay<'_, G> {
             world: Arc::clone(&inner.world),
             clock: Arc::clone(&inner.clock),
             options: Arc::clone(&inner.options),
-            live: Arc::new(Live::new(Instant::now() + Duration::from_secs(3600))),
+            live: Arc::new(Live::new(Instant::now() + Duration::from_hours(1))),
         };
         let progress = self.run.progress.clone();
         let mut desk = Desk::new(tools, lease, progress, Head::empty(), 0);
         desk.replay = true;
         let mut ctx = Ctx::new(&mut desk, node.name(), visit);
-        let leave = inner.graph.visit(node, &self.run.state, &mut ctx).await?;
+        let left = inner.graph.visit(node, &self.run.state, &mut ctx).await?;
         ctx.finish().await?;
-        let mut events = Vec::with_capacity(leave.events.len());
-        for event in &leave.events {
+        let mut events = Vec::with_capacity(left.events.len());
+        for event in &left.events {
             let packed = Payload::pack(event).map_err(|error| Stop::Halt(error.to_string()))?;
             events.push(packed.payload);
         }
-        Ok(left_body(node, visit, leave.outcome, events))
+        Ok(left_body(node, visit, left.outcome, events))
     }
 }

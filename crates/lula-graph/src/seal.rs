@@ -51,8 +51,11 @@ pub fn verify_seal(key: &str, signature: &str, previous: &Digest) -> bool {
     let Ok(key) = VerifyingKey::from_bytes(&key) else {
         return false;
     };
-    key.verify_strict(signed(previous).as_bytes(), &Signature::from_bytes(&signature))
-        .is_ok()
+    key.verify_strict(
+        signed(previous).as_bytes(),
+        &Signature::from_bytes(&signature),
+    )
+    .is_ok()
 }
 
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
@@ -67,11 +70,19 @@ mod tests {
     fn a_seal_is_for_one_digest_and_one_key() {
         let key = SigningKey::from_bytes(&[7; 32]);
         let head = Digest::of_bytes(b"head");
-        let EventBody::Sealed { key: public, signature } = seal(&key, &head) else {
+        let EventBody::Sealed {
+            key: public,
+            signature,
+        } = seal(&key, &head)
+        else {
             panic!("not a seal");
         };
         assert!(verify_seal(&public, &signature, &head));
-        assert!(!verify_seal(&public, &signature, &Digest::of_bytes(b"other")));
+        assert!(!verify_seal(
+            &public,
+            &signature,
+            &Digest::of_bytes(b"other")
+        ));
         let other = public_key(&SigningKey::from_bytes(&[8; 32]));
         assert!(!verify_seal(&other, &signature, &head));
         assert!(!verify_seal(&public, "zz", &head));

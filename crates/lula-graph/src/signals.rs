@@ -28,7 +28,10 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
                 return ignored(format!("{by} voted on {approval}, which is decided"));
             }
             if asked.digest != *digest {
-                return ignored(format!("{by} voted on {digest}, asked was {}", asked.digest));
+                return ignored(format!(
+                    "{by} voted on {digest}, asked was {}",
+                    asked.digest
+                ));
             }
             if let Some(why) = objection(&asked.rule, by, role, now_ms) {
                 return ignored(format!("the vote of {by} does not count: {why}"));
@@ -58,7 +61,9 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
                     },
                 }
             }
-            _ => ignored(format!("{by} answered {choice:?} to {interrupt}, which was not asked")),
+            _ => ignored(format!(
+                "{by} answered {choice:?} to {interrupt}, which was not asked"
+            )),
         },
         Signal::RaiseLimit { dimension, to, by } => match progress.ledger.limit(*dimension) {
             Some(limit) if *to > limit => EventBody::LimitRaised {

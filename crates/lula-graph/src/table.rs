@@ -140,7 +140,11 @@ impl<G: Graph> Table<G> {
             Go::Done => Some(Follow::Done),
             Go::Choose { among, pick } => {
                 let picked = pick(state);
-                let to = if among.contains(&picked) { picked } else { *among.first()? };
+                let to = if among.contains(&picked) {
+                    picked
+                } else {
+                    *among.first()?
+                };
                 Some(Follow::Node(to))
             }
         }

@@ -155,7 +155,10 @@ pub trait World: Send + Sync + 'static {
 
     /// Brings the workspace back to what it was.
     async fn restore(&self, order: &Order, _tree: Option<Digest>) -> Result<(), Trouble> {
-        Err(Trouble::Unreachable(format!("{} cannot be undone here", order.name)))
+        Err(Trouble::Unreachable(format!(
+            "{} cannot be undone here",
+            order.name
+        )))
     }
 
     /// Stops an effect that is under way. Returns when nothing of it is left running.

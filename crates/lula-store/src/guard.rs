@@ -50,7 +50,10 @@ impl SecretGuard {
 
     /// Whether a piece of text holds a secret; then its name.
     pub fn find(&self, bytes: &[u8]) -> Option<&str> {
-        let found = self.secrets.iter().find(|(_, finder)| finder.find(bytes).is_some());
+        let found = self
+            .secrets
+            .iter()
+            .find(|(_, finder)| finder.find(bytes).is_some());
         found.map(|(name, _)| name.as_str())
     }
 
@@ -66,7 +69,10 @@ impl SecretGuard {
 
     fn check(&self, records: &[Record], blobs: &[Blob]) -> Result<()> {
         for record in records {
-            self.refuse(|| format!("event {} of {}", record.seq, record.run), &record.body)?;
+            self.refuse(
+                || format!("event {} of {}", record.seq, record.run),
+                &record.body,
+            )?;
         }
         for blob in blobs {
             self.refuse(|| format!("blob {}", blob.digest), &blob.bytes)?;

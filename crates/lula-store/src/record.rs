@@ -61,8 +61,8 @@ impl Record {
         let mut head = head;
         let mut records = Vec::with_capacity(bodies.len());
         for body in bodies {
-            let body = canonical::to_vec(body)
-                .map_err(|error| StoreError::Payload(error.into()))?;
+            let body =
+                canonical::to_vec(body).map_err(|error| StoreError::Payload(error.into()))?;
             let mut record = Self {
                 run: run.clone(),
                 seq: head.next,

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use lula_protocol::{ApprovalId, Digest, RunId, Signal};
 use tokio::sync::broadcast;
 
-use crate::append::{Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot};
+use crate::append::{
+    Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot,
+};
 use crate::error::Result;
 use crate::record::{Head, Record};
 use crate::run::{Claim, Lease, NewRun, RunFilter, RunRow};

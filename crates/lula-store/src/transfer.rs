@@ -44,7 +44,10 @@ async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
         return Err(StoreError::CorruptEvent {
             run: row.run.clone(),
             seq: end.next,
-            why: format!("the log ends here, the run should have {} entries", row.head.next),
+            why: format!(
+                "the log ends here, the run should have {} entries",
+                row.head.next
+            ),
         });
     }
     Ok(log)
@@ -68,7 +71,10 @@ async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<Vec<Blob>> {
 
 /// Verifies the log of one run and every blob it names.
 pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
-    let row = store.run(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    let row = store
+        .run(run)
+        .await?
+        .ok_or_else(|| StoreError::NoRun(run.clone()))?;
     let log = whole_log(store, &row).await?;
     let blobs = blobs_of(store, &log).await?;
     Ok(Checked {
@@ -140,7 +146,9 @@ pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
         rest.approvals = own.cloned().map(ApprovalChange::Open).collect();
         rest.rest = match row.status {
             Status::Done => Rest::Done,
-            Status::Suspended => Rest::Suspend { wake_ms: row.due_ms },
+            Status::Suspended => Rest::Suspend {
+                wake_ms: row.due_ms,
+            },
             Status::Ready | Status::Running => Rest::Yield,
         };
         for (_, signal) in from.signals(&row.run).await? {

@@ -18,7 +18,13 @@ async fn bundled() -> (Vec<u8>, String) {
         ..options()
     };
     let yard = Arc::new(Yard::default());
-    let engine = engine_with(Delivery, Arc::clone(&store), yard, &HandClock::new(), sealed);
+    let engine = engine_with(
+        Delivery,
+        Arc::clone(&store),
+        yard,
+        &HandClock::new(),
+        sealed,
+    );
     let job = Job {
         rounds: 2,
         weight: 5_000,
@@ -38,12 +44,19 @@ async fn a_bundle_is_verified_without_a_store() {
     assert_eq!(found.summary.as_deref(), Some("2 rounds"));
     assert!(found.blobs >= 1);
     assert_eq!(found.seals.keys().collect::<Vec<_>>(), [&public]);
-    assert_eq!(found.seals[&public], found.events - 2, "the last seal vouches for the whole log");
+    assert_eq!(
+        found.seals[&public],
+        found.events - 2,
+        "the last seal vouches for the whole log"
+    );
 }
 
 #[test]
 fn every_change_of_a_bundle_is_noticed() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let (file, _) = runtime.block_on(bundled());
     let plain = zstd::decode_all(&file[..]).unwrap();
     let pack = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();

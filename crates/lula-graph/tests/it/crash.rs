@@ -9,7 +9,8 @@ use lula_store::{Status, Store, check_run};
 use proptest::prelude::*;
 
 use crate::delivery::{
-    Death, Delivery, HandClock, Job, LEASE, Mortal, Site, Yard, engine, engine_with, options, sqlite,
+    Death, Delivery, HandClock, Job, LEASE, Mortal, Site, Yard, engine, engine_with, options,
+    sqlite,
 };
 use crate::single::{Obliging, Single};
 
@@ -63,7 +64,13 @@ async fn live_through(store: &Arc<dyn Store>, deaths: &[Death], settings: &Optio
     for death in deaths.iter().copied().chain([Death::Never]) {
         clock.forward(LEASE);
         let mortal = Mortal::new(Arc::clone(store), death);
-        let life = engine_with(Delivery, mortal.clone(), yard.clone(), &clock, settings.clone());
+        let life = engine_with(
+            Delivery,
+            mortal.clone(),
+            yard.clone(),
+            &clock,
+            settings.clone(),
+        );
         let rested = life.resume(&run).await;
         appends = mortal.appends();
         match rested {
@@ -76,7 +83,10 @@ async fn live_through(store: &Arc<dyn Store>, deaths: &[Death], settings: &Optio
     let replayed = first.replay(&run).await.unwrap();
     assert_eq!(replayed.differences, []);
     let ledger = store.ledger(&run).await.unwrap();
-    assert!(ledger.iter().all(|row| row.holds() && row.reserved == 0), "{ledger:?}");
+    assert!(
+        ledger.iter().all(|row| row.holds() && row.reserved == 0),
+        "{ledger:?}"
+    );
     (end_of(&first, &yard, &run).await, appends)
 }
 
@@ -86,7 +96,10 @@ async fn dying_before_and_after_every_commit_changes_nothing() {
     let store = sqlite(directory.path());
     let (undisturbed, appends) = live_through(&store, &[], &options()).await;
     assert_eq!((undisturbed.pushes, undisturbed.commit), (1, 1));
-    assert!(appends > 15, "the job is too small to be a test: {appends} commits");
+    assert!(
+        appends > 15,
+        "the job is too small to be a test: {appends} commits"
+    );
     for number in 0..appends {
         for death in [Death::Before(number), Death::After(number)] {
             let (end, _) = live_through(&store, &[death], &options()).await;
@@ -147,15 +160,24 @@ async fn a_model_call_lost_twice_fails_and_stays_charged() {
     for _ in 0..2 {
         clock.forward(LEASE);
         let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
-        engine(graph(), mortal, Arc::new(Obliging), &clock).resume(&run).await.unwrap_err();
+        engine(graph(), mortal, Arc::new(Obliging), &clock)
+            .resume(&run)
+            .await
+            .unwrap_err();
     }
     clock.forward(LEASE);
     let rested = first.resume(&run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.ending, Ending::Halted);
     assert!(ended.summary.contains("lost twice"), "{}", ended.summary);
     let row = store.ledger(&run).await.unwrap()[0];
-    assert_eq!((row.reserved, row.settled), (0, 200), "both calls may have been paid");
+    assert_eq!(
+        (row.reserved, row.settled),
+        (0, 200),
+        "both calls may have been paid"
+    );
     assert_eq!(first.replay(&run).await.unwrap().differences, []);
 }
 
@@ -216,7 +238,13 @@ async fn a_run_goes_on_without_its_snapshot() {
     };
     let clock = HandClock::new();
     let yard = Arc::new(Yard::default());
-    let engine = engine_with(Delivery, Arc::clone(&store), yard.clone(), &clock, settings.clone());
+    let engine = engine_with(
+        Delivery,
+        Arc::clone(&store),
+        yard.clone(),
+        &clock,
+        settings.clone(),
+    );
     let run = engine.start(&job(), &start()).await.unwrap();
     let mortal = Mortal::new(Arc::clone(&store), Death::Before(12));
     let life = engine_with(Delivery, mortal, yard.clone(), &clock, settings);
@@ -225,14 +253,24 @@ async fn a_run_goes_on_without_its_snapshot() {
     let with = engine.show(&run, None).await.unwrap();
     let rows = store.run(&run).await.unwrap().unwrap().head.next;
     let whole = engine.show(&run, Some(rows)).await.unwrap();
-    assert_eq!(with.progress, whole.progress, "snapshot and tail are the whole log");
+    assert_eq!(
+        with.progress, whole.progress,
+        "snapshot and tail are the whole log"
+    );
     assert_eq!(with.state, whole.state);
 
     let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
-    file.execute("UPDATE snapshots SET body = x'00ff'", []).unwrap();
-    assert_eq!(engine.show(&run, None).await.unwrap().progress, whole.progress);
+    file.execute("UPDATE snapshots SET body = x'00ff'", [])
+        .unwrap();
+    assert_eq!(
+        engine.show(&run, None).await.unwrap().progress,
+        whole.progress
+    );
     store.drop_snapshots(&run).await.unwrap();
-    assert_eq!(engine.show(&run, None).await.unwrap().progress, whole.progress);
+    assert_eq!(
+        engine.show(&run, None).await.unwrap().progress,
+        whole.progress
+    );
     clock.forward(LEASE);
     let rested = engine.resume(&run).await.unwrap().unwrap();
     assert!(matches!(rested, Rested::Done(_)), "{rested:?}");

@@ -144,11 +144,17 @@ impl Graph for Delivery {
                 Ok(Leave::by(Way::Ok).with(Change::Edited { round, noise }))
             }
             Node::Review => {
-                let way = if work.done < work.rounds { Way::Again } else { Way::Ok };
+                let way = if work.done < work.rounds {
+                    Way::Again
+                } else {
+                    Way::Ok
+                };
                 Ok(Leave::by(way))
             }
             Node::Commit => {
-                let _: u64 = ctx.effect(Effect::cas("commit", &json!({"onto": 0}))).await?;
+                let _: u64 = ctx
+                    .effect(Effect::cas("commit", &json!({"onto": 0})))
+                    .await?;
                 Ok(Leave::by(Way::Ok))
             }
             Node::Push => {
@@ -271,7 +277,9 @@ impl World for Yard {
             }
             _ => None,
         };
-        done.map_or(Evidence::NotDone, |value| Evidence::Done(Performed::free(value)))
+        done.map_or(Evidence::NotDone, |value| {
+            Evidence::Done(Performed::free(value))
+        })
     }
 
     async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
@@ -301,11 +309,13 @@ impl HandClock {
     }
 
     pub(crate) fn forward(&self, by: Duration) {
-        self.0.fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+        self.0
+            .fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
     pub(crate) fn back(&self, by: Duration) {
-        self.0.fetch_sub(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+        self.0
+            .fetch_sub(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }
 }
 
@@ -374,7 +384,11 @@ impl Mortal {
     }
 
     fn alive(&self) -> StoreResult<&dyn Store> {
-        if self.is_dead() { Err(Self::dead()) } else { Ok(&*self.store) }
+        if self.is_dead() {
+            Err(Self::dead())
+        } else {
+            Ok(&*self.store)
+        }
     }
 }
 
@@ -499,4 +513,4 @@ pub(crate) fn engine_with<G: Graph>(
 }
 
 /// Long enough for any lease to end.
-pub(crate) const LEASE: Duration = Duration::from_secs(60);
+pub(crate) const LEASE: Duration = Duration::from_mins(1);

@@ -39,7 +39,11 @@ async fn lost_answers_are_reconciled_by_class_without_a_crash() {
         let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
         assert!(matches!(rested, Rested::Done(_)), "{name}: {rested:?}");
         let site = yard.site(&run);
-        assert_eq!((yard.pushes(&run), site.commit, site.tree.len()), (1, 1, 2), "{name}");
+        assert_eq!(
+            (yard.pushes(&run), site.commit, site.tree.len()),
+            (1, 1, 2),
+            "{name}"
+        );
         assert_eq!(engine.replay(&run).await.unwrap().differences, []);
     }
 }
@@ -54,11 +58,19 @@ async fn unknown_push(choice: &str) -> (Rested, u32) {
     yard.lose.lock().unwrap().insert("push");
     yard.forgetful.store(true, Ordering::Relaxed);
     let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
-    let Rested::Waiting(pending) = rested else { panic!("{rested:?}") };
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
     assert!(matches!(pending.interrupt, Interrupt::UnknownEffect { .. }));
-    assert_eq!(store.effects_in(EffectState::Unknown).await.unwrap().len(), 1);
+    assert_eq!(
+        store.effects_in(EffectState::Unknown).await.unwrap().len(),
+        1
+    );
     clock.forward(LEASE);
-    assert!(engine.sweep().await.unwrap().is_empty(), "nobody tries again by himself");
+    assert!(
+        engine.sweep().await.unwrap().is_empty(),
+        "nobody tries again by himself"
+    );
     let answer = Signal::Answer {
         interrupt: pending.seq,
         choice: choice.to_owned(),
@@ -68,7 +80,10 @@ async fn unknown_push(choice: &str) -> (Rested, u32) {
     engine.send(&run, &answer).await.unwrap();
     let rested = engine.resume(&run).await.unwrap().unwrap();
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
-    assert_eq!(store.effects_in(EffectState::Unknown).await.unwrap().len(), usize::from(choice == "abort"));
+    assert_eq!(
+        store.effects_in(EffectState::Unknown).await.unwrap().len(),
+        usize::from(choice == "abort")
+    );
     (rested, yard.pushes(&run))
 }
 
@@ -94,7 +109,11 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
     let graph = |mad: &Arc<AtomicBool>| {
         let mad = Arc::clone(mad);
         Single::new(move |ctx| {
-            let target = if mad.load(Ordering::Relaxed) { "prod" } else { "test" };
+            let target = if mad.load(Ordering::Relaxed) {
+                "prod"
+            } else {
+                "test"
+            };
             Box::pin(async move { ctx.effect(Effect::external("deploy", target)).await })
         })
     };
@@ -107,8 +126,13 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
     mad.store(true, Ordering::Relaxed);
     let second = engine(graph(&mad), Arc::clone(&store), Arc::new(Remembers), &clock);
     let rested = second.resume(&run).await.unwrap().unwrap();
-    let Rested::Waiting(pending) = rested else { panic!("{rested:?}") };
-    assert!(matches!(pending.interrupt, Interrupt::NonDeterminism { ordinal: 0, .. }));
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    assert!(matches!(
+        pending.interrupt,
+        Interrupt::NonDeterminism { ordinal: 0, .. }
+    ));
 
     mad.store(false, Ordering::Relaxed);
     let retry = Signal::Answer {
@@ -122,7 +146,10 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
     assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
     assert_eq!(second.replay(&run).await.unwrap().differences, []);
     mad.store(true, Ordering::Relaxed);
-    assert!(!second.replay(&run).await.unwrap().differences.is_empty(), "a replay sees it too");
+    assert!(
+        !second.replay(&run).await.unwrap().differences.is_empty(),
+        "a replay sees it too"
+    );
 }
 
 /// Knows that everything was done.
@@ -154,7 +181,8 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
-    let graph = || Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("wait", "")).await }));
+    let graph =
+        || Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("wait", "")).await }));
     let quick = Options {
         renew: Duration::from_millis(20),
         ..options()
@@ -167,17 +195,25 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
         tokio::spawn(async move { first.resume(&run).await })
     };
     slow.0.notified().await;
-    let second = engine(graph(), sqlite(directory.path()), Arc::new(Obliging), &clock);
+    let second = engine(
+        graph(),
+        sqlite(directory.path()),
+        Arc::new(Obliging),
+        &clock,
+    );
     // The clock of the second jumps an hour; the first one's renewals are beaten to it.
     let taken = loop {
-        clock.forward(Duration::from_secs(3600));
+        clock.forward(Duration::from_hours(1));
         if let Some(rested) = second.resume(&run).await.unwrap() {
             break rested;
         }
     };
     assert!(matches!(taken, Rested::Done(_)), "{taken:?}");
     let lost = driving.await.unwrap().unwrap_err();
-    assert!(matches!(lost, EngineError::Store(StoreError::Fenced { .. })), "{lost}");
+    assert!(
+        matches!(lost, EngineError::Store(StoreError::Fenced { .. })),
+        "{lost}"
+    );
     check_run(&*store, &run).await.unwrap();
 }
 
@@ -215,19 +251,28 @@ async fn clocks_that_jump_cost_time_never_correctness() {
     let yard = Arc::new(Yard::default());
     let first = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
     let run = first.start(&job(), &Start::default()).await.unwrap();
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     for number in 0..6 {
-        if number % 2 == 0 { clock.forward(2 * hour) } else { clock.back(hour) }
+        if number % 2 == 0 {
+            clock.forward(2 * hour);
+        } else {
+            clock.back(hour);
+        }
         let mortal = Mortal::new(Arc::clone(&store), Death::After(2));
         // A clock that went back does not get the run; a dead owner's lease seems fresh to it.
-        let _ = engine(Delivery, mortal, yard.clone(), &clock).resume(&run).await;
+        let _ = engine(Delivery, mortal, yard.clone(), &clock)
+            .resume(&run)
+            .await;
     }
     clock.forward(10 * hour);
     let rested = first.resume(&run).await.unwrap();
     assert!(matches!(rested, Some(Rested::Done(_)) | None), "{rested:?}");
     assert_eq!(yard.pushes(&run), 1);
     let log = store.read(&run, 0, 1000).await.unwrap();
-    assert!(log.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms), "time runs one way");
+    assert!(
+        log.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms),
+        "time runs one way"
+    );
 }
 
 #[tokio::test]
@@ -250,7 +295,7 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
                 let mut noise = vec![0_u8; 40_000];
                 ctx.rng().fill_bytes(&mut noise);
                 for _ in 0..3 {
-                    let text = noise.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+                    let text = format!("{noise:x?}");
                     noise.rotate_left(1);
                     let _: String = ctx.effect(Effect::model("echo", &text)).await?;
                 }
@@ -261,11 +306,16 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
     let small = engine(heavy(), open(Some(180_000)), Arc::new(Obliging), &clock);
     let run = small.start(&(), &Start::default()).await.unwrap();
     let full = small.resume(&run).await.unwrap_err();
-    assert!(matches!(full, EngineError::Store(StoreError::Full(_))), "{full}");
+    assert!(
+        matches!(full, EngineError::Store(StoreError::Full(_))),
+        "{full}"
+    );
     clock.forward(LEASE);
     let roomy = engine(heavy(), open(None), Arc::new(Obliging), &clock);
     let rested = roomy.resume(&run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.summary, "all written");
 }
 
@@ -284,13 +334,29 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
     let run = first.start(&heavy, &Start::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
-    let rotten = file.execute("UPDATE blobs SET bytes = x'00aabb'", []).unwrap();
+    let rotten = file
+        .execute("UPDATE blobs SET bytes = x'00aabb'", [])
+        .unwrap();
     assert!(rotten > 0);
     clock.forward(LEASE);
     let second = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
     let stopped = second.resume(&run).await.unwrap_err();
-    assert!(matches!(stopped, EngineError::Store(StoreError::CorruptBlob(_))), "{stopped}");
+    assert!(
+        matches!(stopped, EngineError::Store(StoreError::CorruptBlob(_))),
+        "{stopped}"
+    );
     assert_eq!(yard.pushes(&run), 0);
+}
+
+/// Shows what it should keep.
+struct Careless;
+#[async_trait]
+impl World for Careless {
+    async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+        Ok(Performed::free(
+            "welcome, canary-2f9c1b7e-deploy-key".into(),
+        ))
+    }
 }
 
 #[tokio::test]
@@ -308,23 +374,23 @@ async fn no_secret_reaches_the_store_even_when_a_node_leaks_it() {
     let leaky = Single::new(|ctx| {
         Box::pin(async {
             // The request names the secret; the world holds it; the careless answer shows it.
-            let _: String = ctx.effect(Effect::external("login", "secret:deploy-key")).await?;
+            let _: String = ctx
+                .effect(Effect::external("login", "secret:deploy-key"))
+                .await?;
             Ok("logged in".to_owned())
         })
     });
-    struct Careless;
-    #[async_trait]
-    impl World for Careless {
-        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
-            Ok(Performed::free("welcome, canary-2f9c1b7e-deploy-key".into()))
-        }
-    }
     let engine = engine(leaky, Arc::clone(&store), Arc::new(Careless), &clock);
     let run = engine.start(&(), &Start::default()).await.unwrap();
     let refused = engine.resume(&run).await.unwrap_err();
-    assert!(matches!(&refused, EngineError::Store(StoreError::Secret { .. })), "{refused}");
+    assert!(
+        matches!(&refused, EngineError::Store(StoreError::Secret { .. })),
+        "{refused}"
+    );
     let mut bundle = Vec::new();
-    lula_graph::bundle::export(&*store, &run, &mut bundle).await.unwrap();
+    lula_graph::bundle::export(&*store, &run, &mut bundle)
+        .await
+        .unwrap();
     let plain = zstd::decode_all(&bundle[..]).unwrap();
     for record in store.read(&run, 0, 100).await.unwrap() {
         assert!(!String::from_utf8(record.body).unwrap().contains("2f9c1b7e"));

@@ -34,7 +34,11 @@ fn whole(table: Table<Maze>) -> Table<Maze> {
     table
         .on(Room::Hall, Door::Left, Room::Cellar)
         .choose(Room::Hall, Door::Right, both, |steps| {
-            if steps % 2 == 0 { Room::Cellar } else { Room::Attic }
+            if steps % 2 == 0 {
+                Room::Cellar
+            } else {
+                Room::Attic
+            }
         })
         .done(Room::Hall, Door::Out)
         .on(Room::Cellar, Door::Left, Room::Hall)
@@ -69,12 +73,18 @@ impl Graph for Maze {
     }
     async fn visit(&self, _: Room, steps: &u32, ctx: &mut Ctx<'_>) -> Visit<Self> {
         let mut dice = ctx.rng();
-        if self.odds > 0 && dice.next_u32() % self.odds == 0 {
+        if self.odds > 0 && dice.next_u32().is_multiple_of(self.odds) {
             return Ok(Leave::by(Door::Out));
         }
         // Without randomness it looks at the same thing in the same way every time.
-        let _: String = ctx.effect(Effect::read("look", &(self.odds * steps))).await?;
-        let door = if dice.next_u32() % 2 == 0 || self.odds == 0 { Door::Left } else { Door::Right };
+        let _: String = ctx
+            .effect(Effect::read("look", &(self.odds * steps)))
+            .await?;
+        let door = if dice.next_u32().is_multiple_of(2) || self.odds == 0 {
+            Door::Left
+        } else {
+            Door::Right
+        };
         Ok(Leave::by(door).with(u32::from(self.odds > 0)))
     }
     fn report(&self, steps: &u32) -> Report {
@@ -95,7 +105,12 @@ fn refusal(wiring: Wiring) -> String {
         odds: 1,
         guard: None,
     };
-    match Engine::new(maze, sqlite(directory.path()), Arc::new(Obliging), options()) {
+    match Engine::new(
+        maze,
+        sqlite(directory.path()),
+        Arc::new(Obliging),
+        options(),
+    ) {
         Err(error @ EngineError::Table { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("the table was accepted"),
@@ -107,7 +122,10 @@ fn a_table_that_is_not_closed_is_refused_with_the_place() {
     let missing = refusal(|table| table.done(Room::Hall, Door::Left));
     assert!(missing.contains("hall can end with right"), "{missing}");
     let doubled = refusal(|table| whole(table).done(Room::Hall, Door::Left));
-    assert!(doubled.contains("twice where hall goes after left"), "{doubled}");
+    assert!(
+        doubled.contains("twice where hall goes after left"),
+        "{doubled}"
+    );
     let unreachable = refusal(|table| {
         let mut table = table;
         for room in [Room::Hall, Room::Cellar, Room::Attic] {
@@ -117,7 +135,10 @@ fn a_table_that_is_not_closed_is_refused_with_the_place() {
         }
         table
     });
-    assert!(unreachable.contains("no way leads to cellar"), "{unreachable}");
+    assert!(
+        unreachable.contains("no way leads to cellar"),
+        "{unreachable}"
+    );
     let endless = refusal(|table| {
         let mut table = table;
         for room in [Room::Hall, Room::Cellar, Room::Attic] {
@@ -127,7 +148,10 @@ fn a_table_that_is_not_closed_is_refused_with_the_place() {
         }
         table
     });
-    assert!(endless.contains("no way leads from hall to the end"), "{endless}");
+    assert!(
+        endless.contains("no way leads from hall to the end"),
+        "{endless}"
+    );
 }
 
 proptest! {
@@ -167,10 +191,20 @@ async fn a_run_that_goes_in_circles_is_stopped() {
     };
     let engine = engine(maze, sqlite(directory.path()), Arc::new(Obliging), &clock);
     let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.ending, Ending::Halted);
-    assert!(ended.summary.contains("again and again"), "{}", ended.summary);
+    assert!(
+        ended.summary.contains("again and again"),
+        "{}",
+        ended.summary
+    );
     let progress = engine.show(&run, None).await.unwrap().progress;
-    assert_eq!((progress.strikes, progress.total_visits), (2, 6), "three times each room");
+    assert_eq!(
+        (progress.strikes, progress.total_visits),
+        (2, 6),
+        "three times each room"
+    );
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
 }

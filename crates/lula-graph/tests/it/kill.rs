@@ -21,9 +21,7 @@ use lula_protocol::{Amounts, Digest, Dimension, RunId};
 use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{
-    Durability, PostgresStore, RedisStore, SqliteStore, Status, Store, check_run,
-};
+use lula_store::{Durability, PostgresStore, RedisStore, SqliteStore, Status, Store, check_run};
 use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
@@ -63,7 +61,11 @@ fn replace(path: &Path, text: &str) {
 }
 
 fn add_line(path: &Path, line: &str) {
-    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
@@ -74,7 +76,10 @@ impl World for Folder {
         // Something to be killed in the middle of.
         std::thread::sleep(Duration::from_micros(300));
         let value = match order.name.as_str() {
-            "look" => json!(format!("{} lines", read(&folder.join("tree")).lines().count())),
+            "look" => json!(format!(
+                "{} lines",
+                read(&folder.join("tree")).lines().count()
+            )),
             "edit" | "format" => {
                 let line = order.request["line"].as_str().unwrap_or_default();
                 add_line(&folder.join("tree"), &format!("{} {line}", order.name));
@@ -102,8 +107,14 @@ impl World for Folder {
             "commit" => ("commits", json!(1)),
             _ => ("pushes", json!({"pushed": order.request})),
         };
-        let done = read(&folder.join(book)).lines().any(|line| line == order.effect.as_str());
-        if done { Evidence::Done(Performed::free(value)) } else { Evidence::NotDone }
+        let done = read(&folder.join(book))
+            .lines()
+            .any(|line| line == order.effect.as_str());
+        if done {
+            Evidence::Done(Performed::free(value))
+        } else {
+            Evidence::NotDone
+        }
     }
 
     async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
@@ -205,7 +216,10 @@ fn victim() {
         let life = told("LULA_VICTIM_LIFE").parse().unwrap();
         let world = told("LULA_VICTIM_WORLD");
         let engine = engine(Mortal::really(store, death), Path::new(&world), life);
-        engine.work(lula_graph::CancellationToken::new()).await.unwrap();
+        engine
+            .work(lula_graph::CancellationToken::new())
+            .await
+            .unwrap();
     });
 }
 
@@ -295,9 +309,18 @@ async fn slaughter(place: &str, herd: usize) {
     let end = |run: &RunId| {
         let folder = world.join(run.as_str());
         let lines = |name: &str| read(&folder.join(name)).lines().count();
-        (read(&folder.join("tree")), lines("commits"), lines("pushes"))
+        (
+            read(&folder.join("tree")),
+            lines("commits"),
+            lines("pushes"),
+        )
     };
-    let wanted = parent.show(&reference, None).await.unwrap().digest().unwrap();
+    let wanted = parent
+        .show(&reference, None)
+        .await
+        .unwrap()
+        .digest()
+        .unwrap();
     let mut taken = 0;
     for run in &runs {
         let shown = last.show(run, None).await.unwrap();

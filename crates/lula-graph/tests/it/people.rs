@@ -17,7 +17,7 @@ use crate::delivery::{
 };
 use crate::single::{Obliging, Single};
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 fn digest(text: &str) -> Digest {
     Digest::of_bytes(text.as_bytes())
@@ -43,7 +43,8 @@ fn gated(pushed: &'static str) -> Single {
                 Verdict::Approved(approval) => approval,
                 Verdict::Rejected(reason) => return Ok(format!("rejected: {reason}")),
             };
-            let push = |approval| Effect::external("push", "main").approved(approval, digest(pushed));
+            let push =
+                |approval| Effect::external("push", "main").approved(approval, digest(pushed));
             match ctx.effect::<String>(push(approval.clone())).await {
                 Ok(_) => {}
                 Err(Stop::Effect(error @ EffectError::ApprovalVoid { .. })) => {
@@ -76,8 +77,13 @@ async fn ask(graph: Single) -> Asked {
     let clock = HandClock::new();
     let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
     let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
-    let Rested::Waiting(pending) = rested else { panic!("{rested:?}") };
-    assert_eq!(store.run(&run).await.unwrap().unwrap().status, Status::Suspended);
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(
+        store.run(&run).await.unwrap().unwrap().status,
+        Status::Suspended
+    );
     Asked {
         _directory: directory,
         store,
@@ -104,7 +110,8 @@ impl Asked {
     }
 
     async fn approve(&self, by: &str) {
-        self.vote(by, "maintainer", "the diff", Decision::Approve).await;
+        self.vote(by, "maintainer", "the diff", Decision::Approve)
+            .await;
     }
 
     /// What the run says in the end; `None` while it waits.
@@ -123,26 +130,50 @@ impl Asked {
 #[tokio::test]
 async fn two_maintainers_approve_and_it_is_done_once() {
     let asked = ask(gated("the diff")).await;
-    assert_eq!(asked.store.approvals_in(ApprovalState::Open).await.unwrap().len(), 1);
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Open)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     asked.approve("bob").await;
     assert_eq!(asked.outcome().await, None, "one is not two");
     asked.approve("bob").await;
     assert_eq!(asked.outcome().await, None, "bob twice is still one");
     asked.approve("carol").await;
     assert_eq!(asked.outcome().await.unwrap(), "pushed once");
-    assert_eq!(asked.store.approvals_in(ApprovalState::Used).await.unwrap().len(), 1);
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Used)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn votes_that_do_not_count_are_ignored_and_said_so() {
     let asked = ask(gated("the diff")).await;
     asked.approve("alice").await;
-    asked.vote("bob", "guest", "the diff", Decision::Approve).await;
-    asked.vote("carol", "maintainer", "another diff", Decision::Approve).await;
-    asked.vote("mallory", "guest", "the diff", Decision::Reject).await;
+    asked
+        .vote("bob", "guest", "the diff", Decision::Approve)
+        .await;
+    asked
+        .vote("carol", "maintainer", "another diff", Decision::Approve)
+        .await;
+    asked
+        .vote("mallory", "guest", "the diff", Decision::Reject)
+        .await;
     assert_eq!(asked.outcome().await, None);
     let log = asked.store.read(&asked.run, 0, 100).await.unwrap();
-    let ignored = log.iter().filter(|r| r.read_body().unwrap().kind() == "signal_ignored");
+    let ignored = log
+        .iter()
+        .filter(|r| r.read_body().unwrap().kind() == "signal_ignored");
     assert_eq!(ignored.count(), 4);
     asked.approve("bob").await;
     asked.approve("dave").await;
@@ -153,8 +184,13 @@ async fn votes_that_do_not_count_are_ignored_and_said_so() {
 async fn one_rejection_is_enough() {
     let asked = ask(gated("the diff")).await;
     asked.approve("bob").await;
-    asked.vote("carol", "maintainer", "the diff", Decision::Reject).await;
-    assert_eq!(asked.outcome().await.unwrap(), "rejected: carol rejected it");
+    asked
+        .vote("carol", "maintainer", "the diff", Decision::Reject)
+        .await;
+    assert_eq!(
+        asked.outcome().await.unwrap(),
+        "rejected: carol rejected it"
+    );
 }
 
 #[tokio::test]
@@ -164,7 +200,10 @@ async fn silence_becomes_a_no_by_itself_when_the_time_is_over() {
     assert_eq!(asked.outcome().await, None);
     asked.clock.forward(HOUR);
     asked.approve("carol").await;
-    assert_eq!(asked.outcome().await.unwrap(), "rejected: nobody answered in time");
+    assert_eq!(
+        asked.outcome().await.unwrap(),
+        "rejected: nobody answered in time"
+    );
 }
 
 #[tokio::test]
@@ -172,8 +211,22 @@ async fn an_approval_is_void_for_anything_but_what_was_seen() {
     let asked = ask(gated("another diff")).await;
     asked.approve("bob").await;
     asked.approve("carol").await;
-    assert!(asked.outcome().await.unwrap().contains("not what was approved"));
-    assert_eq!(asked.store.approvals_in(ApprovalState::Used).await.unwrap().len(), 0);
+    assert!(
+        asked
+            .outcome()
+            .await
+            .unwrap()
+            .contains("not what was approved")
+    );
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Used)
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
     assert!(asked.store.effects(&asked.run).await.unwrap().is_empty());
 }
 
@@ -182,21 +235,48 @@ async fn a_person_chooses() {
     let asked = ask(Single::new(|ctx| {
         Box::pin(async move {
             let choice = ctx.ask("ship it?", &["yes", "no"]).await?;
-            Ok(format!("{} said {} ({})", choice.by, choice.choice, choice.note))
+            Ok(format!(
+                "{} said {} ({})",
+                choice.by, choice.choice, choice.note
+            ))
         })
     }))
     .await;
-    let seq = asked.engine.show(&asked.run, None).await.unwrap().progress.pending.unwrap().seq;
+    let seq = asked
+        .engine
+        .show(&asked.run, None)
+        .await
+        .unwrap()
+        .progress
+        .pending
+        .unwrap()
+        .seq;
     let answer = |interrupt, choice: &str| Signal::Answer {
         interrupt,
         choice: choice.to_owned(),
         by: "bob".parse().unwrap(),
         note: "go".to_owned(),
     };
-    asked.engine.send(&asked.run, &answer(seq, "maybe")).await.unwrap();
-    asked.engine.send(&asked.run, &answer(seq + 1, "yes")).await.unwrap();
-    assert_eq!(asked.outcome().await, None, "neither answer fits the question");
-    asked.engine.send(&asked.run, &answer(seq, "yes")).await.unwrap();
+    asked
+        .engine
+        .send(&asked.run, &answer(seq, "maybe"))
+        .await
+        .unwrap();
+    asked
+        .engine
+        .send(&asked.run, &answer(seq + 1, "yes"))
+        .await
+        .unwrap();
+    assert_eq!(
+        asked.outcome().await,
+        None,
+        "neither answer fits the question"
+    );
+    asked
+        .engine
+        .send(&asked.run, &answer(seq, "yes"))
+        .await
+        .unwrap();
     assert_eq!(asked.outcome().await.unwrap(), "bob said yes (go)");
 }
 
@@ -216,7 +296,9 @@ async fn a_sleeping_run_wakes_by_itself_even_when_the_clock_was_set_back() {
     assert!(asked.engine.sweep().await.unwrap().is_empty());
     asked.clock.forward(2 * HOUR);
     let swept = asked.engine.sweep().await.unwrap();
-    let (_, Ok(Rested::Done(ended))) = &swept[0] else { panic!("{swept:?}") };
+    let (_, Ok(Rested::Done(ended))) = &swept[0] else {
+        panic!("{swept:?}")
+    };
     assert_eq!(ended.summary, "slept true");
 }
 
@@ -242,7 +324,9 @@ async fn a_run_without_budget_waits_and_goes_on_when_the_limit_is_raised() {
     let engine = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
     let (job, start) = poor();
     let (run, rested) = engine.run(&job, &start).await.unwrap();
-    let Rested::Waiting(pending) = rested else { panic!("{rested:?}") };
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
     let expected = Interrupt::Budget {
         dimension: Dimension::MicroUsd,
         asked: 100,
@@ -257,7 +341,10 @@ async fn a_run_without_budget_waits_and_goes_on_when_the_limit_is_raised() {
     };
     engine.send(&run, &raise(80)).await.unwrap();
     let rested = engine.resume(&run).await.unwrap();
-    assert!(matches!(rested, Some(Rested::Waiting(_))), "80 is not enough: {rested:?}");
+    assert!(
+        matches!(rested, Some(Rested::Waiting(_))),
+        "80 is not enough: {rested:?}"
+    );
     engine.send(&run, &raise(100)).await.unwrap();
     let rested = engine.resume(&run).await.unwrap();
     assert!(matches!(rested, Some(Rested::Done(_))), "{rested:?}");
@@ -278,7 +365,9 @@ async fn a_refused_budget_is_told_to_the_node() {
     let yard = Arc::new(Yard::default());
     let engine = engine_with(Delivery, sqlite(directory.path()), yard, &clock, refuse);
     let (run, rested) = engine.run(&job, &start).await.unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.exit, lula_protocol::Exit::Budget);
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
 }
@@ -292,12 +381,20 @@ async fn a_waiting_run_is_cancelled() {
     };
     asked.engine.send(&asked.run, &cancel).await.unwrap();
     let rested = asked.engine.resume(&asked.run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.ending, Ending::Cancelled);
     assert_eq!(ended.summary, "cancelled by alice: no longer needed");
     asked.clock.forward(LEASE);
-    assert!(asked.engine.sweep().await.unwrap().is_empty(), "what is cancelled stays so");
-    assert_eq!(asked.engine.replay(&asked.run).await.unwrap().differences, []);
+    assert!(
+        asked.engine.sweep().await.unwrap().is_empty(),
+        "what is cancelled stays so"
+    );
+    assert_eq!(
+        asked.engine.replay(&asked.run).await.unwrap().differences,
+        []
+    );
 }
 
 mod children {
@@ -318,7 +415,10 @@ mod children {
         async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
             let child = Command::new("sleep").arg("1000").spawn().unwrap();
             self.pids.lock().unwrap().push(child.id().unwrap());
-            self.children.lock().await.insert(order.effect.to_string(), child);
+            self.children
+                .lock()
+                .await
+                .insert(order.effect.to_string(), child);
             std::future::pending().await
         }
 
@@ -335,9 +435,8 @@ async fn cancelling_leaves_no_process_behind() {
     let directory = tempfile::tempdir().unwrap();
     let clock = HandClock::new();
     let host = Arc::new(children::Host::default());
-    let graph = Single::new(|ctx| {
-        Box::pin(async move { ctx.effect(Effect::tree("exec", "sleep")).await })
-    });
+    let graph =
+        Single::new(|ctx| Box::pin(async move { ctx.effect(Effect::tree("exec", "sleep")).await }));
     let engine = engine(graph, sqlite(directory.path()), host.clone(), &clock);
     let run = engine.start(&(), &Start::default()).await.unwrap();
     let driving = {
@@ -353,9 +452,20 @@ async fn cancelling_leaves_no_process_behind() {
     };
     engine.send(&run, &cancel).await.unwrap();
     let rested = driving.await.unwrap().unwrap().unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.ending, Ending::Cancelled);
-    assert!(ended.summary.contains("may or may not have been done: exec"), "{}", ended.summary);
+    assert!(
+        ended
+            .summary
+            .contains("may or may not have been done: exec"),
+        "{}",
+        ended.summary
+    );
     let pid = host.pids.lock().unwrap()[0];
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "a process is left");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{pid}")).exists(),
+        "a process is left"
+    );
 }

@@ -67,6 +67,9 @@ pub(crate) struct Obliging;
 #[async_trait]
 impl World for Obliging {
     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
-        Ok(Performed::free(json!(format!("did {} {}", order.name, order.request))))
+        Ok(Performed::free(json!(format!(
+            "did {} {}",
+            order.name, order.request
+        ))))
     }
 }

@@ -29,12 +29,23 @@ async fn insert_events(tx: &Transaction<'_>, run: i64, records: &[Record]) -> Re
     let times: Vec<i64> = records.iter().map(|record| int(record.at_ms)).collect();
     let schema = |record: &Record| i32::try_from(record.schema).unwrap_or(i32::MAX);
     let schemas: Vec<i32> = records.iter().map(schema).collect();
-    let hashes: Vec<&[u8]> = records.iter().map(|r| r.hash.as_bytes().as_slice()).collect();
-    let bodies: Vec<Vec<u8>> = records.iter().map(|record| body::pack(&record.body)).collect();
+    let hashes: Vec<&[u8]> = records
+        .iter()
+        .map(|r| r.hash.as_bytes().as_slice())
+        .collect();
+    let bodies: Vec<Vec<u8>> = records
+        .iter()
+        .map(|record| body::pack(&record.body))
+        .collect();
     let sql = "INSERT INTO events(run,seq,epoch,at_ms,schema,hash,body)
                SELECT $1, * FROM unnest($2::bigint[],$3::bigint[],$4::bigint[],$5::int[],
                                         $6::bytea[],$7::bytea[])";
-    execute(tx, sql, &[&run, &seqs, &epochs, &times, &schemas, &hashes, &bodies]).await?;
+    execute(
+        tx,
+        sql,
+        &[&run, &seqs, &epochs, &times, &schemas, &hashes, &bodies],
+    )
+    .await?;
     Ok(())
 }
 
@@ -52,7 +63,12 @@ async fn upsert_ledger(tx: &Transaction<'_>, run: i64, row: &LedgerRow) -> Resul
                  reserved=excluded.reserved, settled=excluded.settled";
     let limit = row.limit.map(int);
     let (reserved, settled) = (int(row.reserved), int(row.settled));
-    execute(tx, sql, &[&run, &row.dimension.name(), &limit, &reserved, &settled]).await?;
+    execute(
+        tx,
+        sql,
+        &[&run, &row.dimension.name(), &limit, &reserved, &settled],
+    )
+    .await?;
     Ok(())
 }
 
@@ -61,7 +77,10 @@ async fn upsert_effect(tx: &Transaction<'_>, run: i64, row: &EffectRow) -> Resul
                VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9)
                ON CONFLICT(run,effect) DO UPDATE SET state=excluded.state,
                  attempt=excluded.attempt, epoch=excluded.epoch, result=excluded.result";
-    let result = row.result.as_ref().map(|result| result.as_bytes().as_slice());
+    let result = row
+        .result
+        .as_ref()
+        .map(|result| result.as_bytes().as_slice());
     let params: &[Param<'_>] = &[
         &run,
         &row.effect.as_str(),
@@ -104,9 +123,12 @@ async fn change_approval(tx: &Transaction<'_>, run: i64, change: &ApprovalChange
             Ok(())
         }
         ApprovalChange::Decide { approval, approved } => {
-            let state = if *approved { ApprovalState::Approved } else { ApprovalState::Rejected };
-            let sql =
-                "UPDATE approvals SET state=$1 WHERE approval=$2 AND run=$3 AND state='open'";
+            let state = if *approved {
+                ApprovalState::Approved
+            } else {
+                ApprovalState::Rejected
+            };
+            let sql = "UPDATE approvals SET state=$1 WHERE approval=$2 AND run=$3 AND state='open'";
             let changed = execute(tx, sql, &[&state.name(), &approval.as_str(), &run]).await?;
             one(changed, approval, "it is not open")
         }
@@ -209,7 +231,9 @@ pub(super) async fn append(tx: &Transaction<'_>, append: &Append) -> Result<Head
                      body=excluded.body";
         let hash = snapshot.head.hash.as_bytes().as_slice();
         let bytes = body::pack(&snapshot.bytes);
-        execute(tx, sql, &[&id, &int(snapshot.head.next), &hash, &bytes]).await.map(drop)
+        execute(tx, sql, &[&id, &int(snapshot.head.next), &hash, &bytes])
+            .await
+            .map(drop)
     };
     tokio::try_join!(events, blobs, effects, ledger, takes, snapshot)?;
     for change in &append.approvals {

@@ -78,9 +78,8 @@ pub(super) async fn listen(config: Config, channel: String, out: broadcast::Weak
                     },
                 };
                 let Some(out) = out.upgrade() else { return };
-                match message {
-                    Some(hint) => drop(out.send(hint.unwrap_or(Hint::Any))),
-                    None => {}
+                if let Some(hint) = message {
+                    drop(out.send(hint.unwrap_or(Hint::Any)));
                 }
             }
         }

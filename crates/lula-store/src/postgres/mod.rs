@@ -16,7 +16,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
-use crate::append::{Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot};
+use crate::append::{
+    Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot,
+};
 use crate::body;
 use crate::error::{Result, StoreError};
 use crate::guard::SecretGuard;
@@ -57,6 +59,7 @@ pub struct PostgresStore {
     guard: SecretGuard,
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn failed(error: tokio_postgres::Error) -> StoreError {
     if let Some(cause) = error.as_db_error() {
         let message = cause.message().to_owned();
@@ -80,7 +83,10 @@ impl PostgresStore {
         if options.schema.is_empty() || !options.schema.chars().all(plain) {
             return Err(StoreError::backend(
                 "postgres",
-                format_args!("{:?} is no schema name: use letters, digits and _", options.schema),
+                format_args!(
+                    "{:?} is no schema name: use letters, digits and _",
+                    options.schema
+                ),
             ));
         }
         let mut config = Config::from_str(url).map_err(failed)?;
@@ -132,8 +138,11 @@ impl PostgresStore {
     }
 
     async fn key(&self, run: &RunId) -> Result<i64> {
-        let row = self.query_opt("SELECT id FROM runs WHERE run_id=$1", &[&run.as_str()]).await?;
-        row.map(|row| row.get(0)).ok_or_else(|| StoreError::NoRun(run.clone()))
+        let row = self
+            .query_opt("SELECT id FROM runs WHERE run_id=$1", &[&run.as_str()])
+            .await?;
+        row.map(|row| row.get(0))
+            .ok_or_else(|| StoreError::NoRun(run.clone()))
     }
 
     fn hint(&self, hint: Hint) {
@@ -143,7 +152,9 @@ impl PostgresStore {
 }
 
 async fn get(pool: &Pool) -> Result<Client> {
-    pool.get().await.map_err(|error| StoreError::backend("postgres", error))
+    pool.get()
+        .await
+        .map_err(|error| StoreError::backend("postgres", error))
 }
 
 #[async_trait]
@@ -159,7 +170,11 @@ impl Store for PostgresStore {
         append::create(&tx, &run).await?;
         tx.commit().await.map_err(failed)?;
         // A run in the queue is news for workers, like a signal.
-        let news = if run.claim.is_none() { Hint::Signal } else { Hint::Run };
+        let news = if run.claim.is_none() {
+            Hint::Signal
+        } else {
+            Hint::Run
+        };
         self.hint(news(run.run));
         Ok(())
     }
@@ -231,7 +246,9 @@ impl Store for PostgresStore {
         let status = filter.status.map(Status::name);
         let after = filter.after.as_ref().map(RunId::as_str);
         let limit = filter.limit.map(i64::from);
-        let found = self.query(&sql, &[&filter.tenant, &status, &after, &limit]).await?;
+        let found = self
+            .query(&sql, &[&filter.tenant, &status, &after, &limit])
+            .await?;
         found.iter().map(rows::run).collect()
     }
 
@@ -246,7 +263,9 @@ impl Store for PostgresStore {
         );
         let (until, now) = (int(claim.until_ms()), int(claim.now_ms));
         let limit = i64::from(limit);
-        let found = self.query(&sql, &[&claim.worker, &until, &graph, &now, &limit]).await?;
+        let found = self
+            .query(&sql, &[&claim.worker, &until, &graph, &now, &limit])
+            .await?;
         found.iter().map(rows::lease).collect()
     }
 
@@ -258,7 +277,9 @@ impl Store for PostgresStore {
             rows::LEASE
         );
         let (until, now) = (int(claim.until_ms()), int(claim.now_ms));
-        let row = self.query_opt(&sql, &[&claim.worker, &until, &run.as_str(), &now]).await?;
+        let row = self
+            .query_opt(&sql, &[&claim.worker, &until, &run.as_str(), &now])
+            .await?;
         row.as_ref().map(rows::lease).transpose()
     }
 
@@ -285,7 +306,11 @@ impl Store for PostgresStore {
         let row = tx.query_opt(lock, &[&run.as_str()]).await.map_err(failed)?;
         let id: i64 = row.ok_or_else(|| StoreError::NoRun(run.clone()))?.get(0);
         let insert = "INSERT INTO signals(run,body) VALUES ($1,$2) RETURNING id";
-        let sent: i64 = tx.query_one(insert, &[&id, &text]).await.map_err(failed)?.get(0);
+        let sent: i64 = tx
+            .query_one(insert, &[&id, &text])
+            .await
+            .map_err(failed)?
+            .get(0);
         let wake = "UPDATE runs SET status='ready', due_ms=0 WHERE id=$1 AND status='suspended'";
         tx.execute(wake, &[&id]).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
@@ -306,7 +331,9 @@ impl Store for PostgresStore {
 
     async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
         let sql = "SELECT bytes FROM blobs WHERE hash=$1";
-        let row = self.query_opt(sql, &[&digest.as_bytes().as_slice()]).await?;
+        let row = self
+            .query_opt(sql, &[&digest.as_bytes().as_slice()])
+            .await?;
         let row = row.ok_or(StoreError::NoBlob(*digest))?;
         body::unpack_blob(digest, row.get(0))
     }
@@ -317,7 +344,11 @@ impl Store for PostgresStore {
             "SELECT {} FROM effects WHERE run=$1 ORDER BY intent_seq,effect",
             rows::EFFECT
         );
-        self.query(&sql, &[&id]).await?.iter().map(rows::effect).collect()
+        self.query(&sql, &[&id])
+            .await?
+            .iter()
+            .map(rows::effect)
+            .collect()
     }
 
     async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
@@ -342,14 +373,22 @@ impl Store for PostgresStore {
 
     async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
         let sql = format!("{} WHERE state=$1 ORDER BY approval", rows::APPROVALS);
-        self.query(&sql, &[&state.name()]).await?.iter().map(rows::approval).collect()
+        self.query(&sql, &[&state.name()])
+            .await?
+            .iter()
+            .map(rows::approval)
+            .collect()
     }
 
     async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
         let id = self.key(run).await?;
         let sql =
             "SELECT dimension,cap,reserved,settled FROM ledger WHERE run=$1 ORDER BY dimension";
-        self.query(sql, &[&id]).await?.iter().map(rows::ledger).collect()
+        self.query(sql, &[&id])
+            .await?
+            .iter()
+            .map(rows::ledger)
+            .collect()
     }
 
     async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
@@ -373,7 +412,9 @@ impl Store for PostgresStore {
 
     async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
         let id = self.key(run).await?;
-        self.query("DELETE FROM snapshots WHERE run=$1", &[&id]).await.map(drop)
+        self.query("DELETE FROM snapshots WHERE run=$1", &[&id])
+            .await
+            .map(drop)
     }
 
     fn watch(&self) -> broadcast::Receiver<Hint> {

@@ -22,7 +22,9 @@ pub(super) fn uint(value: i64) -> u64 {
 }
 
 pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
-    let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt("a digest has not 32 bytes"))?;
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| corrupt("a digest has not 32 bytes"))?;
     Ok(Digest::from_bytes(bytes))
 }
 
@@ -30,7 +32,10 @@ pub(super) const RUN: &str = "run_id,tenant,graph,graph_version,status,epoch,own
                               head_next,head_hash,parent_run,parent_seq";
 
 pub(super) fn run(row: &Row) -> Result<RunRow> {
-    let parent = match (row.get::<_, Option<&str>>(10), row.get::<_, Option<i64>>(11)) {
+    let parent = match (
+        row.get::<_, Option<&str>>(10),
+        row.get::<_, Option<i64>>(11),
+    ) {
         (Some(run), Some(seq)) => Some(Parent {
             run: run.parse().map_err(corrupt)?,
             seq: uint(seq),
@@ -67,7 +72,8 @@ pub(super) fn lease(row: &Row) -> Result<Lease> {
     })
 }
 
-pub(super) const EFFECT: &str = "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
+pub(super) const EFFECT: &str =
+    "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
 
 pub(super) fn effect(row: &Row) -> Result<EffectRow> {
     Ok(EffectRow {

@@ -45,7 +45,13 @@ pub(super) fn read_event(run: &RunId, seq: u64, previous: Digest, bytes: &[u8]) 
         let epoch = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
         let at_ms = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
         let schema = u32::from_le_bytes(bytes.get(16..20)?.try_into().ok()?);
-        Some((epoch, at_ms, schema, event_hash(bytes)?, bytes.get(HEADER..)?))
+        Some((
+            epoch,
+            at_ms,
+            schema,
+            event_hash(bytes)?,
+            bytes.get(HEADER..)?,
+        ))
     };
     let (epoch, at_ms, schema, hash, body) =
         parts().ok_or_else(|| broken("it is too short".to_owned()))?;
@@ -67,7 +73,11 @@ pub(super) fn new_fields(run: &NewRun) -> Vec<(&'static str, String)> {
         next: last.seq + 1,
         hash: last.hash,
     });
-    let status = if run.claim.is_some() { Status::Running } else { Status::Ready };
+    let status = if run.claim.is_some() {
+        Status::Running
+    } else {
+        Status::Ready
+    };
     let owner = run.claim.as_ref().map(|claim| claim.worker.clone());
     let due = run.claim.as_ref().map_or(0, crate::run::Claim::until_ms);
     let mut fields = vec![
@@ -89,8 +99,11 @@ pub(super) fn new_fields(run: &NewRun) -> Vec<(&'static str, String)> {
 }
 
 fn number<T: std::str::FromStr>(fields: &HashMap<String, String>, name: &str) -> Result<T> {
-    let text = fields.get(name).ok_or_else(|| corrupt(format_args!("{name} is missing")))?;
-    text.parse().map_err(|_| corrupt(format_args!("{name} is {text:?}")))
+    let text = fields
+        .get(name)
+        .ok_or_else(|| corrupt(format_args!("{name} is missing")))?;
+    text.parse()
+        .map_err(|_| corrupt(format_args!("{name} is {text:?}")))
 }
 
 pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<RunRow> {
@@ -112,7 +125,11 @@ pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<
         status: Status::from_name(&text("status")).ok_or_else(|| corrupt("unknown status"))?,
         epoch: number(fields, "epoch")?,
         owner: (!owner.is_empty()).then_some(owner),
-        due_ms: if due.is_empty() { None } else { Some(due.parse().map_err(corrupt)?) },
+        due_ms: if due.is_empty() {
+            None
+        } else {
+            Some(due.parse().map_err(corrupt)?)
+        },
         head: Head {
             next: number(fields, "head_next")?,
             hash: text("head_hash").parse().map_err(corrupt)?,

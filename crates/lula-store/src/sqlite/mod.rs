@@ -1,7 +1,10 @@
 //! SQLite: the embedded default. One file, one writer thread with group commit, readers beside it.
 
+mod queue;
+mod read;
 mod schema;
-mod sql;
+mod values;
+mod write;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +15,9 @@ use lula_protocol::{ApprovalId, Digest, RunId, Signal};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::broadcast;
 
-use crate::append::{Append, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow, Snapshot};
+use crate::append::{
+    Append, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow, Snapshot,
+};
 use crate::body;
 use crate::error::{Result, StoreError};
 use crate::guard::SecretGuard;
@@ -61,7 +66,9 @@ pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
     if let rusqlite::Error::SqliteFailure(failure, message) = &error {
         let message = message.clone().unwrap_or_else(|| failure.to_string());
         match failure.code {
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => return StoreError::Busy(message),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                return StoreError::Busy(message);
+            }
             ErrorCode::DiskFull => return StoreError::Full(message),
             _ => {}
         }
@@ -85,7 +92,10 @@ impl SqliteStore {
         if mode != "wal" {
             return Err(StoreError::backend(
                 "sqlite",
-                format_args!("{} cannot use write-ahead logging (it is {mode})", path.display()),
+                format_args!(
+                    "{} cannot use write-ahead logging (it is {mode})",
+                    path.display()
+                ),
             ));
         }
         let synchronous = match options.durability {
@@ -93,12 +103,16 @@ impl SqliteStore {
             Durability::ProcessCrash => "NORMAL",
         };
         writer
-            .execute_batch(&format!("PRAGMA synchronous={synchronous}; PRAGMA foreign_keys=ON"))
+            .execute_batch(&format!(
+                "PRAGMA synchronous={synchronous}; PRAGMA foreign_keys=ON"
+            ))
             .map_err(failed)?;
         if let Some(max) = options.max_bytes {
             let pages = (max / PAGE_BYTES).max(1);
             let _: i64 = writer
-                .query_row(&format!("PRAGMA max_page_count={pages}"), [], |row| row.get(0))
+                .query_row(&format!("PRAGMA max_page_count={pages}"), [], |row| {
+                    row.get(0)
+                })
                 .map_err(failed)?;
         }
         writer.set_prepared_statement_cache_capacity(64);
@@ -141,8 +155,7 @@ impl SqliteStore {
             .read(|db| {
                 let mut statement = db.prepare("PRAGMA integrity_check").map_err(failed)?;
                 let rows = statement.query_map([], |row| row.get(0)).map_err(failed)?;
-                let found: Vec<String> =
-                    rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
+                let found: Vec<String> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
                 Ok(found.into_iter().filter(|line| line != "ok").collect())
             })
             .await
@@ -155,7 +168,10 @@ impl SqliteStore {
 }
 
 fn pack_all(records: &[Record], blobs: &[Blob]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let bodies = records.iter().map(|record| body::pack(&record.body)).collect();
+    let bodies = records
+        .iter()
+        .map(|record| body::pack(&record.body))
+        .collect();
     let blobs = blobs.iter().map(|blob| body::pack(&blob.bytes)).collect();
     (bodies, blobs)
 }
@@ -170,11 +186,15 @@ impl Store for SqliteStore {
         self.guard.check_new(&run)?;
         let (bodies, blobs) = pack_all(&run.records, &run.blobs);
         // A run in the queue is news for workers, like a signal.
-        let news = if run.claim.is_none() { Hint::Signal } else { Hint::Run };
+        let news = if run.claim.is_none() {
+            Hint::Signal
+        } else {
+            Hint::Run
+        };
         let news = news(run.run.clone());
         let weight = run.records.len();
         self.threads
-            .write(weight, move |db| sql::create(db, &run, &bodies, &blobs))
+            .write(weight, move |db| write::create(db, &run, &bodies, &blobs))
             .await?;
         self.hint(news);
         Ok(())
@@ -191,14 +211,14 @@ impl Store for SqliteStore {
         let (bodies, blobs) = pack_all(&append.records, &append.blobs);
         let run = append.run.clone();
         let weight = append.records.len();
-        let packed = sql::Packed {
+        let packed = write::Packed {
             append,
             bodies,
             blobs,
         };
         let head = self
             .threads
-            .write(weight, move |db| sql::append(db, &packed))
+            .write(weight, move |db| write::append(db, &packed))
             .await?;
         self.hint(Hint::Run(run));
         Ok(head)
@@ -206,86 +226,103 @@ impl Store for SqliteStore {
 
     async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::read(db, &run, from, limit)).await
+        self.threads
+            .read(move |db| read::read(db, &run, from, limit))
+            .await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::run(db, &run)).await
+        self.threads.read(move |db| read::run(db, &run)).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
         let filter = filter.clone();
-        self.threads.read(move |db| sql::runs(db, &filter)).await
+        self.threads.read(move |db| read::runs(db, &filter)).await
     }
 
     async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
         let (graph, claim) = (graph.to_owned(), claim.clone());
         self.threads
-            .write(1, move |db| sql::claim(db, &graph, &claim, limit))
+            .write(1, move |db| queue::claim(db, &graph, &claim, limit))
             .await
     }
 
     async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
         let (run, claim) = (run.clone(), claim.clone());
-        self.threads.write(1, move |db| sql::claim_run(db, &run, &claim)).await
+        self.threads
+            .write(1, move |db| queue::claim_run(db, &run, &claim))
+            .await
     }
 
     async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool> {
         let lease = lease.clone();
-        self.threads.write(1, move |db| sql::renew(db, &lease, until_ms)).await
+        self.threads
+            .write(1, move |db| queue::renew(db, &lease, until_ms))
+            .await
     }
 
     async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64> {
         let text = serde_json::to_string(signal).map_err(corrupt)?;
         self.guard.check_text("a signal", &text)?;
         let id = run.clone();
-        let sent = self.threads.write(1, move |db| sql::send(db, &id, &text)).await?;
+        let sent = self
+            .threads
+            .write(1, move |db| queue::send(db, &id, &text))
+            .await?;
         self.hint(Hint::Signal(run.clone()));
         Ok(sent)
     }
 
     async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::signals(db, &run)).await
+        self.threads.read(move |db| read::signals(db, &run)).await
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
         let digest = *digest;
-        self.threads.read(move |db| sql::blob(db, &digest)).await
+        self.threads.read(move |db| read::blob(db, &digest)).await
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::effects(db, &run)).await
+        self.threads.read(move |db| read::effects(db, &run)).await
     }
 
     async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
-        self.threads.read(move |db| sql::effects_in(db, state)).await
+        self.threads
+            .read(move |db| read::effects_in(db, state))
+            .await
     }
 
     async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
         let approval = approval.clone();
-        self.threads.read(move |db| sql::approval(db, &approval)).await
+        self.threads
+            .read(move |db| read::approval(db, &approval))
+            .await
     }
 
     async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
-        self.threads.read(move |db| sql::approvals_in(db, state)).await
+        self.threads
+            .read(move |db| read::approvals_in(db, state))
+            .await
     }
 
     async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::ledger(db, &run)).await
+        self.threads.read(move |db| read::ledger(db, &run)).await
     }
 
     async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
         let run = run.clone();
-        self.threads.read(move |db| sql::snapshot(db, &run)).await
+        self.threads.read(move |db| read::snapshot(db, &run)).await
     }
 
     async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
         let run = run.clone();
-        self.threads.write(1, move |db| sql::drop_snapshots(db, &run)).await
+        self.threads
+            .write(1, move |db| write::drop_snapshots(db, &run))
+            .await
     }
 
     fn watch(&self) -> broadcast::Receiver<Hint> {

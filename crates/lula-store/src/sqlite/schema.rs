@@ -86,23 +86,22 @@ fn migrate_with(connection: &Connection, steps: &[&str]) -> Result<()> {
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     loop {
         // Taken anew inside the transaction: another process may have migrated meanwhile.
-        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        connection
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(failed)?;
         let found: u32 = connection
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(failed)?;
-        let step = match steps.get(found as usize) {
-            Some(step) => step,
-            None => {
-                connection.execute_batch("ROLLBACK").map_err(failed)?;
-                if found == known {
-                    return Ok(());
-                }
-                return Err(StoreError::Newer {
-                    what: "the database",
-                    found,
-                    known,
-                });
+        let Some(step) = steps.get(found as usize) else {
+            connection.execute_batch("ROLLBACK").map_err(failed)?;
+            if found == known {
+                return Ok(());
             }
+            return Err(StoreError::Newer {
+                what: "the database",
+                found,
+                known,
+            });
         };
         let next = found + 1;
         let script = format!("{step}; PRAGMA user_version = {next}; COMMIT");
@@ -123,12 +122,16 @@ mod tests {
         let first = "CREATE TABLE notes(text TEXT)";
         let second = "ALTER TABLE notes ADD COLUMN author TEXT NOT NULL DEFAULT 'unknown'";
         migrate_with(&connection, &[first]).unwrap();
-        connection.execute("INSERT INTO notes VALUES ('kept')", []).unwrap();
+        connection
+            .execute("INSERT INTO notes VALUES ('kept')", [])
+            .unwrap();
 
         migrate_with(&connection, &[first, second]).unwrap();
 
         let row: (String, String) = connection
-            .query_row("SELECT text, author FROM notes", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row("SELECT text, author FROM notes", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .unwrap();
         assert_eq!(row, ("kept".to_owned(), "unknown".to_owned()));
     }
@@ -136,8 +139,11 @@ mod tests {
     #[test]
     fn a_migration_that_fails_changes_nothing() {
         let connection = Connection::open_in_memory().unwrap();
-        migrate_with(&connection, &["CREATE TABLE a(x)", "CREATE TABLE b(x); CREATE TABLE a(x)"])
-            .unwrap_err();
+        migrate_with(
+            &connection,
+            &["CREATE TABLE a(x)", "CREATE TABLE b(x); CREATE TABLE a(x)"],
+        )
+        .unwrap_err();
         let tables: u32 = connection
             .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
             .unwrap();

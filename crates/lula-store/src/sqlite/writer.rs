@@ -5,7 +5,7 @@
 //! own, so that one that is refused leaves nothing behind and the others are kept. Nobody gets an
 //! answer before the commit.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -80,16 +80,23 @@ fn gone() -> StoreError {
 }
 
 impl Threads {
-    pub(super) fn start(writer: Connection, readers: Vec<Connection>, path: &PathBuf) -> Result<Self> {
-        let (writes, jobs) = channel();
-        spawn(format!("write {}", path.display()), move || write_loop(&writer, &jobs))?;
-        let (reads, jobs) = channel();
+    pub(super) fn start(writer: Connection, readers: Vec<Connection>, path: &Path) -> Result<Self> {
+        let (write_queue, jobs) = channel();
+        spawn(format!("write {}", path.display()), move || {
+            write_loop(&writer, &jobs);
+        })?;
+        let (read_queue, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for reader in readers {
             let jobs = Arc::clone(&jobs);
-            spawn(format!("read {}", path.display()), move || read_loop(&reader, &jobs))?;
+            spawn(format!("read {}", path.display()), move || {
+                read_loop(&reader, &jobs);
+            })?;
         }
-        Ok(Self { writes, reads })
+        Ok(Self {
+            writes: write_queue,
+            reads: read_queue,
+        })
     }
 
     /// Runs a job in a transaction and returns after it is committed. It may run more than once.
@@ -174,7 +181,9 @@ fn transact(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<()> {
             if !job.work(connection) {
                 if connection.is_autocommit() {
                     // SQLite gave up the whole transaction (disk full, I/O error).
-                    return Err(StoreError::Full("the transaction was rolled back".to_owned()));
+                    return Err(StoreError::Full(
+                        "the transaction was rolled back".to_owned(),
+                    ));
                 }
                 run("ROLLBACK TO job")?;
             }

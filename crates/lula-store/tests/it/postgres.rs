@@ -35,8 +35,9 @@ async fn a_schema_name_that_would_be_sql_is_refused() {
 
 #[tokio::test]
 async fn a_schema_of_a_newer_program_is_refused_untouched() {
-    let (client, connection) =
-        tokio_postgres::connect(&url(), tokio_postgres::NoTls).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url(), tokio_postgres::NoTls)
+        .await
+        .unwrap();
     tokio::spawn(connection);
     client
         .batch_execute(
@@ -52,5 +53,8 @@ async fn a_schema_of_a_newer_program_is_refused_untouched() {
         ..PostgresOptions::default()
     };
     let refused = PostgresStore::connect(&url(), options).await.err().unwrap();
-    assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
+    assert!(
+        matches!(refused, StoreError::Newer { found: 99, .. }),
+        "{refused}"
+    );
 }

@@ -56,7 +56,11 @@ async fn owned(store: &dyn Store) -> Lease {
         }),
     };
     store.create(new).await.unwrap();
-    Lease { run, epoch: 1, head }
+    Lease {
+        run,
+        epoch: 1,
+        head,
+    }
 }
 
 fn note(lease: &Lease, head: Head, text: &str) -> Append {
@@ -83,7 +87,7 @@ async fn a_full_disk_refuses_the_append_and_the_run_goes_on_when_there_is_room()
     let mut head = lease.head;
     let refused = loop {
         let mut append = note(&lease, head, "more");
-        let noise: Vec<u8> = (0..40).flat_map(|i| *blake3(head.next * 100 + i)).collect();
+        let noise: Vec<u8> = (0..40).flat_map(|i| blake3(head.next * 100 + i)).collect();
         append.blobs = vec![Blob::new(noise)];
         match store.append(append).await {
             Ok(next) => head = next,
@@ -94,14 +98,20 @@ async fn a_full_disk_refuses_the_append_and_the_run_goes_on_when_there_is_room()
     assert_eq!(store.run(&lease.run).await.unwrap().unwrap().head, head);
     drop(store);
     let roomy = SqliteStore::open(&path, quick()).unwrap();
-    let head = roomy.append(note(&lease, head, "room again")).await.unwrap();
-    assert_eq!(head.next, roomy.read(&lease.run, 0, 100_000).await.unwrap().len() as u64);
+    let head = roomy
+        .append(note(&lease, head, "room again"))
+        .await
+        .unwrap();
+    assert_eq!(
+        head.next,
+        roomy.read(&lease.run, 0, 100_000).await.unwrap().len() as u64
+    );
     let (_, broken) = check_store(&roomy).await.unwrap();
     assert!(broken.is_empty(), "{broken:?}");
 }
 
-fn blake3(number: u64) -> Box<[u8; 32]> {
-    Box::new(*lula_protocol::Digest::of_bytes(&number.to_le_bytes()).as_bytes())
+fn blake3(number: u64) -> [u8; 32] {
+    *lula_protocol::Digest::of_bytes(&number.to_le_bytes()).as_bytes()
 }
 
 #[tokio::test]
@@ -112,11 +122,17 @@ async fn a_locked_database_is_busy_and_then_works() {
     let lease = owned(&store).await;
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let busy = store.append(note(&lease, lease.head, "blocked")).await.unwrap_err();
+    let busy = store
+        .append(note(&lease, lease.head, "blocked"))
+        .await
+        .unwrap_err();
     assert!(matches!(busy, StoreError::Busy(_)), "{busy:?}");
     assert!(busy.is_transient());
     other.execute_batch("ROLLBACK").unwrap();
-    store.append(note(&lease, lease.head, "free")).await.unwrap();
+    store
+        .append(note(&lease, lease.head, "free"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -139,10 +155,20 @@ async fn a_changed_blob_and_a_changed_event_are_found() {
     assert!(matches!(found, StoreError::CorruptBlob(_)), "{found:?}");
 
     let forged = lula_store::body::pack(br#"{"kind":"run_taken","worker":"mallory"}"#);
-    other.execute("UPDATE events SET body=? WHERE pos % 16777216 = 0", [forged]).unwrap();
+    other
+        .execute(
+            "UPDATE events SET body=? WHERE pos % 16777216 = 0",
+            [forged],
+        )
+        .unwrap();
     let (_, broken) = check_store(&store).await.unwrap();
-    assert!(matches!(&broken[..], [StoreError::CorruptEvent { seq: 0, .. }]), "{broken:?}");
-    other.execute("DELETE FROM events WHERE pos % 16777216 = 1", []).unwrap();
+    assert!(
+        matches!(&broken[..], [StoreError::CorruptEvent { seq: 0, .. }]),
+        "{broken:?}"
+    );
+    other
+        .execute("DELETE FROM events WHERE pos % 16777216 = 1", [])
+        .unwrap();
     let (_, broken) = check_store(&store).await.unwrap();
     assert_eq!(broken.len(), 1);
 }
@@ -157,18 +183,32 @@ async fn a_secret_is_refused_wherever_it_is_hidden() {
     };
     let store = SqliteStore::open(directory.path().join("guarded.db"), options).unwrap();
     let lease = owned(&store).await;
-    let refused = store.append(note(&lease, lease.head, &format!("a {canary} b"))).await;
+    let refused = store
+        .append(note(&lease, lease.head, &format!("a {canary} b")))
+        .await;
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("the canary") && !message.contains("7f3a"), "{message}");
+    assert!(
+        message.contains("the canary") && !message.contains("7f3a"),
+        "{message}"
+    );
     let mut append = note(&lease, lease.head, "clean");
     append.blobs = vec![Blob::new(format!("x{canary}x").into_bytes())];
-    assert!(matches!(store.append(append).await, Err(StoreError::Secret { .. })));
+    assert!(matches!(
+        store.append(append).await,
+        Err(StoreError::Secret { .. })
+    ));
     let signal = Signal::Cancel {
         by: "alice".parse().unwrap(),
         reason: canary.to_owned(),
     };
-    assert!(matches!(store.send(&lease.run, &signal).await, Err(StoreError::Secret { .. })));
-    store.append(note(&lease, lease.head, "clean")).await.unwrap();
+    assert!(matches!(
+        store.send(&lease.run, &signal).await,
+        Err(StoreError::Secret { .. })
+    ));
+    store
+        .append(note(&lease, lease.head, "clean"))
+        .await
+        .unwrap();
     drop(store);
     for file in std::fs::read_dir(directory.path()).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
@@ -181,14 +221,23 @@ async fn a_backup_opens_as_the_same_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(directory.path().join("live.db"), quick()).unwrap();
     let lease = owned(&store).await;
-    let head = store.append(note(&lease, lease.head, "kept")).await.unwrap();
+    let head = store
+        .append(note(&lease, lease.head, "kept"))
+        .await
+        .unwrap();
     let copy = directory.path().join("backup.db");
     store.backup(&copy).await.unwrap();
-    store.append(note(&lease, head, "after the backup")).await.unwrap();
+    store
+        .append(note(&lease, head, "after the backup"))
+        .await
+        .unwrap();
     let restored = SqliteStore::open(&copy, quick()).unwrap();
     assert_eq!(restored.run(&lease.run).await.unwrap().unwrap().head, head);
     assert!(restored.damage().await.unwrap().is_empty());
-    assert!(store.backup(&copy).await.is_err(), "an existing file is not overwritten");
+    assert!(
+        store.backup(&copy).await.is_err(),
+        "an existing file is not overwritten"
+    );
 }
 
 #[tokio::test]
@@ -203,17 +252,27 @@ async fn a_copied_store_goes_on_where_the_first_stopped() {
     let live = owned(&from).await;
     let copied = copy_store(&from, &to).await.unwrap();
     assert_eq!((copied.runs, copied.events), (2, 3));
-    assert_eq!(to.run(&done.run).await.unwrap().unwrap().status, Status::Done);
+    assert_eq!(
+        to.run(&done.run).await.unwrap().unwrap().status,
+        Status::Done
+    );
     let claim = Claim {
         worker: "bob".to_owned(),
         now_ms: 0,
         ttl_ms: 1_000,
     };
     let lease = to.claim_run(&live.run, &claim).await.unwrap().unwrap();
-    assert!(lease.epoch > live.epoch, "an owner from the old store stays fenced");
+    assert!(
+        lease.epoch > live.epoch,
+        "an owner from the old store stays fenced"
+    );
     to.append(note(&lease, lease.head, "here")).await.unwrap();
     assert!(check_store(&to).await.unwrap().1.is_empty());
-    assert_eq!(copy_store(&from, &to).await.unwrap().runs, 0, "nothing is copied twice");
+    assert_eq!(
+        copy_store(&from, &to).await.unwrap().runs,
+        0,
+        "nothing is copied twice"
+    );
 }
 
 /// A log written by the first release. It has to be readable for ever.
@@ -241,5 +300,8 @@ async fn the_golden_log_of_schema_1_verifies_and_reads() {
         kinds.push(record.read_body().unwrap().kind());
     }
     assert_eq!(kinds.len(), 21, "one event of every kind: {kinds:?}");
-    assert_eq!(EVENT_SCHEMA, 1, "add a golden log for the new schema beside this one");
+    assert_eq!(
+        EVENT_SCHEMA, 1,
+        "add a golden log for the new schema beside this one"
+    );
 }
