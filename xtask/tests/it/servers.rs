@@ -1,0 +1,115 @@
+//! `cargo xtask servers`, ended in every way a task can end.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::TcpStream,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::xtask;
+
+/// A run of `cargo xtask servers`, and the two ports it told.
+struct Run {
+    child: Child,
+    ports: Vec<u16>,
+}
+
+impl Run {
+    fn start() -> Self {
+        let mut child = xtask()
+            .arg("servers")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("xtask runs");
+        let stdout = BufReader::new(child.stdout.take().expect("its output"));
+        let ports = stdout
+            .lines()
+            .take(2)
+            .map(|line| port(&line.expect("a line")).expect("an address"))
+            .collect::<Vec<_>>();
+        assert_eq!(ports.len(), 2, "two servers are told");
+        assert!(ports.iter().all(|port| is_open(*port)), "both are up");
+        Self { child, ports }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().expect("a process id"));
+        kill_process(pid.expect("a process id"), signal).expect("the signal is sent");
+    }
+
+    fn assert_all_gone(mut self) {
+        self.child.wait().expect("xtask ends");
+        // A killed task is not there to wait for its servers: they take a moment to shut down.
+        let asked = Instant::now();
+        while self.ports.iter().any(|port| is_open(*port))
+            && asked.elapsed() < Duration::from_secs(20)
+        {
+            thread::sleep(Duration::from_millis(20));
+        }
+        for port in &self.ports {
+            assert!(!is_open(*port), "a server still listens on port {port}");
+        }
+    }
+}
+
+fn port(line: &str) -> Option<u16> {
+    line.rsplit_once(':')?.1.split('/').next()?.parse().ok()
+}
+
+fn is_open(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+#[test]
+fn ctrl_c_stops_the_servers() {
+    let run = Run::start();
+    run.signal(Signal::INT);
+    run.assert_all_gone();
+}
+
+#[test]
+fn a_polite_kill_stops_the_servers() {
+    let run = Run::start();
+    run.signal(Signal::TERM);
+    run.assert_all_gone();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn servers_do_not_outlive_a_task_that_was_killed() {
+    let run = Run::start();
+    run.signal(Signal::KILL);
+    run.assert_all_gone();
+}
+
+#[test]
+fn a_command_beside_the_servers_finds_them_and_its_exit_code_is_kept() {
+    let output = xtask()
+        .args(["servers", "--", "sh", "-c"])
+        .arg("echo $LULA_TEST_POSTGRES_URL; echo $LULA_TEST_REDIS_URL; exit 7")
+        .output()
+        .expect("xtask runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines = said.lines().collect::<Vec<_>>();
+    assert_eq!(
+        lines.len(),
+        2,
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        lines[0].starts_with("postgres://") && lines[1].starts_with("redis://"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(7));
+    assert!(
+        !lines
+            .iter()
+            .any(|line| is_open(port(line).expect("an address"))),
+        "{said}"
+    );
+}
