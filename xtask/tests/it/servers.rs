@@ -1,14 +1,17 @@
 //! `cargo xtask servers`, ended in every way a task can end.
 
 use std::{
+    fs::{self, Permissions},
     io::{BufRead, BufReader},
     net::TcpStream,
+    os::unix::fs::PermissionsExt,
     process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 use crate::xtask;
 
@@ -16,6 +19,8 @@ use crate::xtask;
 struct Run {
     child: Child,
     ports: Vec<u16>,
+    /// Where it keeps the servers' data; also what a killed run leaves behind.
+    scratch: TempDir,
 }
 
 impl Run {
@@ -33,7 +38,7 @@ impl Run {
             .collect::<Vec<_>>();
         assert_eq!(ports.len(), 2, "two servers are told");
         assert!(ports.iter().all(|port| is_open(*port)), "both are up");
-        Self { child, ports }
+        Self { child, ports, scratch }
     }
 
     fn signal(&self, signal: Signal) {
@@ -41,18 +46,16 @@ impl Run {
         kill_process(pid.expect("a process id"), signal).expect("the signal is sent");
     }
 
-    fn assert_all_gone(mut self) {
+    /// The servers are gone when the task is, and so is their data.
+    fn assert_cleaned_up(mut self) {
         self.child.wait().expect("xtask ends");
-        // A killed task is not there to wait for its servers: they take a moment to shut down.
-        let asked = Instant::now();
-        while self.ports.iter().any(|port| is_open(*port))
-            && asked.elapsed() < Duration::from_secs(20)
-        {
-            thread::sleep(Duration::from_millis(20));
-        }
-        for port in &self.ports {
-            assert!(!is_open(*port), "a server still listens on port {port}");
-        }
+        assert!(!self.is_any_up(), "a server still listens");
+        let left = fs::read_dir(self.scratch.path()).expect("the directory").count();
+        assert_eq!(left, 0, "the servers' data is still there");
+    }
+
+    fn is_any_up(&self) -> bool {
+        self.ports.iter().any(|port| is_open(*port))
     }
 }
 
@@ -68,22 +71,28 @@ fn is_open(port: u16) -> bool {
 fn ctrl_c_stops_the_servers() {
     let run = Run::start();
     run.signal(Signal::INT);
-    run.assert_all_gone();
+    run.assert_cleaned_up();
 }
 
 #[test]
 fn a_polite_kill_stops_the_servers() {
     let run = Run::start();
     run.signal(Signal::TERM);
-    run.assert_all_gone();
+    run.assert_cleaned_up();
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn servers_do_not_outlive_a_task_that_was_killed() {
-    let run = Run::start();
+    let mut run = Run::start();
     run.signal(Signal::KILL);
-    run.assert_all_gone();
+    run.child.wait().expect("xtask ends");
+    // Nobody is left to wait for the servers: they take a moment to shut down.
+    let asked = Instant::now();
+    while run.is_any_up() && asked.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!run.is_any_up(), "a server still listens");
 }
 
 #[test]
