@@ -125,13 +125,12 @@ fn settle(default: Setting, said: impl Iterator<Item = Setting>) -> Vec<Consider
         let refusal = (setting.layer == Layer::Repository)
             .then(|| refusal(&setting, &history[current].setting))
             .flatten();
-        let verdict = match refusal {
-            Some(reason) => Verdict::Refused(reason),
-            None => {
-                history[current].verdict = Verdict::Overridden;
-                current = history.len();
-                Verdict::Won
-            }
+        let verdict = if let Some(reason) = refusal {
+            Verdict::Refused(reason)
+        } else {
+            history[current].verdict = Verdict::Overridden;
+            current = history.len();
+            Verdict::Won
         };
         history.push(Considered { setting, verdict });
     }

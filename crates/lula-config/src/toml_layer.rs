@@ -73,11 +73,10 @@ impl File<'_> {
     }
 
     fn origin(&self, span: Option<std::ops::Range<usize>>) -> Origin {
-        let until = span.map_or(0, |span| span.start.min(self.text.len()));
-        let line = 1 + self.text.as_bytes()[..until]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let start = self
+            .text
+            .floor_char_boundary(span.map_or(0, |span| span.start));
+        let line = 1 + self.text[..start].matches('\n').count();
         Origin::File {
             path: self.path.to_owned(),
             line,
