@@ -1,6 +1,9 @@
 //! The tasks as a person runs them, through the program.
 #![forbid(unsafe_code)]
-#![expect(clippy::expect_used, reason = "what a test relies on and lacks is its failure")]
+#![expect(
+    clippy::expect_used,
+    reason = "what a test relies on and lacks is its failure"
+)]
 
 mod architecture;
 mod servers;

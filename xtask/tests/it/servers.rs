@@ -38,7 +38,11 @@ impl Run {
             .collect::<Vec<_>>();
         assert_eq!(ports.len(), 2, "two servers are told");
         assert!(ports.iter().all(|port| is_open(*port)), "both are up");
-        Self { child, ports, scratch }
+        Self {
+            child,
+            ports,
+            scratch,
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -50,7 +54,9 @@ impl Run {
     fn assert_cleaned_up(mut self) {
         self.child.wait().expect("xtask ends");
         assert!(!self.is_any_up(), "a server still listens");
-        let left = fs::read_dir(self.scratch.path()).expect("the directory").count();
+        let left = fs::read_dir(self.scratch.path())
+            .expect("the directory")
+            .count();
         assert_eq!(left, 0, "the servers' data is still there");
     }
 
