@@ -182,6 +182,8 @@ impl Manager {
                     "--no-install-recommends",
                     "-o",
                     "DPkg::Lock::Timeout=600",
+                    "-o",
+                    "Dpkg::Use-Pty=0",
                 ],
             ],
             Self::Dnf => &[&["dnf", "install", "-y"]],

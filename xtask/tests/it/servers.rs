@@ -25,8 +25,14 @@ struct Run {
 
 impl Run {
     fn start() -> Self {
+        let scratch = tempfile::Builder::new()
+            // The servers run as another user, who has to reach their directories.
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir()
+            .expect("a temporary directory");
         let mut child = xtask()
             .arg("servers")
+            .env("TMPDIR", scratch.path())
             .stdout(Stdio::piped())
             .spawn()
             .expect("xtask runs");
