@@ -48,34 +48,30 @@ pub(crate) fn install_missing(
     for requirement in &missing {
         println!("    missing: {} ({})", requirement.name, requirement.why);
     }
-    let mut reasons = Vec::new();
-    if let Err(reason) = install_packages(&missing, interrupt) {
-        reasons.push(reason);
-    }
+    let packages = install_packages(&missing, interrupt).err();
+    let mut complete = true;
     for requirement in &missing {
-        if let Source::Cargo {
-            package,
-            version,
-            features,
-        } = requirement.source
-            && let Err(reason) =
-                install_cargo_tool(repository, package, version, features, interrupt)
-        {
-            reasons.push(reason);
+        let reason = match &requirement.source {
+            Source::Packages(_) => packages.clone(),
+            Source::Cargo {
+                package,
+                version,
+                features,
+            } => install_cargo_tool(repository, package, version, features, interrupt).err(),
+        };
+        if !requirement.is_met() {
+            complete = false;
+            let reason =
+                reason.unwrap_or_else(|| "what was installed for it did not bring it".to_owned());
+            let why = requirement.why;
+            report.failed(Failure::new(
+                requirement.name,
+                format!("{reason}; needed: {why}"),
+            ));
         }
     }
-    let still_missing = missing.iter().filter(|requirement| !requirement.is_met());
-    let failures = still_missing
-        .map(|requirement| Failure {
-            name: requirement.name.to_owned(),
-            reason: format!("{}; needed: {}", reasons.join("; "), requirement.why),
-        })
-        .collect::<Vec<_>>();
-    if failures.is_empty() {
+    if complete {
         report.passed("requirements");
-    }
-    for failure in failures {
-        report.failed(failure);
     }
 }
 
@@ -110,25 +106,13 @@ fn install_packages(missing: &[&Requirement], interrupt: &Interrupt) -> Result<(
     };
     let (packages, unknown) = names(manager.0, &wanted);
     if !packages.is_empty() {
-        let commands = manager.0.commands(&packages);
-        let spoken = commands
-            .iter()
-            .map(|words| words.join(" "))
-            .collect::<Vec<_>>()
-            .join(" && ");
         let Some(prefix) = authority(manager.0) else {
+            let list = packages.join(" ");
             return Err(format!(
-                "installing needs root and sudo gave none: run `{spoken}` as root"
+                "installing needs root, and sudo gave none: install {list}"
             ));
         };
-        for words in commands {
-            let mut line = prefix
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>();
-            line.extend(words);
-            run_line(&line, interrupt)?;
-        }
+        install_with(manager.0, prefix, &packages, interrupt)?;
     }
     if unknown.is_empty() {
         Ok(())
@@ -138,6 +122,37 @@ fn install_packages(missing: &[&Requirement], interrupt: &Interrupt) -> Result<(
             manager.1,
             unknown.join(", ")
         ))
+    }
+}
+
+/// Installs the packages together, or, where that fails, each alone: one that the distribution
+/// lacks does not keep the others away.
+fn install_with(
+    manager: Manager,
+    prefix: &[&str],
+    packages: &[&str],
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let run = |packages: &[&str]| {
+        manager
+            .commands(packages)
+            .into_iter()
+            .try_for_each(|words| {
+                let line = prefix.iter().map(|word| (*word).to_owned()).chain(words);
+                run_line(&line.collect::<Vec<_>>(), interrupt)
+            })
+    };
+    match run(packages) {
+        Err(_) if packages.len() > 1 && !interrupt.is_raised() => {
+            let reasons = packages.iter().filter_map(|package| run(&[package]).err());
+            let reasons = reasons.collect::<Vec<_>>();
+            if reasons.is_empty() {
+                Ok(())
+            } else {
+                Err(reasons.join("; "))
+            }
+        }
+        outcome => outcome,
     }
 }
 
@@ -231,8 +246,9 @@ fn install_cargo_tool(
     features: &[&str],
     interrupt: &Interrupt,
 ) -> Result<(), String> {
-    let mut install = repository.cargo(["install", "--locked", package, "--version", version]);
-    install.arg("--no-default-features");
+    let mut install = repository.cargo(&format!(
+        "install --locked {package} --version {version} --no-default-features"
+    ));
     if !features.is_empty() {
         install.args(["--features", &features.join(",")]);
     }

@@ -76,7 +76,7 @@ fn main() -> Result<ExitCode> {
             &steps::Selection::for_lint(),
             &interrupt,
         )),
-        Task::Fmt => command::run(&mut repository.cargo(["fmt", "--all"]), &interrupt),
+        Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }

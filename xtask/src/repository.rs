@@ -39,11 +39,13 @@ impl Repository {
         &self.root
     }
 
-    /// A cargo command at the root, free of what `cargo run` told this process about itself: that
+    /// A cargo command line at the root, free of what `cargo run` told this process about itself: that
     /// would make build scripts look changed, and build again.
-    pub(crate) fn cargo<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    pub(crate) fn cargo(&self, line: &str) -> Command {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(arguments).current_dir(&self.root);
+        command
+            .args(line.split_whitespace())
+            .current_dir(&self.root);
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "NEXTEST"]
@@ -59,13 +61,7 @@ impl Repository {
     /// What cargo knows of the workspace's own crates. Needs no network.
     pub(crate) fn metadata(&self) -> Result<Metadata> {
         let output = self
-            .cargo([
-                "metadata",
-                "--no-deps",
-                "--offline",
-                "--format-version",
-                "1",
-            ])
+            .cargo("metadata --no-deps --offline --format-version 1")
             .output()
             .context("cannot run cargo metadata")?;
         ensure!(
