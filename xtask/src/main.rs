@@ -44,6 +44,9 @@ enum Task {
         /// Run only these checks
         #[arg(long, value_enum, value_name = "CHECK", value_delimiter = ',')]
         only: Vec<Check>,
+        /// Change nothing on this machine: what is missing is a failure
+        #[arg(long)]
+        no_install: bool,
         /// Arguments for nextest, such as a part of a test's name; runs only the tests
         #[arg(last = true, value_name = "NEXTEST ARGUMENT")]
         nextest: Vec<String>,
@@ -67,8 +70,12 @@ fn main() -> Result<ExitCode> {
     let repository = Repository::around_here()?;
     let interrupt = Interrupt::listen()?;
     match arguments.task {
-        Task::Test { only, nextest } => {
-            let selection = steps::Selection::for_test(only, nextest);
+        Task::Test {
+            only,
+            no_install,
+            nextest,
+        } => {
+            let selection = steps::Selection::for_test(only, nextest).installing(!no_install);
             Ok(steps::run(&repository, &selection, &interrupt))
         }
         Task::Lint => Ok(steps::run(
