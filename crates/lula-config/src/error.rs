@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use lula_protocol::Code;
 
-use crate::keys::Spec;
+use crate::keys::{self, Spec};
 use crate::layer::Origin;
+use crate::suggest::nearest;
 
 /// A configuration that cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,16 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// A key that was asked for by name and does not exist.
+    pub fn unknown_key(name: &str) -> Self {
+        let nearest = nearest(name, keys::all().map(|spec| spec.name));
+        Self::UnknownKey {
+            name: name.to_owned(),
+            origin: None,
+            nearest,
+        }
+    }
+
     /// Its stable code.
     pub const fn code(&self) -> Code {
         match self {

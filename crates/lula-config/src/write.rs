@@ -1,7 +1,7 @@
 //! Changing a file: the one key asked for, comments and order kept, all or nothing.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table};
 
@@ -12,8 +12,24 @@ use crate::layer::Layer;
 use crate::resolve::never_reason;
 use crate::toml_layer;
 
+/// What was done to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text before; empty where it did not exist.
+    pub before: String,
+    /// Its text now.
+    pub after: String,
+}
+
 /// Writes a value into the file of a layer. The file is checked before and after.
-pub fn set(path: &Path, layer: Layer, spec: &'static Spec, text: &str) -> Result<(), ConfigError> {
+pub fn set(
+    path: &Path,
+    layer: Layer,
+    spec: &'static Spec,
+    text: &str,
+) -> Result<Change, ConfigError> {
     if layer == Layer::Repository && spec.repository == Repository::Never {
         return Err(ConfigError::RepositoryOverreach {
             spec,
@@ -44,15 +60,14 @@ pub fn set(path: &Path, layer: Layer, spec: &'static Spec, text: &str) -> Result
     })
 }
 
-/// Removes a key from the file of a layer; tells whether it was there.
-pub fn unset(path: &Path, layer: Layer, spec: &'static Spec) -> Result<bool, ConfigError> {
-    let mut found = false;
+/// Removes a key from the file of a layer.
+pub fn unset(path: &Path, layer: Layer, spec: &'static Spec) -> Result<Change, ConfigError> {
     change(path, layer, |document| {
         let (section, name) = split(spec);
-        let table = document.get_mut(section).and_then(Item::as_table_like_mut);
-        found = table.is_some_and(|table| table.remove(name).is_some());
-    })?;
-    Ok(found)
+        if let Some(table) = document.get_mut(section).and_then(Item::as_table_like_mut) {
+            table.remove(name);
+        }
+    })
 }
 
 fn split(spec: &Spec) -> (&'static str, &'static str) {
@@ -63,19 +78,23 @@ fn change(
     path: &Path,
     layer: Layer,
     edit: impl FnOnce(&mut DocumentMut),
-) -> Result<(), ConfigError> {
+) -> Result<Change, ConfigError> {
     let before = read_text(path, layer)?.unwrap_or_default();
     toml_layer::parse(&before, path, layer)?;
     let mut document: DocumentMut = before.parse().unwrap_or_default();
     edit(&mut document);
     let after = document.to_string();
     toml_layer::parse(&after, path, layer)?;
-    if after == before {
-        return Ok(());
+    if after != before {
+        replace(path, &after).map_err(|error| ConfigError::Unreadable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
     }
-    replace(path, &after).map_err(|error| ConfigError::Unreadable {
+    Ok(Change {
         path: path.to_owned(),
-        reason: error.to_string(),
+        before,
+        after,
     })
 }
 
@@ -114,8 +133,10 @@ mod tests {
             std::fs::read_to_string(&file).unwrap(),
             "# mine\n[output]\ncolor = \"always\" # no paint\n\n[sandbox]\ntimeout = \"90s\"\n"
         );
-        assert!(unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap());
-        assert!(!unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap());
+        let change = unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap();
+        assert!(change.before.contains("color") && !change.after.contains("color"));
+        let nothing = unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap();
+        assert_eq!(nothing.before, nothing.after);
     }
 
     #[test]

@@ -1,0 +1,213 @@
+//! Every command and flag, in one place. Help, completions and man pages are generated from it;
+//! the flags of configuration keys come from the table of keys.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use lula_config::{keys, variables};
+
+use crate::failure::Failure;
+
+const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
+
+const EXAMPLES: &str = "\
+Examples:
+  lula try                       see it work on a bundled sample project
+  lula doctor                    what works on this machine, and why not
+  lula config explain KEY        which layer a setting comes from
+  lula explain L0101             what an error code means
+
+Every configuration key is also a flag: sandbox.timeout is --sandbox-timeout.
+Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget,
+5 inconclusive, 6 this machine cannot do it.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "lula", version, about = ABOUT, after_help = EXAMPLES)]
+#[command(propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct OutputFlags {
+    /// Print one JSON document on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more about what is done
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Do the main job on a bundled sample project
+    Try(TryFlags),
+    /// Tell what works on this machine, and why not
+    Doctor,
+    /// Show or change configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Tell what an error code means
+    #[command(after_help = "Example:\n  lula explain L0101")]
+    Explain {
+        /// A code such as L0101; all codes when left out
+        code: Option<String>,
+    },
+    /// Print shell completions
+    #[command(
+        after_help = "Example:\n  lula completions bash > ~/.local/share/bash-completion/completions/lula"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages
+    #[command(after_help = "Example:\n  lula man --dir ~/.local/share/man/man1")]
+    Man {
+        /// Directory for all pages; without it the main page goes to standard output
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+}
+
+impl Command {
+    /// Whether it only tells what is built in.
+    pub(crate) const fn works_without_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::Explain { .. } | Self::Completions { .. } | Self::Man { .. }
+        )
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The sample is copied to a temporary git repository; your files are not touched."
+)]
+pub(crate) struct TryFlags {
+    /// Leave the sample repository on disk and tell where
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// List every key with its value and the layer it comes from
+    List,
+    /// Print the value of a key
+    #[command(after_help = "Example:\n  lula config get sandbox.timeout")]
+    Get {
+        /// Name of the key
+        key: String,
+    },
+    /// Write a value into a configuration file
+    #[command(
+        after_help = "Examples:\n  lula config set sandbox.timeout 5m\n  lula config set --in repository sandbox.min_tier namespace"
+    )]
+    Set {
+        /// Name of the key
+        key: String,
+        /// Its new value
+        value: String,
+        /// Which file
+        #[arg(long = "in", value_enum, default_value = "user")]
+        layer: FileLayer,
+    },
+    /// Remove a key from a configuration file
+    Unset {
+        /// Name of the key
+        key: String,
+        /// Which file
+        #[arg(long = "in", value_enum, default_value = "user")]
+        layer: FileLayer,
+    },
+    /// Show what each layer says about a key and which one won
+    #[command(after_help = "Example:\n  lula config explain sandbox.min_tier")]
+    Explain {
+        /// Name of the key
+        key: String,
+    },
+    /// Print the reference page of all keys
+    Reference,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum FileLayer {
+    /// The machine's file
+    System,
+    /// Your file
+    User,
+    /// The file at the top of the repository
+    Repository,
+}
+
+/// The whole command with a hidden flag for every configuration key.
+pub(crate) fn command() -> clap::Command {
+    let flags = keys::all().map(|spec| {
+        Arg::new(spec.name)
+            .long(spec.flag())
+            .value_name("VALUE")
+            .help(spec.summary())
+            .global(true)
+            .hide(true)
+    });
+    Cli::command().args(flags)
+}
+
+/// The settings given as flags.
+pub(crate) fn settings(matches: &ArgMatches) -> Result<Vec<lula_config::Setting>, Failure> {
+    // Global flags are handed down, so the innermost command has seen them all.
+    let mut innermost = matches;
+    while let Some((_, inner)) = innermost.subcommand() {
+        innermost = inner;
+    }
+    let given = keys::all().filter_map(|spec| {
+        innermost
+            .get_one::<String>(spec.name)
+            .map(|text| variables::from_flag(spec, text))
+    });
+    Ok(given.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_key_is_a_flag_before_and_after_the_command() {
+        for line in [
+            ["lula", "--sandbox-timeout", "5s", "config", "list"],
+            ["lula", "config", "list", "--sandbox-timeout", "5s"],
+            ["lula", "config", "--sandbox-timeout", "5s", "list"],
+        ] {
+            let matches = command().try_get_matches_from(line).unwrap();
+            let settings = settings(&matches).unwrap();
+            assert_eq!(settings.len(), 1, "{line:?}");
+            assert_eq!(settings[0].value.to_string(), "5s");
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_description() {
+        fn check(command: &clap::Command) {
+            for inner in command.get_subcommands() {
+                assert!(inner.get_about().is_some(), "{}", inner.get_name());
+                check(inner);
+            }
+        }
+        check(&command());
+    }
+}
