@@ -171,7 +171,8 @@ impl Reader<'_> {
         for (key, item) in self.known(root, "", &KEYS) {
             match key {
                 "profile" => {
-                    overlay.profile = self.name(key, item, "profile", Profile::ALL, Profile::name);
+                    overlay.profile =
+                        self.name(key, item, Profile::WHAT, Profile::ALL, Profile::name);
                 }
                 "min_tier" => {
                     overlay.min_tier = self.name(key, item, "tier", &Tier::ALL, Tier::name);
