@@ -114,7 +114,7 @@ fn mount(line: &str) -> Option<Mount<'_>> {
     at.starts_with('/').then_some(Mount {
         version,
         root,
-        mount_point,
+        at,
         options,
     })
 }
