@@ -1,8 +1,21 @@
 //! Control groups: limits on a whole process tree, and a handle to kill or freeze it.
+//!
+//! Machines carry them in four ways, so this module finds the way by doing: make a group, set a
+//! limit, read it back ([`Backend::detect`]). A limit that the kernel did not report back is not in
+//! force, and is named with the reason ([`Leaf::not_applied`]). Directories are held by handle, and
+//! names are checked before they become part of a path.
 
-use std::os::fd::BorrowedFd;
+mod backend;
+mod dir;
+pub mod layout;
+mod leaf;
+mod limits;
+mod machine;
+mod owner;
 
-use lula_protocol::receipt::NotApplied;
+pub use backend::{Backend, Refusal};
+pub use leaf::Leaf;
+pub use machine::machine;
 
 /// Limits on a process tree. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,10 +28,20 @@ pub struct Limits {
     pub pids: Option<u64>,
 }
 
+impl From<&crate::policy::Granted> for Limits {
+    fn from(granted: &crate::policy::Granted) -> Self {
+        Self {
+            memory_bytes: Some(granted.memory_bytes),
+            cpu_millicores: Some(granted.cpu_millicores),
+            pids: Some(granted.pids),
+        }
+    }
+}
+
 /// How this machine carries limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One v2 hierarchy, at its root.
+    /// One v2 hierarchy, held by root.
     V2Root,
     /// One v2 hierarchy, in a part of it handed to this user.
     V2Delegated,
@@ -76,111 +99,23 @@ pub enum CgroupError {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// Processes outlived the kill.
-    #[error("control group {group}: still has processes after kill")]
-    Occupied {
-        /// Which group.
+    /// Processes outlived the kill, or did not stand still.
+    #[error("control group {group}: cannot {act}: its processes did not follow in time")]
+    Slow {
+        /// What was tried.
+        act: &'static str,
+        /// On which group.
         group: String,
+    },
+    /// There is no control group to do it with.
+    #[error("no control group can {act} on this machine: {reason}")]
+    Absent {
+        /// What was asked.
+        act: &'static str,
+        /// Why there is none.
+        reason: String,
     },
 }
 
-/// The way to make control groups on this machine, found by making one.
-#[derive(Debug)]
-pub struct Backend {
-    kind: Kind,
-    refusals: Vec<String>,
-}
-
-/// One control group, or one in each hierarchy. Dropping it does not remove it.
-#[derive(Debug)]
-pub struct Leaf {
-    not_applied: Vec<NotApplied>,
-}
-
-impl Backend {
-    /// Tries every way, best first: make a group, set a limit, read it back.
-    pub fn detect() -> Self {
-        Self {
-            kind: Kind::None,
-            refusals: Vec::new(),
-        }
-    }
-
-    /// Which way it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Why each better way does not work here.
-    pub fn refusals(&self) -> &[String] {
-        &self.refusals
-    }
-
-    /// A new empty group with those limits. A limit that could not be set or did not read back is
-    /// in [`Leaf::not_applied`].
-    pub fn create(&self, name: &str, _limits: &Limits) -> Result<Leaf, CgroupError> {
-        Err(CgroupError::Name(name.to_owned()))
-    }
-
-    /// Removes groups whose runner is dead, with everything in them. Returns how many.
-    pub fn sweep(&self) -> usize {
-        0
-    }
-}
-
-impl Leaf {
-    /// The v2 directory for `CLONE_INTO_CGROUP`, where there is one.
-    pub fn v2_dir_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    /// Whether [`Leaf::attach`] is needed beside `CLONE_INTO_CGROUP` (v1 hierarchies).
-    pub fn needs_attach(&self) -> bool {
-        false
-    }
-
-    /// Puts a process into every hierarchy of the group.
-    pub fn attach(&self, _pid: rustix::process::Pid) -> Result<(), CgroupError> {
-        Ok(())
-    }
-
-    /// What was asked for and is not in force.
-    pub fn not_applied(&self) -> &[NotApplied] {
-        &self.not_applied
-    }
-
-    /// The limits as the kernel reports them now.
-    pub fn read_back(&self) -> Result<Limits, CgroupError> {
-        Ok(Limits::default())
-    }
-
-    /// Kills every process in the group.
-    pub fn kill(&self) -> Result<(), CgroupError> {
-        Ok(())
-    }
-
-    /// Stops every process in the group, and waits until they stand still.
-    pub fn freeze(&self) -> Result<(), CgroupError> {
-        Ok(())
-    }
-
-    /// Lets a frozen group run.
-    pub fn thaw(&self) -> Result<(), CgroupError> {
-        Ok(())
-    }
-
-    /// What the tree used so far.
-    pub fn usage(&self) -> Usage {
-        Usage::default()
-    }
-
-    /// How often limits were met.
-    pub fn events(&self) -> Events {
-        Events::default()
-    }
-
-    /// Removes the group; its processes must be gone or killed.
-    pub fn remove(self) -> Result<(), CgroupError> {
-        Ok(())
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -20,12 +20,6 @@ names! {
     }
 }
 
-impl Default for Profile {
-    fn default() -> Self {
-        Self::Build
-    }
-}
-
 /// What every profile insists on, in every tier that is a boundary.
 const ALWAYS: [LayerName; 4] = [
     LayerName::Seccomp,
@@ -35,6 +29,9 @@ const ALWAYS: [LayerName; 4] = [
 ];
 
 impl Profile {
+    /// What applies where nobody named one.
+    pub const DEFAULT: Self = Self::Build;
+
     /// The complete policy of this profile.
     pub fn policy(self) -> Policy {
         let (min_tier, further_layers, caches): (_, &[_], &[_]) = match self {

@@ -50,7 +50,7 @@ impl Policy {
     /// Reads a policy: the profile it names (`build` where it names none) with its own values.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         let overlay = Overlay::from_toml(text)?;
-        let profile = overlay.profile.unwrap_or_default();
+        let profile = overlay.profile.unwrap_or(Profile::DEFAULT);
         Ok(profile.policy().changed(overlay))
     }
 
@@ -132,6 +132,9 @@ impl Overlay {
         }
     }
 }
+
+/// A text of the document and where it stands.
+type Spanned<'t> = (&'t str, Option<Range<usize>>);
 
 fn line(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
@@ -348,22 +351,17 @@ impl Reader<'_> {
         found
     }
 
-    fn items<'t>(
-        &mut self,
-        key: &str,
-        item: &'t Item,
-    ) -> Option<Vec<(&'t str, Option<Range<usize>>)>> {
+    fn items<'t>(&mut self, key: &str, item: &'t Item) -> Option<Vec<Spanned<'t>>> {
         let Some(array) = item.as_array() else {
             return self.expected(key, item, "a list of texts in quotes");
         };
         let mut texts = Vec::new();
         for value in array {
-            match value.as_str() {
-                Some(text) => texts.push((text, value.span())),
-                None => {
-                    let problem = format!("expected text in quotes, found {}", value.type_name());
-                    self.mistake(key, value.span(), problem);
-                }
+            if let Some(text) = value.as_str() {
+                texts.push((text, value.span()));
+            } else {
+                let problem = format!("expected text in quotes, found {}", value.type_name());
+                self.mistake(key, value.span(), problem);
             }
         }
         Some(texts)

@@ -123,7 +123,7 @@ pub(super) fn run(program: &[Instruction], call: &Call) -> Result<(Returned, usi
 
 /// A word of `struct seccomp_data` on a little-endian machine.
 fn word(call: &Call, offset: u32) -> Option<u32> {
-    if offset % 4 != 0 || offset >= DATA_BYTES {
+    if !offset.is_multiple_of(4) || offset >= DATA_BYTES {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "the low word is meant")]
@@ -134,7 +134,7 @@ fn word(call: &Call, offset: u32) -> Option<u32> {
         8 | 12 => 0,
         _ => {
             let arg = call.args[usize::try_from((offset - 16) / 8).ok()?];
-            if offset % 8 == 0 {
+            if offset.is_multiple_of(8) {
                 arg as u32
             } else {
                 (arg >> 32) as u32

@@ -3,6 +3,7 @@
 use lula_protocol::Denial;
 use lula_protocol::denial::Attempt;
 
+use super::families::NAMESPACES;
 use super::{Abi, Call};
 
 /// The record of a refused call, with the smallest grant that would allow it where a policy can
@@ -46,22 +47,6 @@ fn family(number: u32) -> String {
 }
 
 fn grant(name: &str) -> Option<&'static str> {
-    let namespaces = [
-        "clone",
-        "unshare",
-        "setns",
-        "mount",
-        "umount2",
-        "move_mount",
-        "open_tree",
-        "open_tree_attr",
-        "fsopen",
-        "fsconfig",
-        "fsmount",
-        "fspick",
-        "mount_setattr",
-        "pivot_root",
-        "chroot",
-    ];
-    namespaces.contains(&name).then_some("nested_userns = true")
+    let namespaces = NAMESPACES.contains(&name) || matches!(name, "clone" | "unshare");
+    namespaces.then_some("nested_userns = true")
 }

@@ -39,7 +39,7 @@ impl Program {
         if abi == Abi::X86_64 {
             instructions.extend([jump(JUMP_GREATER_EQUAL, X32, 0, 1), unknown]);
         }
-        instructions.extend(emitter.tree(&ranges(abi, rules)));
+        instructions.extend(emitter.tree(&ranges(abi, *rules)));
         Self { instructions }
     }
 
@@ -72,7 +72,7 @@ impl Program {
 
 /// The rules by range: each holds from its number up to the next one. The first starts at zero, the
 /// last has no end.
-fn ranges(abi: Abi, rules: &Rules) -> Vec<(u32, Rule)> {
+fn ranges(abi: Abi, rules: Rules) -> Vec<(u32, Rule)> {
     let unknown = || Rule {
         cases: Vec::new(),
         otherwise: Verdict::ENOSYS,

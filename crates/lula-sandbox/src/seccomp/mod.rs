@@ -13,6 +13,7 @@ mod bpf;
 mod calls;
 mod denials;
 mod emit;
+mod families;
 mod rules;
 
 pub use bpf::{Instruction, Returned, RunError};
