@@ -54,6 +54,13 @@ impl Dir {
         self.child(name)
     }
 
+    /// Opens a control file for somebody else to write.
+    pub(super) fn open_to_write(&self, file: &str) -> Result<OwnedFd, CgroupError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, file, flags, Mode::empty())
+            .map_err(|error| refused("open", &format!("{}/{file}", self.shown), error))
+    }
+
     /// Opens a group directly below, made now if it was not there.
     pub(super) fn child_or_make(&self, name: &str) -> Result<Self, CgroupError> {
         self.make(name).or_else(|_| self.child(name))

@@ -1,7 +1,7 @@
 //! One group for one sandbox, in every hierarchy that carries something.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,16 @@ impl Leaf {
             .iter()
             .filter(|group| group.version == Version::V1);
         rest.into_iter().try_for_each(|group| group.attach(pid))
+    }
+
+    /// The `tasks` file of every v1 hierarchy, to be written `0` by a process that is to join. A
+    /// thread that moves itself takes none of the global locks that moving another process takes.
+    pub(crate) fn join_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        let rest = self
+            .groups
+            .iter()
+            .filter(|group| group.version == Version::V1);
+        rest.map(|group| group.dir.open_to_write("tasks")).collect()
     }
 
     /// The limits as the kernel reports them now.
