@@ -3,5 +3,6 @@
 mod command_line;
 mod configuration;
 mod doctor;
+mod exec;
 mod lula;
 mod try_it;

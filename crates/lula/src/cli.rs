@@ -1,10 +1,14 @@
 //! Every command and flag, in one place. Help, completions and man pages are generated from it;
 //! the flags of configuration keys come from the table of keys.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use lula_config::{keys, variables};
+use lula_protocol::Tier;
+use lula_sandbox::policy::Profile;
 
 use crate::failure::Failure;
 
@@ -13,6 +17,7 @@ const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
+  lula exec -- pytest -q         run a command in the sandbox
   lula doctor                    what works on this machine, and why not
   lula config explain KEY        which layer a setting comes from
   lula explain L0101             what an error code means
@@ -50,6 +55,8 @@ pub(crate) struct OutputFlags {
 pub(crate) enum Command {
     /// Do the main job on a bundled sample project
     Try(TryFlags),
+    /// Run a command in the sandbox, in this directory
+    Exec(ExecFlags),
     /// Tell what works on this machine, and why not
     Doctor,
     /// Show or change configuration
@@ -96,6 +103,71 @@ pub(crate) struct TryFlags {
     /// Leave the sample repository on disk and tell where
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+const EXEC_HELP: &str = "\
+The command runs in the repository this directory belongs to, or in the directory itself. It sees
+that, the system's programs and the toolchains on your PATH, has no network and none of your
+variables. It behaves like the command itself: standard input and output, signals, exit status.
+
+Examples:
+  lula exec -- pytest -q
+  lula exec --profile strict --timeout 10s -- ./untrusted.sh
+  lula exec --receipt receipt.json -- make test
+
+Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
+126 and 127 when the command cannot be executed or does not exist.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_HELP)]
+pub(crate) struct ExecFlags {
+    /// Policy to start from: strict, build or browser
+    #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
+    pub(crate) profile: Profile,
+    /// Exactly this tier, or nothing; the only way to get `process`
+    #[arg(long, value_name = "NAME", value_parser = parse_tier)]
+    pub(crate) tier: Option<Tier>,
+    /// What becomes of changes in the workspace
+    #[arg(long, value_enum, default_value = "direct")]
+    pub(crate) write: Write,
+    /// Wall clock, such as 90s; never longer than sandbox.timeout
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Write the posture receipt to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// The directory to work in, instead of the repository around this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What becomes of changes in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Write {
+    /// The workspace is read-only
+    None,
+    /// Changes are made in the workspace itself
+    Direct,
+}
+
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    Profile::from_name(text).ok_or_else(|| "expected strict, build or browser".to_owned())
+}
+
+fn parse_tier(text: &str) -> Result<Tier, String> {
+    let names = || Tier::ALL.map(Tier::name).join(", ");
+    Tier::from_name(text).ok_or_else(|| format!("expected one of {}", names()))
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let kind = keys::SANDBOX_TIMEOUT.spec().kind;
+    match kind.parse(text) {
+        Some(lula_config::Value::Duration(duration)) => Ok(duration),
+        _ => Err(format!("expected {}", kind.expected())),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,6 +4,7 @@ use std::io;
 
 use lula_config::{ConfigError, Origin};
 use lula_protocol::{Code, Exit};
+use lula_sandbox::SandboxError;
 use lula_workspace::{GitError, scratch::ScratchError};
 
 /// Why a command ended without doing its job.
@@ -95,6 +96,26 @@ impl From<ScratchError> for Failure {
                 )
             }
         }
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let (code, exit) = match &error {
+            SandboxError::NotStarted { .. } => (Code::CommandNotStarted, Exit::Environment),
+            SandboxError::HelperGone
+            | SandboxError::Ended { .. }
+            | SandboxError::Protocol(_)
+            | SandboxError::Credit(_)
+            | SandboxError::Io { .. } => (Code::SandboxBroke, Exit::Failed),
+            _ => (Code::SandboxRefused, Exit::Environment),
+        };
+        let remedy = match &error {
+            SandboxError::NotStarted { .. } => "check that the program exists inside the sandbox",
+            SandboxError::HelperGone | SandboxError::Ended { .. } => "run the command again",
+            _ => "`lula doctor` shows what works on this machine",
+        };
+        Self::new(code, exit, error.to_string()).remedy(remedy)
     }
 }
 

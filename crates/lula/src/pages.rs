@@ -28,6 +28,10 @@ pages! {
     GitUnusable = "L0202",
     NoStateDirectory = "L0203",
     ToolMissing = "L0204",
+    SandboxRefused = "L0301",
+    CommandNotStarted = "L0302",
+    SandboxBroke = "L0303",
+    WorkspaceTooWide = "L0304",
 }
 
 /// The title of a page: its first line without the code.

@@ -1,6 +1,13 @@
 use super::*;
 use crate::policy::Profile;
 
+fn writable(path: &Path) -> Workspace<'_> {
+    Workspace {
+        path,
+        writable: true,
+    }
+}
+
 #[test]
 fn below_goes_by_component() {
     assert!(is_below("/tmp/x", "/tmp"));
@@ -15,7 +22,7 @@ fn a_workspace_is_writable_at_its_own_path_and_nothing_else_of_the_host_is() {
     let real = workspace.path().canonicalize().unwrap();
     let plan = plan(
         &Profile::Strict.policy(),
-        workspace.path(),
+        writable(workspace.path()),
         &Toolchains::none(),
     )
     .unwrap();
@@ -30,7 +37,7 @@ fn passwords_and_host_names_are_not_shown() {
     let workspace = tempfile::tempdir().unwrap();
     let plan = plan(
         &Profile::Build.policy(),
-        workspace.path(),
+        writable(workspace.path()),
         &Toolchains::none(),
     )
     .unwrap();
@@ -58,7 +65,7 @@ fn a_granted_path_that_is_not_there_is_said_to_be_missing() {
     let workspace = tempfile::tempdir().unwrap();
     let mut policy = Profile::Strict.policy();
     policy.paths.read.insert("/nowhere/at/all".parse().unwrap());
-    let plan = plan(&policy, workspace.path(), &Toolchains::none()).unwrap();
+    let plan = plan(&policy, writable(workspace.path()), &Toolchains::none()).unwrap();
     assert_eq!(plan.held_back.len(), 1);
 }
 
@@ -66,7 +73,7 @@ fn a_granted_path_that_is_not_there_is_said_to_be_missing() {
 fn a_workspace_that_is_not_there_is_refused() {
     let refused = plan(
         &Profile::Strict.policy(),
-        Path::new("/nowhere/at/all"),
+        writable(Path::new("/nowhere/at/all")),
         &Toolchains::none(),
     );
     assert!(matches!(refused, Err(SandboxError::Path { .. })));

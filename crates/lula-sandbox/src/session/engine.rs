@@ -35,6 +35,7 @@ pub struct Sandbox {
     tier: Option<Tier>,
     toolchains: Toolchains,
     without: Vec<LayerName>,
+    writable: bool,
 }
 
 impl Sandbox {
@@ -47,7 +48,15 @@ impl Sandbox {
             tier: None,
             toolchains: Toolchains::of_this_process(),
             without: Vec::new(),
+            writable: true,
         }
+    }
+
+    /// Shows the workspace read-only.
+    #[must_use]
+    pub fn read_only_workspace(mut self) -> Self {
+        self.writable = false;
+        self
     }
 
     /// Exactly this tier, or nothing. The only way to get `process`.
@@ -211,6 +220,12 @@ impl Engine {
     }
 
     pub(crate) fn open_in(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+        if !tiers::is_built_here(tier) {
+            return Err(SandboxError::FloorNotMet {
+                floor: tier,
+                refusals: vec![tiers::Refusal::not_built(tier)],
+            });
+        }
         let begun = Instant::now();
         let inner = &*self.0;
         let policy = &sandbox.policy;
@@ -433,8 +448,12 @@ impl Drawn {
                      private directories together"
                 .to_owned(),
         };
+        let place = mounts::Workspace {
+            path: workspace,
+            writable: sandbox.writable,
+        };
         if tier == Tier::Namespace {
-            let plan = mounts::plan(&sandbox.policy, workspace, &sandbox.toolchains)?;
+            let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.root = plan.root;
             blueprint.placed = plan.placed;
@@ -457,11 +476,15 @@ impl Drawn {
         let private = private_directory()?;
         let home = private.0.to_string_lossy().into_owned();
         blueprint.grants =
-            mounts::shared_grants(&sandbox.policy, workspace, &sandbox.toolchains, &private.0)?;
+            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
+        let mut writable = vec![home.clone()];
+        if place.writable {
+            writable.push(workspace.to_string_lossy().into_owned());
+        }
         Ok(Self {
             blueprint,
             read_only: Vec::new(),
-            writable: vec![workspace.to_string_lossy().into_owned(), home.clone()],
+            writable,
             not_applied: vec![disk],
             home,
             private: Some(private),

@@ -3,6 +3,7 @@
 mod diff;
 mod failure;
 mod progress;
+mod raw;
 mod style;
 mod table;
 
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 
 pub(crate) use diff::unified;
 pub(crate) use progress::Step;
+pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
 
