@@ -109,7 +109,7 @@ pub(crate) fn nonce() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     match filled {
-        Ok(16) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        Ok(16) => Ok(format!("{:032x}", u128::from_ne_bytes(bytes))),
         _ => Err(Failure::new(
             Code::EnvironmentUnfit,
             Exit::Environment,

@@ -90,7 +90,7 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
-    let command = command(flags, &workspace)?;
+    let command = command(flags, &workspace);
     let engine = Engine::start()?;
     let opened = engine.open(&sandbox)?;
     let screen = &session.screen;
@@ -109,7 +109,9 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
         let command = match &terminal {
             Some(terminal) => {
                 let (rows, columns) = terminal.size();
-                command.terminal(rows, columns).streamed()
+                with_terminal_name(command)
+                    .terminal(rows, columns)
+                    .streamed()
             }
             None => command.open_input().streamed(),
         };
@@ -122,7 +124,7 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     Ok(finished)
 }
 
-fn command(flags: &ExecFlags, workspace: &Path) -> Result<Command, Failure> {
+fn command(flags: &ExecFlags, workspace: &Path) -> Command {
     let mut words = flags.command.iter();
     let program = words.next().cloned().unwrap_or_default();
     let mut command = Command::new(program).arguments(words);
@@ -135,7 +137,16 @@ fn command(flags: &ExecFlags, workspace: &Path) -> Result<Command, Failure> {
     if let Some(timeout) = flags.timeout {
         command = command.timeout(timeout);
     }
-    Ok(command)
+    command
+}
+
+/// Programs draw for the terminal that is really there. The name is all that is passed on.
+fn with_terminal_name(command: Command) -> Command {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    match std::env::var("TERM") {
+        Ok(name) if name.len() < 64 && name.chars().all(plain) => command.variable("TERM", name),
+        _ => command,
+    }
 }
 
 /// Connects the command with our own streams and signals until it ends.

@@ -25,12 +25,19 @@ pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
 
 /// Where and how to print.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Screen {
     json: bool,
-    quiet: bool,
-    verbose: bool,
+    talk: Talk,
     live: bool,
+}
+
+/// How much to say beside the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Talk {
+    Nothing,
+    Usual,
+    Everything,
 }
 
 impl Screen {
@@ -46,11 +53,15 @@ impl Screen {
             "never" => false,
             _ => io::stderr().is_terminal(),
         };
+        let talk = match (flags.quiet, flags.verbose) {
+            (true, _) => Talk::Nothing,
+            (false, true) => Talk::Everything,
+            (false, false) => Talk::Usual,
+        };
         Self {
             json: flags.json,
-            quiet: flags.quiet,
-            verbose: flags.verbose,
-            live: live && !flags.quiet,
+            talk,
+            live: live && talk != Talk::Nothing,
         }
     }
 
@@ -58,8 +69,7 @@ impl Screen {
     pub(crate) fn for_arguments(matches: &ArgMatches) -> Self {
         Self {
             json: matches.get_flag("json"),
-            quiet: false,
-            verbose: false,
+            talk: Talk::Usual,
             live: false,
         }
     }
@@ -68,8 +78,7 @@ impl Screen {
     pub(crate) const fn json() -> Self {
         Self {
             json: true,
-            quiet: true,
-            verbose: false,
+            talk: Talk::Nothing,
             live: false,
         }
     }
@@ -95,21 +104,23 @@ impl Screen {
 
     /// Something worth knowing beside the result.
     pub(crate) fn note(&self, text: &str) {
-        if !self.quiet {
+        if self.talk != Talk::Nothing {
             stderr_line(text);
         }
     }
 
     /// Something only the curious want to know.
     pub(crate) fn detail(&self, text: &str) {
-        if self.verbose {
+        if self.talk == Talk::Everything {
             stderr_line(&paint(DIM, text));
         }
     }
 
     /// Something that may surprise.
     pub(crate) fn warn(&self, text: &str) {
-        stderr_line(&format!("{} {text}", paint(WARN, "warning:")));
+        if self.talk != Talk::Nothing {
+            stderr_line(&format!("{} {text}", paint(WARN, "warning:")));
+        }
     }
 
     /// Why the command ended.
@@ -124,7 +135,7 @@ impl Screen {
 
     /// Work that takes a while.
     pub(crate) fn step(&self, what: &str) -> Step {
-        Step::begin(what, self.live, self.quiet)
+        Step::begin(what, self.live, self.talk == Talk::Nothing)
     }
 }
 

@@ -53,9 +53,9 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
     let total = baseline.tests.len();
     let summary = format!("{failing} of {total} fail");
     if failing == 0 {
-        step.done(&summary)
+        step.done(&summary);
     } else {
-        step.failed(&summary)
+        step.failed(&summary);
     }
 
     let repository = flags.keep.then(|| scratch.keep());
