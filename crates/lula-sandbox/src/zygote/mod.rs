@@ -283,11 +283,11 @@ impl Namespaces {
         )
         .map_err(io::Error::from)
         .during(SetupStage::MountNamespace, || "/proc/self/ns".to_owned())?;
-        let mut networks = Networks::new(own.as_fd())
-            .during(SetupStage::Network, || "this network namespace".to_owned())?;
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         let identities = Identities::take_over()?;
+        let mut networks = Networks::new(own.as_fd(), identities.privileged())
+            .during(SetupStage::Network, || "a private network".to_owned())?;
         let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         networks.refill(own.as_fd());
         Ok(Self {

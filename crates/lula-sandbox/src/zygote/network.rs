@@ -23,16 +23,21 @@ pub(crate) struct Network {
 }
 
 pub(crate) struct Networks {
-    original: OwnedFd,
+    home: OwnedFd,
     /// `/proc` as it was before the root changed.
     proc: OwnedFd,
     ready: Vec<Network>,
 }
 
 impl Networks {
-    pub(crate) fn new(own: BorrowedFd<'_>) -> io::Result<Self> {
+    /// An unprivileged zygote can leave the host's network, not come back to it: it gets one of its
+    /// own to be in.
+    pub(crate) fn new(own: BorrowedFd<'_>, privileged: bool) -> io::Result<Self> {
+        if !privileged {
+            unshare(Apart::NET)?;
+        }
         Ok(Self {
-            original: hold_namespace(own, "net")?,
+            home: hold_namespace(own, "net")?,
             proc: crate::sys::mount::hold_host(std::path::Path::new("/proc"))?,
             ready: Vec::new(),
         })
@@ -57,7 +62,7 @@ impl Networks {
     fn make(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
         unshare(Apart::NET)?;
         let made = raise_loopback().and_then(|()| self.look(own));
-        enter(self.original.as_fd(), Apart::NET)?;
+        enter(self.home.as_fd(), Apart::NET)?;
         made
     }
 
