@@ -6,7 +6,7 @@ use lula_protocol::Tier;
 
 use crate::frames::{FrameError, Reader, Writer};
 use crate::landlock::{Access, Grant};
-use crate::sys::lockdown::RawInstruction;
+use crate::seccomp::Instruction;
 
 /// The user and group every command sees itself as.
 pub(crate) const INSIDE_ID: u32 = 1000;
@@ -20,10 +20,12 @@ pub(crate) struct Bind {
     pub(crate) file: bool,
 }
 
-/// A writable path of the host, identified so that nothing can be put in its place.
+/// A path of the host placed into each sandbox by itself: every writable one, and those that lie
+/// below a private directory. Identified, so that nothing can be put in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Writable {
+pub(crate) struct Placed {
     pub(crate) bind: Bind,
+    pub(crate) writable: bool,
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) owner: (u32, u32),
@@ -73,7 +75,8 @@ impl Switches {
 pub(crate) struct Blueprint {
     pub(crate) tier: Tier,
     pub(crate) root: RootPlan,
-    pub(crate) writable: Vec<Writable>,
+    /// Parents before children.
+    pub(crate) placed: Vec<Placed>,
     /// Host directories shown below a private layer.
     pub(crate) caches: Vec<Bind>,
     /// Paths hidden even where a grant would show them.
@@ -83,7 +86,7 @@ pub(crate) struct Blueprint {
     pub(crate) open_files: u64,
     pub(crate) file_size: Option<u64>,
     pub(crate) grants: Vec<Grant>,
-    pub(crate) program: Vec<RawInstruction>,
+    pub(crate) program: Vec<Instruction>,
     pub(crate) switches: Switches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
@@ -95,12 +98,13 @@ impl Blueprint {
         let w = &mut writer;
         w.text(self.tier.name());
         write_root(w, &self.root);
-        w.list(&self.writable, |w, writable| {
-            write_bind(w, &writable.bind);
-            w.u64(writable.device)
-                .u64(writable.inode)
-                .u32(writable.owner.0)
-                .u32(writable.owner.1);
+        w.list(&self.placed, |w, placed| {
+            write_bind(w, &placed.bind);
+            w.bool(placed.writable)
+                .u64(placed.device)
+                .u64(placed.inode)
+                .u32(placed.owner.0)
+                .u32(placed.owner.1);
         })
         .list(&self.caches, write_bind)
         .list(&self.masks, |w, path| drop(w.text(path)))
@@ -111,7 +115,7 @@ impl Blueprint {
             w.text(&grant.path).u8(grant.access.number());
         })
         .list(&self.program, |w, one| {
-            w.u16(one.code).u8(one.jump_true).u8(one.jump_false).u32(one.k);
+            w.u16(one.code).u8(one.jt).u8(one.jf).u32(one.k);
         });
         let on = self.switches;
         for switch in [
@@ -141,9 +145,10 @@ impl Blueprint {
                 directories: r.list("directories", |r| r.text("directory"))?,
                 files: r.list("files", read_pair)?,
             },
-            writable: r.list("writable", |r| {
-                Ok(Writable {
+            placed: r.list("placed", |r| {
+                Ok(Placed {
                     bind: read_bind(r)?,
+                    writable: r.bool("writable")?,
                     device: r.u64("device")?,
                     inode: r.u64("inode")?,
                     owner: (r.u32("owner")?, r.u32("group")?),
@@ -167,10 +172,10 @@ impl Blueprint {
                 })
             })?,
             program: r.list("program", |r| {
-                Ok(RawInstruction {
+                Ok(Instruction {
                     code: r.u16("code")?,
-                    jump_true: r.u8("jt")?,
-                    jump_false: r.u8("jf")?,
+                    jt: r.u8("jt")?,
+                    jf: r.u8("jf")?,
                     k: r.u32("k")?,
                 })
             })?,

@@ -74,6 +74,10 @@ pub struct Posture {
     pub landlock_abi: u32,
     /// Landlock rules in force.
     pub landlock_rules: u32,
+    /// The device its root directory is on, where it was read.
+    pub root_device: u64,
+    /// Network interfaces it sees, where they were read.
+    pub interfaces: Vec<String>,
 }
 
 /// Something asked for that the sandbox could do without, and why it is missing.
@@ -160,11 +164,11 @@ macro_rules! stages {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            const fn number(self) -> u8 {
+            pub(crate) const fn number(self) -> u8 {
                 match self { $(Self::$variant => $number,)* }
             }
 
-            fn from_number(number: u8) -> Option<Self> {
+            pub(crate) fn from_number(number: u8) -> Option<Self> {
                 match number { $($number => Some(Self::$variant),)* _ => None }
             }
         }
@@ -309,7 +313,9 @@ impl Posture {
             .u64(self.open_files)
             .option(self.file_size, |w, size| drop(w.u64(size)))
             .u32(self.landlock_abi)
-            .u32(self.landlock_rules);
+            .u32(self.landlock_rules)
+            .u64(self.root_device)
+            .list(&self.interfaces, |w, name| drop(w.text(name)));
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
@@ -325,6 +331,8 @@ impl Posture {
             file_size: reader.option("file size", |r| r.u64("file size"))?,
             landlock_abi: reader.u32("Landlock version")?,
             landlock_rules: reader.u32("Landlock rules")?,
+            root_device: reader.u64("root device")?,
+            interfaces: reader.list("interfaces", |r| r.text("interface"))?,
         })
     }
 }

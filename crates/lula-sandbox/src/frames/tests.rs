@@ -59,6 +59,8 @@ fn posture() -> impl Strategy<Value = Posture> {
                 file_size,
                 landlock_abi: 6,
                 landlock_rules: 9,
+                root_device: 3,
+                interfaces: vec!["lo".to_owned()],
             },
         )
 }

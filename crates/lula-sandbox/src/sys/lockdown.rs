@@ -3,16 +3,7 @@
 use std::io;
 
 use super::check;
-
-/// One classic BPF instruction, as the kernel reads it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RawInstruction {
-    pub(crate) code: u16,
-    pub(crate) jump_true: u8,
-    pub(crate) jump_false: u8,
-    pub(crate) k: u32,
-}
+use crate::seccomp::Instruction;
 
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
@@ -102,14 +93,14 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 }
 
 /// Installs a seccomp program. Needs [`no_new_privileges`].
-pub(crate) fn install_seccomp(program: &[RawInstruction]) -> io::Result<()> {
+pub(crate) fn install_seccomp(program: &[Instruction]) -> io::Result<()> {
     let length = u16::try_from(program.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "seccomp program too long"))?;
     let filter = libc::sock_fprog {
         len: length,
         filter: program.as_ptr().cast_mut().cast(),
     };
-    // SAFETY: `RawInstruction` has the layout of `sock_filter`; the kernel copies the program and
+    // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies the program and
     // checks it.
     check(unsafe {
         libc::syscall(
@@ -142,4 +133,10 @@ pub(crate) fn place_descriptor(from: i32, to: i32, keep_on_exec: bool) -> io::Re
     }
     // SAFETY: takes numbers only; what `to` named before is closed, which callers intend.
     check(unsafe { libc::syscall(libc::SYS_dup3, from, to, flags) }).map(drop)
+}
+
+/// Closes this process's copy of a descriptor by number.
+pub(crate) fn close_one(number: i32) -> io::Result<()> {
+    // SAFETY: callers close a copy that a cloned process inherited and never uses.
+    check(libc::c_long::from(unsafe { libc::close(number) })).map(drop)
 }

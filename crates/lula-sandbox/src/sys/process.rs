@@ -166,3 +166,32 @@ pub(crate) fn become_ids(uid: u32, gid: u32) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Writes to a descriptor by number, for reporting a failure whose owner may already be gone.
+pub(crate) fn write_number(descriptor: i32, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: `bytes` is live; a number that is no open socket gives an error. MSG_NOSIGNAL makes a
+    // closed peer an error too.
+    let sent = check(unsafe {
+        libc::send(
+            descriptor,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    } as libc::c_long)?;
+    if usize::try_from(sent) == Ok(bytes.len()) {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero))
+    }
+}
+
+/// Takes ownership of a descriptor by number.
+pub(crate) fn own_number(descriptor: i32) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD takes no memory.
+    check(libc::c_long::from(unsafe {
+        libc::fcntl(descriptor, libc::F_GETFD)
+    }))?;
+    // SAFETY: it is open, and the callers have just placed it there for themselves.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
