@@ -8,3 +8,4 @@
 pub mod cgroup;
 pub mod policy;
 pub mod seccomp;
+mod sys;

@@ -1,7 +1,7 @@
 //! One group for one sandbox, in every hierarchy that carries something.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,17 @@ impl Leaf {
             .iter()
             .filter(|group| group.version == Version::V1);
         rest.into_iter().try_for_each(|group| group.attach(pid))
+    }
+
+    /// The files of the v1 hierarchies through which a process joins by itself: it writes `0` to
+    /// each while it has one thread. That takes no lock, where [`Leaf::attach_rest`] waits for one
+    /// of the whole machine. Empty on a pure v2 machine.
+    pub fn join_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        let rest = self
+            .groups
+            .iter()
+            .filter(|group| group.version == Version::V1);
+        rest.map(|group| group.dir.open_to_write("tasks")).collect()
     }
 
     /// The limits as the kernel reports them now.

@@ -88,8 +88,6 @@ pub(crate) fn allow_beneath(
 /// Puts this process under the ruleset, for ever.
 pub(crate) fn restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes a live descriptor and a number.
-    check(unsafe {
-        libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32)
-    })
-    .map(drop)
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) })
+        .map(drop)
 }

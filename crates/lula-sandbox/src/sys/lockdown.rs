@@ -53,7 +53,11 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0)?;
+    prctl(
+        libc::PR_CAP_AMBIENT,
+        libc::PR_CAP_AMBIENT_CLEAR_ALL as u64,
+        0,
+    )?;
     // NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE with their locks, and KEEP_CAPS locked off.
     const BITS: u64 = 0b1110_1111;
     prctl(libc::PR_SET_SECUREBITS, BITS, 0)?;

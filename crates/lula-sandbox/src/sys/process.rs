@@ -152,7 +152,11 @@ pub(crate) fn become_ids(uid: u32, gid: u32) -> io::Result<()> {
     // cloned without telling it.
     // SAFETY: an empty group list needs no memory; the rest take numbers only.
     unsafe {
-        check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()))?;
+        check(libc::syscall(
+            libc::SYS_setgroups,
+            0,
+            std::ptr::null::<u32>(),
+        ))?;
         check(libc::syscall(
             libc::SYS_prctl,
             libc::PR_SET_KEEPCAPS,
