@@ -16,3 +16,18 @@ pub(crate) fn attempt(number: u32, args: [u64; 6]) -> io::Result<u64> {
     }
     Ok(returned.cast_unsigned().into())
 }
+
+/// Makes a system call without arguments through the 32-bit entry of a 64-bit x86 kernel.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn attempt_32_bit(number: u32) -> io::Result<u32> {
+    let mut result = number;
+    // SAFETY: the kernel saves every register but eax, which is declared; callers pass numbers of
+    // calls without arguments. rbx is not touched.
+    unsafe {
+        std::arch::asm!("int 0x80", inout("eax") result, options(nostack));
+    }
+    match result.cast_signed() {
+        errno @ -4095..=-1 => Err(io::Error::from_raw_os_error(-errno)),
+        _ => Ok(result),
+    }
+}
