@@ -57,19 +57,6 @@ pub(crate) struct Switches {
     pub(crate) proc_masks: bool,
 }
 
-impl Switches {
-    pub(crate) const ON: Self = Self {
-        namespaces: true,
-        landlock: true,
-        seccomp: true,
-        no_new_privileges: true,
-        no_capabilities: true,
-        rlimits: true,
-        no_network: true,
-        proc_masks: true,
-    };
-}
-
 /// Everything the zygote needs to build one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blueprint {
@@ -107,10 +94,14 @@ impl Blueprint {
                 .u32(placed.owner.1);
         })
         .list(&self.caches, write_bind)
-        .list(&self.masks, |w, path| drop(w.text(path)))
+        .list(&self.masks, |w, path| {
+            w.text(path);
+        })
         .u64(self.scratch_bytes)
         .u64(self.open_files)
-        .option(self.file_size, |w, size| drop(w.u64(size)))
+        .option(self.file_size, |w, size| {
+            w.u64(size);
+        })
         .list(&self.grants, |w, grant| {
             w.text(&grant.path).u8(grant.access.number());
         })
@@ -206,7 +197,9 @@ impl Blueprint {
 fn write_root(w: &mut Writer, root: &RootPlan) {
     w.list(&root.binds, write_bind)
         .list(&root.links, write_pair)
-        .list(&root.directories, |w, path| drop(w.text(path)))
+        .list(&root.directories, |w, path| {
+            w.text(path);
+        })
         .list(&root.files, write_pair);
 }
 

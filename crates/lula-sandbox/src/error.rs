@@ -36,7 +36,7 @@ pub enum SandboxError {
     #[error("cannot show {0:?} in the sandbox: use a path of plain text")]
     PathText(PathBuf),
     /// A step of building failed. Nothing ran.
-    #[error("sandbox refused while {stage} ({detail}): {source}{}", remedy(.remedy))]
+    #[error("sandbox refused while {stage} ({detail}): {source}{}", after("; ", .remedy.as_deref()))]
     Setup {
         /// Which step.
         stage: SetupStage,
@@ -79,7 +79,7 @@ pub enum SandboxError {
         denial: Box<lula_protocol::Denial>,
     },
     /// The sandbox ended while something was asked of it.
-    #[error("the sandbox has ended{}", reason(.reason))]
+    #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {
         /// Why, where it is known.
         reason: Option<String>,
@@ -115,14 +115,13 @@ impl SandboxError {
     }
 }
 
-fn remedy(remedy: &Option<String>) -> String {
-    remedy.as_ref().map_or_else(String::new, |text| format!("; {text}"))
-}
-
-fn reason(reason: &Option<String>) -> String {
-    reason.as_ref().map_or_else(String::new, |text| format!(": {text}"))
+fn after(mark: &str, text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| format!("{mark}{text}"))
 }
 
 fn list(refusals: &[Refusal]) -> String {
-    refusals.iter().map(|refusal| format!("\n  {refusal}")).collect()
+    refusals
+        .iter()
+        .map(|refusal| format!("\n  {refusal}"))
+        .collect()
 }

@@ -81,7 +81,9 @@ impl Decoder {
             });
         }
         if body < HEADER {
-            return Err(FrameError::Short { what: "frame header" });
+            return Err(FrameError::Short {
+                what: "frame header",
+            });
         }
         let Some(body_bytes) = rest.get(..body) else {
             return Ok(None);

@@ -42,10 +42,10 @@ impl Credit {
 
     /// Takes note that `sent` bytes went out or came in.
     pub fn spend(&mut self, sent: u64) -> Result<(), CreditError> {
-        self.0 = self.0.checked_sub(sent).ok_or(CreditError::Overdrawn {
-            sent,
-            left: self.0,
-        })?;
+        self.0 = self
+            .0
+            .checked_sub(sent)
+            .ok_or(CreditError::Overdrawn { sent, left: self.0 })?;
         Ok(())
     }
 

@@ -62,8 +62,10 @@ pub struct Posture {
     pub seccomp_mode: u32,
     /// `Seccomp_filters`, where the kernel tells.
     pub seccomp_filters: u32,
-    /// Every `Cap*` set, or-ed: inheritable, permitted, effective, bounding, ambient.
+    /// Capabilities held: inheritable, permitted, effective and ambient, or-ed.
     pub capabilities: u64,
+    /// The bounding set.
+    pub bounding: u64,
     /// Inodes of its namespaces by name, where they were read.
     pub namespaces: Vec<(String, u64)>,
     /// Open files it may have.
@@ -240,8 +242,12 @@ impl Request {
         let kind = match self {
             Self::Exec(exec) => {
                 writer
-                    .list(&exec.arguments, |w, item| drop(w.bytes(item)))
-                    .list(&exec.environment, |w, item| drop(w.bytes(item)))
+                    .list(&exec.arguments, |w, item| {
+                        w.bytes(item);
+                    })
+                    .list(&exec.environment, |w, item| {
+                        w.bytes(item);
+                    })
                     .bytes(&exec.directory)
                     .option(exec.terminal, |w, terminal| terminal.write(w));
                 1
@@ -307,15 +313,20 @@ impl Posture {
             .u32(self.seccomp_mode)
             .u32(self.seccomp_filters)
             .u64(self.capabilities)
+            .u64(self.bounding)
             .list(&self.namespaces, |w, (name, inode)| {
                 w.text(name).u64(*inode);
             })
             .u64(self.open_files)
-            .option(self.file_size, |w, size| drop(w.u64(size)))
+            .option(self.file_size, |w, size| {
+                w.u64(size);
+            })
             .u32(self.landlock_abi)
             .u32(self.landlock_rules)
             .u64(self.root_device)
-            .list(&self.interfaces, |w, name| drop(w.text(name)));
+            .list(&self.interfaces, |w, name| {
+                w.text(name);
+            });
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
@@ -324,6 +335,7 @@ impl Posture {
             seccomp_mode: reader.u32("seccomp mode")?,
             seccomp_filters: reader.u32("seccomp filters")?,
             capabilities: reader.u64("capabilities")?,
+            bounding: reader.u64("bounding set")?,
             namespaces: reader.list("namespaces", |r| {
                 Ok((r.text("namespace")?, r.u64("namespace inode")?))
             })?,
@@ -390,7 +402,9 @@ impl Event {
                     .u64(*cpu_us)
                     .u64(*peak_memory_bytes)
                     .bool(*killed)
-                    .option(*scratch_left, |w, left| drop(w.u64(left)));
+                    .option(*scratch_left, |w, left| {
+                        w.u64(left);
+                    });
                 107
             }
         };

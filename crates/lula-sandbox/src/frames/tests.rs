@@ -54,6 +54,7 @@ fn posture() -> impl Strategy<Value = Posture> {
                 seccomp_mode,
                 seccomp_filters: 1,
                 capabilities,
+                bounding: 1,
                 namespaces,
                 open_files: 7,
                 file_size,
@@ -83,7 +84,8 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         (any::<u32>(), posture()).prop_map(|(pid, posture)| Event::Started { pid, posture }),
         ("[a-z]{0,9}", any::<u32>()).prop_map(|(step, errno)| Event::NotStarted { step, errno }),
-        (stream(), vec(any::<u8>(), 0..300)).prop_map(|(stream, bytes)| Event::Output(stream, bytes)),
+        (stream(), vec(any::<u8>(), 0..300))
+            .prop_map(|(stream, bytes)| Event::Output(stream, bytes)),
         any::<u64>().prop_map(Event::StdinCredit),
         (any::<u8>(), any::<bool>(), any::<u64>()).prop_map(|(status, killed, number)| {
             Event::Exited {

@@ -88,7 +88,11 @@ impl Writer {
         self.bytes(value.as_bytes())
     }
 
-    pub(crate) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) -> &mut Self {
+    pub(crate) fn list<T>(
+        &mut self,
+        items: &[T],
+        mut each: impl FnMut(&mut Self, &T),
+    ) -> &mut Self {
         self.u32(u32::try_from(items.len()).unwrap_or(u32::MAX));
         for item in items {
             each(self, item);

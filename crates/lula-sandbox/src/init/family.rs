@@ -29,7 +29,12 @@ fn parents() -> HashMap<i32, i32> {
 
 /// The fourth field; the second may hold anything, parentheses included.
 fn parent_in(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Everything below `root` in the tree, except what is at or below one of `spared`.

@@ -72,56 +72,31 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 
 /// Closes every descriptor but the connection and the zygote's, and gives nothing for the standard
 /// streams.
-pub(super) fn keep_only_connection(site: &mut Site) -> Result<OwnedFd, Failure> {
-    let stage = SetupStage::Limits;
-    let nothing = || "descriptors".to_owned();
-    // Both are first moved out of the way of the places they are going to.
-    let high = |descriptor: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(descriptor, 64);
-    let connection = high(&site.connection)
-        .map_err(io::Error::from)
-        .during(stage, nothing)?;
-    let zygote = high(&site.zygote)
-        .map_err(io::Error::from)
-        .during(stage, nothing)?;
+pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
+    // Out of the way of the places they are going to.
+    let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
+    let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
     let null = rustix::fs::open(
         "/dev/null",
         rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
         rustix::fs::Mode::empty(),
-    )
-    .map_err(io::Error::from)
-    .during(stage, || "/dev/null".to_owned())?;
-    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)
-        .map_err(io::Error::from)
-        .during(stage, nothing)?;
+    )?;
+    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)?;
+    // Everything this process ever held is closed by number below. The owners of those numbers are
+    // forgotten, so that no destructor closes a number that means something else by then.
+    std::mem::forget(site);
     for stream in 0..3 {
-        lockdown::place_descriptor(null.as_raw_fd(), stream, true).during(stage, nothing)?;
+        lockdown::place_descriptor(null.as_raw_fd(), stream, true)?;
     }
-    lockdown::place_descriptor(connection.as_raw_fd(), CONNECTION, false).during(stage, nothing)?;
-    lockdown::place_descriptor(zygote.as_raw_fd(), CONNECTION + 1, false).during(stage, nothing)?;
-    // Everything else this process ever held, by number: the owners of those numbers are forgotten,
-    // not dropped, so that no destructor closes a number that means something else by then.
-    for forgotten in [
-        std::mem::take(&mut site.join_groups),
-        std::mem::take(&mut site.placed),
-        std::mem::take(&mut site.caches),
-        vec![connection, zygote, null],
-        site.network.take().into_iter().collect(),
-    ] {
-        std::mem::forget(forgotten);
-    }
-    lockdown::close_from(CONNECTION + 2).during(stage, nothing)?;
-    let kept = own_number(CONNECTION).during(stage, nothing)?;
-    let zygote = own_number(CONNECTION + 1).during(stage, nothing)?;
-    std::mem::forget(std::mem::replace(&mut site.zygote, zygote));
-    std::mem::forget(std::mem::replace(
-        &mut site.connection,
-        own_number(0).during(stage, nothing)?,
-    ));
-    Ok(kept)
+    lockdown::place_descriptor(connection.as_raw_fd(), CONNECTION, false)?;
+    lockdown::place_descriptor(zygote.as_raw_fd(), CONNECTION + 1, false)?;
+    std::mem::forget((connection, zygote, null));
+    lockdown::close_from(CONNECTION + 2)?;
+    Ok((own_number(CONNECTION)?, own_number(CONNECTION + 1)?))
 }
 
 /// From here on this process dies with the zygote; if that has happened already, now.
-pub(super) fn tie_life(site: &Site) -> Result<(), Failure> {
+pub(super) fn tie_life(zygote: OwnedFd) -> Result<(), Failure> {
     let stage = SetupStage::Lifeline;
     signal::reset_dispositions();
     // A cloned process may already lead a session where it is pid 1.
@@ -131,7 +106,7 @@ pub(super) fn tie_life(site: &Site) -> Result<(), Failure> {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    let mut waiting = [PollFd::new(&site.zygote, PollFlags::IN)];
+    let mut waiting = [PollFd::new(&zygote, PollFlags::IN)];
     rustix::event::poll(&mut waiting, Some(&now))
         .map_err(io::Error::from)
         .during(stage, || "the zygote".to_owned())?;
@@ -142,7 +117,7 @@ pub(super) fn tie_life(site: &Site) -> Result<(), Failure> {
             errno: 0,
         });
     }
-    let _ = lockdown::close_one(site.zygote.as_raw_fd());
+    drop(zygote);
     Ok(())
 }
 
@@ -186,9 +161,7 @@ pub(super) fn lock(blueprint: &Blueprint) -> Result<Option<Enforced>, Failure> {
 /// `no_new_privs` it can gain none either.
 fn drop_capabilities(tier: Tier) -> io::Result<()> {
     match lockdown::drop_capabilities() {
-        Err(error)
-            if tier == Tier::Landlock && error.raw_os_error() == Some(libc::EPERM) =>
-        {
+        Err(error) if tier == Tier::Landlock && error.raw_os_error() == Some(libc::EPERM) => {
             lockdown::clear_capability_sets()
         }
         other => other,

@@ -16,9 +16,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use lula_protocol::Tier;
 
 use crate::blueprint::Blueprint;
-use crate::frames::{Event, HeldBack};
+use crate::frames::{Event, HeldBack, SetupStage};
 use crate::sys::{lockdown, process};
-use crate::zygote::Failure;
+use crate::zygote::{During, Failure};
 
 /// Who a sandbox is outside its user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +53,16 @@ pub(crate) fn run(blueprint: &Blueprint, site: Site, zygote_control: &OwnedFd) -
     // First of all: the zygote's socket must not be held open by a sandbox, or the zygote's death
     // would go unseen. The copy is closed, the zygote's own stays.
     let _ = lockdown::close_one(zygote_control.as_raw_fd());
-    let connection = site.connection.as_raw_fd();
+    // A copy that outlives the site, to say what went wrong; it is closed by number with the rest.
+    let reporter = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)
+        .map_or(CONNECTION, std::os::fd::IntoRawFd::into_raw_fd);
     match build(blueprint, site) {
         Ok(server) => {
             let status = i32::from(server.serve().is_err());
             process::exit_now(status)
         }
         Err(failure) => {
-            report(connection, failure);
+            report(reporter, failure);
             process::exit_now(1)
         }
     }
@@ -73,28 +75,27 @@ fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure
         mounts::build(blueprint, &mut site)?;
         fence::take_identity(&site)?;
     }
-    let connection = fence::keep_only_connection(&mut site)?;
-    fence::tie_life(&site)?;
+    let held_back = std::mem::take(&mut site.held_back);
+    let (connection, zygote) =
+        fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
+    fence::tie_life(zygote)?;
     let enforced = fence::lock(blueprint)?;
     let posture = readback::own(blueprint, enforced)?;
     serve::Server::new(
         connection,
-        Event::Ready {
-            posture,
-            held_back: std::mem::take(&mut site.held_back),
-        },
+        Event::Ready { posture, held_back },
         enforced,
         blueprint.tier,
     )
     .map_err(|error| Failure {
-        stage: crate::frames::SetupStage::ReadBack,
+        stage: SetupStage::ReadBack,
         detail: error.to_string(),
         errno: 0,
     })
 }
 
 /// Tells the runner why there is no sandbox. It may already be gone; then nobody needs to know.
-fn report(connection: i32, failure: Failure) {
+fn report(reporter: i32, failure: Failure) {
     let event = Event::SetupFailed {
         stage: failure.stage,
         detail: failure.detail,
@@ -105,7 +106,7 @@ fn report(connection: i32, failure: Failure) {
         return;
     }
     // The connection may have been moved to its final place already.
-    for descriptor in [CONNECTION, connection] {
+    for descriptor in [reporter, CONNECTION] {
         if process::write_number(descriptor, &bytes).is_ok() {
             return;
         }

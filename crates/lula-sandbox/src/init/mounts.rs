@@ -34,8 +34,11 @@ const MASKED: [&str; 14] = [
 const CLOSED: Without = Without::SETUID.and(Without::DEVICES);
 
 pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failure> {
-    proc(blueprint.switches.proc_masks).during(SetupStage::Proc, || "/proc".to_owned())?;
+    proc().during(SetupStage::Proc, || "/proc".to_owned())?;
     scratch(blueprint, site).during(SetupStage::Mounts, || "private directories".to_owned())?;
+    if blueprint.switches.proc_masks {
+        mask_proc().during(SetupStage::Proc, || "masks".to_owned())?;
+    }
     terminals(site).during(SetupStage::Mounts, || "/dev/pts".to_owned())?;
     let placed = blueprint.placed.iter().map(|placed| &placed.bind);
     for (bind, tree) in placed.zip(&site.placed) {
@@ -52,20 +55,20 @@ fn root() -> rustix::fd::BorrowedFd<'static> {
     rustix::fs::CWD
 }
 
-fn proc(masks: bool) -> io::Result<()> {
+fn proc() -> io::Result<()> {
     // The new view is made while the old one still shows, then takes its place.
     let fresh = mount::new_filesystem("proc", &[], CLOSED.and(Without::EXECUTION))?;
     mount::detach(c"/proc")?;
-    mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)?;
-    if masks {
-        for path in MASKED {
-            mask(path)?;
-        }
-        let settings = mount::clone_tree(root(), Path::new("/proc/sys"))?;
-        mount::restrict_tree(settings.as_fd(), Without::WRITING, None)?;
-        mount::attach(&settings, mount::hold(root(), Path::new("/proc/sys"))?)?;
+    mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)
+}
+
+fn mask_proc() -> io::Result<()> {
+    for path in MASKED {
+        mask(path)?;
     }
-    Ok(())
+    let settings = mount::clone_tree(root(), Path::new("/proc/sys"))?;
+    mount::restrict_tree(settings.as_fd(), Without::WRITING, None)?;
+    mount::attach(&settings, mount::hold(root(), Path::new("/proc/sys"))?)
 }
 
 /// Hides a path behind emptiness. A path that is not there needs no hiding.
@@ -91,7 +94,9 @@ fn mask(path: &str) -> io::Result<()> {
 /// One private filesystem for every private directory, so that one size limits them together.
 fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
     let size = blueprint.scratch_bytes.to_string();
-    let inodes = (blueprint.scratch_bytes / 4096).clamp(1024, 1 << 20).to_string();
+    let inodes = (blueprint.scratch_bytes / 4096)
+        .clamp(1024, 1 << 20)
+        .to_string();
     let options = [("mode", "0755"), ("size", &*size), ("nr_inodes", &*inodes)];
     let scratch = mount::new_filesystem("tmpfs", &options, CLOSED)?;
     mount::attach(&scratch, mount::hold(root(), Path::new("/run"))?)?;
@@ -123,7 +128,8 @@ fn terminals(site: &Site) -> io::Result<()> {
         ("mode", "0620"),
         ("gid", &*gid),
     ];
-    let terminals = mount::new_filesystem("devpts", &options, Without::SETUID.and(Without::EXECUTION))?;
+    let terminals =
+        mount::new_filesystem("devpts", &options, Without::SETUID.and(Without::EXECUTION))?;
     mount::attach(&terminals, mount::hold(root(), Path::new("/dev/pts"))?)
 }
 
@@ -139,7 +145,11 @@ fn place(bind: &Bind, tree: impl AsFd, site: &Site) -> io::Result<()> {
 /// the template already has one.
 fn make_place(bind: &Bind, site: &Site) -> io::Result<()> {
     let mut so_far = String::new();
-    let parts: Vec<&str> = bind.target.split('/').filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = bind
+        .target
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
     for (index, part) in parts.iter().enumerate() {
         so_far.push('/');
         so_far.push_str(part);

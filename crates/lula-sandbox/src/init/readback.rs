@@ -23,8 +23,8 @@ const NAMESPACES: [(&str, &str); 7] = [
 /// What the kernel says about this process, which refuses to go on where that is less than asked.
 pub(super) fn own(blueprint: &Blueprint, enforced: Option<Enforced>) -> Result<Posture, Failure> {
     let stage = SetupStage::ReadBack;
-    let mut posture = of_process("self", enforced)
-        .during(stage, || "/proc/self/status".to_owned())?;
+    let mut posture =
+        of_process("self", enforced).during(stage, || "/proc/self/status".to_owned())?;
     for (name, file) in NAMESPACES {
         let inode = fs::read_link(format!("/proc/self/ns/{file}"))
             .during(stage, || format!("/proc/self/ns/{file}"))?
@@ -47,9 +47,14 @@ pub(super) fn own(blueprint: &Blueprint, enforced: Option<Enforced>) -> Result<P
             on.no_new_privileges && !posture.no_new_privileges,
             "no_new_privs is not set",
         ),
-        (on.seccomp && posture.seccomp_mode != 2, "seccomp is not in force"),
         (
-            on.no_capabilities && blueprint.tier == Tier::Namespace && posture.capabilities != 0,
+            on.seccomp && posture.seccomp_mode != 2,
+            "seccomp is not in force",
+        ),
+        (
+            on.no_capabilities
+                && blueprint.tier == Tier::Namespace
+                && posture.capabilities | posture.bounding != 0,
             "capabilities are left",
         ),
     ];
@@ -107,7 +112,8 @@ fn parse(status: &str) -> Posture {
             "Seccomp" => posture.seccomp_mode = value.parse().unwrap_or(0),
             "Seccomp_filters" => posture.seccomp_filters = value.parse().unwrap_or(0),
             // A set that cannot be read counts as full: never claim what was not read.
-            "CapInh" | "CapPrm" | "CapEff" | "CapBnd" | "CapAmb" => {
+            "CapBnd" => posture.bounding = u64::from_str_radix(value, 16).unwrap_or(u64::MAX),
+            "CapInh" | "CapPrm" | "CapEff" | "CapAmb" => {
                 posture.capabilities |= u64::from_str_radix(value, 16).unwrap_or(u64::MAX);
             }
             _ => {}
@@ -128,7 +134,7 @@ mod tests {
         );
         assert!(posture.no_new_privileges);
         assert_eq!(posture.seccomp_mode, 2);
-        assert_eq!(posture.capabilities, 8);
+        assert_eq!((posture.capabilities, posture.bounding), (0, 8));
     }
 
     #[test]

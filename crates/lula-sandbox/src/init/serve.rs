@@ -10,9 +10,7 @@ use rustix::io::Errno;
 
 use super::command::{Drawn, Running};
 use super::{family, readback};
-use crate::frames::{
-    CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW,
-};
+use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
 use crate::landlock::Enforced;
 use crate::sys::{process, signal};
 
@@ -379,4 +377,3 @@ impl Server {
         });
     }
 }
-

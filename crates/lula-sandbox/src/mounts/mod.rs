@@ -31,7 +31,14 @@ pub(crate) const SCRATCH: &[(&str, &str)] = &[
 
 /// Directories every program may need.
 const SYSTEM: [&str; 8] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
 ];
 
 /// What of `/etc` programs read and nobody hides anything in.
@@ -169,10 +176,17 @@ fn text(path: &Path) -> Result<String, SandboxError> {
 
 impl Plan {
     fn bind(&mut self, source: &str, file: bool) {
-        if self.root.binds.iter().any(|bind| is_below(source, &bind.target)) {
+        if self
+            .root
+            .binds
+            .iter()
+            .any(|bind| is_below(source, &bind.target))
+        {
             return;
         }
-        self.root.binds.retain(|bind| !is_below(&bind.target, source));
+        self.root
+            .binds
+            .retain(|bind| !is_below(&bind.target, source));
         self.root.binds.push(Bind {
             source: source.to_owned(),
             target: source.to_owned(),
@@ -232,7 +246,11 @@ impl Plan {
             }
         };
         let (found, file) = identity;
-        if self.placed.iter().any(|placed| placed.bind.target == target) {
+        if self
+            .placed
+            .iter()
+            .any(|placed| placed.bind.target == target)
+        {
             return Ok(());
         }
         self.placed.push(Placed {
@@ -275,7 +293,8 @@ impl Plan {
     /// Everything that follows from the choices made: places to mount on, own files, rules.
     fn finish(&mut self) {
         self.root.binds.sort_by(|a, b| a.target.cmp(&b.target));
-        self.placed.sort_by(|a, b| a.bind.target.cmp(&b.bind.target));
+        self.placed
+            .sort_by(|a, b| a.bind.target.cmp(&b.bind.target));
         let mut directories: Vec<String> = ["/etc", "/proc", "/run", "/tmp", "/var/tmp", HOME]
             .map(str::to_owned)
             .to_vec();
@@ -368,10 +387,20 @@ pub(crate) fn shared_grants(
         });
         Ok(())
     };
-    for path in SYSTEM.iter().map(|path| (*path).to_owned()).chain(etc_entries()) {
+    for path in SYSTEM
+        .iter()
+        .map(|path| (*path).to_owned())
+        .chain(etc_entries())
+    {
         grant(Path::new(&path), Access::Read)?;
     }
-    for file in ["/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/proc"] {
+    for file in [
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/hosts",
+        "/etc/nsswitch.conf",
+        "/proc",
+    ] {
         grant(Path::new(file), Access::Read)?;
     }
     for path in policy.paths.read.iter().map(|path| path.as_path()) {
@@ -380,7 +409,9 @@ pub(crate) fn shared_grants(
     for path in toolchains.directories() {
         grant(path, Access::Read)?;
     }
-    for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"] {
+    for device in [
+        "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
+    ] {
         grant(&Path::new("/dev").join(device), Access::Use)?;
     }
     for path in policy.paths.write.iter().map(|path| path.as_path()) {

@@ -13,7 +13,12 @@ fn below_goes_by_component() {
 fn a_workspace_is_writable_at_its_own_path_and_nothing_else_of_the_host_is() {
     let workspace = tempfile::tempdir().unwrap();
     let real = workspace.path().canonicalize().unwrap();
-    let plan = plan(&Profile::Strict.policy(), workspace.path(), &Toolchains::none()).unwrap();
+    let plan = plan(
+        &Profile::Strict.policy(),
+        workspace.path(),
+        &Toolchains::none(),
+    )
+    .unwrap();
     assert_eq!(plan.writable(), [real.to_str().unwrap()]);
     let home = std::env::var("HOME").unwrap_or_default();
     assert!(!plan.read_only().contains(&home));
@@ -23,11 +28,29 @@ fn a_workspace_is_writable_at_its_own_path_and_nothing_else_of_the_host_is() {
 #[test]
 fn passwords_and_host_names_are_not_shown() {
     let workspace = tempfile::tempdir().unwrap();
-    let plan = plan(&Profile::Build.policy(), workspace.path(), &Toolchains::none()).unwrap();
-    for hidden in ["/etc/shadow", "/etc", "/root", "/home", "/var", "/run", "/sys"] {
+    let plan = plan(
+        &Profile::Build.policy(),
+        workspace.path(),
+        &Toolchains::none(),
+    )
+    .unwrap();
+    for hidden in [
+        "/etc/shadow",
+        "/etc",
+        "/root",
+        "/home",
+        "/var",
+        "/run",
+        "/sys",
+    ] {
         assert!(!plan.read_only().contains(&hidden.to_owned()), "{hidden}");
     }
-    assert!(plan.root.files.iter().any(|(path, _)| path == "/etc/passwd"));
+    assert!(
+        plan.root
+            .files
+            .iter()
+            .any(|(path, _)| path == "/etc/passwd")
+    );
 }
 
 #[test]

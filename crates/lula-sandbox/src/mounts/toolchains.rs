@@ -24,14 +24,46 @@ struct Known {
 }
 
 const KNOWN: [Known; 8] = [
-    Known { place: ".rustup", variable: Some("RUSTUP_HOME"), shown_by: ".cargo/bin" },
-    Known { place: ".pyenv", variable: Some("PYENV_ROOT"), shown_by: ".pyenv" },
-    Known { place: ".nvm/versions", variable: None, shown_by: ".nvm" },
-    Known { place: ".volta", variable: Some("VOLTA_HOME"), shown_by: ".volta" },
-    Known { place: ".asdf", variable: Some("ASDF_DATA_DIR"), shown_by: ".asdf" },
-    Known { place: ".sdkman/candidates", variable: None, shown_by: ".sdkman" },
-    Known { place: ".rbenv", variable: Some("RBENV_ROOT"), shown_by: ".rbenv" },
-    Known { place: ".local/share/mise", variable: Some("MISE_DATA_DIR"), shown_by: ".local/share/mise" },
+    Known {
+        place: ".rustup",
+        variable: Some("RUSTUP_HOME"),
+        shown_by: ".cargo/bin",
+    },
+    Known {
+        place: ".pyenv",
+        variable: Some("PYENV_ROOT"),
+        shown_by: ".pyenv",
+    },
+    Known {
+        place: ".nvm/versions",
+        variable: None,
+        shown_by: ".nvm",
+    },
+    Known {
+        place: ".volta",
+        variable: Some("VOLTA_HOME"),
+        shown_by: ".volta",
+    },
+    Known {
+        place: ".asdf",
+        variable: Some("ASDF_DATA_DIR"),
+        shown_by: ".asdf",
+    },
+    Known {
+        place: ".sdkman/candidates",
+        variable: None,
+        shown_by: ".sdkman",
+    },
+    Known {
+        place: ".rbenv",
+        variable: Some("RBENV_ROOT"),
+        shown_by: ".rbenv",
+    },
+    Known {
+        place: ".local/share/mise",
+        variable: Some("MISE_DATA_DIR"),
+        shown_by: ".local/share/mise",
+    },
 ];
 
 impl Toolchains {
@@ -76,7 +108,9 @@ impl Toolchains {
                 let place = home.join(known.place);
                 if Path::new(entry).starts_with(home.join(known.shown_by)) && place.is_dir() {
                     if let (Some(variable), Some(text)) = (known.variable, place.to_str()) {
-                        found.environment.insert(variable.to_owned(), text.to_owned());
+                        found
+                            .environment
+                            .insert(variable.to_owned(), text.to_owned());
                     }
                     found.add(&place);
                 }
@@ -86,8 +120,13 @@ impl Toolchains {
     }
 
     fn add(&mut self, directory: &Path) {
-        if !self.directories.iter().any(|known| directory.starts_with(known)) {
-            self.directories.retain(|known| !known.starts_with(directory));
+        if !self
+            .directories
+            .iter()
+            .any(|known| directory.starts_with(known))
+        {
+            self.directories
+                .retain(|known| !known.starts_with(directory));
             self.directories.push(directory.to_owned());
         }
     }
@@ -132,12 +171,19 @@ mod tests {
         let bin = home.path().join(".cargo/bin");
         let path = format!("{}:/usr/bin:/nowhere/bin:relative", bin.display());
         let found = Toolchains::on_path(&path, Some(home.path()));
-        assert_eq!(found.directories(), [bin.clone(), home.path().join(".rustup")]);
+        assert_eq!(
+            found.directories(),
+            [bin.clone(), home.path().join(".rustup")]
+        );
         assert_eq!(
             found.environment()["RUSTUP_HOME"],
             home.path().join(".rustup").to_str().unwrap()
         );
-        assert!(found.search_path().starts_with(&format!("{}:/usr/bin:", bin.display())));
+        assert!(
+            found
+                .search_path()
+                .starts_with(&format!("{}:/usr/bin:", bin.display()))
+        );
     }
 
     #[test]

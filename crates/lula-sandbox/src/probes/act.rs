@@ -58,14 +58,19 @@ pub(super) fn open_to_write(path: impl AsRef<Path>) -> Try {
 
 /// Creates a new file.
 pub(super) fn create(path: impl AsRef<Path>) -> Try {
-    std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)?;
     Ok(String::new())
 }
 
 /// A field of `/proc/self/status`.
 pub(super) fn status(field: &str) -> Try {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     Ok(value.unwrap_or("missing").trim().to_owned())
 }
 

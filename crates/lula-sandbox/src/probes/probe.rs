@@ -194,7 +194,11 @@ impl Probe {
     }
 
     /// What must be seen inside, by tier. `None`: not a question there.
-    pub(super) const fn by_tier(mut self, namespace: Option<Expect>, landlock: Option<Expect>) -> Self {
+    pub(super) const fn by_tier(
+        mut self,
+        namespace: Option<Expect>,
+        landlock: Option<Expect>,
+    ) -> Self {
         self.namespace = namespace;
         self.landlock = landlock;
         self
@@ -271,6 +275,8 @@ pub struct Report {
 impl Report {
     /// Whether every probe held.
     pub fn held(&self) -> bool {
-        self.probes.iter().all(|probe| probe.outcome == Outcome::Held)
+        self.probes
+            .iter()
+            .all(|probe| probe.outcome == Outcome::Held)
     }
 }

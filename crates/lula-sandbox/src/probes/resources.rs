@@ -40,35 +40,41 @@ pub(super) const PROBES: &[Probe] = &[
         Ok(String::new())
     })
     .inside(Expect::Fails(&[libc::EMFILE])),
-    probe("processes", "start more processes than granted (a fork bomb)", |_| {
-        let (hold, held) = std::sync::mpsc::channel::<()>();
-        let held = std::sync::Arc::new(std::sync::Mutex::new(held));
-        let mut threads = Vec::new();
-        let mut failure = None;
-        for _ in 0..THREADS {
-            let held = std::sync::Arc::clone(&held);
-            let thread = std::thread::Builder::new().stack_size(32 * 1024).spawn(move || {
-                if let Ok(held) = held.lock() {
-                    let _ = held.recv();
-                }
-            });
-            match thread {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    failure = Some(error);
-                    break;
+    probe(
+        "processes",
+        "start more processes than granted (a fork bomb)",
+        |_| {
+            let (hold, held) = std::sync::mpsc::channel::<()>();
+            let held = std::sync::Arc::new(std::sync::Mutex::new(held));
+            let mut threads = Vec::new();
+            let mut failure = None;
+            for _ in 0..THREADS {
+                let held = std::sync::Arc::clone(&held);
+                let thread = std::thread::Builder::new()
+                    .stack_size(32 * 1024)
+                    .spawn(move || {
+                        if let Ok(held) = held.lock() {
+                            let _ = held.recv();
+                        }
+                    });
+                match thread {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => {
+                        failure = Some(error);
+                        break;
+                    }
                 }
             }
-        }
-        drop(hold);
-        for thread in threads {
-            let _ = thread.join();
-        }
-        match failure {
-            Some(error) => Err(Seen::from(error)),
-            None => Ok(String::new()),
-        }
-    })
+            drop(hold);
+            for thread in threads {
+                let _ = thread.join();
+            }
+            match failure {
+                Some(error) => Err(Seen::from(error)),
+                None => Ok(String::new()),
+            }
+        },
+    )
     .inside(Expect::Fails(&[libc::EAGAIN])),
     probe("memory", "take more memory than granted", |_| {
         let mut hoard = Vec::new();
@@ -84,15 +90,17 @@ pub(super) const PROBES: &[Probe] = &[
     })
     .inside(Expect::Killed)
     .destructive(),
-    probe("scratch_space", "fill the private directories", |_| fill(Path::new("/tmp/lula-probe-fill")))
-        .controlled_by(|scene| {
-            let file = scene.target().with_extension("fill");
-            let written = fill_some(&file, 8);
-            let _ = std::fs::remove_file(&file);
-            written
-        })
-        .by_tier(Some(Expect::Fails(&[libc::ENOSPC])), None)
-        .destructive(),
+    probe("scratch_space", "fill the private directories", |_| {
+        fill(Path::new("/tmp/lula-probe-fill"))
+    })
+    .controlled_by(|scene| {
+        let file = scene.target().with_extension("fill");
+        let written = fill_some(&file, 8);
+        let _ = std::fs::remove_file(&file);
+        written
+    })
+    .by_tier(Some(Expect::Fails(&[libc::ENOSPC])), None)
+    .destructive(),
 ];
 
 /// Writes until something stops it, 4 GiB at most.

@@ -11,13 +11,18 @@ pub(super) struct Scene(BTreeMap<String, String>);
 impl Scene {
     pub(super) fn from_arguments(arguments: impl Iterator<Item = String>) -> Self {
         let pairs = arguments.filter_map(|argument| {
-            argument.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+            argument
+                .split_once('=')
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
         });
         Self(pairs.collect())
     }
 
     pub(super) fn arguments(&self) -> Vec<String> {
-        self.0.iter().map(|(key, value)| format!("{key}={value}")).collect()
+        self.0
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect()
     }
 
     pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
@@ -76,7 +81,9 @@ impl Scene {
 
     /// The host's address on its network; its loopback where it has none.
     pub(super) fn host_address(&self) -> std::net::Ipv4Addr {
-        self.text("host").parse().unwrap_or(std::net::Ipv4Addr::LOCALHOST)
+        self.text("host")
+            .parse()
+            .unwrap_or(std::net::Ipv4Addr::LOCALHOST)
     }
 
     /// A listening Unix socket.
@@ -111,6 +118,9 @@ impl Scene {
 
     /// Names of variables that may exist inside.
     pub(super) fn variables(&self) -> Vec<String> {
-        self.text("variables").split(',').map(str::to_owned).collect()
+        self.text("variables")
+            .split(',')
+            .map(str::to_owned)
+            .collect()
     }
 }

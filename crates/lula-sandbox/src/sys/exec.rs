@@ -33,18 +33,6 @@ pub(crate) enum LaunchStep {
 }
 
 impl LaunchStep {
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
-        [
-            Self::Clone,
-            Self::Session,
-            Self::Streams,
-            Self::Directory,
-            Self::Program,
-        ]
-        .into_iter()
-        .find(|step| *step as u8 == number)
-    }
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Clone => "clone",

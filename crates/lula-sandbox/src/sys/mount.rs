@@ -39,18 +39,6 @@ pub(crate) fn clone_tree(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// A detached copy of the very thing a descriptor holds.
-pub(crate) fn clone_held(held: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    Ok(rustix::mount::open_tree(
-        held,
-        c"",
-        OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE
-            | OpenTreeFlags::AT_EMPTY_PATH,
-    )?)
-}
-
 /// Takes abilities away from a whole tree and, where given, shifts its owners through the id map of
 /// a user namespace.
 pub(crate) fn restrict_tree(

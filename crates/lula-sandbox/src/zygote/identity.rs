@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{Failure, During};
+use super::{During, Failure};
 use crate::blueprint::Blueprint;
 use crate::frames::{HeldBack, SetupStage};
 use crate::idmap::{self, Ids};
@@ -49,10 +49,18 @@ impl Identities {
         let map = || "its id map".to_owned();
         write(identities.proc.as_fd(), "self/setgroups", "deny")
             .during(SetupStage::UserNamespace, map)?;
-        write(identities.proc.as_fd(), "self/gid_map", &idmap::line(0, gid))
-            .during(SetupStage::UserNamespace, map)?;
-        write(identities.proc.as_fd(), "self/uid_map", &idmap::line(0, uid))
-            .during(SetupStage::UserNamespace, map)?;
+        write(
+            identities.proc.as_fd(),
+            "self/gid_map",
+            &idmap::line(0, gid),
+        )
+        .during(SetupStage::UserNamespace, map)?;
+        write(
+            identities.proc.as_fd(),
+            "self/uid_map",
+            &idmap::line(0, uid),
+        )
+        .during(SetupStage::UserNamespace, map)?;
         process::unshare(Apart::MOUNT)
             .during(SetupStage::MountNamespace, || format!("as user {uid}"))?;
         Ok(identities)

@@ -236,10 +236,7 @@ impl Zygote {
         let mut apart = Apart::NOTHING;
         let mut outside = None;
         if blueprint.tier == Tier::Namespace {
-            apart = Apart::MOUNT
-                .and(Apart::PID)
-                .and(Apart::IPC)
-                .and(Apart::UTS);
+            apart = Apart::MOUNT.and(Apart::PID).and(Apart::IPC).and(Apart::UTS);
             let namespaces = self.namespaces()?;
             outside = namespaces.prepare(&blueprint, &mut site)?;
         }
@@ -278,7 +275,9 @@ impl Namespaces {
     fn prepare_zygote() -> Result<Self, Failure> {
         let own = rustix::fs::open(
             "/proc/self/ns",
-            rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
+            rustix::fs::OFlags::RDONLY
+                | rustix::fs::OFlags::DIRECTORY
+                | rustix::fs::OFlags::CLOEXEC,
             rustix::fs::Mode::empty(),
         )
         .map_err(io::Error::from)
@@ -286,10 +285,7 @@ impl Namespaces {
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         let identities = Identities::take_over()?;
-        let templates = Templates::new(
-            own.as_fd(),
-            identities.privileged().then_some(original),
-        )?;
+        let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         let mut networks = Networks::new(own.as_fd())
             .during(SetupStage::Network, || "this network namespace".to_owned())?;
         networks.refill(own.as_fd());
@@ -342,4 +338,3 @@ fn hold_namespace(own: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
         rustix::fs::Mode::empty(),
     )?)
 }
-

@@ -141,11 +141,7 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 fn build(plan: &RootPlan) -> Result<(), Failure> {
     let stage = SetupStage::Root;
     let tmpfs = |options: &[(&str, &str)]| {
-        mount::new_filesystem(
-            "tmpfs",
-            options,
-            Without::SETUID.and(Without::DEVICES),
-        )
+        mount::new_filesystem("tmpfs", options, Without::SETUID.and(Without::DEVICES))
     };
     let root = tmpfs(&[("mode", "0755"), ("size", "1m")]).during(stage, || "/".to_owned())?;
     // Attached anywhere: the place disappears with the old root.
@@ -211,7 +207,9 @@ fn build(plan: &RootPlan) -> Result<(), Failure> {
             target: "/proc".to_owned(),
             file: false,
         },
-        Without::SETUID.and(Without::DEVICES).and(Without::EXECUTION),
+        Without::SETUID
+            .and(Without::DEVICES)
+            .and(Without::EXECUTION),
     )
     .during(stage, || "/proc".to_owned())?;
     mount::pivot_into(&root).during(stage, || "/".to_owned())?;

@@ -1,0 +1,13 @@
+//! Sandboxes as callers see them: an engine opens sessions, a session runs commands.
+
+mod capture;
+mod command;
+mod engine;
+mod link;
+mod process;
+
+pub use capture::Captured;
+pub use command::{Command, Finished};
+pub use engine::{Engine, Sandbox};
+pub use link::Session;
+pub use process::{Output, Process, ProcessId};
