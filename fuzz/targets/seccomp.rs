@@ -31,6 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
         internet_sockets: on(1),
         unix_sockets: if on(2) { UnixSockets::All } else { UnixSockets::ConnectedPairs },
         kernel_ipc: on(3),
+        own_processes: on(6),
         refusals: if on(4) { Refusals::Notify } else { Refusals::Errno },
     };
     for abi in Abi::ALL {

@@ -131,7 +131,8 @@ pub(super) const PROBES: &[Probe] = &[
     probe("become_root", "take user id 0", |_| {
         done("setresuid", &[0, 0, 0])
     })
-    .inside(Expect::Fails(&[libc::EPERM, libc::EINVAL]))
+    // Without namespaces the user stays who it was; root then is root without capabilities.
+    .by_tier(Some(Expect::Fails(&[libc::EPERM, libc::EINVAL])), None)
     .privileged(),
     probe("become_another", "take another user id", |_| {
         done("setresuid", &[65534, 65534, 65534])
@@ -345,16 +346,16 @@ pub(super) const PROBES: &[Probe] = &[
     .by_tier(KERNEL_FILE[0], KERNEL_FILE[1])
     .privileged(),
     probe(
-        "module_loader",
-        "have the host run a program for the next module",
-        |_| open_to_write("/proc/sys/kernel/modprobe"),
+        "overcommit",
+        "change how the machine gives out memory",
+        |_| open_to_write("/proc/sys/vm/overcommit_memory"),
     )
     .by_tier(KERNEL_FILE[0], KERNEL_FILE[1])
     .privileged(),
     probe(
-        "system_request",
-        "reboot the machine by /proc/sysrq-trigger",
-        |_| open_to_write("/proc/sysrq-trigger"),
+        "panic_timeout",
+        "change what the machine does after a crash",
+        |_| open_to_write("/proc/sys/kernel/panic"),
     )
     .by_tier(KERNEL_FILE[0], KERNEL_FILE[1])
     .privileged(),
@@ -386,11 +387,17 @@ pub(super) const PROBES: &[Probe] = &[
     .privileged(),
     probe(
         "helper_program",
-        "overwrite the sandbox's own program (CVE-2019-5736)",
-        |_| open_to_write("/proc/self/exe"),
+        "put another file in place of the sandbox's own program (CVE-2019-5736)",
+        |_| {
+            let program = std::env::current_exe()?;
+            let planted = program.with_extension("probe");
+            std::fs::hard_link(&program, &planted)?;
+            std::fs::remove_file(planted)?;
+            Ok(String::new())
+        },
     )
-    .outside(Expect::Fails(&[libc::ETXTBSY]))
-    .inside(Expect::Fails(&[libc::EROFS, libc::EACCES])),
+    .inside(Expect::Fails(&[libc::EROFS, libc::EACCES, libc::EXDEV]))
+    .privileged(),
     probe(
         "first_process",
         "overwrite the program of the sandbox's first process",

@@ -63,6 +63,8 @@ pub(super) type Try = Result<String, Seen>;
 pub(super) enum Expect {
     /// It works.
     Works,
+    /// It works, in a place that only the sandbox sees.
+    WorksInPrivate,
     /// It works and yields exactly this.
     Yields(&'static str),
     /// The kernel refuses with one of these errors.
@@ -74,7 +76,7 @@ pub(super) enum Expect {
 impl Expect {
     pub(super) fn met_by(self, seen: &Seen) -> bool {
         match (self, seen) {
-            (Self::Works, Seen::Done(_)) => true,
+            (Self::Works | Self::WorksInPrivate, Seen::Done(_)) => true,
             (Self::Yields(expected), Seen::Done(text)) => text == expected,
             (Self::Fails(expected), Seen::Errno(errno)) => expected.contains(errno),
             (Self::Killed, Seen::Ended(how)) => how == KILLED,
@@ -90,6 +92,7 @@ impl std::fmt::Display for Expect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Works => f.write_str("works"),
+            Self::WorksInPrivate => f.write_str("works without a trace outside"),
             Self::Yields(text) => write!(f, "yields {text:?}"),
             Self::Killed => f.write_str(KILLED),
             Self::Fails(errors) => {
@@ -157,7 +160,7 @@ pub(super) struct Probe {
     pub(super) namespace: Option<Expect>,
     /// What must be seen in the `landlock` tier.
     pub(super) landlock: Option<Expect>,
-    /// Ordinary users may not do this outside either; then the refusal there is the control.
+    /// Not everybody may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,

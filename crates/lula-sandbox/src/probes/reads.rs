@@ -86,7 +86,8 @@ pub(super) const PROBES: &[Probe] = &[
             std::env::set_current_dir(parent)?;
             Ok(String::new())
         },
-    ),
+    )
+    .by_tier(ABSENT[0], None),
     probe(
         "secrets_directory",
         "list the directory of the credential",
@@ -118,7 +119,8 @@ pub(super) const PROBES: &[Probe] = &[
         "victims_descriptors",
         "list the descriptors of a process outside",
         |s| list(of_victim(s, "fd")),
-    ),
+    )
+    .by_tier(ABSENT[0], None),
     probe(
         "victims_memory",
         "open the memory of a process outside",
@@ -152,7 +154,7 @@ pub(super) const PROBES: &[Probe] = &[
         "open a file by number (the shocker escape)",
         |scene| {
             let (handle, _) = handle(&scene.secret()).unwrap_or_else(|_| (vec![8, 1, 2, 0], 0));
-            let root = std::fs::File::open("/")?;
+            let root = std::fs::File::open(scene.workspace())?;
             let descriptor = std::os::fd::AsRawFd::as_raw_fd(&root).unsigned_abs().into();
             let pointer = handle.as_ptr().addr() as u64;
             match call("open_by_handle_at", &[descriptor, pointer, 0]) {
@@ -186,14 +188,20 @@ pub(super) const PROBES: &[Probe] = &[
     )
     .privileged(),
     probe(
-        "kernel_memory",
-        "read the kernel's memory by /proc/kcore",
-        |_| read("/proc/kcore"),
+        "kernel_insides",
+        "read the kernel's memory or symbols in /proc",
+        |scene| {
+            let text = std::fs::read(scene.kernel_file())?;
+            Ok(if text.is_empty() {
+                "nothing"
+            } else {
+                "something"
+            }
+            .to_owned())
+        },
     )
-    .by_tier(
-        Some(Expect::Fails(&[libc::EACCES, libc::ENOENT, libc::EPERM])),
-        Some(Expect::Fails(&[libc::EACCES])),
-    )
+    .outside(Expect::Yields("something"))
+    .by_tier(Some(Expect::Yields("nothing")), None)
     .privileged(),
     probe(
         "kernel_objects",

@@ -1,6 +1,5 @@
 //! Taking more of the machine than was granted.
 
-use std::io::Write;
 use std::path::Path;
 
 use super::probe::{Expect, Family, Probe, Seen, Try};
@@ -91,30 +90,29 @@ pub(super) const PROBES: &[Probe] = &[
     .inside(Expect::Killed)
     .destructive(),
     probe("scratch_space", "fill the private directories", |_| {
-        fill(Path::new("/tmp/lula-probe-fill"))
+        fill(Path::new("/tmp"), 512)
     })
-    .controlled_by(|scene| {
-        let file = scene.target().with_extension("fill");
-        let written = fill_some(&file, 8);
-        let _ = std::fs::remove_file(&file);
-        written
-    })
+    .controlled_by(|scene| fill(&scene.workspace(), 80))
     .by_tier(Some(Expect::Fails(&[libc::ENOSPC])), None)
+    .destructive(),
+    probe("file_size", "write one huge file", |scene| {
+        let file = scene.workspace().join("huge");
+        let sparse = std::fs::File::create(&file)?;
+        let grown = sparse.set_len(1 << 40);
+        let _ = std::fs::remove_file(&file);
+        Ok(grown.map(|()| String::new())?)
+    })
+    .inside(Expect::Killed)
     .destructive(),
 ];
 
-/// Writes until something stops it, 4 GiB at most.
-fn fill(file: &Path) -> Try {
-    let written = fill_some(file, 4096);
-    let _ = std::fs::remove_file(file);
-    written
-}
-
-fn fill_some(file: &Path, mebibytes: usize) -> Try {
-    let mut file = std::fs::File::create(file)?;
+/// Writes files of one mebibyte until something stops it, and removes them.
+fn fill(folder: &Path, files: usize) -> Try {
+    let name = |number: usize| folder.join(format!("lula-probe-fill-{number}"));
     let block = vec![0_u8; 1 << 20];
-    for _ in 0..mebibytes {
-        file.write_all(&block)?;
+    let written = (0..files).try_for_each(|number| std::fs::write(name(number), &block));
+    for number in 0..files {
+        let _ = std::fs::remove_file(name(number));
     }
-    Ok(String::new())
+    Ok(written.map(|()| String::new())?)
 }

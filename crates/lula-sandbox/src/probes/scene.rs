@@ -106,6 +106,11 @@ impl Scene {
         self.text("device").into()
     }
 
+    /// A file that tells about the kernel's insides.
+    pub(super) fn kernel_file(&self) -> PathBuf {
+        self.text("kernel").into()
+    }
+
     /// A System V shared memory segment of the host.
     pub(super) fn shared_memory(&self) -> u64 {
         self.number("shm")

@@ -73,7 +73,9 @@ pub(super) const PROBES: &[Probe] = &[
         "command_lines",
         "find a secret in some process's arguments",
         |s| in_every_process(s, "cmdline"),
-    ),
+    )
+    // Landlock cannot hide one process's public files and show another's.
+    .by_tier(Some(Expect::Yields(NOTHING)), None),
     probe(
         "temporary_files",
         "find a secret in the temporary directory",

@@ -27,6 +27,9 @@ pub(super) struct Stage {
 /// What a target holds before and after.
 const UNTOUCHED: &str = "untouched";
 
+/// What `writes` tries to create beside the workspace.
+pub(super) const BESIDE: &str = "beside";
+
 static STAGES: AtomicU32 = AtomicU32::new(0);
 
 impl Stage {
@@ -35,7 +38,13 @@ impl Stage {
         let own = format!("lula-attack-{}-{number}", std::process::id());
         let root = std::env::temp_dir().canonicalize()?.join(&own);
         std::fs::DirBuilder::new().mode(0o755).create(&root)?;
-        for folder in ["secrets", "targets", "workspace", "control"] {
+        for folder in [
+            "secrets",
+            "targets",
+            "workspace",
+            "control",
+            "control/workspace",
+        ] {
             std::fs::create_dir(root.join(folder))?;
         }
         let token = format!("lula-secret-{}-{number}", own.len() * 7919);
@@ -94,6 +103,7 @@ impl Stage {
             .with("abstract", abstract_name)
             .with("terminal", terminal_name.display())
             .with("device", device().display())
+            .with("kernel", kernel_file().display())
             .with("shm", shared_memory);
         for kind in ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"] {
             let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
@@ -131,7 +141,7 @@ impl Stage {
         let scene = self
             .scene
             .clone()
-            .with("workspace", self.root.join("control").display());
+            .with("workspace", self.root.join("control/workspace").display());
         scene.with("target", self.target("control").display())
     }
 
@@ -147,9 +157,10 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether the target of the attempt inside is as it was.
-    pub(super) fn target_is_untouched(&self) -> bool {
-        std::fs::read_to_string(self.target("inside")).is_ok_and(|text| text == UNTOUCHED)
+    /// Whether everything outside is as the attempt inside found it.
+    pub(super) fn is_untouched(&self) -> bool {
+        let target = std::fs::read_to_string(self.target("inside"));
+        target.is_ok_and(|text| text == UNTOUCHED) && !self.root.join(BESIDE).exists()
     }
 }
 
@@ -199,4 +210,18 @@ fn device() -> PathBuf {
     ];
     let found = candidates.into_iter().find(|name| Path::new(name).exists());
     found.unwrap_or("/dev/kmsg").into()
+}
+
+/// A file of `/proc` that tells about the kernel's insides.
+fn kernel_file() -> PathBuf {
+    let candidates = [
+        "/proc/kcore",
+        "/proc/kallsyms",
+        "/proc/keys",
+        "/proc/timer_list",
+    ];
+    let found = candidates
+        .into_iter()
+        .find(|name| std::fs::File::open(name).is_ok());
+    found.unwrap_or("/proc/kcore").into()
 }
