@@ -3,7 +3,9 @@
 mod basics;
 mod bombs;
 mod leaks;
+mod probes;
 mod sessions;
 mod shared_tiers;
 mod support;
 mod unprivileged;
+mod workloads;
