@@ -57,6 +57,7 @@ impl Helper {
 /// Becomes the sandbox helper if this process was started as one, and then never returns. Must be
 /// called first thing in `main`, before any thread exists.
 pub fn helper_main_if_asked() {
+    crate::probes::run_body_if_asked();
     if std::env::args_os().next().is_none_or(|name| name != NAME) {
         return;
     }

@@ -49,6 +49,7 @@ mod init;
 mod landlock;
 mod mounts;
 pub mod policy;
+pub mod probes;
 mod receipt;
 pub mod seccomp;
 mod session;

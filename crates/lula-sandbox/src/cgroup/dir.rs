@@ -54,13 +54,6 @@ impl Dir {
         self.child(name)
     }
 
-    /// Opens a control file for somebody else to write.
-    pub(super) fn open_to_write(&self, file: &str) -> Result<OwnedFd, CgroupError> {
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.handle, file, flags, Mode::empty())
-            .map_err(|error| refused("open", &format!("{}/{file}", self.shown), error))
-    }
-
     /// Opens a group directly below, made now if it was not there.
     pub(super) fn child_or_make(&self, name: &str) -> Result<Self, CgroupError> {
         self.make(name).or_else(|_| self.child(name))
@@ -84,11 +77,18 @@ impl Dir {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Writes a control file. It must exist: making it would mean that this is no control group.
+    /// Opens a control file for writing. It must exist: making it would mean that this is no
+    /// control group.
+    pub(super) fn open_to_write(&self, file: &str) -> Result<OwnedFd, CgroupError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, file, flags, Mode::empty())
+            .map_err(|error| self.refused(&format!("open {file}"), error))
+    }
+
+    /// Writes a control file that exists.
     pub(super) fn write(&self, file: &str, value: &str) -> Result<(), CgroupError> {
         let fail = |error| self.refused(&format!("write {value:?} to {file}"), error);
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, file, flags, Mode::empty()).map_err(fail)?;
+        let handle = self.open_to_write(file)?;
         loop {
             match rustix::io::write(&handle, value.as_bytes()) {
                 Err(rustix::io::Errno::INTR) => {}

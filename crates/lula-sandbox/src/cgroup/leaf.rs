@@ -120,9 +120,10 @@ impl Leaf {
         rest.into_iter().try_for_each(|group| group.attach(pid))
     }
 
-    /// The `tasks` file of every v1 hierarchy, to be written `0` by a process that is to join. A
-    /// thread that moves itself takes none of the global locks that moving another process takes.
-    pub(crate) fn join_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+    /// The files of the v1 hierarchies through which a process joins by itself: it writes `0` to
+    /// each while it has one thread. That takes no lock, where [`Leaf::attach_rest`] waits for one
+    /// of the whole machine. Empty on a pure v2 machine.
+    pub fn join_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
         let rest = self
             .groups
             .iter()

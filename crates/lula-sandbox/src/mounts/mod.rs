@@ -444,9 +444,8 @@ pub(crate) fn shared_grants(
     for path in toolchains.directories() {
         grant(path, Access::Read)?;
     }
-    for device in [
-        "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
-    ] {
+    // Not `pts`: the terminals there are the host's, and typing into one is an escape.
+    for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
         grant(&Path::new("/dev").join(device), Access::Use)?;
     }
     for path in policy.paths.write.iter().map(|path| path.as_path()) {

@@ -14,12 +14,16 @@ mod calls;
 mod denials;
 mod emit;
 mod families;
+mod listener;
 mod rules;
 
 pub use bpf::{Instruction, Returned, RunError};
 pub use denials::refused;
 pub use emit::Program;
+pub use listener::{Listener, RefusedCall};
 pub use rules::{Abi, Call, Condition, Refusals, Rule, Rules, UnixSockets, Verdict};
 
+#[cfg(test)]
+mod live;
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,9 @@ pub struct Rules {
     /// Whether it may use System V and POSIX message queues, semaphores and shared memory that
     /// live outside the file tree. Off where they are the host's.
     pub kernel_ipc: bool,
+    /// Whether every process it can name is one of its own. Off where the host's can be named too:
+    /// then limits and priorities can be changed for the caller only.
+    pub own_processes: bool,
     /// How a refusal is answered.
     pub refusals: Refusals,
 }
@@ -59,6 +62,7 @@ impl Rules {
         internet_sockets: true,
         unix_sockets: UnixSockets::All,
         kernel_ipc: true,
+        own_processes: true,
         refusals: Refusals::Errno,
     };
 
@@ -68,6 +72,7 @@ impl Rules {
         internet_sockets: false,
         unix_sockets: UnixSockets::ConnectedPairs,
         kernel_ipc: false,
+        own_processes: false,
         refusals: Refusals::Errno,
     };
 }
@@ -248,6 +253,9 @@ impl Rules {
 
             "socket" => self.socket(),
             "socketpair" => self.socket_pair(),
+
+            "prlimit64" if !self.own_processes => Rule::only([vec![is(0, 0)]]),
+            "setpriority" | "ioprio_set" if !self.own_processes => Rule::only([vec![is(1, 0)]]),
 
             // No program that becomes its owner, and no device, is left behind in a workspace.
             "chmod" | "fchmod" | "creat" => Rule::refuse([vec![has(1, SET_USER_ID)]]),

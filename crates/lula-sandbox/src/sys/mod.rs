@@ -2,12 +2,14 @@
 //! that says what it does in our words. Nothing here decides anything.
 #![allow(unsafe_code)]
 
+pub(crate) mod attempt;
 pub(crate) mod exec;
 pub(crate) mod landlock;
 pub(crate) mod lockdown;
 pub(crate) mod mount;
 pub(crate) mod network;
 pub(crate) mod process;
+pub(crate) mod refusals;
 pub(crate) mod signal;
 pub(crate) mod socket;
 

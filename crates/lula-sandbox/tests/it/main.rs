@@ -3,8 +3,10 @@
 mod basics;
 mod bombs;
 mod leaks;
+mod probes;
 mod sessions;
 mod shared_tiers;
 mod support;
 mod tier_floor;
 mod unprivileged;
+mod workloads;
