@@ -19,6 +19,7 @@ Examples:
   lula try                       see it work on a bundled sample project
   lula exec -- pytest -q         run a command in the sandbox
   lula doctor                    what works on this machine, and why not
+  lula doctor --attack           attack the sandbox and see what holds
   lula config explain KEY        which layer a setting comes from
   lula explain L0101             what an error code means
 
@@ -58,7 +59,7 @@ pub(crate) enum Command {
     /// Run a command in the sandbox, in this directory
     Exec(ExecFlags),
     /// Tell what works on this machine, and why not
-    Doctor,
+    Doctor(DoctorFlags),
     /// Show or change configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -93,6 +94,19 @@ impl Command {
             Self::Explain { .. } | Self::Completions { .. } | Self::Man { .. }
         )
     }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lula doctor\n  lula doctor --attack\n  lula doctor --attack --tier landlock --json\n\nWith --attack the exit status is 1 if a single probe is not held."
+)]
+pub(crate) struct DoctorFlags {
+    /// Attack the sandbox on this machine with every probe there is
+    #[arg(long)]
+    pub(crate) attack: bool,
+    /// The tier to attack, instead of the strongest that works
+    #[arg(long, value_name = "NAME", requires = "attack", value_parser = parse_tier)]
+    pub(crate) tier: Option<Tier>,
 }
 
 #[derive(Debug, Args)]

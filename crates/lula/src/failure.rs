@@ -5,6 +5,7 @@ use std::io;
 use lula_config::{ConfigError, Origin};
 use lula_protocol::{Code, Exit};
 use lula_sandbox::SandboxError;
+use lula_sandbox::probes::AttackError;
 use lula_workspace::{GitError, scratch::ScratchError};
 
 /// Why a command ended without doing its job.
@@ -116,6 +117,19 @@ impl From<SandboxError> for Failure {
             _ => "`lula doctor` shows what works on this machine",
         };
         Self::new(code, exit, error.to_string()).remedy(remedy)
+    }
+}
+
+impl From<AttackError> for Failure {
+    fn from(error: AttackError) -> Self {
+        match error {
+            AttackError::Sandbox(error) => error.into(),
+            AttackError::Tier(_) => Self::new(Code::BadCommandLine, Exit::Usage, error.to_string())
+                .remedy("name namespace or landlock, or leave --tier out"),
+            AttackError::Stage(_) | AttackError::Program(_) => {
+                Self::new(Code::EnvironmentUnfit, Exit::Environment, error.to_string())
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod attack;
 mod config;
 mod doctor;
 mod exec;
@@ -17,7 +18,8 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
     let exit = match cli.command {
         Command::Try(flags) => try_it::run(&flags, session),
         Command::Exec(flags) => return exec::run(&flags, session),
-        Command::Doctor => doctor::run(session),
+        Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
+        Command::Doctor(_) => doctor::run(session),
         Command::Config(command) => config::run(command, session),
         Command::Explain { code } => explain::run(code.as_deref(), session),
         Command::Completions { shell } => generate::completions(shell),
