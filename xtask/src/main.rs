@@ -11,6 +11,7 @@
 )]
 
 mod architecture;
+mod bench;
 mod command;
 mod install;
 mod interrupt;
@@ -57,6 +58,9 @@ enum Task {
     Fmt,
     /// Hold the workspace to the table and the invariants of ARCHITECTURE.md
     Architecture,
+    /// Race against rivals, in one run
+    #[command(subcommand)]
+    Bench(bench::Race),
     /// Start throw-away PostgreSQL and Redis servers; run a command beside them, or wait for Ctrl-C
     Servers {
         /// The command, which finds the servers in `LULA_TEST_POSTGRES_URL` and `LULA_TEST_REDIS_URL`
@@ -85,6 +89,7 @@ fn main() -> Result<ExitCode> {
         )),
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
+        Task::Bench(race) => bench::run(&race, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }
 }
