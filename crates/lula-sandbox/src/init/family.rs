@@ -85,6 +85,13 @@ pub(super) fn kill_below(spared: &HashSet<i32>, own_namespace: bool) {
     }
 }
 
+/// Whether anything is left below this process beside the commands spared. Zombies count: they are
+/// still to be reaped.
+pub(super) fn any_below(spared: &HashSet<i32>) -> bool {
+    let own = std::process::id().cast_signed();
+    !below(&parents(), own, spared).is_empty()
+}
+
 /// Kills children of this process that are not known: orphans whose sandbox is gone.
 pub(crate) fn kill_children_except<T>(known: &HashMap<i32, T>) {
     let own = std::process::id().cast_signed();

@@ -12,8 +12,8 @@ use crate::blueprint::{Blueprint, INSIDE_ID};
 use crate::frames::SetupStage;
 use crate::idmap;
 use crate::landlock::{self, Enforced};
+use crate::sys::lockdown;
 use crate::sys::process::{Apart, become_ids, enter, own_number, unshare};
-use crate::sys::{lockdown, signal};
 use crate::zygote::{During, Failure};
 
 /// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
@@ -31,7 +31,7 @@ pub(super) fn join_groups(site: &Site) -> Result<(), Failure> {
 pub(super) fn enter_network(site: &Site) -> Result<(), Failure> {
     unshare(Apart::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
     if let Some(network) = &site.network {
-        enter(network.as_fd(), Apart::NET)
+        enter(network.namespace.as_fd(), Apart::NET)
             .during(SetupStage::Network, || "the private network".to_owned())?;
     }
     rustix::system::sethostname(b"lula")
@@ -98,7 +98,6 @@ pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
 /// From here on this process dies with the zygote; if that has happened already, now.
 pub(super) fn tie_life(zygote: OwnedFd) -> Result<(), Failure> {
     let stage = SetupStage::Lifeline;
-    signal::reset_dispositions();
     // A cloned process may already lead a session where it is pid 1.
     let _ = rustix::process::setsid();
     lockdown::die_with_parent().during(stage, || "parent".to_owned())?;

@@ -18,7 +18,7 @@ use lula_protocol::Tier;
 use crate::blueprint::Blueprint;
 use crate::frames::{Event, HeldBack, SetupStage};
 use crate::sys::{lockdown, process};
-use crate::zygote::{During, Failure};
+use crate::zygote::{During, Failure, Network};
 
 /// Who a sandbox is outside its user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Site {
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,
-    pub(crate) network: Option<OwnedFd>,
+    pub(crate) network: Option<Network>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
     pub(crate) caches: Vec<OwnedFd>,
@@ -76,11 +76,15 @@ fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure
         fence::take_identity(&site)?;
     }
     let held_back = std::mem::take(&mut site.held_back);
+    let interfaces = site
+        .network
+        .as_ref()
+        .map_or_else(Vec::new, |network| network.interfaces.clone());
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
     fence::tie_life(zygote)?;
     let enforced = fence::lock(blueprint)?;
-    let posture = readback::own(blueprint, enforced)?;
+    let posture = readback::own(blueprint, enforced, &interfaces)?;
     serve::Server::new(
         connection,
         Event::Ready { posture, held_back },

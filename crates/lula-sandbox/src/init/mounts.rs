@@ -1,5 +1,6 @@
 //! What each sandbox mounts for itself inside its copy of the template.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,31 +14,41 @@ use crate::mounts::{HOME, SCRATCH};
 use crate::sys::mount::{self, Without};
 use crate::zygote::{During, Failure};
 
-/// Files of `/proc` that say too much about the machine or act on it.
-const MASKED: [&str; 14] = [
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/kallsyms",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/kmsg",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/sysrq-trigger",
-    "/proc/timer_list",
+/// Directories of `/proc` that tell about the machine.
+const MASKED_DIRECTORIES: [&CStr; 6] = [
+    c"/proc/acpi",
+    c"/proc/asound",
+    c"/proc/bus",
+    c"/proc/fs",
+    c"/proc/irq",
+    c"/proc/scsi",
 ];
+
+/// Files of `/proc` that tell about the kernel.
+const MASKED_FILES: [&CStr; 3] = [c"/proc/kallsyms", c"/proc/keys", c"/proc/timer_list"];
+
+/// Files of `/proc` that only the machine's root may touch. They matter where a sandbox has to run as
+/// that user, for want of id maps.
+const MASKED_FROM_ROOT: [&CStr; 5] = [
+    c"/proc/kcore",
+    c"/proc/kmsg",
+    c"/proc/latency_stats",
+    c"/proc/sched_debug",
+    c"/proc/sysrq-trigger",
+];
+
+/// An empty read-only directory of the template.
+const EMPTY: &CStr = c"/var/empty";
 
 const CLOSED: Without = Without::SETUID.and(Without::DEVICES);
 
 pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failure> {
+    // Modes are meant as they are written; the commands get an ordinary mask.
+    rustix::process::umask(Mode::empty());
     proc().during(SetupStage::Proc, || "/proc".to_owned())?;
     scratch(blueprint, site).during(SetupStage::Mounts, || "private directories".to_owned())?;
     if blueprint.switches.proc_masks {
-        mask_proc().during(SetupStage::Proc, || "masks".to_owned())?;
+        mask_proc(site).during(SetupStage::Proc, || "masks".to_owned())?;
     }
     terminals(site).during(SetupStage::Mounts, || "/dev/pts".to_owned())?;
     let placed = blueprint.placed.iter().map(|placed| &placed.bind);
@@ -48,7 +59,12 @@ pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failur
     for path in &blueprint.masks {
         mask(path).during(SetupStage::Mounts, || format!("mask over {path}"))?;
     }
-    mount::detach(c"/run").during(SetupStage::Mounts, || "/run".to_owned())
+    cover_run().during(SetupStage::Mounts, || "/run".to_owned())
+}
+
+/// The private filesystem was put together at `/run`; an empty directory goes over it.
+fn cover_run() -> io::Result<()> {
+    mount::bind(EMPTY, c"/run")
 }
 
 fn root() -> rustix::fd::BorrowedFd<'static> {
@@ -56,19 +72,29 @@ fn root() -> rustix::fd::BorrowedFd<'static> {
 }
 
 fn proc() -> io::Result<()> {
-    // The new view is made while the old one still shows, then takes its place.
+    // Over the template's view, where there is one: it had to show for this one to be allowed. Nobody
+    // inside can unmount, and unmounting here would cost a grace period of the kernel.
     let fresh = mount::new_filesystem("proc", &[], CLOSED.and(Without::EXECUTION))?;
-    mount::detach(c"/proc")?;
     mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)
 }
 
-fn mask_proc() -> io::Result<()> {
-    for path in MASKED {
-        mask(path)?;
+fn mask_proc(site: &Site) -> io::Result<()> {
+    let runs_as_root = !matches!(site.identity, Some(Identity::Taken { uid: 1.., .. }));
+    let from_root = MASKED_FROM_ROOT.iter().filter(|_| runs_as_root);
+    let files = MASKED_FILES.iter().chain(from_root);
+    let binds = MASKED_DIRECTORIES
+        .iter()
+        .map(|path| (EMPTY, *path))
+        .chain(files.map(|path| (c"/dev/null", *path)));
+    for (over, path) in binds {
+        // By name: /proc is the kernel's own and has no links here.
+        match mount::bind(over, path) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            other => other?,
+        }
     }
-    let settings = mount::clone_tree(root(), Path::new("/proc/sys"))?;
-    mount::restrict_tree(settings.as_fd(), Without::WRITING, None)?;
-    mount::attach(&settings, mount::hold(root(), Path::new("/proc/sys"))?)
+    mount::bind(c"/proc/sys", c"/proc/sys")?;
+    mount::make_read_only(c"/proc/sys")
 }
 
 /// Hides a path behind emptiness. A path that is not there needs no hiding.
@@ -80,14 +106,11 @@ fn mask(path: &str) -> io::Result<()> {
     };
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode);
     let empty = if kind == FileType::Directory {
-        "/run/empty"
+        "/var/empty"
     } else {
         "/dev/null"
     };
     let tree = mount::clone_tree(root(), Path::new(empty))?;
-    if kind == FileType::Directory {
-        mount::restrict_tree(tree.as_fd(), CLOSED.and(Without::WRITING), None)?;
-    }
     mount::attach(&tree, held)
 }
 
@@ -101,18 +124,15 @@ fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
     let scratch = mount::new_filesystem("tmpfs", &options, CLOSED)?;
     mount::attach(&scratch, mount::hold(root(), Path::new("/run"))?)?;
     for (name, target) in SCRATCH {
-        rustix::fs::mkdirat(&scratch, *name, Mode::from_raw_mode(0o755))?;
         let mode = if *target == HOME { 0o700 } else { 0o1777 };
-        rustix::fs::chmodat(&scratch, *name, Mode::from_raw_mode(mode), AtFlags::empty())?;
-        own(&scratch, name, site)?;
+        rustix::fs::mkdirat(&scratch, *name, Mode::from_raw_mode(mode))?;
+        if *target == HOME {
+            own(&scratch, name, site)?;
+        }
         let tree = mount::clone_tree(root(), Path::new(&format!("/run/{name}")))?;
         mount::attach(&tree, mount::hold(root(), Path::new(target))?)?;
     }
-    Ok(rustix::fs::mkdirat(
-        &scratch,
-        "empty",
-        Mode::from_raw_mode(0o555),
-    )?)
+    Ok(())
 }
 
 fn terminals(site: &Site) -> io::Result<()> {

@@ -8,6 +8,7 @@ use rustix::process::Resource;
 use crate::blueprint::Blueprint;
 use crate::frames::{Posture, SetupStage};
 use crate::landlock::Enforced;
+use crate::sys::lockdown;
 use crate::zygote::{During, Failure};
 
 const NAMESPACES: [(&str, &str); 7] = [
@@ -21,10 +22,16 @@ const NAMESPACES: [(&str, &str); 7] = [
 ];
 
 /// What the kernel says about this process, which refuses to go on where that is less than asked.
-pub(super) fn own(blueprint: &Blueprint, enforced: Option<Enforced>) -> Result<Posture, Failure> {
+///
+/// `interfaces` were listed when the network was made: nobody inside can add one.
+pub(super) fn own(
+    blueprint: &Blueprint,
+    enforced: Option<Enforced>,
+    interfaces: &[String],
+) -> Result<Posture, Failure> {
     let stage = SetupStage::ReadBack;
-    let mut posture =
-        of_process("self", enforced).during(stage, || "/proc/self/status".to_owned())?;
+    let mut posture = lockdown::standing().during(stage, || "this process".to_owned())?;
+    add_inherited(&mut posture, enforced);
     for (name, file) in NAMESPACES {
         let inode = fs::read_link(format!("/proc/self/ns/{file}"))
             .during(stage, || format!("/proc/self/ns/{file}"))?
@@ -37,9 +44,7 @@ pub(super) fn own(blueprint: &Blueprint, enforced: Option<Enforced>) -> Result<P
         .map_err(std::io::Error::from)
         .during(stage, || "/".to_owned())?
         .st_dev;
-    if let Ok(devices) = fs::read_to_string("/proc/self/net/dev") {
-        posture.interfaces = interfaces(&devices);
-    }
+    posture.interfaces = interfaces.to_vec();
     let on = blueprint.switches;
     let boundary = blueprint.tier != Tier::Process;
     let checks = [
@@ -75,19 +80,15 @@ fn inode(link: &str) -> Option<u64> {
     link.split_once('[')?.1.strip_suffix(']')?.parse().ok()
 }
 
-/// Names before the colons of `/proc/net/dev`, which has two lines of heading.
-fn interfaces(devices: &str) -> Vec<String> {
-    devices
-        .lines()
-        .skip(2)
-        .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
-        .collect()
-}
-
 /// The posture of a process by its name in `/proc`.
 pub(super) fn of_process(name: &str, enforced: Option<Enforced>) -> std::io::Result<Posture> {
     let status = fs::read_to_string(format!("/proc/{name}/status"))?;
     let mut posture = parse(&status);
+    add_inherited(&mut posture, enforced);
+    Ok(posture)
+}
+
+fn add_inherited(posture: &mut Posture, enforced: Option<Enforced>) {
     // Resource limits are inherited and cannot be raised: those of this process are the command's.
     posture.open_files = rustix::process::getrlimit(Resource::Nofile)
         .maximum
@@ -97,7 +98,6 @@ pub(super) fn of_process(name: &str, enforced: Option<Enforced>) -> std::io::Res
         posture.landlock_abi = enforced.abi;
         posture.landlock_rules = enforced.rules;
     }
-    Ok(posture)
 }
 
 fn parse(status: &str) -> Posture {
@@ -143,12 +143,6 @@ mod tests {
         assert!(!posture.no_new_privileges);
         assert_eq!(posture.seccomp_mode, 0);
         assert_eq!(posture.capabilities, u64::MAX);
-    }
-
-    #[test]
-    fn interfaces_are_named() {
-        let page = "Inter-| Receive\n face |bytes\n    lo:   0 0\n  eth0: 1 1\n";
-        assert_eq!(interfaces(page), ["lo", "eth0"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
@@ -74,8 +75,7 @@ impl Server {
                 match source {
                     Source::Connection => {
                         if !self.listen()? {
-                            family::kill_below(&HashSet::new(), self.own_namespace());
-                            return Ok(());
+                            return self.kill_all_but(&HashSet::new());
                         }
                     }
                     Source::Endings => self.reap()?,
@@ -222,10 +222,24 @@ impl Server {
                     .filter(|(other, running)| **other != id && running.ended.is_none())
                     .map(|(_, running)| running.pid)
                     .collect();
-                family::kill_below(&spared, self.own_namespace());
+                self.kill_all_but(&spared)?;
             }
         }
         Ok(())
+    }
+
+    /// Kills and reaps: when this returns, what was to die is dead, unless it is beyond killing for
+    /// longer than the runner would wait.
+    fn kill_all_but(&mut self, spared: &HashSet<i32>) -> io::Result<()> {
+        let patience = Instant::now() + Duration::from_secs(1);
+        loop {
+            family::kill_below(spared, self.own_namespace());
+            self.reap()?;
+            if !family::any_below(spared) || Instant::now() > patience {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn start(&mut self, id: u32, request: &ExecRequest) -> io::Result<()> {

@@ -54,3 +54,13 @@ pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
         Look::File(found)
     })
 }
+
+/// The text of a small file.
+pub(super) fn small_text(path: &Path) -> Option<String> {
+    const SMALL: u64 = 16 * 1024;
+    if fs::metadata(path).ok()?.len() > SMALL {
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    (!text.contains('\0')).then_some(text)
+}

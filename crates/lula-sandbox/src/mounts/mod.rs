@@ -101,31 +101,37 @@ impl Plan {
     }
 }
 
+/// The system's own directories, looked at once: they do not change while an engine runs.
+#[derive(Debug, Clone)]
+pub(crate) struct System(RootPlan);
+
+impl System {
+    pub(crate) fn look() -> Result<Self, SandboxError> {
+        let mut plan = Plan::of(RootPlan::default());
+        for path in SYSTEM.iter().map(|path| (*path).to_owned()) {
+            plan.show_system(&path)?;
+        }
+        for path in etc_entries() {
+            plan.show_system(&path)?;
+        }
+        Ok(Self(plan.root))
+    }
+}
+
 /// Plans the tree of a sandbox with a private root.
 pub(crate) fn plan(
     policy: &Policy,
     workspace: &Path,
     toolchains: &Toolchains,
+    system: &System,
 ) -> Result<Plan, SandboxError> {
-    let mut plan = Plan {
-        root: RootPlan::default(),
-        placed: Vec::new(),
-        caches: Vec::new(),
-        masks: policy
-            .paths
-            .mask
-            .iter()
-            .map(|path| path.as_str().to_owned())
-            .collect(),
-        grants: Vec::new(),
-        held_back: Vec::new(),
-    };
-    for path in SYSTEM {
-        plan.show_system(path)?;
-    }
-    for path in etc_entries() {
-        plan.show_system(&path)?;
-    }
+    let mut plan = Plan::of(system.0.clone());
+    plan.masks = policy
+        .paths
+        .mask
+        .iter()
+        .map(|path| path.as_str().to_owned())
+        .collect();
     let granted = policy.paths.read.iter().map(|path| path.as_path());
     for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
         plan.show_granted(path)?;
@@ -140,7 +146,6 @@ pub(crate) fn plan(
     plan.finish();
     Ok(plan)
 }
-
 fn etc_entries() -> Vec<String> {
     let mut names: Vec<String> = ETC.iter().map(|name| format!("/etc/{name}")).collect();
     if let Ok(entries) = std::fs::read_dir("/etc") {
@@ -175,6 +180,17 @@ fn text(path: &Path) -> Result<String, SandboxError> {
 }
 
 impl Plan {
+    fn of(root: RootPlan) -> Self {
+        Self {
+            root,
+            placed: Vec::new(),
+            caches: Vec::new(),
+            masks: Vec::new(),
+            grants: Vec::new(),
+            held_back: Vec::new(),
+        }
+    }
+
     fn bind(&mut self, source: &str, file: bool) {
         if self
             .root
@@ -199,7 +215,11 @@ impl Plan {
             Look::Nothing => {}
             Look::Link(to) => self.root.links.push((path.to_owned(), text(&to)?)),
             Look::Directory(_) => self.bind(path, false),
-            Look::File(_) => self.bind(path, true),
+            // A copy of a small text costs less than one more mount in every sandbox.
+            Look::File(_) => match host::small_text(Path::new(path)) {
+                Some(text) => self.root.files.push((path.to_owned(), text)),
+                None => self.bind(path, true),
+            },
         }
         Ok(())
     }
@@ -295,9 +315,17 @@ impl Plan {
         self.root.binds.sort_by(|a, b| a.target.cmp(&b.target));
         self.placed
             .sort_by(|a, b| a.bind.target.cmp(&b.bind.target));
-        let mut directories: Vec<String> = ["/etc", "/proc", "/run", "/tmp", "/var/tmp", HOME]
-            .map(str::to_owned)
-            .to_vec();
+        let mut directories: Vec<String> = [
+            "/etc",
+            "/proc",
+            "/run",
+            "/tmp",
+            "/var/tmp",
+            "/var/empty",
+            HOME,
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let shown: Vec<&str> = self.root.binds.iter().map(|bind| &*bind.target).collect();
         for placed in &self.placed {
             let target = &placed.bind.target;

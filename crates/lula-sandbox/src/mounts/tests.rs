@@ -1,6 +1,10 @@
 use super::*;
 use crate::policy::Profile;
 
+fn plan(policy: &Policy, workspace: &Path) -> Result<Plan, SandboxError> {
+    super::plan(policy, workspace, &Toolchains::none(), &System::look()?)
+}
+
 #[test]
 fn below_goes_by_component() {
     assert!(is_below("/tmp/x", "/tmp"));
@@ -13,12 +17,7 @@ fn below_goes_by_component() {
 fn a_workspace_is_writable_at_its_own_path_and_nothing_else_of_the_host_is() {
     let workspace = tempfile::tempdir().unwrap();
     let real = workspace.path().canonicalize().unwrap();
-    let plan = plan(
-        &Profile::Strict.policy(),
-        workspace.path(),
-        &Toolchains::none(),
-    )
-    .unwrap();
+    let plan = plan(&Profile::Strict.policy(), workspace.path()).unwrap();
     assert_eq!(plan.writable(), [real.to_str().unwrap()]);
     let home = std::env::var("HOME").unwrap_or_default();
     assert!(!plan.read_only().contains(&home));
@@ -28,12 +27,7 @@ fn a_workspace_is_writable_at_its_own_path_and_nothing_else_of_the_host_is() {
 #[test]
 fn passwords_and_host_names_are_not_shown() {
     let workspace = tempfile::tempdir().unwrap();
-    let plan = plan(
-        &Profile::Build.policy(),
-        workspace.path(),
-        &Toolchains::none(),
-    )
-    .unwrap();
+    let plan = plan(&Profile::Build.policy(), workspace.path()).unwrap();
     for hidden in [
         "/etc/shadow",
         "/etc",
@@ -58,16 +52,12 @@ fn a_granted_path_that_is_not_there_is_said_to_be_missing() {
     let workspace = tempfile::tempdir().unwrap();
     let mut policy = Profile::Strict.policy();
     policy.paths.read.insert("/nowhere/at/all".parse().unwrap());
-    let plan = plan(&policy, workspace.path(), &Toolchains::none()).unwrap();
+    let plan = plan(&policy, workspace.path()).unwrap();
     assert_eq!(plan.held_back.len(), 1);
 }
 
 #[test]
 fn a_workspace_that_is_not_there_is_refused() {
-    let refused = plan(
-        &Profile::Strict.policy(),
-        Path::new("/nowhere/at/all"),
-        &Toolchains::none(),
-    );
+    let refused = plan(&Profile::Strict.policy(), Path::new("/nowhere/at/all"));
     assert!(matches!(refused, Err(SandboxError::Path { .. })));
 }

@@ -12,11 +12,12 @@ use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
 use super::link::{Link, Parts, Session, setup_error};
+use super::stock::Stock;
 use crate::blueprint::{Blueprint, RootPlan, Switches};
-use crate::cgroup::{self, Backend, Leaf};
+use crate::cgroup::{self, Leaf};
 use crate::error::SandboxError;
 use crate::helper::Helper;
-use crate::mounts::{self, HOME, Toolchains};
+use crate::mounts::{self, HOME, System, Toolchains};
 use crate::policy::{Granted, LayerName, Machine, Policy};
 use crate::receipt::{Context, Host};
 use crate::seccomp::{Abi, Program, Rules};
@@ -94,13 +95,13 @@ pub struct Engine(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     helper: Helper,
-    backend: Backend,
+    groups: Stock,
     machine: Machine,
     host: Host,
+    system: System,
     /// Apart from each other: the first moves into namespaces of its own.
     namespace: Mutex<Option<Arc<Zygote>>>,
     plain: Mutex<Option<Arc<Zygote>>>,
-    opened: AtomicU64,
     programs: Mutex<Vec<(Rules, Arc<Program>)>>,
 }
 
@@ -115,6 +116,7 @@ struct Zygote {
 #[derive(Debug)]
 pub(crate) struct Keep {
     _zygote: Arc<Zygote>,
+    pub(super) groups: Stock,
     _private: Option<PrivateDirectory>,
 }
 
@@ -176,16 +178,14 @@ impl Engine {
 
     /// An engine with another program as helper.
     pub fn start_with(helper: Helper) -> Result<Self, SandboxError> {
-        let backend = Backend::detect();
-        backend.sweep();
         Ok(Self(Arc::new(Inner {
             helper,
-            backend,
+            groups: Stock::new(),
             machine: cgroup::machine(),
             host: Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?,
+            system: System::look()?,
             namespace: Mutex::new(None),
             plain: Mutex::new(None),
-            opened: AtomicU64::new(0),
             programs: Mutex::new(Vec::new()),
         })))
     }
@@ -204,6 +204,11 @@ impl Engine {
             None => tiers::choose(self, sandbox.policy.min_tier)?,
         };
         self.open_in(tier, sandbox)
+    }
+
+    /// Waits until every control group of closed sandboxes is gone, and says if one is not.
+    pub fn settle(&self) -> Result<(), SandboxError> {
+        Ok(self.0.groups.settle()?)
     }
 
     pub(crate) fn helper(&self) -> &Helper {
@@ -226,7 +231,7 @@ impl Engine {
         };
         let program = inner.program(rules)?;
         let mut not_applied = Vec::new();
-        let drawn = Drawn::draw(tier, sandbox, &workspace, &granted, &program)?;
+        let drawn = Drawn::draw(tier, sandbox, &workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
         let leaf = inner.leaf(sandbox, &granted)?;
@@ -235,7 +240,7 @@ impl Engine {
         let mut join = Vec::new();
         if let Some(leaf) = &leaf {
             not_applied.extend(leaf.not_applied().iter().cloned());
-            limits = Some((inner.backend.kind().name(), leaf.read_back()?));
+            limits = Some((inner.groups.kind().name(), leaf.read_back()?));
             blueprint.born_in_cgroup = leaf.v2_dir_fd().is_some();
             join = leaf.join_files()?;
         }
@@ -278,6 +283,7 @@ impl Engine {
             own_pids: tier == Tier::Namespace,
             keep: Keep {
                 _zygote: zygote,
+                groups: inner.groups.clone(),
                 _private: drawn.private,
             },
         });
@@ -368,11 +374,7 @@ impl Inner {
         if sandbox.without.contains(&LayerName::Cgroup) {
             return Ok(None);
         }
-        let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let leaf = self
-            .backend
-            .create(&format!("s{number}"), &cgroup::Limits::from(granted))?;
-        Ok(Some(leaf))
+        Ok(Some(self.groups.take(&cgroup::Limits::from(granted))?))
     }
 }
 
@@ -409,6 +411,7 @@ impl Drawn {
         workspace: &Path,
         granted: &Granted,
         program: &Program,
+        system: &System,
     ) -> Result<Self, SandboxError> {
         let mut blueprint = Blueprint {
             tier,
@@ -434,7 +437,7 @@ impl Drawn {
                 .to_owned(),
         };
         if tier == Tier::Namespace {
-            let plan = mounts::plan(&sandbox.policy, workspace, &sandbox.toolchains)?;
+            let plan = mounts::plan(&sandbox.policy, workspace, &sandbox.toolchains, system)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.root = plan.root;
             blueprint.placed = plan.placed;

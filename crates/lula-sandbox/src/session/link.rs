@@ -49,7 +49,7 @@ pub(crate) struct Link {
     workspace: PathBuf,
     /// Whether ending the first process ends all of them.
     own_pids: bool,
-    _keep: Keep,
+    keep: Keep,
 }
 
 impl std::fmt::Debug for Link {
@@ -148,7 +148,7 @@ impl Link {
             environment: parts.environment,
             workspace: parts.workspace,
             own_pids: parts.own_pids,
-            _keep: parts.keep,
+            keep: parts.keep,
         }
     }
 
@@ -666,10 +666,10 @@ impl Link {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        match leaf {
-            Some(leaf) => Ok(leaf.remove()?),
-            None => Ok(()),
+        if let Some(leaf) = leaf {
+            self.keep.groups.discard(leaf);
         }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ mod command;
 mod engine;
 mod link;
 mod process;
+mod stock;
 
 pub use capture::Captured;
 pub use command::{Command, Finished};

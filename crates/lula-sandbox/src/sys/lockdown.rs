@@ -3,6 +3,7 @@
 use std::io;
 
 use super::check;
+use crate::frames::Posture;
 use crate::seccomp::Instruction;
 
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
@@ -143,4 +144,41 @@ pub(crate) fn place_descriptor(from: i32, to: i32, keep_on_exec: bool) -> io::Re
 pub(crate) fn close_one(number: i32) -> io::Result<()> {
     // SAFETY: callers close a copy that a cloned process inherited and never uses.
     check(libc::c_long::from(unsafe { libc::close(number) })).map(drop)
+}
+
+/// What the kernel says about this process: privileges, capabilities, seccomp.
+pub(crate) fn standing() -> io::Result<Posture> {
+    let header = CapabilityHeader {
+        version: LINUX_CAPABILITY_VERSION_3,
+        pid: 0,
+    };
+    let mut data = [CapabilityData::default(); 2];
+    // SAFETY: version 3 uses exactly two data structs; both pointers are live.
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) })?;
+    let held = data.map(|half| half.effective | half.permitted | half.inheritable);
+    let mut posture = Posture {
+        no_new_privileges: prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0)? == 1,
+        seccomp_mode: u32::try_from(prctl(libc::PR_GET_SECCOMP, 0, 0)?).unwrap_or(0),
+        capabilities: u64::from(held[0]) | u64::from(held[1]) << 32,
+        ..Posture::default()
+    };
+    posture.seccomp_filters = u32::from(posture.seccomp_mode == 2);
+    for capability in 0..64 {
+        match prctl(libc::PR_CAPBSET_READ, capability, 0) {
+            Ok(0) => {}
+            Ok(_) => posture.bounding |= 1 << capability,
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            Err(error) => return Err(error),
+        }
+        #[allow(clippy::cast_sign_loss)]
+        if prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_IS_SET as u64,
+            capability,
+        )? != 0
+        {
+            posture.capabilities |= 1 << capability;
+        }
+    }
+    Ok(posture)
 }

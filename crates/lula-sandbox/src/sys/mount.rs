@@ -156,9 +156,9 @@ pub(crate) fn hold_host(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Detaches the mount at `path`.
-pub(crate) fn detach(path: &std::ffi::CStr) -> io::Result<()> {
-    Ok(rustix::mount::unmount(path, UnmountFlags::DETACH)?)
+/// Shows one path also at another, with what the first may and may not do.
+pub(crate) fn bind(path: &std::ffi::CStr, also_at: &std::ffi::CStr) -> io::Result<()> {
+    Ok(rustix::mount::mount_bind(path, also_at)?)
 }
 
 /// No mount event travels in or out of this mount namespace any more.

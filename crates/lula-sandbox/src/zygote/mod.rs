@@ -21,6 +21,7 @@ use crate::sys::process::{Apart, Side};
 use crate::sys::{lockdown, process, signal, socket};
 
 use identity::Identities;
+pub(crate) use network::Network;
 use network::Networks;
 use template::Templates;
 
@@ -285,9 +286,9 @@ impl Namespaces {
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         let identities = Identities::take_over()?;
+        let mut networks = Networks::new(own.as_fd(), identities.privileged())
+            .during(SetupStage::Network, || "a private network".to_owned())?;
         let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
-        let mut networks = Networks::new(own.as_fd())
-            .during(SetupStage::Network, || "this network namespace".to_owned())?;
         networks.refill(own.as_fd());
         Ok(Self {
             own,

@@ -143,7 +143,7 @@ fn build(plan: &RootPlan) -> Result<(), Failure> {
     let tmpfs = |options: &[(&str, &str)]| {
         mount::new_filesystem("tmpfs", options, Without::SETUID.and(Without::DEVICES))
     };
-    let root = tmpfs(&[("mode", "0755"), ("size", "1m")]).during(stage, || "/".to_owned())?;
+    let root = tmpfs(&[("mode", "0755"), ("size", "4m")]).during(stage, || "/".to_owned())?;
     // Attached anywhere: the place disappears with the old root.
     let anywhere = mount::hold_host(Path::new("/tmp"))
         .or_else(|_| mount::hold_host(Path::new("/proc")))

@@ -1,5 +1,10 @@
 //! Real sandboxes on this machine. A tier that cannot be built here fails its tests; nothing skips.
 
 mod basics;
+mod bombs;
+mod leaks;
 mod probes;
+mod sessions;
+mod shared_tiers;
 mod support;
+mod unprivileged;
