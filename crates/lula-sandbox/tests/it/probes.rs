@@ -47,3 +47,21 @@ fn the_landlock_tier_holds_against_every_probe() {
     assert_eq!(not_held(&report), Vec::<String>::new());
     assert!(report.probes.len() >= 80, "{}", report.probes.len());
 }
+
+/// The names of the probes that no longer hold without a layer.
+fn broken_without(tier: Tier, layer: LayerName) -> Vec<String> {
+    let engine = engine();
+    let report = Attack::new(&engine, Path::new(PROGRAM), tier).without(layer).run().unwrap();
+    let broken = report.probes.into_iter().filter(|probe| probe.outcome == Outcome::Broken);
+    broken.map(|probe| probe.name).collect()
+}
+
+#[test]
+fn zz() {
+    for tier in [Tier::Namespace, Tier::Landlock] {
+        eprintln!("{tier}: {} probes", attack(tier).probes.len());
+        for layer in LayerName::ALL {
+            eprintln!("{tier} without {layer}: {:?}", std::panic::catch_unwind(|| broken_without(tier, *layer)));
+        }
+    }
+}
