@@ -51,8 +51,14 @@ fn the_landlock_tier_holds_against_every_probe() {
 /// The names of the probes that no longer hold without a layer.
 fn broken_without(tier: Tier, layer: LayerName) -> Vec<String> {
     let engine = engine();
-    let report = Attack::new(&engine, Path::new(PROGRAM), tier).without(layer).run().unwrap();
-    let broken = report.probes.into_iter().filter(|probe| probe.outcome == Outcome::Broken);
+    let report = Attack::new(&engine, Path::new(PROGRAM), tier)
+        .without(layer)
+        .run()
+        .unwrap();
+    let broken = report
+        .probes
+        .into_iter()
+        .filter(|probe| probe.outcome == Outcome::Broken);
     broken.map(|probe| probe.name).collect()
 }
 
@@ -61,7 +67,10 @@ fn zz() {
     for tier in [Tier::Namespace, Tier::Landlock] {
         eprintln!("{tier}: {} probes", attack(tier).probes.len());
         for layer in LayerName::ALL {
-            eprintln!("{tier} without {layer}: {:?}", std::panic::catch_unwind(|| broken_without(tier, *layer)));
+            eprintln!(
+                "{tier} without {layer}: {:?}",
+                std::panic::catch_unwind(|| broken_without(tier, *layer))
+            );
         }
     }
 }

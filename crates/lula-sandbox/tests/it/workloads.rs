@@ -48,24 +48,44 @@ fn git_commits_without_a_word_about_ownership() {
 #[test]
 fn cargo_tests_a_crate() {
     let files = [
-        ("Cargo.toml", "[package]\nname = \"demo\"\nedition = \"2021\"\n"),
-        ("src/lib.rs", "#[test]\nfn works() { assert_eq!(1 + 1, 2); }\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"demo\"\nedition = \"2021\"\n",
+        ),
+        (
+            "src/lib.rs",
+            "#[test]\nfn works() { assert_eq!(1 + 1, 2); }\n",
+        ),
     ];
     let (finished, _) = work(&files, "cargo test --offline 2>&1");
-    assert!(finished.stdout.text().contains("1 passed"), "{}", finished.stdout.text());
+    assert!(
+        finished.stdout.text().contains("1 passed"),
+        "{}",
+        finished.stdout.text()
+    );
 }
 
 #[test]
 fn pytest_runs_a_test() {
-    let files = [("test_demo.py", "def test_works(tmp_path):\n    (tmp_path / 'x').write_text('y')\n")];
+    let files = [(
+        "test_demo.py",
+        "def test_works(tmp_path):\n    (tmp_path / 'x').write_text('y')\n",
+    )];
     let (finished, _) = work(&files, "python3 -m pytest -q 2>&1");
-    assert!(finished.stdout.text().contains("1 passed"), "{}", finished.stdout.text());
+    assert!(
+        finished.stdout.text().contains("1 passed"),
+        "{}",
+        finished.stdout.text()
+    );
 }
 
 #[test]
 fn npm_runs_a_test_script() {
     let files = [
-        ("package.json", r#"{"name":"demo","version":"1.0.0","scripts":{"test":"node test.js"}}"#),
+        (
+            "package.json",
+            r#"{"name":"demo","version":"1.0.0","scripts":{"test":"node test.js"}}"#,
+        ),
         (
             "test.js",
             "let sum = 0; for (let i = 0; i < 1e7; i++) sum += i % 7;\n\
@@ -74,7 +94,11 @@ fn npm_runs_a_test_script() {
         ),
     ];
     let (finished, _) = work(&files, "npm test 2>&1");
-    assert!(finished.stdout.text().contains("node true"), "{}", finished.stdout.text());
+    assert!(
+        finished.stdout.text().contains("node true"),
+        "{}",
+        finished.stdout.text()
+    );
 }
 
 #[test]
@@ -120,16 +144,23 @@ fn a_package_cache_of_the_host_is_readable_and_what_is_added_stays_private() {
     fs::create_dir_all(&registry).unwrap();
     fs::write(registry.join("crate"), "cached").unwrap();
     let workspace = workspace();
-    let toolchains =
-        lula_sandbox::Toolchains::on_path("/usr/bin", Some(home.path()));
+    let toolchains = lula_sandbox::Toolchains::on_path("/usr/bin", Some(home.path()));
     let asked = Sandbox::new(Profile::Build.policy(), workspace.path())
         .tier(Tier::Namespace)
         .toolchains(toolchains);
     let session = engine().open(&asked).unwrap();
     let line = "cd ~/.cargo/registry && cat crate && echo changed > crate && echo new > added && cat crate added";
     let finished = session.run(&Command::shell(line)).unwrap();
-    assert_eq!(finished.stdout.text(), "cachedchanged\nnew\n", "{}", finished.stderr.text());
-    assert_eq!(fs::read_to_string(registry.join("crate")).unwrap(), "cached");
+    assert_eq!(
+        finished.stdout.text(),
+        "cachedchanged\nnew\n",
+        "{}",
+        finished.stderr.text()
+    );
+    assert_eq!(
+        fs::read_to_string(registry.join("crate")).unwrap(),
+        "cached"
+    );
     assert!(!registry.join("added").exists());
 }
 
@@ -142,12 +173,17 @@ fn masked_paths_are_hidden_even_in_the_workspace() {
     let mut policy = Profile::Build.policy();
     let real = workspace.path().canonicalize().unwrap();
     for name in [".env", "keys"] {
-        policy.paths.mask.insert(real.join(name).to_str().unwrap().parse().unwrap());
+        policy
+            .paths
+            .mask
+            .insert(real.join(name).to_str().unwrap().parse().unwrap());
     }
     let asked = Sandbox::new(policy, workspace.path()).tier(Tier::Namespace);
     let session = engine().open(&asked).unwrap();
     let finished = session
-        .run(&Command::shell("cat .env; ls keys; echo x > keys/new || echo refused"))
+        .run(&Command::shell(
+            "cat .env; ls keys; echo x > keys/new || echo refused",
+        ))
         .unwrap();
     assert_eq!(finished.stdout.text(), "refused\n");
 }
