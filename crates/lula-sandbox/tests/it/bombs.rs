@@ -81,9 +81,16 @@ fn an_endless_flood_ends_with_its_deadline() {
 
 #[test]
 fn a_disk_bomb_fills_its_own_disk_only() {
-    let finished = run("for file in a b c; do head -c 20000000 /dev/zero > /tmp/$file; done; ls /tmp/a /tmp/b /tmp/c | wc -l", 20);
+    let finished = run(
+        "for file in a b c; do head -c 20000000 /dev/zero > /tmp/$file; done; ls /tmp/a /tmp/b /tmp/c | wc -l",
+        20,
+    );
     assert_eq!(finished.stdout.text(), "3\n");
-    assert!(finished.stderr.text().contains("No space"), "{}", finished.stderr.text());
+    assert!(
+        finished.stderr.text().contains("No space"),
+        "{}",
+        finished.stderr.text()
+    );
     assert_eq!(exceeded(&finished), ["disk"]);
 }
 

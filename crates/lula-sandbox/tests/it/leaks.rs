@@ -13,26 +13,44 @@ fn count(path: &str) -> usize {
 }
 
 fn mounts() -> usize {
-    std::fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count()
+    std::fs::read_to_string("/proc/self/mountinfo")
+        .unwrap()
+        .lines()
+        .count()
 }
 
 /// Processes below this one, the helper's children included.
 fn descendants() -> Vec<i32> {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok())
+        else {
             continue;
         };
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
             continue;
         };
-        let parent = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap();
+        let parent = stat
+            .rsplit_once(')')
+            .unwrap()
+            .1
+            .split_whitespace()
+            .nth(1)
+            .unwrap();
         parents.push((pid, parent.parse::<i32>().unwrap()));
     }
     let mut found = vec![std::process::id().cast_signed()];
     let mut index = 0;
     while let Some(&pid) = found.get(index) {
-        found.extend(parents.iter().filter(|(_, parent)| *parent == pid).map(|(pid, _)| *pid));
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| *parent == pid)
+                .map(|(pid, _)| *pid),
+        );
         index += 1;
     }
     found.remove(0);
@@ -115,7 +133,10 @@ fn two_hundred() {
     }
     assert_eq!(descendants(), helper);
     assert_eq!((count("/proc/self/fd"), mounts(), groups()), before);
-    assert_eq!(count(&format!("/proc/{}/fd", helper[0])), helper_descriptors);
+    assert_eq!(
+        count(&format!("/proc/{}/fd", helper[0])),
+        helper_descriptors
+    );
     drop(engine);
     assert!(descendants().is_empty());
     assert_eq!(groups(), 0);

@@ -74,9 +74,15 @@ fn nothing_to_read_within_a_time_is_said() {
     let quiet = session
         .start(&Command::new("sleep").arguments(["1000"]).streamed())
         .unwrap();
-    assert_eq!(quiet.next_output_within(Duration::from_millis(20)).unwrap(), None);
+    assert_eq!(
+        quiet.next_output_within(Duration::from_millis(20)).unwrap(),
+        None
+    );
     quiet.kill().unwrap();
-    assert_eq!(quiet.wait().unwrap().receipt.ended, Ended::Signalled { signal: 9 });
+    assert_eq!(
+        quiet.wait().unwrap().receipt.ended,
+        Ended::Signalled { signal: 9 }
+    );
 }
 
 #[test]
@@ -109,27 +115,38 @@ fn control_c_in_a_terminal_interrupts() {
     cat.write_input(b"hello\n").unwrap();
     assert!(cat.next_output().unwrap().is_some());
     cat.write_input(&[3]).unwrap();
-    assert_eq!(cat.wait().unwrap().receipt.ended, Ended::Signalled { signal: 2 });
+    assert_eq!(
+        cat.wait().unwrap().receipt.ended,
+        Ended::Signalled { signal: 2 }
+    );
 }
 
 #[test]
 fn a_signal_reaches_the_command() {
     let (session, _workspace) = session();
     let shell = session
-        .start(&Command::shell("trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done").streamed())
+        .start(
+            &Command::shell("trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done")
+                .streamed(),
+        )
         .unwrap();
     assert!(shell.next_output().unwrap().is_some());
     shell.signal(15).unwrap();
-    assert_eq!(shell.wait().unwrap().receipt.ended, Ended::Exited { status: 9 });
+    assert_eq!(
+        shell.wait().unwrap().receipt.ended,
+        Ended::Exited { status: 9 }
+    );
 }
 
 #[test]
 fn a_background_server_serves_the_next_command() {
     let (session, _workspace) = session();
     let server = session
-        .start_in_background(
-            &Command::new("/usr/bin/python3").arguments(["-um", "http.server", "8000"]),
-        )
+        .start_in_background(&Command::new("/usr/bin/python3").arguments([
+            "-um",
+            "http.server",
+            "8000",
+        ]))
         .unwrap();
     let fetch = "import time, urllib.request\n\
                  for _ in range(200):\n\
@@ -138,7 +155,12 @@ fn a_background_server_serves_the_next_command() {
     let finished = session
         .run(&Command::new("/usr/bin/python3").arguments(["-c", fetch]))
         .unwrap();
-    assert_eq!(finished.stdout.text(), "200\n", "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        "200\n",
+        "{}",
+        finished.stderr.text()
+    );
     assert!(!server.has_ended().unwrap());
     assert_eq!(session.processes(), [server.id()]);
     server.kill().unwrap();
@@ -167,7 +189,9 @@ fn several_commands_run_at_once_from_several_threads() {
             .map(|number| {
                 let session = &session;
                 scope.spawn(move || {
-                    let line = format!("sleep 0.{number}; yes {number} | head -c 300000 | wc -c; echo {number}");
+                    let line = format!(
+                        "sleep 0.{number}; yes {number} | head -c 300000 | wc -c; echo {number}"
+                    );
                     session.run(&Command::shell(line)).unwrap().stdout.text()
                 })
             })
@@ -184,9 +208,7 @@ fn what_a_finished_command_left_running_keeps_its_pipe() {
     let line = "(sleep 0.3; echo late && echo written > flag) & echo now";
     let finished = session.run(&Command::shell(line)).unwrap();
     assert_eq!(finished.stdout.text(), "now\n");
-    let waited = session
-        .run(&Command::shell("sleep 0.6; cat flag"))
-        .unwrap();
+    let waited = session.run(&Command::shell("sleep 0.6; cat flag")).unwrap();
     assert_eq!(waited.stdout.text(), "written\n");
 }
 
@@ -229,7 +251,9 @@ fn the_environment_is_built_from_nothing() {
     names.sort();
     assert_eq!(
         names,
-        ["EXTRA", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"]
+        [
+            "EXTRA", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"
+        ]
     );
 }
 

@@ -36,9 +36,23 @@ fn landlock_writes_in_the_workspace_and_nowhere_else() {
 fn landlock_claims_no_namespace_it_does_not_have() {
     let (session, _workspace) = open(Tier::Landlock);
     let finished = session.run(&Command::shell("true")).unwrap();
-    let names: Vec<_> = finished.receipt.layers.iter().map(|layer| layer.name()).collect();
-    assert!(!names.contains(&"namespaces") && !names.contains(&"private_root"), "{names:?}");
-    for layer in ["landlock", "seccomp", "no_new_privileges", "no_capabilities", "no_network"] {
+    let names: Vec<_> = finished
+        .receipt
+        .layers
+        .iter()
+        .map(|layer| layer.name())
+        .collect();
+    assert!(
+        !names.contains(&"namespaces") && !names.contains(&"private_root"),
+        "{names:?}"
+    );
+    for layer in [
+        "landlock",
+        "seccomp",
+        "no_new_privileges",
+        "no_capabilities",
+        "no_network",
+    ] {
         assert!(names.contains(&layer), "{layer} is missing from {names:?}");
     }
 }
@@ -54,7 +68,12 @@ fn landlock_has_no_sockets_to_anybody() {
     let finished = session
         .run(&Command::new("/usr/bin/python3").arguments(["-c", line]))
         .unwrap();
-    assert_eq!(finished.stdout.text(), "1\n1\nb'x'\n", "{}", finished.stderr.text());
+    assert_eq!(
+        finished.stdout.text(),
+        "1\n1\nb'x'\n",
+        "{}",
+        finished.stderr.text()
+    );
 }
 
 #[test]
@@ -87,7 +106,10 @@ fn closing_the_session_ends_what_it_left_behind() {
         if tier != Tier::Namespace {
             let pid = std::fs::read_to_string(workspace.path().join("left")).unwrap();
             let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-            assert!(status.is_err() || status.unwrap().contains(") Z "), "{tier}");
+            assert!(
+                status.is_err() || status.unwrap().contains(") Z "),
+                "{tier}"
+            );
         }
     }
 }
@@ -95,9 +117,16 @@ fn closing_the_session_ends_what_it_left_behind() {
 #[test]
 fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
     let (session, _workspace) = open(Tier::Process);
-    let finished = session.run(&Command::shell("env | sort | cut -d= -f1 | tr '\\n' ' '")).unwrap();
+    let finished = session
+        .run(&Command::shell("env | sort | cut -d= -f1 | tr '\\n' ' '"))
+        .unwrap();
     assert_eq!(finished.receipt.tier, Tier::Process);
-    let names: Vec<_> = finished.receipt.layers.iter().map(|layer| layer.name()).collect();
+    let names: Vec<_> = finished
+        .receipt
+        .layers
+        .iter()
+        .map(|layer| layer.name())
+        .collect();
     assert!(!names.contains(&"seccomp"), "{names:?}");
 
     let workspace = workspace();

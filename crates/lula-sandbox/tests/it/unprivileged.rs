@@ -59,7 +59,12 @@ fn complete() {
     }
     // Where no control group is delegated, the receipt says so instead of claiming limits.
     if !names.contains(&"cgroup") {
-        assert!(receipt.not_applied.iter().any(|missing| missing.asked.contains("memory limit")));
+        assert!(
+            receipt
+                .not_applied
+                .iter()
+                .any(|missing| missing.asked.contains("memory limit"))
+        );
     }
     // A terminal works too.
     let (session, _workspace) = crate::support::session();
@@ -76,7 +81,12 @@ fn without_user_namespaces_the_next_tier_is_used_or_the_refusal_names_the_knob()
     let output = Host::new("unshare")
         .args(["--user", "--map-root-user", "sh", "-c", forbid, "sh"])
         .arg(program)
-        .args(["--exact", "--ignored", "--nocapture", "unprivileged::no_user_namespaces"])
+        .args([
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "unprivileged::no_user_namespaces",
+        ])
         .env("TMPDIR", "/tmp")
         .env_remove("XDG_RUNTIME_DIR")
         .output()
