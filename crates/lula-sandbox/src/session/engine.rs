@@ -68,6 +68,7 @@ impl Sandbox {
 
     /// Leaves a layer out, to show that something depends on it. The receipt says so, and a policy
     /// that requires the layer refuses.
+    #[cfg(feature = "test-switches")]
     #[must_use]
     pub fn without(mut self, layer: LayerName) -> Self {
         self.without.push(layer);
@@ -276,6 +277,7 @@ impl Engine {
                 program: program.digest(),
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
+                clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits,
                 host: inner.host.clone(),
                 not_applied,
@@ -511,6 +513,9 @@ fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
     .into();
     variables.insert("PATH".to_owned(), sandbox.toolchains.search_path());
     variables.extend(sandbox.toolchains.environment().clone());
+    if sandbox.without.contains(&LayerName::CleanEnvironment) {
+        variables.extend(std::env::vars());
+    }
     for (name, value) in &sandbox.policy.environment {
         variables.insert(name.as_str().to_owned(), value.clone());
     }
