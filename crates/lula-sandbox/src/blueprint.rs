@@ -45,6 +45,7 @@ pub(crate) struct RootPlan {
 }
 
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
+#[allow(clippy::struct_excessive_bools)] // one switch for each layer
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switches {
     pub(crate) namespaces: bool,
@@ -74,6 +75,8 @@ pub(crate) struct Blueprint {
     pub(crate) file_size: Option<u64>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) program: Vec<Instruction>,
+    /// Whether the program's refusals are answered by the runner, which remembers them.
+    pub(crate) listened: bool,
     pub(crate) switches: Switches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
@@ -121,7 +124,7 @@ impl Blueprint {
         ] {
             w.bool(switch);
         }
-        w.bool(self.born_in_cgroup);
+        w.bool(self.born_in_cgroup).bool(self.listened);
         writer.bytes
     }
 
@@ -181,6 +184,7 @@ impl Blueprint {
                 proc_masks: r.bool("proc_masks")?,
             },
             born_in_cgroup: r.bool("cgroup")?,
+            listened: r.bool("listened")?,
         };
         reader.end()?;
         Ok(blueprint)

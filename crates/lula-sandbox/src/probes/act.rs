@@ -56,6 +56,13 @@ pub(super) fn open_to_write(path: impl AsRef<Path>) -> Try {
     Ok(String::new())
 }
 
+/// Creates a new file where it could do harm, and removes it.
+pub(super) fn plant(path: impl AsRef<Path>) -> Try {
+    create(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(String::new())
+}
+
 /// Creates a new file.
 pub(super) fn create(path: impl AsRef<Path>) -> Try {
     std::fs::OpenOptions::new()

@@ -10,7 +10,9 @@ use lula_protocol::receipt::Ended;
 use super::probe::{Expect, Family, KILLED, Outcome, Probe, Report, Seen, Verdict};
 use super::stage::Stage;
 use super::{ARGUMENT, parse, probes, scenarios};
-use crate::policy::{ByteSize, LayerName, Policy, Profile};
+#[cfg(feature = "test-switches")]
+use crate::policy::LayerName;
+use crate::policy::{ByteSize, Policy, Profile};
 use crate::{Command, Engine, Sandbox, SandboxError, Session};
 
 /// No attempt takes longer.
@@ -49,6 +51,7 @@ pub struct Attack<'a> {
     pub(super) engine: &'a Engine,
     program: PathBuf,
     pub(super) tier: Tier,
+    #[cfg(feature = "test-switches")]
     without: Vec<LayerName>,
 }
 
@@ -60,11 +63,13 @@ impl<'a> Attack<'a> {
             engine,
             program: program.into(),
             tier,
+            #[cfg(feature = "test-switches")]
             without: Vec::new(),
         }
     }
 
     /// Attacks a sandbox that lacks a layer, to show that some probe depends on it.
+    #[cfg(feature = "test-switches")]
     #[must_use]
     pub fn without(mut self, layer: LayerName) -> Self {
         self.without.push(layer);
@@ -112,12 +117,14 @@ impl<'a> Attack<'a> {
     }
 
     pub(super) fn open(&self, stage: &Stage) -> Result<Session, AttackError> {
-        let mut sandbox = Sandbox::new(self.policy()?, stage.workspace())
+        let sandbox = Sandbox::new(self.policy()?, stage.workspace())
             .tier(self.tier)
             .toolchains(crate::Toolchains::none());
-        for layer in &self.without {
-            sandbox = sandbox.without(*layer);
-        }
+        #[cfg(feature = "test-switches")]
+        let sandbox = self
+            .without
+            .iter()
+            .fold(sandbox, |sandbox, layer| sandbox.without(*layer));
         Ok(self.engine.open(&sandbox)?)
     }
 

@@ -149,8 +149,9 @@ impl Stage {
         self.root.join("targets").join(side)
     }
 
-    /// Makes both targets new.
+    /// Makes both targets new, and undoes what an earlier attempt did beside the workspace.
     pub(super) fn renew_targets(&self) -> std::io::Result<()> {
+        let _ = std::fs::remove_file(self.root.join(BESIDE));
         for side in ["inside", "control"] {
             std::fs::write(self.target(side), UNTOUCHED)?;
         }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::act::{HERE, at, call, create, done, open_to_write, path};
+use super::act::{HERE, at, call, create, done, open_to_write, path, plant};
 use super::probe::{Expect, Family, Probe, Try};
 use super::scene::Scene;
 use super::stage::BESIDE;
@@ -144,13 +144,13 @@ pub(super) const PROBES: &[Probe] = &[
         Some(Expect::Fails(&[libc::EACCES])),
     ),
     probe("system_program", "replace a program in /usr/bin", |_| {
-        create("/usr/bin/lula-probe")
+        plant("/usr/bin/lula-probe")
     })
     .controlled_by(|_| writable("/usr/bin"))
     .by_tier(READ_ONLY[0], READ_ONLY[1])
     .privileged(),
     probe("system_library", "plant a library in /usr/lib", |_| {
-        create("/usr/lib/lula-probe.so")
+        plant("/usr/lib/lula-probe.so")
     })
     .controlled_by(|_| writable("/usr/lib"))
     .by_tier(READ_ONLY[0], READ_ONLY[1])
@@ -161,7 +161,7 @@ pub(super) const PROBES: &[Probe] = &[
     .by_tier(READ_ONLY[0], READ_ONLY[1])
     .privileged(),
     probe("preload", "make every program load a library", |_| {
-        create("/etc/ld.so.preload")
+        plant("/etc/ld.so.preload")
     })
     .controlled_by(|_| writable("/etc"))
     .by_tier(READ_ONLY[0], READ_ONLY[1])
@@ -169,7 +169,7 @@ pub(super) const PROBES: &[Probe] = &[
     probe(
         "root_directory",
         "create a file in the root directory",
-        |_| create("/lula-probe"),
+        |_| plant("/lula-probe"),
     )
     .controlled_by(|_| writable("/"))
     .by_tier(READ_ONLY[0], READ_ONLY[1])

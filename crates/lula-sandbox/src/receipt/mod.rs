@@ -23,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) instructions: u32,
     /// Whether the seccomp program refuses internet sockets.
     pub(crate) no_sockets: bool,
+    /// Nothing was inherited into the commands' environment.
+    pub(crate) clean_environment: bool,
     pub(crate) cgroup: Option<(&'static str, cgroup::Limits)>,
     pub(crate) host: Host,
     pub(crate) not_applied: Vec<NotApplied>,
@@ -133,9 +135,11 @@ impl Context {
         if own_network || (seccomp && self.no_sockets) {
             layers.push(Layer::NoNetwork);
         }
-        layers.push(Layer::CleanEnvironment {
-            names: environment.to_vec(),
-        });
+        if self.clean_environment {
+            layers.push(Layer::CleanEnvironment {
+                names: environment.to_vec(),
+            });
+        }
         layers
     }
 

@@ -18,6 +18,7 @@ fn context() -> Context {
         program: Digest::of_bytes(b"program"),
         instructions: 1,
         no_sockets: false,
+        clean_environment: true,
         cgroup: None,
         host: Host {
             namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 2)],

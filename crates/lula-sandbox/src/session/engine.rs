@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
-use super::link::{Link, Parts, Session, setup_error};
+use super::link::{Link, Parts, setup_error};
+use super::session::Session;
 use super::stock::Stock;
 use crate::blueprint::{Blueprint, RootPlan, Switches};
 use crate::cgroup::{self, Leaf};
@@ -20,7 +21,7 @@ use crate::helper::Helper;
 use crate::mounts::{self, HOME, System, Toolchains};
 use crate::policy::{Granted, LayerName, Machine, Policy};
 use crate::receipt::{Context, Host};
-use crate::seccomp::{Abi, Program, Rules};
+use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
 use crate::zygote::Answer;
@@ -76,6 +77,7 @@ impl Sandbox {
 
     /// Leaves a layer out, to show that something depends on it. The receipt says so, and a policy
     /// that requires the layer refuses.
+    #[cfg(feature = "test-switches")]
     #[must_use]
     pub fn without(mut self, layer: LayerName) -> Self {
         self.without.push(layer);
@@ -238,6 +240,7 @@ impl Engine {
         let workspace = usable_workspace(&sandbox.workspace)?;
         let rules = Rules {
             nested_userns: policy.nested_userns,
+            refusals: Refusals::Notify,
             ..if tier == Tier::Namespace {
                 Rules::NAMESPACE
             } else {
@@ -279,6 +282,7 @@ impl Engine {
             connection,
             pidfd,
             leaf,
+            rules,
             context: Context {
                 tier,
                 policy: policy.digest()?,
@@ -288,6 +292,7 @@ impl Engine {
                 program: program.digest(),
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
+                clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits,
                 host: inner.host.clone(),
                 not_applied,
@@ -439,6 +444,7 @@ impl Drawn {
             file_size: Some(granted.disk_bytes),
             grants: Vec::new(),
             program: program.instructions().to_vec(),
+            listened: true,
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };
@@ -530,6 +536,9 @@ fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
     .into();
     variables.insert("PATH".to_owned(), sandbox.toolchains.search_path());
     variables.extend(sandbox.toolchains.environment().clone());
+    if sandbox.without.contains(&LayerName::CleanEnvironment) {
+        variables.extend(std::env::vars());
+    }
     for (name, value) in &sandbox.policy.environment {
         variables.insert(name.as_str().to_owned(), value.clone());
     }
