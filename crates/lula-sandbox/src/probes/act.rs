@@ -33,7 +33,7 @@ pub(super) fn at(text: &CString) -> u64 {
 }
 
 /// `AT_FDCWD` as an argument.
-pub(super) const HERE: u64 = libc::AT_FDCWD as u64;
+pub(super) const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
 /// Opens for reading and reads a little.
 pub(super) fn read(path: impl AsRef<Path>) -> Try {

@@ -25,7 +25,7 @@ impl Scene {
             .collect()
     }
 
-    pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
+    pub(super) fn with(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         self.0.insert(key.to_owned(), value.to_string());
         self
     }
