@@ -74,6 +74,8 @@ pub(crate) struct Blueprint {
     pub(crate) file_size: Option<u64>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) program: Vec<Instruction>,
+    /// Whether the program's refusals are answered by the runner, which remembers them.
+    pub(crate) listened: bool,
     pub(crate) switches: Switches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
@@ -121,7 +123,7 @@ impl Blueprint {
         ] {
             w.bool(switch);
         }
-        w.bool(self.born_in_cgroup);
+        w.bool(self.born_in_cgroup).bool(self.listened);
         writer.bytes
     }
 
@@ -181,6 +183,7 @@ impl Blueprint {
                 proc_masks: r.bool("proc_masks")?,
             },
             born_in_cgroup: r.bool("cgroup")?,
+            listened: r.bool("listened")?,
         };
         reader.end()?;
         Ok(blueprint)

@@ -29,8 +29,8 @@
 //! A [`Session`] is one sandbox; dropping it ends everything in it. [`Session::start`] gives a
 //! [`Process`] with standard input, streamed output, signals and, where asked for, a terminal.
 //! Calls block. Nothing here needs a thread of its own unless a command runs in the background
-//! ([`Session::start_in_background`]); an event loop can watch [`Session::as_fd`] instead and call
-//! [`Session::take_ready`] when it is readable.
+//! ([`Session::start_in_background`]); an event loop can watch [`Session::descriptors`] instead and
+//! call [`Session::take_ready`] when one is readable.
 //!
 //! # Who does what
 //!

@@ -142,7 +142,7 @@ impl Running {
 
 impl Output {
     /// Takes what can be read and may be sent now.
-    pub(super) fn draw(&mut self, buffer: &mut [u8; CHUNK]) -> Drawn {
+    pub(super) fn draw(&mut self, buffer: &mut [u8]) -> Drawn {
         let most = usize::try_from(self.credit.left()).map_or(CHUNK, |left| left.min(CHUNK));
         if most == 0 {
             return Drawn::NothingYet;

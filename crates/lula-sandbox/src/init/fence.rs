@@ -12,8 +12,8 @@ use crate::blueprint::{Blueprint, INSIDE_ID};
 use crate::frames::SetupStage;
 use crate::idmap;
 use crate::landlock::{self, Enforced};
-use crate::sys::lockdown;
 use crate::sys::process::{Apart, become_ids, enter, own_number, unshare};
+use crate::sys::{lockdown, refusals};
 use crate::zygote::{During, Failure};
 
 /// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
@@ -120,8 +120,15 @@ pub(super) fn tie_life(zygote: OwnedFd) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What came of locking.
+pub(super) struct Locked {
+    pub(super) enforced: Option<Enforced>,
+    /// Where refused calls wait for an answer.
+    pub(super) refusals: Option<OwnedFd>,
+}
+
 /// Limits, capabilities, no new privileges, Landlock, and seccomp last.
-pub(super) fn lock(blueprint: &Blueprint) -> Result<Option<Enforced>, Failure> {
+pub(super) fn lock(blueprint: &Blueprint) -> Result<Locked, Failure> {
     let on = blueprint.switches;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     if on.rlimits {
@@ -149,11 +156,16 @@ pub(super) fn lock(blueprint: &Blueprint) -> Result<Option<Enforced>, Failure> {
     };
     // Commands have this user too: they must not look into the process that starts them.
     lockdown::set_dumpable(false).during(SetupStage::Lifeline, || "dumpable".to_owned())?;
+    let mut refusals = None;
     if on.seccomp && boundary {
-        lockdown::install_seccomp(&blueprint.program)
-            .during(SetupStage::Seccomp, || "the program".to_owned())?;
+        let installed = if blueprint.listened {
+            refusals::install_with_listener(&blueprint.program).map(|one| refusals = Some(one))
+        } else {
+            lockdown::install_seccomp(&blueprint.program)
+        };
+        installed.during(SetupStage::Seccomp, || "the program".to_owned())?;
     }
-    Ok(enforced)
+    Ok(Locked { enforced, refusals })
 }
 
 /// An unprivileged process may not shrink its bounding set; with no capability to begin with and

@@ -83,18 +83,15 @@ fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
     fence::tie_life(zygote)?;
-    let enforced = fence::lock(blueprint)?;
+    let fence::Locked { enforced, refusals } = fence::lock(blueprint)?;
     let posture = readback::own(blueprint, enforced, &interfaces)?;
-    serve::Server::new(
-        connection,
-        Event::Ready { posture, held_back },
-        enforced,
-        blueprint.tier,
-    )
-    .map_err(|error| Failure {
-        stage: SetupStage::ReadBack,
-        detail: error.to_string(),
-        errno: 0,
+    let ready = Event::Ready { posture, held_back };
+    serve::Server::new(connection, &ready, refusals, enforced, blueprint.tier).map_err(|error| {
+        Failure {
+            stage: SetupStage::ReadBack,
+            detail: error.to_string(),
+            errno: 0,
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use super::command::{Drawn, Running};
 use super::{family, readback};
 use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
 use crate::landlock::Enforced;
-use crate::sys::{process, signal};
+use crate::sys::{process, signal, socket};
 
 /// More waiting output than this, and commands are not read any further.
 const ENOUGH: usize = 1024 * 1024;
@@ -31,7 +31,7 @@ pub(super) struct Server {
     /// Pipes of ended commands that something they started still holds: read and dropped, so that
     /// it is not killed by a broken pipe.
     leftovers: Vec<OwnedFd>,
-    buffer: Box<[u8; CHUNK]>,
+    buffer: Vec<u8>,
 }
 
 /// What a poll result is about.
@@ -46,12 +46,23 @@ enum Source {
 impl Server {
     pub(super) fn new(
         connection: OwnedFd,
-        ready: Event,
+        ready: &Event,
+        refusals: Option<OwnedFd>,
         enforced: Option<Enforced>,
         tier: Tier,
     ) -> io::Result<Self> {
+        // The descriptor goes with the first words, before anything else runs in here; afterwards
+        // the runner takes none.
+        let mut first = Vec::new();
+        ready
+            .frame(0)
+            .encode_into(&mut first)
+            .map_err(io::Error::other)?;
+        let along: Vec<_> = refusals.iter().map(AsFd::as_fd).collect();
+        socket::send(&connection, &first, &along)?;
+        drop(refusals);
         rustix::io::ioctl_fionbio(&connection, true)?;
-        let mut server = Self {
+        Ok(Self {
             connection,
             endings: signal::child_endings()?,
             enforced,
@@ -60,10 +71,8 @@ impl Server {
             out: Vec::new(),
             commands: BTreeMap::new(),
             leftovers: Vec::new(),
-            buffer: Box::new([0; CHUNK]),
-        };
-        server.say(0, &ready).map_err(io::Error::other)?;
-        Ok(server)
+            buffer: vec![0; CHUNK],
+        })
     }
 
     /// Serves until the runner is gone or talks nonsense.
@@ -165,10 +174,9 @@ impl Server {
     /// Reads and carries out requests. `false` once the runner is gone.
     fn listen(&mut self) -> io::Result<bool> {
         let count = match rustix::io::read(&self.connection, &mut self.buffer[..]) {
-            Ok(0) => return Ok(false),
+            Ok(0) | Err(Errno::CONNRESET) => return Ok(false),
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
-            Err(Errno::CONNRESET) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
         self.decoder.push(&self.buffer[..count]);

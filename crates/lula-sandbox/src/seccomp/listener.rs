@@ -6,7 +6,7 @@
 //! pointers may change while one looks at it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use lula_protocol::Denial;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -81,6 +81,13 @@ impl Listener {
                 denial,
             }));
         }
+    }
+}
+
+impl AsFd for Listener {
+    /// Readable when a call waits for its answer.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
-use super::link::{Link, Parts, Session, setup_error};
+use super::link::{Link, Parts, setup_error};
+use super::session::Session;
 use super::stock::Stock;
 use crate::blueprint::{Blueprint, RootPlan, Switches};
 use crate::cgroup::{self, Leaf};
@@ -20,7 +21,7 @@ use crate::helper::Helper;
 use crate::mounts::{self, HOME, System, Toolchains};
 use crate::policy::{Granted, LayerName, Machine, Policy};
 use crate::receipt::{Context, Host};
-use crate::seccomp::{Abi, Program, Rules};
+use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
 use crate::zygote::Answer;
@@ -224,6 +225,7 @@ impl Engine {
         let workspace = usable_workspace(&sandbox.workspace)?;
         let rules = Rules {
             nested_userns: policy.nested_userns,
+            refusals: Refusals::Notify,
             ..if tier == Tier::Namespace {
                 Rules::NAMESPACE
             } else {
@@ -265,6 +267,7 @@ impl Engine {
             connection,
             pidfd,
             leaf,
+            rules,
             context: Context {
                 tier,
                 policy: policy.digest()?,
@@ -426,6 +429,7 @@ impl Drawn {
             file_size: Some(granted.disk_bytes),
             grants: Vec::new(),
             program: program.instructions().to_vec(),
+            listened: true,
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };

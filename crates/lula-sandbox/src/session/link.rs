@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::denial::{Attempt, Denial};
@@ -16,25 +16,19 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::Captured;
+use super::books::{Entry, Overdue, State, index};
 use super::command::{Command, Finished};
 use super::engine::Keep;
-use super::process::{Output, Process, ProcessId};
+use super::process::{Output, ProcessId};
 use crate::cgroup::{Events, Leaf};
 use crate::error::SandboxError;
-use crate::frames::{
-    Credit, Decoder, Event, ExecRequest, ExitHow, HeldBack, Posture, Request, SetupStage, Stream,
-    WINDOW,
-};
+use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage};
 use crate::receipt::{self, Context, Outcome};
+use crate::seccomp::{Abi, Listener, Rules};
+use crate::sys::socket;
 
-/// How long a killed tree may take before the whole sandbox is ended.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// One sandbox with the commands in it. Dropping it ends everything inside.
-#[derive(Debug)]
-pub struct Session {
-    pub(crate) link: Arc<Link>,
-}
+/// Refused calls after which every further one is answered slowly.
+const MANY_REFUSALS: u64 = 20_000;
 
 pub(crate) struct Link {
     connection: OwnedFd,
@@ -44,6 +38,9 @@ pub(crate) struct Link {
     state: Mutex<State>,
     changed: Condvar,
     leaf: Mutex<Option<Leaf>>,
+    /// The rules the sandbox's program was made from, and where its refusals arrive.
+    rules: Rules,
+    listener: OnceLock<Listener>,
     pub(crate) context: Context,
     environment: Vec<(String, String)>,
     workspace: PathBuf,
@@ -65,73 +62,12 @@ pub(crate) struct Parts {
     pub(crate) connection: OwnedFd,
     pub(crate) pidfd: OwnedFd,
     pub(crate) leaf: Option<Leaf>,
+    pub(crate) rules: Rules,
     pub(crate) context: Context,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) workspace: PathBuf,
     pub(crate) own_pids: bool,
     pub(crate) keep: Keep,
-}
-
-#[derive(Default)]
-struct State {
-    leading: bool,
-    decoder: Decoder,
-    ready: Option<(Posture, Vec<HeldBack>)>,
-    setup_failure: Option<(SetupStage, String, u32)>,
-    ended: Option<String>,
-    commands: HashMap<u32, Entry>,
-    last: u32,
-    pumped: bool,
-}
-
-struct Entry {
-    program: String,
-    names: Vec<String>,
-    begun: Instant,
-    deadline: Instant,
-    timeout_ms: u64,
-    killed_at: Option<Instant>,
-    timed_out: bool,
-    streamed: bool,
-    started: Option<(u32, Posture)>,
-    not_started: Option<(String, u32)>,
-    input: Credit,
-    captured: [Captured; 2],
-    credit: [Credit; 2],
-    queue: VecDeque<Output>,
-    exited: Option<Exit>,
-    /// Whether nothing else ran in the session at the same time.
-    alone: bool,
-    before: (Option<u64>, Events),
-}
-
-struct Exit {
-    how: ExitHow,
-    cpu_us: u64,
-    peak_memory_bytes: u64,
-    scratch_left: Option<u64>,
-    at: Instant,
-}
-
-const fn index(stream: Stream) -> usize {
-    match stream {
-        Stream::Stdout => 0,
-        Stream::Stderr => 1,
-    }
-}
-
-impl Entry {
-    fn is_over(&self) -> bool {
-        self.exited.is_some() || self.not_started.is_some()
-    }
-
-    /// When something has to be done about it, if nothing is heard before.
-    fn due(&self) -> Option<Instant> {
-        if self.is_over() {
-            return None;
-        }
-        Some(self.killed_at.map_or(self.deadline, |at| at + PATIENCE))
-    }
 }
 
 impl Link {
@@ -144,6 +80,8 @@ impl Link {
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             leaf: Mutex::new(parts.leaf),
+            rules: parts.rules,
+            listener: OnceLock::new(),
             context: parts.context,
             environment: parts.environment,
             workspace: parts.workspace,
@@ -153,7 +91,7 @@ impl Link {
     }
 
     // A waiter that panicked left consistent books: every change is made in one step.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -234,6 +172,16 @@ impl Link {
         let replies = match received {
             Ok(Received::Bytes(count)) => state.take_in(&incoming[..count]),
             Ok(Received::Nothing) => Ok(Vec::new()),
+            Ok(Received::Refused(denial)) => {
+                state.book_refusal(&denial);
+                if state.refusals > MANY_REFUSALS {
+                    // Somebody asks for nothing but refusals: they come at a walking pace now.
+                    drop(state);
+                    std::thread::sleep(Duration::from_millis(1));
+                    state = self.state();
+                }
+                Ok(Vec::new())
+            }
             Ok(Received::End) => {
                 state
                     .ended
@@ -285,16 +233,22 @@ impl Link {
 
     fn receive(&self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Received> {
         loop {
-            match rustix::net::recv(
-                &self.connection,
-                &mut *buffer,
-                rustix::net::RecvFlags::DONTWAIT,
-            ) {
-                Ok((0, _)) | Err(Errno::CONNRESET) => return Ok(Received::End),
-                Ok((count, _)) => return Ok(Received::Bytes(count)),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {}
-                Err(error) => return Err(error.into()),
+            match socket::receive_now(&self.connection, buffer) {
+                Ok((0, _)) => return Ok(Received::End),
+                Ok((count, descriptors)) => {
+                    // One comes with the first words, from a process that nothing has touched yet.
+                    // Any later one is dropped.
+                    if let (Some(one), Some(abi)) = (descriptors.into_iter().next(), Abi::native())
+                    {
+                        let _ = self.listener.set(Listener::new(one, abi, self.rules));
+                    }
+                    return Ok(Received::Bytes(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Ok(Received::End);
+                }
+                Err(error) => return Err(error),
             }
             let left = match until {
                 None => None,
@@ -306,11 +260,19 @@ impl Link {
                     Some(Timespec::try_from(left).map_err(io::Error::other)?)
                 }
             };
-            let mut waiting = [PollFd::new(&self.connection, PollFlags::IN)];
+            let mut waiting = vec![PollFd::new(&self.connection, PollFlags::IN)];
+            let listener = self.listener.get();
+            waiting.extend(listener.map(|one| PollFd::new(one, PollFlags::IN)));
             match rustix::event::poll(&mut waiting, left.as_ref()) {
                 Ok(0) => return Ok(Received::Nothing),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if let (Some(listener), Some(polled)) = (listener, waiting.get(1))
+                && polled.revents().contains(PollFlags::IN)
+                && let Some(call) = listener.next()?
+            {
+                return Ok(Received::Refused(call.denial));
             }
         }
     }
@@ -341,6 +303,20 @@ impl Link {
         answer.ok_or_else(|| SandboxError::Ended {
             reason: Some("it was not ready in time".to_owned()),
         })
+    }
+
+    /// What has to be watched to know when [`Link::take_ready`] has something to do.
+    pub(super) fn descriptors(&self) -> (BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
+        (
+            self.connection.as_fd(),
+            self.listener.get().map(AsFd::as_fd),
+        )
+    }
+
+    /// Reads for everybody until the sandbox ends.
+    pub(super) fn pump(&self) {
+        // The end is an error to every waiter, and to this one the sign to stop.
+        let _ = self.wait_until(None, |_| None::<Result<(), _>>);
     }
 
     pub(crate) fn start(&self, command: &Command) -> Result<ProcessId, SandboxError> {
@@ -381,6 +357,7 @@ impl Link {
                 credit: [Credit::default(); 2],
                 queue: VecDeque::new(),
                 exited: None,
+                denials: Vec::new(),
                 alone,
                 before,
             },
@@ -600,10 +577,12 @@ impl Link {
             .unwrap_or_default();
         let layers = self.context.layers(&sandbox, &command, &entry.names);
         let [stdout, stderr] = entry.captured;
+        let mut receipt = receipt::receipt(&self.context, layers, &outcome, end);
+        receipt.denials.extend(entry.denials);
         Ok(Finished {
             stdout,
             stderr,
-            receipt: receipt::receipt(&self.context, layers, &outcome, end),
+            receipt,
         })
     }
 
@@ -675,106 +654,9 @@ impl Link {
 
 enum Received {
     Bytes(usize),
+    Refused(Denial),
     Nothing,
     End,
-}
-
-enum Overdue {
-    Nobody,
-    Kill(Vec<u32>),
-    EndAll,
-}
-
-impl State {
-    /// Books what has arrived. Returns what must be answered.
-    fn take_in(&mut self, bytes: &[u8]) -> Result<Vec<(u32, Request)>, SandboxError> {
-        let mut replies = Vec::new();
-        self.decoder.push(bytes);
-        while let Some(frame) = self.decoder.next_frame()? {
-            let event = Event::from_frame(&frame)?;
-            if let Some(request) = self.book(frame.command, event)? {
-                replies.push((frame.command, request));
-            }
-        }
-        Ok(replies)
-    }
-
-    fn book(&mut self, id: u32, event: Event) -> Result<Option<Request>, SandboxError> {
-        match event {
-            Event::Ready { posture, held_back } => {
-                self.ready = Some((posture, held_back));
-                return Ok(None);
-            }
-            Event::SetupFailed {
-                stage,
-                detail,
-                errno,
-            } => {
-                self.setup_failure = Some((stage, detail, errno));
-                return Ok(None);
-            }
-            _ => {}
-        }
-        let Some(entry) = self.commands.get_mut(&id) else {
-            return Ok(None);
-        };
-        match event {
-            Event::Ready { .. } | Event::SetupFailed { .. } => {}
-            Event::Started { pid, posture } => entry.started = Some((pid, posture)),
-            Event::NotStarted { step, errno } => entry.not_started = Some((step, errno)),
-            Event::StdinCredit(bytes) => entry.input.grant(bytes)?,
-            Event::Output(stream, bytes) => {
-                let credit = &mut entry.credit[index(stream)];
-                credit.spend(bytes.len() as u64)?;
-                entry.captured[index(stream)].add(&bytes);
-                if entry.streamed {
-                    entry.queue.push_back(Output { stream, bytes });
-                } else if credit.left() <= WINDOW / 2 {
-                    let owed = WINDOW - credit.left();
-                    credit.grant(owed)?;
-                    return Ok(Some(Request::Credit(stream, owed)));
-                }
-            }
-            Event::Exited {
-                how,
-                cpu_us,
-                peak_memory_bytes,
-                killed: _,
-                scratch_left,
-            } => {
-                entry.exited = Some(Exit {
-                    how,
-                    cpu_us,
-                    peak_memory_bytes,
-                    scratch_left,
-                    at: Instant::now(),
-                });
-            }
-        }
-        Ok(None)
-    }
-
-    /// Who has outlived a deadline, and what that calls for.
-    fn overdue(&mut self) -> Overdue {
-        let now = Instant::now();
-        let mut kill = Vec::new();
-        for (id, entry) in &mut self.commands {
-            if entry.due().is_none_or(|due| due > now) {
-                continue;
-            }
-            if entry.killed_at.is_some() {
-                return Overdue::EndAll;
-            }
-            entry.timed_out = true;
-            entry.killed_at = Some(now);
-            kill.push(*id);
-        }
-        if kill.is_empty() {
-            Overdue::Nobody
-        } else {
-            Overdue::Kill(kill)
-        }
-    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -812,107 +694,5 @@ fn not_started(program: &str, step: &str, errno: u32) -> SandboxError {
                 .then(|| format!("paths.read = [\"{program}\"]")),
             count: 1,
         }),
-    }
-}
-
-impl Session {
-    /// Starts a command.
-    pub fn start(&self, command: &Command) -> Result<Process, SandboxError> {
-        let id = self.link.start(command)?;
-        let process = Process {
-            link: Arc::clone(&self.link),
-            id,
-        };
-        if let Some(input) = &command.stdin {
-            // Small inputs fit the first window and cost no waiting.
-            process.write_input(input)?;
-            process.close_input()?;
-        }
-        Ok(process)
-    }
-
-    /// Starts a command that goes on while nobody waits for it: a thread keeps taking its output in
-    /// and watches its deadline.
-    pub fn start_in_background(&self, command: &Command) -> Result<Process, SandboxError> {
-        let process = self.start(command)?;
-        let mut state = self.link.state();
-        if !state.pumped {
-            state.pumped = true;
-            let link = Arc::clone(&self.link);
-            std::thread::Builder::new()
-                .name("lula-sandbox-pump".to_owned())
-                .spawn(move || {
-                    // Ends when the sandbox does: that is an error to every waiter.
-                    let _ = link.wait_until(None, |_| None::<Result<(), _>>);
-                })
-                .map_err(SandboxError::io("cannot start a thread"))?;
-        }
-        Ok(process)
-    }
-
-    /// Runs a command to its end.
-    pub fn run(&self, command: &Command) -> Result<Finished, SandboxError> {
-        self.start(command)?.wait()
-    }
-
-    /// The command of that number, running or ended, unless it was waited for.
-    pub fn process(&self, id: ProcessId) -> Option<Process> {
-        self.link
-            .state()
-            .commands
-            .contains_key(&id.0)
-            .then(|| Process {
-                link: Arc::clone(&self.link),
-                id,
-            })
-    }
-
-    /// Numbers of the commands not yet waited for.
-    pub fn processes(&self) -> Vec<ProcessId> {
-        let mut ids: Vec<_> = self
-            .link
-            .state()
-            .commands
-            .keys()
-            .copied()
-            .map(ProcessId)
-            .collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    /// The layers around every command of this session, read back from its first process.
-    pub fn layers(&self) -> Vec<Layer> {
-        let posture = self.link.state().ready.clone();
-        posture.map_or_else(Vec::new, |(posture, _)| self.link.standing_layers(&posture))
-    }
-
-    /// The tier it runs in.
-    pub fn tier(&self) -> lula_protocol::Tier {
-        self.link.context.tier
-    }
-
-    /// Takes in what has arrived, without waiting. To be called when [`Session::as_fd`] is readable.
-    pub fn take_ready(&self) -> Result<(), SandboxError> {
-        self.link.take_ready()
-    }
-
-    /// Ends everything in the sandbox and removes what is left of it. Dropping does the same and
-    /// keeps quiet about failures.
-    pub fn close(self) -> Result<(), SandboxError> {
-        self.link.close()
-    }
-}
-
-impl AsFd for Session {
-    /// Readable when there is something to take in.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.link.connection.as_fd()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.link.close();
     }
 }

@@ -56,6 +56,19 @@ pub(crate) fn send(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) 
 
 /// Receives one message and its descriptors, close-on-exec. Empty bytes mean the peer is gone.
 pub(crate) fn receive(from: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    receive_with(from, buffer, RecvFlags::CMSG_CLOEXEC)
+}
+
+/// As [`receive`], but `WouldBlock` where nothing has arrived.
+pub(crate) fn receive_now(from: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    receive_with(from, buffer, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)
+}
+
+fn receive_with(
+    from: impl AsFd,
+    buffer: &mut [u8],
+    flags: RecvFlags,
+) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     loop {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -63,7 +76,7 @@ pub(crate) fn receive(from: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, 
             from.as_fd(),
             &mut [IoSliceMut::new(buffer)],
             &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
+            flags,
         ) {
             Ok(message) => message,
             Err(rustix::io::Errno::INTR) => continue,

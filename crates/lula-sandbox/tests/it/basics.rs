@@ -1,3 +1,4 @@
+use lula_protocol::denial::Attempt;
 use lula_protocol::receipt::Ended;
 use lula_sandbox::Command;
 
@@ -15,7 +16,6 @@ fn a_command_runs_and_says_how_it_ended() {
 fn the_receipt_lists_every_layer() {
     let finished = shell("true");
     let names: Vec<_> = finished.receipt.layers.iter().map(|l| l.name()).collect();
-    println!("{:#?}", finished.receipt);
     assert_eq!(
         names,
         [
@@ -56,4 +56,34 @@ fn it_sees_itself_as_an_ordinary_user() {
         printed("id -u; id -g; whoami; hostname"),
         "1000\n1000\nuser\nlula\n"
     );
+}
+
+#[test]
+fn a_refused_system_call_is_named_with_the_grant_that_would_allow_it() {
+    let finished = shell("unshare --user true; unshare --user true; exit 0");
+    let denials = &finished.receipt.denials;
+    assert_eq!(denials.len(), 1, "{denials:?}");
+    assert_eq!(
+        denials[0].attempt,
+        Attempt::Syscall {
+            name: "unshare(0x10000000)".to_owned()
+        }
+    );
+    assert_eq!(denials[0].count, 2);
+    assert_eq!(denials[0].grant.as_deref(), Some("nested_userns = true"));
+}
+
+#[test]
+fn a_flood_of_refused_calls_ends_with_its_deadline() {
+    let (session, _workspace) = session();
+    let flood = "import ctypes\nlibc = ctypes.CDLL(None)\nwhile True: libc.unshare(0x10000000)";
+    let finished = session
+        .run(
+            &Command::new("/usr/bin/python3")
+                .arguments(["-c", flood])
+                .timeout(std::time::Duration::from_secs(1)),
+        )
+        .unwrap();
+    assert_eq!(finished.receipt.ended, Ended::TimedOut);
+    assert!(finished.receipt.denials.len() <= 65);
 }

@@ -8,3 +8,4 @@ mod sessions;
 mod shared_tiers;
 mod support;
 mod unprivileged;
+mod workloads;
