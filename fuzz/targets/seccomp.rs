@@ -30,8 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
         nested_userns: on(0),
         internet_sockets: on(1),
         unix_sockets: if on(2) { UnixSockets::All } else { UnixSockets::ConnectedPairs },
-        kernel_ipc: on(3),
-        own_processes: on(6),
+        private_ids: on(3),
         refusals: if on(4) { Refusals::Notify } else { Refusals::Errno },
     };
     for abi in Abi::ALL {

@@ -95,12 +95,16 @@ pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((own_number(CONNECTION)?, own_number(CONNECTION + 1)?))
 }
 
-/// From here on this process dies with the zygote; if that has happened already, now.
-pub(super) fn tie_life(zygote: OwnedFd) -> Result<(), Failure> {
+/// From here on this process dies with the zygote; if that has happened already, now. Without a pid
+/// namespace it must not be killed before it has killed what it started: there the end of the
+/// connection tells it.
+pub(super) fn tie_life(zygote: OwnedFd, tier: Tier) -> Result<(), Failure> {
     let stage = SetupStage::Lifeline;
     // A cloned process may already lead a session where it is pid 1.
     let _ = rustix::process::setsid();
-    lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
+    if tier == Tier::Namespace {
+        lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
+    }
     let now = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -82,7 +82,7 @@ fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure
         .map_or_else(Vec::new, |network| network.interfaces.clone());
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
-    fence::tie_life(zygote)?;
+    fence::tie_life(zygote, blueprint.tier)?;
     let fence::Locked { enforced, refusals } = fence::lock(blueprint)?;
     let posture = readback::own(blueprint, enforced, &interfaces)?;
     let ready = Event::Ready { posture, held_back };

@@ -33,7 +33,7 @@ pub(super) fn at(text: &CString) -> u64 {
 }
 
 /// `AT_FDCWD` as an argument.
-pub(super) const HERE: u64 = libc::AT_FDCWD as u64;
+pub(super) const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
 /// Opens for reading and reads a little.
 pub(super) fn read(path: impl AsRef<Path>) -> Try {
@@ -56,11 +56,15 @@ pub(super) fn open_to_write(path: impl AsRef<Path>) -> Try {
     Ok(String::new())
 }
 
-/// Creates a new file where it could do harm, and removes it.
-pub(super) fn plant(path: impl AsRef<Path>) -> Try {
-    create(&path)?;
-    std::fs::remove_file(path)?;
-    Ok(String::new())
+/// Creates a new file where it could do harm. It never gets its name, so that an attack that
+/// succeeds leaves nothing behind.
+pub(super) fn plant(place: impl AsRef<Path>) -> Try {
+    let folder = path(place.as_ref().parent().unwrap_or(Path::new("/")));
+    let flags = libc::O_TMPFILE | libc::O_WRONLY | libc::O_CLOEXEC;
+    done(
+        "openat",
+        &[HERE, at(&folder), flags.cast_unsigned().into(), 0o600],
+    )
 }
 
 /// Creates a new file.

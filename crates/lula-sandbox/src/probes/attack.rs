@@ -1,5 +1,6 @@
 //! Running every probe against a tier.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -51,6 +52,7 @@ pub struct Attack<'a> {
     pub(super) engine: &'a Engine,
     program: PathBuf,
     pub(super) tier: Tier,
+    only: Option<BTreeSet<String>>,
     #[cfg(feature = "test-switches")]
     without: Vec<LayerName>,
 }
@@ -63,9 +65,21 @@ impl<'a> Attack<'a> {
             engine,
             program: program.into(),
             tier,
+            only: None,
             #[cfg(feature = "test-switches")]
             without: Vec::new(),
         }
+    }
+
+    /// Runs only the probes of these names.
+    #[must_use]
+    pub fn only<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.only = Some(names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    fn includes(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(name))
     }
 
     /// Attacks a sandbox that lacks a layer, to show that some probe depends on it.
@@ -84,13 +98,13 @@ impl<'a> Attack<'a> {
         let stage = Stage::set(&self.program)?;
         let session = self.open(&stage)?;
         let mut verdicts = Vec::new();
-        for probe in probes() {
+        for probe in probes().filter(|probe| self.includes(probe.name)) {
             if let Some(expected) = probe.expected(self.tier) {
                 verdicts.push(self.judge(probe, expected, &stage, &session)?);
             }
         }
         for scenario in scenarios::ALL {
-            if scenario.tiers.contains(&self.tier) {
+            if scenario.tiers.contains(&self.tier) && self.includes(scenario.name) {
                 verdicts.push(scenario.judge(self, &stage));
             }
         }

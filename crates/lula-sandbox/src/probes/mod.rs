@@ -77,9 +77,8 @@ fn find(name: &str) -> Option<&'static Probe> {
 )]
 fn report(seen: Try) {
     match seen {
-        Ok(text) => println!("done {text}"),
+        Ok(text) | Err(Seen::Done(text)) => println!("done {text}"),
         Err(Seen::Errno(errno)) => println!("errno {errno}"),
-        Err(Seen::Done(text)) => println!("done {text}"),
         Err(Seen::Ended(how)) => println!("ended {how}"),
     }
 }

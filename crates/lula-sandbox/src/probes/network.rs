@@ -161,7 +161,6 @@ pub(super) const PROBES: &[Probe] = &[
             let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket)
                 .unsigned_abs()
                 .into();
-            const SET_FLAGS: u64 = 0x8914;
             call(
                 "ioctl",
                 &[descriptor, SET_FLAGS, request.as_ptr().addr() as u64],
@@ -235,6 +234,9 @@ pub(super) const PROBES: &[Probe] = &[
     )
     .controlled_by(|_| socket(16, 3, 0)),
 ];
+
+/// `SIOCSIFFLAGS`.
+const SET_FLAGS: u64 = 0x8914;
 
 fn socket(family: u64, kind: u64, protocol: u64) -> Try {
     call("socket", &[family, kind, protocol]).map(|_| String::new())

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
@@ -12,7 +13,7 @@ use super::probe::{Family, Outcome, Seen, Try, Verdict};
 use super::scene::Scene;
 use super::stage::Stage;
 use super::{ARGUMENT, parse};
-use crate::{Command, Sandbox, SandboxError};
+use crate::{Command, Engine, Sandbox, SandboxError, Toolchains};
 
 pub(super) struct Scenario {
     pub(super) name: &'static str,
@@ -66,6 +67,14 @@ pub(super) const ALL: &[Scenario] = &[
         play: outlive_session,
     },
     Scenario {
+        name: "outlive_runner",
+        family: Family::Resources,
+        attempts: "outlive a runner that is killed",
+        tiers: BOTH,
+        expected: "silent",
+        play: outlive_runner,
+    },
+    Scenario {
         name: "flood",
         family: Family::Resources,
         attempts: "fill the runner's memory with output",
@@ -100,8 +109,9 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 /// Small parts that other processes play.
-pub(super) fn part(name: &str, _scene: &Scene) -> Option<Try> {
+pub(super) fn part(name: &str, scene: &Scene) -> Option<Try> {
     match name {
+        "runner" => Some(runner(scene)),
         // Waits until its maker lets go of its standard input.
         "victim" => {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -156,7 +166,7 @@ fn begins(file: &Path) -> bool {
 
 fn still_beating(file: &Path) -> bool {
     let before = beats(file);
-    std::thread::sleep(Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(400));
     beats(file) > before
 }
 
@@ -219,6 +229,53 @@ fn outlive_session(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String>
     } else {
         Played::Held("silent".to_owned())
     })
+}
+
+/// A runner with one sandbox in which a heart beats. It waits to be killed.
+fn runner(scene: &Scene) -> Try {
+    let failed = |error: &dyn std::fmt::Display| Seen::Ended(error.to_string());
+    let engine = Engine::start().map_err(|error| failed(&error))?;
+    let program = std::env::current_exe()?;
+    let attack = Attack::new(&engine, program, scene.tier());
+    let policy = attack.policy().map_err(|error| failed(&error))?;
+    let sandbox = Sandbox::new(policy, scene.workspace())
+        .tier(scene.tier())
+        .toolchains(Toolchains::none());
+    let session = engine.open(&sandbox).map_err(|error| failed(&error))?;
+    let command = Command::shell(format!("{} sleep 30", heart(&scene.target())));
+    session.run(&command).map_err(|error| failed(&error))?;
+    Ok(String::new())
+}
+
+fn outlive_runner(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    heart_outlives_outside(stage)?;
+    let file = stage.workspace().join("heart-runner");
+    let scene = stage
+        .inside()
+        .with("tier", attack.tier)
+        .with("target", file.display());
+    let mut runner = std::process::Command::new(attack.program())
+        .args([ARGUMENT, "help", "runner"])
+        .args(scene.arguments())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let began = begins(&file);
+    let _ = runner.kill();
+    let _ = runner.wait();
+    if !began {
+        return Err("the heart never beat".to_owned());
+    }
+    // The news travels from the runner to its helper and from there to the sandbox.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while still_beating(&file) {
+        if Instant::now() > deadline {
+            return Ok(Played::Broken("still beating".to_owned()));
+        }
+    }
+    Ok(Played::Held("silent".to_owned()))
 }
 
 fn flood(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {

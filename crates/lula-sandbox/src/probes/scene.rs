@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use lula_protocol::Tier;
+
 /// Names of things outside, passed to bodies as `key=value` arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Scene(BTreeMap<String, String>);
@@ -25,7 +27,7 @@ impl Scene {
             .collect()
     }
 
-    pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
+    pub(super) fn with(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         self.0.insert(key.to_owned(), value.to_string());
         self
     }
@@ -114,6 +116,11 @@ impl Scene {
     /// A System V shared memory segment of the host.
     pub(super) fn shared_memory(&self) -> u64 {
         self.number("shm")
+    }
+
+    /// The tier a runner is to use.
+    pub(super) fn tier(&self) -> Tier {
+        Tier::from_name(self.text("tier")).unwrap_or(Tier::Namespace)
     }
 
     /// Inode of a namespace of the host.

@@ -27,6 +27,9 @@ pub(super) struct Stage {
 /// What a target holds before and after.
 const UNTOUCHED: &str = "untouched";
 
+/// `IPC_CREAT`, for this user only.
+const CREATE_PRIVATE: u64 = 0o1600;
+
 /// What `writes` tries to create beside the workspace.
 pub(super) const BESIDE: &str = "beside";
 
@@ -78,7 +81,6 @@ impl Stage {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        const CREATE_PRIVATE: u64 = 0o1600;
         let shared_memory = act::call("shmget", &[0, 4096, CREATE_PRIVATE]).unwrap_or(u64::MAX);
         let abstract_name = format!("{own}-abstract");
         let sockets = vec![

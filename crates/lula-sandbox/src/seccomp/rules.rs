@@ -45,12 +45,10 @@ pub struct Rules {
     pub internet_sockets: bool,
     /// Which Unix sockets it may make.
     pub unix_sockets: UnixSockets,
-    /// Whether it may use System V and POSIX message queues, semaphores and shared memory that
-    /// live outside the file tree. Off where they are the host's.
-    pub kernel_ipc: bool,
-    /// Whether every process it can name is one of its own. Off where the host's can be named too:
-    /// then limits and priorities can be changed for the caller only.
-    pub own_processes: bool,
+    /// Whether every process, message queue, semaphore and shared memory it can name by number is
+    /// its own. Off where the host's could be named: then no such IPC is allowed, and limits and
+    /// priorities can be changed for the caller only.
+    pub private_ids: bool,
     /// How a refusal is answered.
     pub refusals: Refusals,
 }
@@ -61,8 +59,7 @@ impl Rules {
         nested_userns: false,
         internet_sockets: true,
         unix_sockets: UnixSockets::All,
-        kernel_ipc: true,
-        own_processes: true,
+        private_ids: true,
         refusals: Refusals::Errno,
     };
 
@@ -71,8 +68,7 @@ impl Rules {
         nested_userns: false,
         internet_sockets: false,
         unix_sockets: UnixSockets::ConnectedPairs,
-        kernel_ipc: false,
-        own_processes: false,
+        private_ids: false,
         refusals: Refusals::Errno,
     };
 }
@@ -236,7 +232,7 @@ impl Rules {
         }
         if REFUSED.contains(&name)
             || (!self.nested_userns && NAMESPACES.contains(&name))
-            || (!self.kernel_ipc && KERNEL_IPC.contains(&name))
+            || (!self.private_ids && KERNEL_IPC.contains(&name))
         {
             return Rule::always(Verdict::EPERM);
         }
@@ -254,8 +250,8 @@ impl Rules {
             "socket" => self.socket(),
             "socketpair" => self.socket_pair(),
 
-            "prlimit64" if !self.own_processes => Rule::only([vec![is(0, 0)]]),
-            "setpriority" | "ioprio_set" if !self.own_processes => Rule::only([vec![is(1, 0)]]),
+            "prlimit64" if !self.private_ids => Rule::only([vec![is(0, 0)]]),
+            "setpriority" | "ioprio_set" if !self.private_ids => Rule::only([vec![is(1, 0)]]),
 
             // No program that becomes its owner, and no device, is left behind in a workspace.
             "chmod" | "fchmod" | "creat" => Rule::refuse([vec![has(1, SET_USER_ID)]]),

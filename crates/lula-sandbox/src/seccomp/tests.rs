@@ -472,12 +472,12 @@ proptest! {
     fn any_call_gets_the_declared_verdict(
         number in prop_oneof![0_u32..600, any::<u32>()],
         args: [u64; 6],
-        x86: bool, nested_userns: bool, internet_sockets: bool, pairs: bool, kernel_ipc: bool, own_processes: bool, notify: bool,
+        x86: bool, nested_userns: bool, internet_sockets: bool, pairs: bool, private_ids: bool, notify: bool,
     ) {
         let abi = if x86 { Abi::X86_64 } else { Abi::Aarch64 };
         let unix_sockets = if pairs { UnixSockets::ConnectedPairs } else { UnixSockets::All };
         let refusals = if notify { Refusals::Notify } else { Refusals::Errno };
-        let rules = Rules { nested_userns, internet_sockets, unix_sockets, kernel_ipc, own_processes, refusals };
+        let rules = Rules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals };
         let call = Call { arch: abi.audit_arch(), number, args };
         let returned = Program::compile(abi, &rules).run(&call).unwrap().0;
         prop_assert_eq!(returned, as_returned(rules, rules.decide(abi, &call)));

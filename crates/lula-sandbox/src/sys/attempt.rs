@@ -8,13 +8,22 @@ use std::io;
 /// Callers pass calls that are refused, or that touch nothing but what they name: never a call
 /// that unmaps, remaps or writes memory this program did not hand to it.
 pub(crate) fn attempt(number: u32, args: [u64; 6]) -> io::Result<u64> {
-    let [a, b, c, d, e, f] = args;
     // SAFETY: see above; pointers among the arguments are null or to live memory of the caller.
-    let returned = unsafe { libc::syscall(libc::c_long::from(number), a, b, c, d, e, f) };
+    let returned = unsafe {
+        libc::syscall(
+            libc::c_long::from(number),
+            args[0],
+            args[1],
+            args[2],
+            args[3],
+            args[4],
+            args[5],
+        )
+    };
     if returned == -1 {
         return Err(io::Error::last_os_error());
     }
-    Ok(returned.cast_unsigned().into())
+    Ok(returned.cast_unsigned())
 }
 
 /// Makes a system call without arguments through the 32-bit entry of a 64-bit x86 kernel.

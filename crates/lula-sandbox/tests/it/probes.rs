@@ -51,11 +51,10 @@ fn the_landlock_tier_holds_against_every_probe() {
 
 /// The names of the probes that no longer hold without a layer; `None` where there is no sandbox
 /// without it.
-fn broken_without(tier: Tier, layer: LayerName) -> Option<Vec<String>> {
+fn broken_without(tier: Tier, layer: LayerName, probes: &[&str]) -> Option<Vec<String>> {
     let engine = engine();
-    let report = Attack::new(&engine, Path::new(PROGRAM), tier)
-        .without(layer)
-        .run();
+    let attack = Attack::new(&engine, Path::new(PROGRAM), tier).only(probes.iter().copied());
+    let report = attack.without(layer).run();
     let report = match report {
         Ok(report) => report,
         Err(AttackError::Sandbox(_)) => return None,
@@ -68,9 +67,9 @@ fn broken_without(tier: Tier, layer: LayerName) -> Option<Vec<String>> {
     Some(broken.map(|probe| probe.name).collect())
 }
 
-/// Without the layer at least these probes are broken.
+/// Without the layer these probes are broken.
 fn check(tier: Tier, layer: LayerName, witnesses: &[&str]) {
-    let broken = broken_without(tier, layer).expect("a sandbox that lacks a layer");
+    let broken = broken_without(tier, layer, witnesses).expect("a sandbox that lacks a layer");
     for witness in witnesses {
         assert!(
             broken.iter().any(|name| name == witness),
@@ -125,7 +124,10 @@ fn without_seccomp_the_kernel_is_open() {
 fn without_no_new_privileges_nothing_starts() {
     // The kernel takes no filter from somebody who could still gain privileges.
     for tier in [Tier::Namespace, Tier::Landlock] {
-        assert_eq!(broken_without(tier, LayerName::NoNewPrivileges), None);
+        assert_eq!(
+            broken_without(tier, LayerName::NoNewPrivileges, &["new_privileges"]),
+            None
+        );
     }
 }
 
@@ -208,4 +210,36 @@ fn the_report_reads_as_the_command_line_promises() {
     );
     let families: BTreeSet<_> = report.probes.iter().map(|probe| probe.family).collect();
     assert_eq!(families.len(), 9, "{families:?}");
+}
+
+#[test]
+fn both_tiers_hold_for_an_ordinary_user() {
+    crate::unprivileged::as_ordinary_user("probes::as_ordinary_user");
+}
+
+#[test]
+#[ignore = "run as an ordinary user by the test above"]
+fn as_ordinary_user() {
+    for tier in [Tier::Namespace, Tier::Landlock] {
+        let report = attack(tier);
+        let failed = report
+            .probes
+            .iter()
+            .filter(|probe| probe.outcome != Outcome::Held);
+        let failed: Vec<_> = failed.map(|probe| probe.name.as_str()).collect();
+        // Where no control group was handed to this user, nothing counts a tree's processes and
+        // memory; the sandbox must not claim it, and the attack must say so.
+        let (session, _workspace) = crate::support::session();
+        let limited = session
+            .layers()
+            .iter()
+            .any(|layer| layer.name() == "cgroup");
+        let expected: &[&str] = if limited {
+            &[]
+        } else {
+            &["processes", "memory"]
+        };
+        assert_eq!(failed, expected, "{:?}", not_held(&report));
+        assert!(report.probes.len() >= 80, "{}", report.probes.len());
+    }
 }

@@ -12,7 +12,7 @@ use crate::support::{build_policy, new_engine, printed, sandbox, shell, workspac
 const NOBODY: u32 = 65534;
 
 /// Runs one ignored test of this binary as an ordinary user.
-fn as_ordinary_user(test: &str) {
+pub(crate) fn as_ordinary_user(test: &str) {
     let program = std::env::current_exe().unwrap();
     let mut host = Host::new(program);
     host.args(["--exact", "--ignored", "--nocapture", test])
