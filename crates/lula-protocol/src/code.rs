@@ -55,6 +55,14 @@ codes! {
     NoStateDirectory = "L0203",
     /// A program the task needs is not installed.
     ToolMissing = "L0204",
+    /// No sandbox could be built that meets the policy.
+    SandboxRefused = "L0301",
+    /// A command could not be started inside the sandbox.
+    CommandNotStarted = "L0302",
+    /// The sandbox or its helper ended unexpectedly.
+    SandboxBroke = "L0303",
+    /// A directory that must not be a workspace.
+    WorkspaceTooWide = "L0304",
 }
 
 /// A text that is no error code.
