@@ -110,6 +110,7 @@ pub mod seal;
 pub mod signals;
 mod stop;
 mod table;
+mod together;
 mod world;
 
 pub use async_trait::async_trait;

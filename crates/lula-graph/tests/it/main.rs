@@ -17,3 +17,4 @@ mod kill;
 mod people;
 mod replay;
 mod single;
+mod together;
