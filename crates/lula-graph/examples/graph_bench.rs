@@ -49,7 +49,9 @@ fn kilobyte(run: u64, node: &str) -> String {
     let mut seed = run.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ node.len() as u64;
     let mut text = String::with_capacity(1040);
     while text.len() < 1024 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(node.len() as u64 | 1);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(node.len() as u64 | 1);
         text.push_str(WORDS[(seed >> 59) as usize]);
         text.push(' ');
     }
@@ -88,7 +90,8 @@ impl Graph for Nine {
         use lula_graph::Label;
         let text = match node {
             Node::Planner | Node::Coder => {
-                ctx.effect(Effect::model("model", &(state.0, node.name()))).await?
+                ctx.effect(Effect::model("model", &(state.0, node.name())))
+                    .await?
             }
             _ => kilobyte(state.0, node.name()),
         };
@@ -154,15 +157,28 @@ impl Graph for Waiting {
 /// Processor time of this process in microseconds, to the clock tick.
 fn cpu_us() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .collect();
     let ticks = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
     ticks * 10_000.0
 }
 
 fn resident_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<f64>()
+        .unwrap()
+        / 1024.0
 }
 
 fn sqlite(directory: &str, durability: Durability) -> Arc<dyn Store> {
@@ -228,7 +244,9 @@ async fn run(arguments: &[String]) -> serde_json::Value {
     let bytes = (backend == "sqlite").then(|| {
         let path = Path::new(place).join("lula.db");
         let database = rusqlite::Connection::open(&path).unwrap();
-        database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        database
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .unwrap();
         std::fs::metadata(path).unwrap().len() as f64 / runs as f64
     });
     json!({
@@ -240,7 +258,9 @@ async fn run(arguments: &[String]) -> serde_json::Value {
 }
 
 async fn suspended(arguments: &[String]) -> serde_json::Value {
-    let [directory, runs] = arguments else { panic!("suspended DIRECTORY RUNS") };
+    let [directory, runs] = arguments else {
+        panic!("suspended DIRECTORY RUNS")
+    };
     let runs: u64 = runs.parse().unwrap();
     {
         let store = sqlite(directory, Durability::ProcessCrash);

@@ -76,7 +76,14 @@ impl Ctx<'_> {
                 name: effect.name.clone(),
                 request: value,
             };
-            fresh.push((effect, Fresh { ordinal, request, order }));
+            fresh.push((
+                effect,
+                Fresh {
+                    ordinal,
+                    request,
+                    order,
+                },
+            ));
         }
         if fresh.len() < 2 || self.desk.replay {
             return Ok(());
@@ -97,7 +104,8 @@ impl Ctx<'_> {
             }
         }
         self.desk.commit(Rest::Keep, None).await?;
-        self.perform_together(fresh.into_iter().map(|(_, one)| one).collect()).await
+        self.perform_together(fresh.into_iter().map(|(_, one)| one).collect())
+            .await
     }
 
     async fn perform_together(&mut self, fresh: Vec<Fresh>) -> Result<(), Stop> {

@@ -29,9 +29,24 @@ const WIDTHS: [u32; 3] = [1, 8, 64];
 /// A ratio ours / theirs, of which row and field, and whether it may be at most or must be at
 /// least so much.
 const RATIOS: [(&str, &str, u32, Bound); 3] = [
-    ("cpu_per_step_ratio", "cpu_us_per_step", 1, Bound::AtMost(1.0 / 15.0)),
-    ("concurrent64_steps_ratio", "steps_per_second", 64, Bound::AtLeast(50.0)),
-    ("bytes_per_run_ratio", "bytes_per_run", 1, Bound::AtMost(0.2)),
+    (
+        "cpu_per_step_ratio",
+        "cpu_us_per_step",
+        1,
+        Bound::AtMost(1.0 / 15.0),
+    ),
+    (
+        "concurrent64_steps_ratio",
+        "steps_per_second",
+        64,
+        Bound::AtLeast(50.0),
+    ),
+    (
+        "bytes_per_run_ratio",
+        "bytes_per_run",
+        1,
+        Bound::AtMost(0.2),
+    ),
 ];
 
 #[derive(Clone, Copy)]
@@ -82,7 +97,9 @@ pub(crate) fn run(
         bail!("the release build failed");
     }
     let race = Race {
-        ours: repository.root().join("target/release/examples/graph_bench"),
+        ours: repository
+            .root()
+            .join("target/release/examples/graph_bench"),
         python: rival(&place)?,
         script: repository.root().join("xtask/bench/rival_langgraph.py"),
         place: place.clone(),
@@ -100,7 +117,8 @@ pub(crate) fn run(
                 .arg(flags.suspended.to_string()),
         )
     })?;
-    let mut report = json!({"rows": rows, "suspended": suspended, "rival": versions(&race.python)?});
+    let mut report =
+        json!({"rows": rows, "suspended": suspended, "rival": versions(&race.python)?});
     for (name, field, width, bound) in RATIOS {
         let ratio = ratio(&rows, field, width);
         report[name] = json!(ratio);
@@ -140,14 +158,22 @@ impl Race {
         for durability in ["power-loss", "process-crash"] {
             for width in WIDTHS {
                 rows.push(self.fresh("ours", |place| self.we("sqlite", place, durability, width))?);
-                rows.push(
-                    self.fresh("theirs", |place| self.they("sqlite", place, durability, width))?,
-                );
+                rows.push(self.fresh("theirs", |place| {
+                    self.they("sqlite", place, durability, width)
+                })?);
             }
         }
         for (variable, url) in servers.variables() {
-            let backend = if variable == Need::Postgres.variable() { "postgres" } else { "redis" };
-            let durability = if backend == "postgres" { "power-loss" } else { "process-crash" };
+            let backend = if variable == Need::Postgres.variable() {
+                "postgres"
+            } else {
+                "redis"
+            };
+            let durability = if backend == "postgres" {
+                "power-loss"
+            } else {
+                "process-crash"
+            };
             for width in WIDTHS {
                 rows.push(self.we(backend, url.as_ref(), durability, width)?);
                 if backend == "postgres" {
@@ -190,7 +216,11 @@ fn measure(command: &mut Command) -> Result<Value> {
         .output()
         .with_context(|| format!("cannot start {}", command.get_program().display()))?;
     if !output.status.success() {
-        bail!("{} ended with {}", command.get_program().display(), output.status);
+        bail!(
+            "{} ended with {}",
+            command.get_program().display(),
+            output.status
+        );
     }
     serde_json::from_slice(&output.stdout).context("a measurement is not JSON")
 }
@@ -203,7 +233,9 @@ fn rival(place: &Path) -> Result<PathBuf> {
         let mut venv = Command::new("python3");
         ok(venv.args(["-m", "venv"]).arg(&home))?;
         let mut install = Command::new(&python);
-        ok(install.args(["-m", "pip", "install", "--quiet", "--upgrade"]).args(RIVAL))?;
+        ok(install
+            .args(["-m", "pip", "install", "--quiet", "--upgrade"])
+            .args(RIVAL))?;
         std::fs::write(home.join("complete"), "")?;
     }
     Ok(python)
@@ -269,7 +301,9 @@ fn table(report: &Value) -> String {
     for (name, ..) in RATIOS {
         let ratio = report[name].as_f64();
         let ratio = ratio.map_or("not measured".to_owned(), |ratio| format!("{ratio:.3}"));
-        let bound = report["targets"][name]["bound"].as_str().unwrap_or_default();
+        let bound = report["targets"][name]["bound"]
+            .as_str()
+            .unwrap_or_default();
         let _ = writeln!(out, "- {name}: **{ratio}** ({bound})");
     }
     let suspended = &report["suspended"];
@@ -277,7 +311,9 @@ fn table(report: &Value) -> String {
         out,
         "- {} suspended runs: opened and swept in {:.3} s, {:.1} MB resident",
         suspended["suspended_runs"],
-        suspended["open_and_sweep_seconds"].as_f64().unwrap_or(f64::NAN),
+        suspended["open_and_sweep_seconds"]
+            .as_f64()
+            .unwrap_or(f64::NAN),
         suspended["resident_mb"].as_f64().unwrap_or(f64::NAN),
     );
     out
@@ -288,7 +324,12 @@ fn plot(rows: &[Value]) -> String {
         .iter()
         .map(|row| {
             let text = |field: &str| row[field].as_str().unwrap_or_default();
-            let label = format!("{} {} ×{}", text("engine"), text("backend"), row["concurrency"]);
+            let label = format!(
+                "{} {} ×{}",
+                text("engine"),
+                text("backend"),
+                row["concurrency"]
+            );
             (label, row)
         })
         .filter(|(_, row)| row["durability"] == "power-loss" || row["backend"] == "redis")
@@ -319,9 +360,17 @@ mod tests {
 
     #[test]
     fn a_ratio_is_ours_over_the_rivals_at_equal_durability() {
-        let rows = [row("lula", 1, 50.0), row("langgraph", 1, 1000.0), row("lula", 64, 40.0)];
+        let rows = [
+            row("lula", 1, 50.0),
+            row("langgraph", 1, 1000.0),
+            row("lula", 64, 40.0),
+        ];
         assert_eq!(ratio(&rows, "cpu_us_per_step", 1), Some(0.05));
-        assert_eq!(ratio(&rows, "cpu_us_per_step", 64), None, "no rival, no ratio");
+        assert_eq!(
+            ratio(&rows, "cpu_us_per_step", 64),
+            None,
+            "no rival, no ratio"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
     reason = "helpers of tests are tests"
 )]
 
+mod backends;
 mod bundle;
 mod crash;
 mod delivery;

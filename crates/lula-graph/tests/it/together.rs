@@ -80,9 +80,16 @@ async fn looks_and_model_calls_are_under_way_at_the_same_time() {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let chorus = Chorus::of(4);
-    let engine = engine(choir(), Arc::clone(&store), chorus.clone(), &HandClock::new());
+    let engine = engine(
+        choir(),
+        Arc::clone(&store),
+        chorus.clone(),
+        &HandClock::new(),
+    );
     let (run, rested) = engine.run(&(), &start()).await.unwrap();
-    let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
     assert_eq!(ended.summary, "sing 0, hum 5, hoarse, sing 2");
     assert_eq!(chorus.calls.load(Ordering::Relaxed), 4);
     let row = store.ledger(&run).await.unwrap()[0];
@@ -104,10 +111,20 @@ async fn dying_among_them_changes_nothing() {
             clock.forward(LEASE);
             let second = engine(choir(), Arc::clone(&store), Chorus::of(1), &clock);
             let _ = second.resume(&run).await.unwrap();
-            let ended = second.show(&run, None).await.unwrap().progress.ended.unwrap();
+            let ended = second
+                .show(&run, None)
+                .await
+                .unwrap()
+                .progress
+                .ended
+                .unwrap();
             assert_eq!(ended.summary, "sing 0, hum 5, hoarse, sing 2", "{death:?}");
             check_run(&*store, &run).await.unwrap();
-            assert_eq!(second.replay(&run).await.unwrap().differences, [], "{death:?}");
+            assert_eq!(
+                second.replay(&run).await.unwrap().differences,
+                [],
+                "{death:?}"
+            );
         }
     }
 }
@@ -117,13 +134,29 @@ async fn what_the_budget_does_not_allow_together_is_not_started() {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let chorus = Chorus::of(1);
-    let engine = engine(choir(), Arc::clone(&store), chorus.clone(), &HandClock::new());
+    let engine = engine(
+        choir(),
+        Arc::clone(&store),
+        chorus.clone(),
+        &HandClock::new(),
+    );
     let tight = Start {
         limits: Amounts::none().with(Dimension::MicroUsd, 12),
         ..Start::default()
     };
     let (run, rested) = engine.run(&(), &tight).await.unwrap();
     assert!(matches!(rested, Rested::Waiting(_)), "{rested:?}");
-    assert_eq!(chorus.calls.load(Ordering::Relaxed), 2, "one model call and one look");
-    assert!(store.ledger(&run).await.unwrap().iter().all(lula_store::LedgerRow::holds));
+    assert_eq!(
+        chorus.calls.load(Ordering::Relaxed),
+        2,
+        "one model call and one look"
+    );
+    assert!(
+        store
+            .ledger(&run)
+            .await
+            .unwrap()
+            .iter()
+            .all(lula_store::LedgerRow::holds)
+    );
 }
