@@ -99,6 +99,11 @@ impl Desk {
         self.last_at
     }
 
+    /// How many events wait to be committed.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.bodies.len()
+    }
+
     /// Packs a value; what is too large for an event is committed beside it.
     pub(crate) fn pack<T: Serialize + ?Sized>(
         &mut self,

@@ -34,10 +34,11 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(deadline: Instant) -> Self {
+    /// A run that was just created has been sent nothing yet.
+    pub(crate) fn new(deadline: Instant, created: bool) -> Self {
         Self {
             cancel: CancellationToken::new(),
-            signalled: AtomicBool::new(true),
+            signalled: AtomicBool::new(!created),
             poke: Notify::new(),
             deadline: Mutex::new(deadline),
         }
@@ -195,7 +196,7 @@ impl<G: Graph> Engine<G> {
     /// Works on the queue until told to stop; then the runs under way are left where their logs
     /// are, and whoever comes next goes on with them.
     pub async fn work(&self, stop: CancellationToken) -> Result<(), EngineError> {
-        let mut hints = self.inner.store.watch();
+        let mut hints = self.inner.store.watch_signals();
         let mut tasks: JoinSet<()> = JoinSet::new();
         loop {
             while tasks.try_join_next().is_some() {}
@@ -327,7 +328,10 @@ impl<G: Graph> Inner<G> {
         loaded: Option<load::Loaded<G::State>>,
     ) -> Result<Rested, EngineError> {
         self.listen();
-        let live = Arc::new(Live::new(Instant::now() + self.patience()));
+        let live = Arc::new(Live::new(
+            Instant::now() + self.patience(),
+            loaded.is_some(),
+        ));
         let registered = Registered::new(self, &lease.run, &live);
         let work = drive::drive(self, lease.clone(), loaded, Arc::clone(&live));
         let rested = tokio::select! {
@@ -388,7 +392,7 @@ impl<G: Graph> Inner<G> {
         if self.listening.swap(true, Ordering::AcqRel) {
             return;
         }
-        let mut hints = self.store.watch();
+        let mut hints = self.store.watch_signals();
         let weak = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {

@@ -264,7 +264,7 @@ impl<G: Graph> Replay<'_, G> {
             world: Arc::clone(&inner.world),
             clock: Arc::clone(&inner.clock),
             options: Arc::clone(&inner.options),
-            live: Arc::new(Live::new(Instant::now() + Duration::from_hours(1))),
+            live: Arc::new(Live::new(Instant::now() + Duration::from_hours(1), true)),
         };
         let progress = self.run.progress.clone();
         let mut desk = Desk::new(tools, lease, progress, Head::empty(), 0);

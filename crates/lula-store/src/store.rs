@@ -89,4 +89,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Hints about changes from now on.
     fn watch(&self) -> broadcast::Receiver<Hint>;
+
+    /// Hints about signals and new runs only, where a backend can tell them apart: who waits for
+    /// those is not woken by every append.
+    fn watch_signals(&self) -> broadcast::Receiver<Hint> {
+        self.watch()
+    }
 }

@@ -473,6 +473,9 @@ impl Store for Mortal {
     fn watch(&self) -> tokio::sync::broadcast::Receiver<Hint> {
         self.store.watch()
     }
+    fn watch_signals(&self) -> tokio::sync::broadcast::Receiver<Hint> {
+        self.store.watch_signals()
+    }
 }
 
 /// A database in a directory.

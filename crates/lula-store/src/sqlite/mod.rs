@@ -30,6 +30,8 @@ use writer::Threads;
 const READERS: usize = 2;
 const HINTS: usize = 1024;
 const PAGE_BYTES: u64 = 4096;
+/// The same pages change again and again; copying them back less often costs 16 MB of disk.
+const CHECKPOINT_PAGES: u32 = 4096;
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -60,6 +62,7 @@ pub struct SqliteStore {
     path: PathBuf,
     threads: Threads,
     hints: broadcast::Sender<Hint>,
+    calls: broadcast::Sender<Hint>,
     guard: SecretGuard,
 }
 
@@ -105,7 +108,7 @@ impl SqliteStore {
         };
         writer
             .execute_batch(&format!(
-                "PRAGMA synchronous={synchronous}; PRAGMA foreign_keys=ON"
+                "PRAGMA synchronous={synchronous}; PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}"
             ))
             .map_err(failed)?;
         if let Some(max) = options.max_bytes {
@@ -129,11 +132,13 @@ impl SqliteStore {
             .collect::<Result<Vec<_>>>()?;
         let threads = Threads::start(writer, readers, &path)?;
         let (hints, _) = broadcast::channel(HINTS);
-        neighbours::watch(&path, hints.downgrade())?;
+        let (calls, _) = broadcast::channel(HINTS);
+        neighbours::watch(&path, hints.downgrade(), calls.downgrade())?;
         Ok(Self {
             path,
             threads,
             hints,
+            calls,
             guard: options.guard,
         })
     }
@@ -164,7 +169,10 @@ impl SqliteStore {
     }
 
     fn hint(&self, hint: Hint) {
-        // Fails only where nobody listens.
+        // Sending fails only where nobody listens.
+        if !matches!(hint, Hint::Run(_)) {
+            let _ = self.calls.send(hint.clone());
+        }
         let _ = self.hints.send(hint);
     }
 }
@@ -329,5 +337,9 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> broadcast::Receiver<Hint> {
         self.hints.subscribe()
+    }
+
+    fn watch_signals(&self) -> broadcast::Receiver<Hint> {
+        self.calls.subscribe()
     }
 }

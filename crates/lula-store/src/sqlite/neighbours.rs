@@ -45,7 +45,11 @@ fn signalled(db: &Connection, after: i64) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Looks until the store is gone.
-pub(super) fn watch(path: &Path, out: broadcast::WeakSender<Hint>) -> Result<()> {
+pub(super) fn watch(
+    path: &Path,
+    hints: broadcast::WeakSender<Hint>,
+    calls: broadcast::WeakSender<Hint>,
+) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(failed)?;
     let mut seen = look(&db).map_err(failed)?;
@@ -54,20 +58,26 @@ pub(super) fn watch(path: &Path, out: broadcast::WeakSender<Hint>) -> Result<()>
         .spawn(move || {
             loop {
                 std::thread::sleep(EVERY);
-                let Some(out) = out.upgrade() else { return };
-                if out.receiver_count() == 0 {
+                let (Some(hints), Some(calls)) = (hints.upgrade(), calls.upgrade()) else {
+                    return;
+                };
+                if hints.receiver_count() + calls.receiver_count() == 0 {
                     continue;
                 }
+                let tell = |hint: Hint| {
+                    let _ = calls.send(hint.clone());
+                    let _ = hints.send(hint);
+                };
                 // A busy file is looked at again next time.
                 let Ok(now) = look(&db) else { continue };
                 if now.signal != seen.signal {
                     for run in signalled(&db, seen.signal).unwrap_or_default() {
                         let hint = run.parse::<RunId>().map_or(Hint::Any, Hint::Signal);
-                        let _ = out.send(hint);
+                        tell(hint);
                     }
                 }
                 if now.run != seen.run {
-                    let _ = out.send(Hint::Any);
+                    tell(Hint::Any);
                 }
                 seen = now;
             }

@@ -175,6 +175,20 @@ fn transact(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<()> {
         statement.execute([]).map(drop).map_err(failed)
     };
     run("BEGIN IMMEDIATE")?;
+    if let [job] = batch {
+        // Alone in its transaction, a job that is refused is undone with it.
+        if !job.work(connection) {
+            if !connection.is_autocommit() {
+                run("ROLLBACK")?;
+            }
+            return Ok(());
+        }
+        let done = run("COMMIT");
+        if done.is_err() && !connection.is_autocommit() {
+            let _ = run("ROLLBACK");
+        }
+        return done;
+    }
     let work = || -> Result<()> {
         for job in batch.iter_mut() {
             run("SAVEPOINT job")?;
