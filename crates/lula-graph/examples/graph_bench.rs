@@ -6,6 +6,7 @@
 //!     graph_bench suspended DIRECTORY 10000
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::cast_precision_loss,
     reason = "a benchmark that fails should say where"
