@@ -3,7 +3,8 @@
 //! The test starts itself again as a victim: a process that works on a queue of runs until it is
 //! killed with SIGKILL at a random moment, or dies at a random commit. The world is a directory
 //! that survives. In the end every run must have come to the end of an undisturbed one, with every
-//! push done exactly once. `LULA_CRASH_KILLS` sets how many deaths there are per backend.
+//! push done exactly once. `LULA_CRASH_KILLS` sets how many deaths there are per backend;
+//! `LULA_CRASH_RESTART` is a command that kills and restarts the server now and then.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -213,10 +214,38 @@ fn job() -> (Job, Start) {
     (job, start)
 }
 
+/// Asks again while a server is down.
+async fn patiently<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let mut tries = 0;
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tries += 1;
+                assert!(tries < 200, "{error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Kills and restarts the server, where a command for that was given.
+fn restart_server() {
+    if let Ok(command) = std::env::var("LULA_CRASH_RESTART") {
+        let restarted = Command::new("sh")
+            .args(["-c", &command])
+            .stdout(Stdio::null())
+            .status();
+        assert!(restarted.unwrap().success(), "{command}");
+    }
+}
+
 async fn unfinished(store: &dyn Store, runs: &[RunId]) -> usize {
     let mut open = 0;
     for run in runs {
-        let row = store.run(run).await.unwrap().unwrap();
+        let row = patiently(|| store.run(run)).await.unwrap();
         open += usize::from(row.status != Status::Done);
     }
     open
@@ -237,7 +266,7 @@ async fn slaughter(place: &str, herd: usize) {
     let (mut deaths, mut life) = (0, 0);
     while deaths < kills() {
         while unfinished(&*store, &runs).await < 6 {
-            runs.push(parent.start(&job, &start).await.unwrap());
+            runs.push(patiently(|| parent.start(&job, &start)).await);
         }
         life += 1;
         let mut victims: Vec<Child> = (0..herd)
@@ -252,6 +281,9 @@ async fn slaughter(place: &str, herd: usize) {
             .collect();
         let patience = Duration::from_millis(u64::from(between(30, 150)));
         tokio::time::sleep(patience).await;
+        if life % 10 == 0 {
+            restart_server();
+        }
         for victim in &mut victims {
             // SIGKILL; fails where it is dead already.
             let _ = victim.kill();
@@ -262,7 +294,7 @@ async fn slaughter(place: &str, herd: usize) {
 
     let last = engine(Arc::clone(&store), &world, life + 1);
     while unfinished(&*store, &runs).await > 0 {
-        last.sweep().await.unwrap();
+        patiently(|| last.sweep()).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let end = |run: &RunId| {
