@@ -45,6 +45,7 @@ pub(crate) struct RootPlan {
 }
 
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
+#[allow(clippy::struct_excessive_bools)] // one switch for each layer
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switches {
     pub(crate) namespaces: bool,

@@ -120,8 +120,9 @@ fn after(mark: &str, text: Option<&str>) -> String {
 }
 
 fn list(refusals: &[Refusal]) -> String {
-    refusals
-        .iter()
-        .map(|refusal| format!("\n  {refusal}"))
-        .collect()
+    refusals.iter().fold(String::new(), |mut text, refusal| {
+        text.push_str("\n  ");
+        text.push_str(&refusal.to_string());
+        text
+    })
 }

@@ -66,7 +66,7 @@ mod tests {
                 if take {
                     let id = ids.take().unwrap();
                     prop_assert!(living.insert(id), "{} handed out twice", id);
-                    prop_assert!(id >= FIRST && id < 1 << 31);
+                    prop_assert!((FIRST..1 << 31).contains(&id));
                 } else if let Some(id) = living.iter().next().copied() {
                     living.remove(&id);
                     ids.give_back(id);

@@ -116,11 +116,11 @@ fn mask(path: &str) -> io::Result<()> {
 
 /// One private filesystem for every private directory, so that one size limits them together.
 fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
-    let size = blueprint.scratch_bytes.to_string();
+    let most = blueprint.scratch_bytes.to_string();
     let inodes = (blueprint.scratch_bytes / 4096)
         .clamp(1024, 1 << 20)
         .to_string();
-    let options = [("mode", "0755"), ("size", &*size), ("nr_inodes", &*inodes)];
+    let options = [("mode", "0755"), ("size", &*most), ("nr_inodes", &*inodes)];
     let scratch = mount::new_filesystem("tmpfs", &options, CLOSED)?;
     mount::attach(&scratch, mount::hold(root(), Path::new("/run"))?)?;
     for (name, target) in SCRATCH {

@@ -91,11 +91,6 @@ const fn scoped(abi: u32) -> u64 {
     }
 }
 
-/// Whether this version keeps abstract sockets and signals inside.
-pub(crate) const fn fences_sockets(abi: u32) -> bool {
-    scoped(abi) != 0
-}
-
 /// What was put in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Enforced {

@@ -12,7 +12,7 @@ use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan};
 use crate::error::SandboxError;
 use crate::frames::HeldBack;
 use crate::landlock::{Access, Grant};
-use crate::policy::{PackageCache, Policy};
+use crate::policy::{AbsolutePath, PackageCache, Policy};
 
 pub use toolchains::Toolchains;
 
@@ -132,7 +132,7 @@ pub(crate) fn plan(
         .iter()
         .map(|path| path.as_str().to_owned())
         .collect();
-    let granted = policy.paths.read.iter().map(|path| path.as_path());
+    let granted = policy.paths.read.iter().map(AbsolutePath::as_path);
     for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
         plan.show_granted(path)?;
     }
@@ -431,7 +431,7 @@ pub(crate) fn shared_grants(
     ] {
         grant(Path::new(file), Access::Read)?;
     }
-    for path in policy.paths.read.iter().map(|path| path.as_path()) {
+    for path in policy.paths.read.iter().map(AbsolutePath::as_path) {
         grant(path, Access::Read)?;
     }
     for path in toolchains.directories() {
@@ -441,7 +441,7 @@ pub(crate) fn shared_grants(
     for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
         grant(&Path::new("/dev").join(device), Access::Use)?;
     }
-    for path in policy.paths.write.iter().map(|path| path.as_path()) {
+    for path in policy.paths.write.iter().map(AbsolutePath::as_path) {
         grant(path, Access::Write)?;
     }
     grant(workspace, Access::Write)?;

@@ -311,11 +311,14 @@ fn serve(attack: &Attack<'_>, session: &crate::Session) -> Result<u16, String> {
     let process = session
         .start_in_background(&attack.attacker("help", "listen").streamed())
         .map_err(|error| error.to_string())?;
-    let output = process
+    let next = process
         .next_output_within(Duration::from_secs(5))
-        .map_err(|error| error.to_string())?
-        .ok_or("the service said nothing in time")?
-        .ok_or("the service ended")?;
+        .map_err(|error| error.to_string())?;
+    let output = match next {
+        crate::Next::Output(output) => output,
+        crate::Next::NothingYet => return Err("the service said nothing in time".to_owned()),
+        crate::Next::End => return Err("the service ended".to_owned()),
+    };
     let said = String::from_utf8_lossy(&output.bytes).into_owned();
     let Some(Seen::Done(port)) = parse(&said) else {
         return Err(format!("the service said {said:?}"));

@@ -19,7 +19,7 @@ use super::Captured;
 use super::books::{Entry, Overdue, State, index};
 use super::command::{Command, Finished};
 use super::engine::Keep;
-use super::process::{Output, ProcessId};
+use super::process::{Next, Output, ProcessId};
 use crate::cgroup::{Events, Leaf};
 use crate::error::SandboxError;
 use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage};
@@ -139,7 +139,7 @@ impl Link {
                 return Ok(None);
             }
             if state.leading {
-                let nap = until.map_or(Duration::from_secs(60), |until| until - now);
+                let nap = until.map_or(Duration::from_mins(1), |until| until - now);
                 state = self
                     .changed
                     .wait_timeout(state, nap)
@@ -449,7 +449,7 @@ impl Link {
         &self,
         id: ProcessId,
         until: Option<Instant>,
-    ) -> Result<Option<Option<Output>>, SandboxError> {
+    ) -> Result<Next, SandboxError> {
         let answer = self.wait_until(until, |state| {
             let Some(entry) = state.commands.get_mut(&id.0) else {
                 return Some(Ok(None));
@@ -464,13 +464,14 @@ impl Link {
             }
             entry.is_over().then_some(Ok(None))
         })?;
-        let Some(answer) = answer else {
-            return Ok(None);
-        };
-        if let Some((output, bytes)) = &answer {
-            self.send_or_note(id.0, &Request::Credit(output.stream, *bytes));
-        }
-        Ok(Some(answer.map(|(output, _)| output)))
+        Ok(match answer {
+            Some(Some((output, bytes))) => {
+                self.send_or_note(id.0, &Request::Credit(output.stream, bytes));
+                Next::Output(output)
+            }
+            Some(None) => Next::End,
+            None => Next::NothingYet,
+        })
     }
 
     pub(crate) fn has_ended(&self, id: ProcessId) -> bool {
@@ -631,7 +632,7 @@ impl Link {
     /// Ends the sandbox and removes what is left of it.
     pub(crate) fn close(&self) -> Result<(), SandboxError> {
         self.end_by_force();
-        self.wait_gone(Duration::from_secs(5));
+        let gone = self.wait_gone(Duration::from_secs(5));
         {
             let mut state = self.state();
             state
@@ -648,7 +649,14 @@ impl Link {
         if let Some(leaf) = leaf {
             self.keep.groups.discard(leaf);
         }
-        Ok(())
+        if gone {
+            Ok(())
+        } else {
+            Err(SandboxError::Io {
+                act: "cannot end the sandbox",
+                source: io::ErrorKind::TimedOut.into(),
+            })
+        }
     }
 }
 

@@ -13,5 +13,5 @@ mod stock;
 pub use capture::Captured;
 pub use command::{Command, Finished};
 pub use engine::{Engine, Sandbox};
-pub use process::{Output, Process, ProcessId};
+pub use process::{Next, Output, Process, ProcessId};
 pub use session::Session;

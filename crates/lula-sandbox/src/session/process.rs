@@ -21,6 +21,17 @@ pub struct Output {
     pub bytes: Vec<u8>,
 }
 
+/// What there is to take of a streamed command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// A piece of output.
+    Output(Output),
+    /// Nothing within the time given.
+    NothingYet,
+    /// It has ended and everything was taken.
+    End,
+}
+
 /// A command in a sandbox. Dropping the handle leaves the command running; it can be had again from
 /// [`super::Session::process`], and ends with its session at the latest.
 #[derive(Debug, Clone)]
@@ -81,14 +92,14 @@ impl Process {
     /// The next piece of output of a command started with [`super::Command::streamed`], or `None`
     /// once it has ended and everything was taken.
     pub fn next_output(&self) -> Result<Option<Output>, SandboxError> {
-        self.link.next_output(self.id, None).map(Option::flatten)
+        match self.link.next_output(self.id, None)? {
+            Next::Output(output) => Ok(Some(output)),
+            Next::NothingYet | Next::End => Ok(None),
+        }
     }
 
-    /// As [`Process::next_output`], within a time: the outer `None` means that it ran out.
-    pub fn next_output_within(
-        &self,
-        time: Duration,
-    ) -> Result<Option<Option<Output>>, SandboxError> {
+    /// As [`Process::next_output`], within a time.
+    pub fn next_output_within(&self, time: Duration) -> Result<Next, SandboxError> {
         self.link.next_output(self.id, Some(Instant::now() + time))
     }
 

@@ -8,6 +8,10 @@ use crate::seccomp::Instruction;
 
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
+/// `NOROOT`, `NO_SETUID_FIXUP` and `NO_CAP_AMBIENT_RAISE` with their locks, and `KEEP_CAPS` locked
+/// off.
+const SECURE_BITS: u64 = 0b1110_1111;
+
 #[repr(C)]
 struct CapabilityHeader {
     version: u32,
@@ -59,9 +63,7 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
         libc::PR_CAP_AMBIENT_CLEAR_ALL as u64,
         0,
     )?;
-    // NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE with their locks, and KEEP_CAPS locked off.
-    const BITS: u64 = 0b1110_1111;
-    prctl(libc::PR_SET_SECUREBITS, BITS, 0)?;
+    prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0)?;
     clear_capability_sets()
 }
 

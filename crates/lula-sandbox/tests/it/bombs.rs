@@ -39,7 +39,7 @@ fn exceeded(finished: &Finished) -> Vec<String> {
 
 #[test]
 fn a_fork_bomb_meets_the_limit_on_processes() {
-    let finished = run("bomb() { bomb | bomb & }; bomb; sleep 1000", 2);
+    let finished = run("(bomb() { bomb | bomb & }; bomb); exec sleep 1000", 2);
     assert_eq!(finished.receipt.ended, Ended::TimedOut);
     let exceeded = exceeded(&finished);
     assert!(exceeded.contains(&"pids".to_owned()), "{exceeded:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lula_protocol::receipt::Ended;
 use lula_sandbox::frames::Stream;
-use lula_sandbox::{Command, SandboxError};
+use lula_sandbox::{Command, Next, SandboxError};
 
 use crate::support::session;
 
@@ -76,7 +76,7 @@ fn nothing_to_read_within_a_time_is_said() {
         .unwrap();
     assert_eq!(
         quiet.next_output_within(Duration::from_millis(20)).unwrap(),
-        None
+        Next::NothingYet
     );
     quiet.kill().unwrap();
     assert_eq!(

@@ -2,6 +2,7 @@
 //! fails where it is missing.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use lula_protocol::Tier;
 use lula_sandbox::policy::Profile;
@@ -40,7 +41,6 @@ fn git_commits_without_a_word_about_ownership() {
     assert_eq!(finished.stdout.text(), "first\n");
     assert_eq!(finished.stderr.text(), "");
     // What the sandbox made belongs to whoever owns the workspace.
-    use std::os::unix::fs::MetadataExt;
     let owner = |path: &str| fs::metadata(workspace.path().join(path)).unwrap().uid();
     assert_eq!(owner(".git/HEAD"), owner("."));
 }
