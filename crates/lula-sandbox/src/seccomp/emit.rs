@@ -61,13 +61,13 @@ impl Program {
 
     /// The same program with an answer at every leaf, as it is for programs beyond a branch's reach.
     #[cfg(test)]
-    pub(super) fn compile_plain(abi: Abi, rules: &Rules) -> Self {
+    pub(super) fn compile_plain(abi: Abi, rules: Rules) -> Self {
         let plain = Emitter {
             refusals: rules.refusals,
             share: false,
         };
         Self {
-            instructions: plain.program(abi, *rules).unwrap_or_default(),
+            instructions: plain.program(abi, rules).unwrap_or_default(),
         }
     }
 

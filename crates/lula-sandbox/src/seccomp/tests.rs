@@ -111,7 +111,7 @@ fn the_program_gives_the_declared_verdict_for_every_number_and_abi() {
         for rules in VARIANTS {
             let programs = [
                 Program::compile(abi, &rules),
-                Program::compile_plain(abi, &rules),
+                Program::compile_plain(abi, rules),
             ];
             for number in numbers() {
                 let plain = abi
