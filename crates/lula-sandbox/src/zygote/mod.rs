@@ -123,8 +123,9 @@ struct Zygote {
     living: HashMap<i32, Option<u32>>,
 }
 
-/// Serves on the socket given until the runner is gone.
-pub(crate) fn serve(control: OwnedFd) -> io::Result<()> {
+/// Serves on the socket given until the runner is gone, with namespaces made ready first where
+/// asked.
+pub(crate) fn serve(control: OwnedFd, prepare: bool) -> io::Result<()> {
     signal::reset_dispositions();
     lockdown::adopt_orphans()?;
     let own_pid = rustix::process::getpid();
@@ -136,6 +137,10 @@ pub(crate) fn serve(control: OwnedFd) -> io::Result<()> {
         namespaces: None,
         living: HashMap::new(),
     };
+    if prepare {
+        // A failure here is met again, and reported, by the first sandbox.
+        let _ = zygote.namespaces();
+    }
     let mut buffer = vec![0; LONGEST];
     loop {
         let (asked, ended) = zygote.wait()?;
