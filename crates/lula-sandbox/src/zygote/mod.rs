@@ -321,6 +321,23 @@ impl Namespaces {
                     .during(SetupStage::Network, || "a private network".to_owned())?,
             );
         }
+        let refusing = self.identities.refusing();
+        match self.identify_and_mount(blueprint, site) {
+            // A filesystem was found out not to map ids: the second try does without.
+            Err(_) if self.identities.refusing() > refusing => {
+                site.placed.clear();
+                site.caches.clear();
+                self.identify_and_mount(blueprint, site)
+            }
+            other => other,
+        }
+    }
+
+    fn identify_and_mount(
+        &mut self,
+        blueprint: &Blueprint,
+        site: &mut init::Site,
+    ) -> Result<Option<u32>, Failure> {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
         let mounted = self
