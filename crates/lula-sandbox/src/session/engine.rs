@@ -142,8 +142,8 @@ impl Drop for Zygote {
 }
 
 impl Zygote {
-    fn start(helper: &Helper) -> Result<Self, SandboxError> {
-        let (child, control) = helper.start()?;
+    fn start(helper: &Helper, namespaces: bool) -> Result<Self, SandboxError> {
+        let (child, control) = helper.start(namespaces)?;
         Ok(Self {
             control: Mutex::new(control),
             child: Mutex::new(child),
@@ -180,13 +180,15 @@ impl Engine {
 
     /// An engine with another program as helper.
     pub fn start_with(helper: Helper) -> Result<Self, SandboxError> {
+        // Started first: it prepares itself while this process looks at the machine.
+        let zygote = Zygote::start(&helper, true)?;
         Ok(Self(Arc::new(Inner {
             helper,
             groups: Stock::new(),
             machine: cgroup::machine(),
             host: Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?,
             system: System::look()?,
-            namespace: Mutex::new(None),
+            namespace: Mutex::new(Some(Arc::new(zygote))),
             plain: Mutex::new(None),
             programs: Mutex::new(Vec::new()),
         })))
@@ -344,7 +346,7 @@ impl Inner {
         if let Some(zygote) = &*slot {
             return Ok(Arc::clone(zygote));
         }
-        let zygote = Arc::new(Zygote::start(&self.helper)?);
+        let zygote = Arc::new(Zygote::start(&self.helper, tier == Tier::Namespace)?);
         *slot = Some(Arc::clone(&zygote));
         Ok(zygote)
     }
