@@ -69,6 +69,14 @@ pub(super) fn own(
                 && posture.capabilities | posture.bounding != 0,
             "capabilities are left",
         ),
+        (
+            on.landlock && posture.landlock_abi == 0,
+            "Landlock is not in force",
+        ),
+        (
+            on.no_network && blueprint.tier == Tier::Namespace && posture.interfaces != ["lo"],
+            "the network has more than its loopback",
+        ),
     ];
     for (missing, what) in checks {
         if boundary && missing {
