@@ -306,14 +306,16 @@ impl Engine {
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(leaf.as_ref().and_then(Leaf::v2_dir_fd));
         descriptors.extend(join.iter().map(AsFd::as_fd));
-        let zygote = inner.zygote(tier)?;
-        let pidfd = match zygote.build(&blueprint.encode(), &descriptors) {
-            Err(SandboxError::HelperGone) => {
-                inner.forget_zygote(tier);
-                return Err(SandboxError::HelperGone);
-            }
-            other => other?,
-        };
+        let request = blueprint.encode();
+        let mut zygote = inner.zygote(tier)?;
+        let mut built = zygote.build(&request, &descriptors);
+        if matches!(built, Err(SandboxError::HelperGone)) {
+            // Its sandboxes died with it; new ones need a new helper.
+            inner.forget_zygote(tier);
+            zygote = inner.zygote(tier)?;
+            built = zygote.build(&request, &descriptors);
+        }
+        let pidfd = built?;
         drop(theirs);
 
         let link = Link::new(Parts {

@@ -104,6 +104,25 @@ fn two_hundred_sandboxes_leave_nothing_behind() {
 }
 
 #[test]
+fn a_new_helper_takes_over_from_a_dead_one() {
+    alone("leaks::new_helper");
+}
+
+#[test]
+#[ignore = "run in a process of its own by the test above"]
+fn new_helper() {
+    let engine = new_engine();
+    let workspace = workspace();
+    let asked = sandbox(build_policy(), &workspace);
+    let lost = engine.open(&asked).unwrap();
+    let helper = rustix::process::Pid::from_raw(descendants()[0]).unwrap();
+    rustix::process::kill_process(helper, rustix::process::Signal::KILL).unwrap();
+    assert!(lost.run(&Command::new("true")).is_err());
+    let session = engine.open(&asked).unwrap();
+    assert!(session.run(&Command::new("true")).unwrap().succeeded());
+}
+
+#[test]
 #[ignore = "run in a process of its own by the test above"]
 fn two_hundred() {
     let engine = new_engine();
