@@ -1,5 +1,5 @@
 use lula_protocol::denial::Attempt;
-use lula_protocol::receipt::Ended;
+use lula_protocol::receipt::{Ended, Layer};
 use lula_sandbox::policy::{LayerName, Profile};
 use lula_sandbox::{Command, SandboxError};
 
@@ -16,7 +16,7 @@ fn a_command_runs_and_says_how_it_ended() {
 #[test]
 fn the_receipt_lists_every_layer() {
     let finished = shell("true");
-    let names: Vec<_> = finished.receipt.layers.iter().map(|l| l.name()).collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert_eq!(
         names,
         [

@@ -9,7 +9,7 @@ use lula_sandbox::Command;
 use crate::support::{build_policy, new_engine, sandbox, workspace};
 
 fn count(path: &str) -> usize {
-    std::fs::read_dir(path).map_or(0, |entries| entries.count())
+    std::fs::read_dir(path).map_or(0, Iterator::count)
 }
 
 fn mounts() -> usize {
@@ -193,7 +193,7 @@ fn a_runner() {
         std::thread::sleep(Duration::from_millis(10));
     }
     println!("helper={}", descendants()[0]);
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
 }
 
 fn processes_named(mark: &str) -> usize {

@@ -1,7 +1,7 @@
 //! The tiers without namespaces of their own.
 
 use lula_protocol::Tier;
-use lula_protocol::receipt::Ended;
+use lula_protocol::receipt::{Ended, Layer};
 use lula_sandbox::{Command, Sandbox, SandboxError, Session, Toolchains};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -39,12 +39,7 @@ fn landlock_writes_in_the_workspace_and_nowhere_else() {
 fn landlock_claims_no_namespace_it_does_not_have() {
     let (session, _workspace) = open(Tier::Landlock);
     let finished = session.run(&Command::shell("true")).unwrap();
-    let names: Vec<_> = finished
-        .receipt
-        .layers
-        .iter()
-        .map(|layer| layer.name())
-        .collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert!(
         !names.contains(&"namespaces") && !names.contains(&"private_root"),
         "{names:?}"
@@ -124,12 +119,7 @@ fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
         .run(&Command::shell("env | sort | cut -d= -f1 | tr '\\n' ' '"))
         .unwrap();
     assert_eq!(finished.receipt.tier, Tier::Process);
-    let names: Vec<_> = finished
-        .receipt
-        .layers
-        .iter()
-        .map(|layer| layer.name())
-        .collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert!(!names.contains(&"seccomp"), "{names:?}");
 
     let workspace = workspace();
