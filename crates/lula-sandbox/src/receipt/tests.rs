@@ -25,7 +25,6 @@ fn context() -> Context {
             root_device: 1,
         },
         not_applied: vec![],
-        setup_us: 0,
     }
 }
 

@@ -12,6 +12,9 @@ fn open(tier: Tier) -> (Session, TempDir) {
     let workspace = workspace();
     let mut policy = build_policy();
     policy.min_tier = tier;
+    if tier == Tier::Process {
+        policy.required_layers.clear();
+    }
     let asked = Sandbox::new(policy, workspace.path())
         .tier(tier)
         .toolchains(Toolchains::none());
@@ -135,4 +138,23 @@ fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
         engine().open(&asked),
         Err(SandboxError::FloorNotMet { .. })
     ));
+}
+
+#[test]
+fn a_required_layer_is_required_whatever_the_tier() {
+    let workspace = workspace();
+    let mut policy = build_policy();
+    policy.min_tier = Tier::Process;
+    let asked = Sandbox::new(policy, workspace.path()).tier(Tier::Process);
+    let touch = Command::shell("touch ran");
+    for refused in [
+        engine().open(&asked).map(drop),
+        engine().run(&asked, &touch).map(drop),
+    ] {
+        assert!(
+            matches!(refused, Err(SandboxError::LayerMissing { .. })),
+            "{refused:?}"
+        );
+    }
+    assert!(!workspace.path().join("ran").exists());
 }
