@@ -13,6 +13,10 @@ use crate::{
 /// Tests that are ignored because another test runs them in a process of its own, beside that test.
 const PARTS: &[(&str, &str)] = &[
     (
+        "lula-graph::it kill::victim",
+        "lula-graph::it kill::killed_processes_lose_and_double_nothing_on_sqlite",
+    ),
+    (
         "lula-sandbox::it leaks::a_runner",
         "lula-sandbox::it leaks::when_the_runner_is_killed_its_sandboxes_die",
     ),
