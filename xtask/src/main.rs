@@ -1,1 +1,95 @@
-fn main() {}
+//! Every task a person repeats in this repository, as `cargo xtask <task>`.
+//!
+//! It installs what the tests need, starts the servers they talk to, runs every check and says how
+//! many held; and it keeps the workspace to the table in `ARCHITECTURE.md`. It must never call a
+//! check passed that did not run. It depends on no crate of the workspace, so that it can judge
+//! them all, even while they do not compile.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stdout,
+    reason = "what a task prints is what it is run for"
+)]
+
+mod architecture;
+mod bench;
+mod command;
+mod install;
+mod interrupt;
+mod report;
+mod repository;
+mod requirements;
+mod servers;
+mod steps;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::{interrupt::Interrupt, repository::Repository, steps::Check};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Every task a person repeats in this repository"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the tests need, start their servers, run every check and count the results
+    Test {
+        /// Run only these checks
+        #[arg(long, value_enum, value_name = "CHECK", value_delimiter = ',')]
+        only: Vec<Check>,
+        /// Change nothing on this machine: what is missing is a failure
+        #[arg(long)]
+        no_install: bool,
+        /// Arguments for nextest, such as a part of a test's name; runs only the tests
+        #[arg(last = true, value_name = "NEXTEST ARGUMENT")]
+        nextest: Vec<String>,
+    },
+    /// Formatting, clippy, dependency rules and documentation, without the tests
+    Lint,
+    /// Format every crate
+    Fmt,
+    /// Hold the workspace to the table and the invariants of ARCHITECTURE.md
+    Architecture,
+    /// Race against rivals, in one run
+    #[command(subcommand)]
+    Bench(bench::Race),
+    /// Start throw-away PostgreSQL and Redis servers; run a command beside them, or wait for Ctrl-C
+    Servers {
+        /// The command, which finds the servers in `LULA_TEST_POSTGRES_URL` and `LULA_TEST_REDIS_URL`
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let repository = Repository::around_here()?;
+    let interrupt = Interrupt::listen()?;
+    match arguments.task {
+        Task::Test {
+            only,
+            no_install,
+            nextest,
+        } => {
+            let selection = steps::Selection::for_test(only, nextest).installing(!no_install);
+            Ok(steps::run(&repository, &selection, &interrupt))
+        }
+        Task::Lint => Ok(steps::run(
+            &repository,
+            &steps::Selection::for_lint(),
+            &interrupt,
+        )),
+        Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
+        Task::Architecture => architecture::run(&repository),
+        Task::Bench(race) => bench::run(&race, &repository, &interrupt),
+        Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
+    }
+}

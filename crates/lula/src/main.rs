@@ -1,1 +1,73 @@
-fn main() {}
+//! `lula`: the commands, what they print, and how they exit.
+//!
+//! This crate wires the others together and talks to the person at the terminal. It decides
+//! nothing that another crate could decide.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod doctor;
+mod failure;
+mod ground;
+mod pages;
+mod sandboxed;
+mod session;
+mod status;
+mod term;
+
+use std::process::ExitCode;
+
+use lula_protocol::{Code, Exit};
+
+use crate::failure::Failure;
+use crate::status::Status;
+use crate::term::Screen;
+
+fn main() -> ExitCode {
+    // The engine starts this very binary as its helper, which never comes back from here.
+    lula_sandbox::helper_main_if_asked();
+    let matches = match cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return Status::from(usage(&error)).into(),
+    };
+    let status = match session::open(&matches) {
+        Ok((cli, session)) => {
+            commands::run(cli, &session).unwrap_or_else(|failure| report(&session.screen, &failure))
+        }
+        Err(failure) => report(&Screen::for_arguments(&matches), &failure),
+    };
+    status.into()
+}
+
+fn report(screen: &Screen, failure: &Failure) -> Status {
+    // The reader went away, as in `lula config list | head -1`: nobody is left to tell.
+    if !failure.is_closed_pipe() {
+        screen.failure(failure);
+    }
+    failure.exit.into()
+}
+
+/// Help and version go to standard output and are a success; the rest is a usage error.
+fn usage(error: &clap::Error) -> Exit {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && json {
+        let message = error.render().to_string();
+        // What follows the first paragraph is the usage, which `--help` prints better.
+        let message = message
+            .trim_start_matches("error: ")
+            .split("\n\n")
+            .next()
+            .unwrap_or_default();
+        let failure =
+            Failure::new(Code::BadCommandLine, Exit::Usage, message).remedy("run `lula --help`");
+        Screen::json().failure(&failure);
+    } else {
+        // A closed pipe while printing help is nobody's problem.
+        let _ = error.print();
+    }
+    if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Verified
+    }
+}

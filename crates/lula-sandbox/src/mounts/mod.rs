@@ -96,6 +96,13 @@ impl Plan {
     }
 }
 
+/// The directory a sandbox is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workspace<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) writable: bool,
+}
+
 /// The system's own directories, looked at once: they do not change while an engine runs.
 #[derive(Debug, Clone)]
 pub(crate) struct System(RootPlan);
@@ -116,7 +123,7 @@ impl System {
 /// Plans the tree of a sandbox with a private root.
 pub(crate) fn plan(
     policy: &Policy,
-    workspace: &Path,
+    workspace: Workspace<'_>,
     toolchains: &Toolchains,
     system: &System,
 ) -> Result<Plan, SandboxError> {
@@ -131,7 +138,7 @@ pub(crate) fn plan(
     for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
         plan.show_granted(path)?;
     }
-    plan.place(workspace, true)?;
+    plan.place(workspace.path, workspace.writable)?;
     for path in &policy.paths.write {
         plan.place(path.as_path(), true)?;
     }
@@ -399,7 +406,7 @@ fn own_files() -> Vec<(String, String)> {
 /// The rules of a sandbox that sees the host's own tree.
 pub(crate) fn shared_grants(
     policy: &Policy,
-    workspace: &Path,
+    workspace: Workspace<'_>,
     toolchains: &Toolchains,
     private: &Path,
 ) -> Result<Vec<Grant>, SandboxError> {
@@ -440,7 +447,12 @@ pub(crate) fn shared_grants(
     for path in policy.paths.write.iter().map(AbsolutePath::as_path) {
         grant(path, Access::Write)?;
     }
-    grant(workspace, Access::Write)?;
+    let access = if workspace.writable {
+        Access::Write
+    } else {
+        Access::Read
+    };
+    grant(workspace.path, access)?;
     grant(private, Access::Write)?;
     Ok(grants)
 }

@@ -1,7 +1,11 @@
 use super::*;
 use crate::policy::Profile;
 
-fn plan(policy: &Policy, workspace: &Path) -> Result<Plan, SandboxError> {
+fn plan(policy: &Policy, path: &Path) -> Result<Plan, SandboxError> {
+    let workspace = Workspace {
+        path,
+        writable: true,
+    };
     super::plan(policy, workspace, &Toolchains::none(), &System::look()?)
 }
 

@@ -103,20 +103,30 @@ impl Toolchains {
             }
             found.search.push(entry.to_owned());
             found.add(Path::new(entry));
-            let Some(home) = home else { continue };
-            for known in &KNOWN {
-                let place = home.join(known.place);
-                if Path::new(entry).starts_with(home.join(known.shown_by)) && place.is_dir() {
-                    if let (Some(variable), Some(text)) = (known.variable, place.to_str()) {
-                        found
-                            .environment
-                            .insert(variable.to_owned(), text.to_owned());
-                    }
-                    found.add(&place);
-                }
-            }
+            found.add_manager(entry);
         }
         found
+    }
+
+    /// The version manager a directory of the search path belongs to. It is found beside that
+    /// directory, which need not be in the home of whoever asks.
+    fn add_manager(&mut self, entry: &str) {
+        for known in &KNOWN {
+            let sign = format!("/{}", known.shown_by);
+            let Some((base, rest)) = entry.split_once(&sign) else {
+                continue;
+            };
+            let place = Path::new(base).join(known.place);
+            let whole = rest.is_empty() || rest.starts_with('/');
+            if !whole || !place.is_dir() {
+                continue;
+            }
+            if let (Some(variable), Some(text)) = (known.variable, place.to_str()) {
+                self.environment
+                    .insert(variable.to_owned(), text.to_owned());
+            }
+            self.add(&place);
+        }
     }
 
     fn add(&mut self, directory: &Path) {

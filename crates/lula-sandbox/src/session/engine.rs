@@ -38,6 +38,7 @@ pub struct Sandbox {
     tier: Option<Tier>,
     toolchains: Toolchains,
     without: Vec<LayerName>,
+    writable: bool,
 }
 
 impl Sandbox {
@@ -50,7 +51,15 @@ impl Sandbox {
             tier: None,
             toolchains: Toolchains::of_this_process(),
             without: Vec::new(),
+            writable: true,
         }
+    }
+
+    /// Shows the workspace read-only.
+    #[must_use]
+    pub fn read_only_workspace(mut self) -> Self {
+        self.writable = false;
+        self
     }
 
     /// Exactly this tier, or nothing. The only way to get `process`.
@@ -264,6 +273,12 @@ impl Engine {
     }
 
     pub(crate) fn open_in(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+        if !tiers::is_built_here(tier) {
+            return Err(SandboxError::FloorNotMet {
+                floor: tier,
+                refusals: vec![tiers::Refusal::not_built(tier)],
+            });
+        }
         let begun = Instant::now();
         let session = self.begin(tier, sandbox)?;
         finish_opening(&session, sandbox, begun)?;
@@ -493,8 +508,12 @@ impl Drawn {
                      private directories together"
                 .to_owned(),
         };
+        let place = mounts::Workspace {
+            path: workspace,
+            writable: sandbox.writable,
+        };
         if tier == Tier::Namespace {
-            let plan = mounts::plan(&sandbox.policy, workspace, &sandbox.toolchains, system)?;
+            let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.root = plan.root;
             blueprint.placed = plan.placed;
@@ -517,11 +536,15 @@ impl Drawn {
         let private = private_directory()?;
         let home = private.0.to_string_lossy().into_owned();
         blueprint.grants =
-            mounts::shared_grants(&sandbox.policy, workspace, &sandbox.toolchains, &private.0)?;
+            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
+        let mut writable = vec![home.clone()];
+        if place.writable {
+            writable.push(workspace.to_string_lossy().into_owned());
+        }
         Ok(Self {
             blueprint,
             read_only: Vec::new(),
-            writable: vec![workspace.to_string_lossy().into_owned(), home.clone()],
+            writable,
             not_applied: vec![disk],
             home,
             private: Some(private),

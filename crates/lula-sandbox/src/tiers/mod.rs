@@ -32,7 +32,20 @@ pub struct Refusal {
     pub remedy: Option<String>,
 }
 
+/// Whether this engine knows how to build a tier at all.
+pub(crate) fn is_built_here(tier: Tier) -> bool {
+    tier == Tier::Process || CHOSEN.contains(&tier)
+}
+
 impl Refusal {
+    pub(crate) fn not_built(tier: Tier) -> Self {
+        Self {
+            tier,
+            reason: "this version does not have it yet".to_owned(),
+            remedy: None,
+        }
+    }
+
     pub(crate) fn below_floor(tier: Tier) -> Self {
         Self {
             tier,

@@ -11,5 +11,6 @@ mod probes;
 mod sessions;
 mod shared_tiers;
 mod support;
+mod tier_floor;
 mod unprivileged;
 mod workloads;

@@ -1,0 +1,223 @@
+//! The table of keys: name, type, default, who may set it, and its documentation.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crate::kind::{Kind, Value};
+
+/// What a repository's own configuration file may do with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repository {
+    /// Nothing: it says where data goes, what runs on the host, or is a matter of taste.
+    Never,
+    /// Only move it in the stricter direction.
+    Tighten(Stricter),
+}
+
+/// Which of two values is the stricter one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stricter {
+    /// The smaller duration or size.
+    Lower,
+    /// The later word of the [`Kind::Choice`].
+    Later,
+}
+
+/// Everything there is to know about a key.
+#[derive(Debug)]
+pub struct Spec {
+    /// Dotted name, as in `sandbox.min_tier`.
+    pub name: &'static str,
+    /// Type of its value.
+    pub kind: Kind,
+    /// Built-in value, in the written form.
+    pub default: &'static str,
+    /// What a repository may do with it.
+    pub repository: Repository,
+    /// What it is for. The first sentence stands in tables.
+    pub doc: &'static str,
+}
+
+impl Spec {
+    /// Its environment variable: `LULA_SANDBOX_MIN_TIER`.
+    pub fn variable(&self) -> String {
+        format!("LULA_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// Its command-line flag, without the dashes in front: `sandbox-min-tier`.
+    pub fn flag(&self) -> String {
+        self.name.replace(['.', '_'], "-")
+    }
+
+    /// The built-in value.
+    pub fn default_value(&self) -> Value {
+        // A test parses every default, so the fallback is never reached.
+        self.kind
+            .parse(self.default)
+            .unwrap_or_else(|| Value::Text(self.default.to_owned()))
+    }
+
+    /// The first sentence of the documentation.
+    pub fn summary(&self) -> &'static str {
+        self.doc
+            .split_inclusive(". ")
+            .next()
+            .unwrap_or(self.doc)
+            .trim_end()
+    }
+}
+
+/// A key together with the type its value has in code.
+#[derive(Debug)]
+pub struct Key<T> {
+    spec: &'static Spec,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    const fn new(spec: &'static Spec) -> Self {
+        Self {
+            spec,
+            _type: PhantomData,
+        }
+    }
+
+    /// The definition of the key.
+    pub const fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+}
+
+macro_rules! keys {
+    ($($ident:ident: $type:ty = { $($field:ident: $value:expr),* $(,)? })*) => {
+        $(
+            #[doc = concat!("`", stringify!($ident), "`")]
+            pub static $ident: Key<$type> = {
+                static SPEC: Spec = Spec { $($field: $value),* };
+                Key::new(&SPEC)
+            };
+        )*
+
+        /// Every key, sorted by name.
+        pub fn all() -> impl Iterator<Item = &'static Spec> {
+            [$($ident.spec()),*].into_iter()
+        }
+    };
+}
+
+keys! {
+    DOCTOR_MIN_FREE_DISK: u64 = {
+        name: "doctor.min_free_disk",
+        kind: Kind::Size { min: 0 },
+        default: "1GiB",
+        repository: Repository::Never,
+        doc: "Free space below which `lula doctor` says that the disk is too full. \
+              Workspaces and run logs live in the state directory.",
+    }
+    GIT_PROGRAM: String = {
+        name: "git.program",
+        kind: Kind::Path,
+        default: "",
+        repository: Repository::Never,
+        doc: "The git to use, as an absolute path. \
+              Empty: the first git in /usr/local/bin, /usr/bin or /bin, then on PATH.",
+    }
+    MODELS_LOCAL_URLS: Vec<String> = {
+        name: "models.local_urls",
+        kind: Kind::Urls,
+        default: "http://127.0.0.1:8080,http://127.0.0.1:1234,http://127.0.0.1:8000",
+        repository: Repository::Never,
+        doc: "Where to look for OpenAI-compatible model servers on this machine. \
+              The defaults are the ports of llama.cpp, LM Studio and vLLM.",
+    }
+    MODELS_OLLAMA_URL: String = {
+        name: "models.ollama_url",
+        kind: Kind::Url,
+        default: "http://127.0.0.1:11434",
+        repository: Repository::Never,
+        doc: "Where Ollama listens.",
+    }
+    MODELS_PROBE_TIMEOUT: Duration = {
+        name: "models.probe_timeout",
+        kind: Kind::Duration { min: Duration::from_millis(10), max: Duration::from_secs(30) },
+        default: "500ms",
+        repository: Repository::Never,
+        doc: "How long to wait for a model server to answer when looking for one.",
+    }
+    OUTPUT_COLOR: String = {
+        name: "output.color",
+        kind: Kind::Choice(&["auto", "always", "never"]),
+        default: "auto",
+        repository: Repository::Never,
+        doc: "When to print in colour. \
+              `auto` means on a terminal, unless NO_COLOR is set or TERM is dumb.",
+    }
+    OUTPUT_PROGRESS: String = {
+        name: "output.progress",
+        kind: Kind::Choice(&["auto", "always", "never"]),
+        default: "auto",
+        repository: Repository::Never,
+        doc: "When to draw live progress on standard error. \
+              `auto` means on a terminal; elsewhere each step is one plain line.",
+    }
+    SANDBOX_MIN_TIER: String = {
+        name: "sandbox.min_tier",
+        kind: Kind::Choice(&["process", "landlock", "namespace", "gvisor", "microvm"]),
+        default: "landlock",
+        repository: Repository::Tighten(Stricter::Later),
+        doc: "The weakest isolation tier that may run a command. \
+              Where nothing at or above it works, Lula refuses to run.",
+    }
+    SANDBOX_TIMEOUT: Duration = {
+        name: "sandbox.timeout",
+        kind: Kind::Duration { min: Duration::from_millis(100), max: Duration::from_hours(24) },
+        default: "10m",
+        repository: Repository::Tighten(Stricter::Lower),
+        doc: "Wall clock of one command; then its whole process tree is killed.",
+    }
+    STATE_DIR: String = {
+        name: "state.dir",
+        kind: Kind::Path,
+        default: "",
+        repository: Repository::Never,
+        doc: "Where Lula keeps runs, workspaces and its store. \
+              Empty: $XDG_STATE_HOME/lula, or ~/.local/state/lula.",
+    }
+}
+
+/// The key of that name.
+pub fn find(name: &str) -> Option<&'static Spec> {
+    all().find(|spec| spec.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_and_defaults_are_valid() {
+        assert!(all().map(|spec| spec.name).is_sorted());
+        for spec in all() {
+            assert!(spec.kind.parse(spec.default).is_some(), "{}", spec.name);
+            assert!(spec.doc.ends_with('.'), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn variables_and_flags_are_unambiguous() {
+        let mut seen = std::collections::BTreeSet::new();
+        for spec in all() {
+            assert!(seen.insert(spec.variable()), "{}", spec.variable());
+            assert!(seen.insert(spec.flag()), "{}", spec.flag());
+        }
+    }
+
+    #[test]
+    fn a_repository_cannot_say_where_data_goes_or_what_runs_on_the_host() {
+        for spec in all() {
+            if matches!(spec.kind, Kind::Url | Kind::Urls | Kind::Path) {
+                assert_eq!(spec.repository, Repository::Never, "{}", spec.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Types of values: how each is written, read and printed.
+
+use std::fmt;
+use std::time::Duration;
+
+use toml_edit::Item;
+
+/// The type of a key's value and what it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A size such as `512MiB`.
+    Size {
+        /// Smallest size taken.
+        min: u64,
+    },
+    /// A duration such as `90s`, `10m` or `500ms`.
+    Duration {
+        /// Shortest duration taken.
+        min: Duration,
+        /// Longest duration taken.
+        max: Duration,
+    },
+    /// One of a few words, ordered from loosest to strictest where that matters.
+    Choice(&'static [&'static str]),
+    /// A path; empty for the default place.
+    Path,
+    /// An `http` or `https` URL.
+    Url,
+    /// A list of `http` or `https` URLs.
+    Urls,
+}
+
+/// A value of some key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// For [`Kind::Size`], in bytes.
+    Size(u64),
+    /// For [`Kind::Duration`].
+    Duration(Duration),
+    /// For [`Kind::Choice`], [`Kind::Path`] and [`Kind::Url`].
+    Text(String),
+    /// For [`Kind::Urls`].
+    List(Vec<String>),
+}
+
+const SIZES: [(&str, u64); 5] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+const DURATIONS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+impl Kind {
+    /// What a value looks like, for messages: "one of auto, always, never".
+    pub fn expected(&self) -> String {
+        match self {
+            Self::Size { min: 0 } => "a size such as 512MiB".to_owned(),
+            Self::Size { min } => format!("a size of at least {}, such as 512MiB", size(*min)),
+            Self::Duration { min, max } => {
+                format!(
+                    "a duration from {} to {}, such as 90s",
+                    duration(*min),
+                    duration(*max)
+                )
+            }
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Path => "a path".to_owned(),
+            Self::Url => "a URL that starts with http:// or https://".to_owned(),
+            Self::Urls => "a list of URLs that start with http:// or https://".to_owned(),
+        }
+    }
+
+    /// Reads a value as it is written in a variable or a flag.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        let text = text.trim();
+        match self {
+            Self::Size { min } => parse_quantity(text, &SIZES)
+                .filter(|bytes| bytes >= min)
+                .map(Value::Size),
+            Self::Duration { min, max } => parse_quantity(text, &DURATIONS)
+                .map(Duration::from_millis)
+                .filter(|duration| duration >= min && duration <= max)
+                .map(Value::Duration),
+            Self::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+            Self::Path => (!text.contains('\0')).then(|| Value::Text(text.to_owned())),
+            Self::Url => is_url(text).then(|| Value::Text(text.to_owned())),
+            Self::Urls => {
+                let items: Vec<_> = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .collect();
+                items
+                    .iter()
+                    .all(|item| is_url(item))
+                    .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
+            }
+        }
+    }
+
+    /// Reads a value as it is written in a TOML file.
+    pub fn parse_toml(&self, item: &Item) -> Option<Value> {
+        match (self, item) {
+            (Self::Size { min }, item) if item.is_integer() => item
+                .as_integer()
+                .and_then(|bytes| u64::try_from(bytes).ok())
+                .filter(|bytes| bytes >= min)
+                .map(Value::Size),
+            (Self::Urls, item) => {
+                let items: Option<Vec<_>> = item
+                    .as_array()?
+                    .iter()
+                    .map(|entry| entry.as_str())
+                    .collect();
+                let items = items?;
+                items
+                    .iter()
+                    .all(|url| is_url(url))
+                    .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
+            }
+            (kind, item) => kind.parse(item.as_str()?),
+        }
+    }
+}
+
+impl Value {
+    /// The value as it is written into a TOML file.
+    pub fn to_toml(&self) -> toml_edit::Value {
+        match self {
+            Self::List(items) => items.iter().collect(),
+            Self::Size(_) | Self::Duration(_) | Self::Text(_) => self.to_string().into(),
+        }
+    }
+}
+
+/// As a person writes it: `512MiB`, `10m`, `a,b`.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(bytes) => f.write_str(&size(*bytes)),
+            Self::Duration(value) => f.write_str(&duration(*value)),
+            Self::Text(text) => f.write_str(text),
+            Self::List(items) => f.write_str(&items.join(",")),
+        }
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    let rest = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    rest.is_some_and(|rest| {
+        !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(|c| c.is_ascii_graphic())
+    })
+}
+
+/// Digits and a unit; no sign, no fraction, no space inside.
+fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+fn exact(value: u64, units: &[(&str, u64)]) -> String {
+    units
+        .iter()
+        .find(|(_, factor)| value != 0 && value.is_multiple_of(*factor))
+        .or(units.last())
+        .map_or_else(String::new, |(name, factor)| {
+            format!("{}{name}", value / factor)
+        })
+}
+
+fn size(bytes: u64) -> String {
+    exact(bytes, &SIZES)
+}
+
+fn duration(value: Duration) -> String {
+    exact(
+        u64::try_from(value.as_millis()).unwrap_or(u64::MAX),
+        &DURATIONS,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ANY_SIZE: Kind = Kind::Size { min: 0 };
+    const ANY_DURATION: Kind = Kind::Duration {
+        min: Duration::ZERO,
+        max: Duration::from_secs(u64::MAX / 2_000),
+    };
+
+    #[test]
+    fn sizes_and_durations_read_like_people_write_them() {
+        assert_eq!(ANY_SIZE.parse("512MiB"), Some(Value::Size(512 << 20)));
+        assert_eq!(
+            ANY_DURATION.parse("90s"),
+            Some(Value::Duration(Duration::from_secs(90)))
+        );
+        for bad in [
+            "",
+            "MiB",
+            "1.5GiB",
+            "-1s",
+            "10 MiB",
+            "1e3B",
+            "99999999999999999999B",
+        ] {
+            assert_eq!(ANY_SIZE.parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_of_a_kind_are_enforced() {
+        let kind = Kind::Duration {
+            min: Duration::from_secs(1),
+            max: Duration::from_mins(1),
+        };
+        assert!(kind.parse("1m").is_some());
+        assert!(kind.parse("61s").is_none());
+        assert!(kind.parse("0s").is_none());
+    }
+
+    #[test]
+    fn a_url_has_a_host_and_no_space() {
+        assert!(Kind::Url.parse("http://127.0.0.1:11434").is_some());
+        for bad in [
+            "",
+            "ftp://x",
+            "http://",
+            "https:///x",
+            "http://a b",
+            "javascript:alert(1)",
+        ] {
+            assert!(Kind::Url.parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(bytes in 0_u64..1 << 50, ms in 0_u64..1 << 40) {
+            let size = Value::Size(bytes);
+            prop_assert_eq!(ANY_SIZE.parse(&size.to_string()), Some(size));
+            let duration = Value::Duration(Duration::from_millis(ms));
+            prop_assert_eq!(ANY_DURATION.parse(&duration.to_string()), Some(duration));
+        }
+
+        #[test]
+        fn hostile_text_never_panics(text in ".{0,40}") {
+            for kind in [ANY_SIZE, ANY_DURATION, Kind::Url, Kind::Urls, Kind::Path] {
+                let _ = kind.parse(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a value came from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::keys::Spec;
+use crate::kind::Value;
+
+/// The layers, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// The default in the table of keys.
+    BuiltIn,
+    /// The machine's file.
+    System,
+    /// The user's file.
+    User,
+    /// The repository's file: restricted.
+    Repository,
+    /// A `LULA_*` variable.
+    Environment,
+    /// A flag on the command line.
+    Flag,
+}
+
+impl Layer {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::System => "system",
+            Self::User => "user",
+            Self::Repository => "repository",
+            Self::Environment => "environment",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The exact place a value was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The table of keys.
+    Default,
+    /// A line of a file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+    },
+    /// A variable.
+    Variable(String),
+    /// A flag, with its dashes.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One value for one key in one layer.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The key.
+    pub spec: &'static Spec,
+    /// Its value.
+    pub value: Value,
+    /// The layer it stands in.
+    pub layer: Layer,
+    /// Where exactly.
+    pub origin: Origin,
+}

@@ -1,0 +1,55 @@
+//! What a test run showed.
+
+use serde::{Deserialize, Serialize};
+
+/// How one test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It passed.
+    Passed,
+    /// An assertion did not hold.
+    Failed,
+    /// It broke before it could tell.
+    Broken,
+    /// It was not run.
+    Skipped,
+}
+
+/// One test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestCase {
+    /// Stable name, as the framework takes it on its command line.
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, for one that did not pass.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// One run of a project's tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestReport {
+    /// Every test that was found.
+    pub tests: Vec<TestCase>,
+}
+
+impl TestReport {
+    /// How many ended that way.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.tests
+            .iter()
+            .filter(|test| test.outcome == outcome)
+            .count()
+    }
+
+    /// The tests that failed or broke.
+    pub fn failing(&self) -> impl Iterator<Item = &TestCase> {
+        self.tests
+            .iter()
+            .filter(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
+    }
+}

@@ -1,0 +1,1 @@
+"""Quotes shipping prices."""

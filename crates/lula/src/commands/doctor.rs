@@ -1,0 +1,90 @@
+//! `lula doctor`
+
+use lula_protocol::Exit;
+
+use crate::doctor::{self, Examination, State};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+
+pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
+    let step = session.screen.step("examining this machine");
+    let examination = doctor::examine(session);
+    drop(step);
+    if session.screen.is_json() {
+        session.screen.document(&examination)?;
+    } else {
+        print(&examination, session)?;
+    }
+    Ok(if examination.fit {
+        Exit::Verified
+    } else {
+        Exit::Environment
+    })
+}
+
+fn print(examination: &Examination, session: &Session) -> Result<(), Failure> {
+    let screen = &session.screen;
+    screen.line(paint(STRONG, "Sandbox tiers, strongest first"))?;
+    let mut table = Table::default();
+    for tier in &examination.tiers {
+        let mark = if tier.available {
+            paint(GOOD, "✓")
+        } else {
+            paint(DIM, "–")
+        };
+        let mut text = tier.reason.clone();
+        if !tier.layers.is_empty() {
+            text = format!("{text}: {}", tier.layers.join(", "));
+        }
+        table.row([
+            mark,
+            tier.name.to_string(),
+            with_remedy(text, tier.remedy.as_deref()),
+        ]);
+    }
+    screen.line(table.render(2))?;
+
+    screen.line(paint(STRONG, "This machine"))?;
+    let mut table = Table::default();
+    for check in &examination.checks {
+        let mark = match check.state {
+            State::Good => paint(GOOD, "✓"),
+            State::Limited => paint(WARN, "!"),
+            State::Bad => paint(BAD, "✗"),
+        };
+        let text = with_remedy(check.reason.clone(), check.remedy.as_deref());
+        table.row([mark, check.name.to_owned(), text]);
+    }
+    screen.line(table.render(2))?;
+
+    screen.line(paint(STRONG, "Models"))?;
+    let mut table = Table::default();
+    for provider in &examination.providers {
+        let mark = if provider.found {
+            paint(GOOD, "✓")
+        } else {
+            paint(DIM, "–")
+        };
+        let mut text = provider.detail.clone();
+        if !provider.models.is_empty() {
+            text = format!("{text}: {}", provider.models.join(", "));
+        }
+        table.row([mark, provider.name.to_owned(), provider.place.clone(), text]);
+    }
+    screen.line(table.render(2))?;
+
+    let verdict = if examination.fit {
+        paint(GOOD, &examination.summary)
+    } else {
+        paint(BAD, &examination.summary)
+    };
+    screen.line(verdict)
+}
+
+fn with_remedy(text: String, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) => format!("{text} — {remedy}"),
+        None => text,
+    }
+}

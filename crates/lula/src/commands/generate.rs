@@ -1,0 +1,36 @@
+//! `lula completions` and `lula man`, from the same definitions as `--help`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap_complete::Shell;
+use lula_protocol::{Code, Exit};
+
+use crate::cli;
+use crate::failure::Failure;
+use crate::session::Session;
+
+pub(super) fn completions(shell: Shell) -> Result<Exit, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut cli::command(), "lula", &mut text);
+    io::stdout().lock().write_all(&text)?;
+    Ok(Exit::Verified)
+}
+
+pub(super) fn man(directory: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
+    let Some(directory) = directory else {
+        clap_mangen::Man::new(cli::command()).render(&mut io::stdout().lock())?;
+        return Ok(Exit::Verified);
+    };
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(cli::command(), directory))
+        .map_err(|error| {
+            let message = format!("cannot write man pages to {}: {error}", directory.display());
+            Failure::new(Code::FileAccess, Exit::Environment, message)
+                .remedy("name a directory that you can write to")
+        })?;
+    session
+        .screen
+        .note(&format!("man pages are in {}", directory.display()));
+    Ok(Exit::Verified)
+}

@@ -1,0 +1,159 @@
+//! The terminal: results on standard output, everything else on standard error.
+
+mod diff;
+mod failure;
+mod progress;
+mod raw;
+mod style;
+mod table;
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use anstream::ColorChoice;
+use clap::ArgMatches;
+use lula_config::{Config, keys};
+use serde::Serialize;
+
+use crate::cli::OutputFlags;
+use crate::failure::Failure;
+
+pub(crate) use diff::unified;
+pub(crate) use progress::{Live, Step};
+pub(crate) use raw::RawTerminal;
+pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+pub(crate) use table::Table;
+
+/// Where and how to print.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    json: bool,
+    talk: Talk,
+    live: bool,
+}
+
+/// How much to say beside the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Talk {
+    Nothing,
+    Usual,
+    Everything,
+}
+
+impl Screen {
+    /// As the flags and the configuration say.
+    pub(crate) fn configured(flags: OutputFlags, config: &Config) -> Self {
+        match config.get(&keys::OUTPUT_COLOR).as_str() {
+            "always" => ColorChoice::Always.write_global(),
+            "never" => ColorChoice::Never.write_global(),
+            _ => {}
+        }
+        let live = match config.get(&keys::OUTPUT_PROGRESS).as_str() {
+            "always" => true,
+            "never" => false,
+            _ => io::stderr().is_terminal(),
+        };
+        let talk = match (flags.quiet, flags.verbose) {
+            (true, _) => Talk::Nothing,
+            (false, true) => Talk::Everything,
+            (false, false) => Talk::Usual,
+        };
+        Self {
+            json: flags.json,
+            talk,
+            live: live && talk != Talk::Nothing,
+        }
+    }
+
+    /// Before the configuration is known.
+    pub(crate) fn for_arguments(matches: &ArgMatches) -> Self {
+        Self {
+            json: matches.get_flag("json"),
+            talk: Talk::Usual,
+            live: false,
+        }
+    }
+
+    /// For machines.
+    pub(crate) const fn json() -> Self {
+        Self {
+            json: true,
+            talk: Talk::Nothing,
+            live: false,
+        }
+    }
+
+    /// Whether the result is wanted as JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A line of the result.
+    #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
+    pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
+        Ok(writeln!(anstream::stdout(), "{text}")?)
+    }
+
+    /// A patch: in colour for a person, byte for byte for `git apply`.
+    pub(crate) fn patch(&self, diff: &str) -> Result<(), Failure> {
+        if io::stdout().is_terminal() {
+            self.line(diff::coloured(diff))
+        } else {
+            Ok(io::stdout().lock().write_all(diff.as_bytes())?)
+        }
+    }
+
+    /// The whole result, as JSON.
+    #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
+    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, value)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// Something worth knowing beside the result.
+    pub(crate) fn note(&self, text: &str) {
+        if self.talk != Talk::Nothing {
+            stderr_line(text);
+        }
+    }
+
+    /// Something only the curious want to know.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.talk == Talk::Everything {
+            stderr_line(&paint(DIM, text));
+        }
+    }
+
+    /// Something that may surprise.
+    pub(crate) fn warn(&self, text: &str) {
+        if self.talk != Talk::Nothing {
+            stderr_line(&format!("{} {text}", paint(WARN, "warning:")));
+        }
+    }
+
+    /// Why the command ended.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        if self.json {
+            // Standard output is closed or full: the exit status still tells.
+            let _ = self.document(&failure::as_json(failure));
+        } else {
+            stderr_line(failure::as_text(failure).trim_end());
+        }
+    }
+
+    /// Work whose steps are not known before.
+    pub(crate) fn live(&self, what: &str) -> Live {
+        Live::begin(what, self.live, self.talk == Talk::Nothing)
+    }
+
+    /// Work that takes a while.
+    pub(crate) fn step(&self, what: &str) -> Step {
+        Step::begin(what, self.live, self.talk == Talk::Nothing)
+    }
+}
+
+/// Standard error may be closed; there is nobody else to tell.
+fn stderr_line(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}

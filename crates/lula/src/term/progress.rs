@@ -1,0 +1,133 @@
+//! Progress of a step: a spinner on a terminal, one plain line elsewhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{BAD, DIM, GOOD, paint, stderr_line};
+
+/// One piece of work, from its start to its end.
+#[derive(Debug)]
+pub(crate) struct Step {
+    what: String,
+    begun: Instant,
+    spinner: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Step {
+    pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
+        let spinner = live.then(|| spinner(what));
+        Self {
+            what: what.to_owned(),
+            begun: Instant::now(),
+            spinner,
+            quiet,
+        }
+    }
+
+    /// Shows how far it is, on a terminal.
+    pub(crate) fn say(&self, how_far: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(format!("{}: {how_far}", self.what));
+        }
+    }
+
+    /// It worked.
+    pub(crate) fn done(self, result: &str) {
+        self.end(&paint(GOOD, "✓"), result);
+    }
+
+    /// It did not, or what it found is bad.
+    pub(crate) fn failed(self, result: &str) {
+        self.end(&paint(BAD, "✗"), result);
+    }
+
+    fn end(&self, mark: &str, result: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+        if !self.quiet {
+            let time = format!("({})", human(self.begun.elapsed()));
+            stderr_line(&format!(
+                "{mark} {}: {result} {}",
+                self.what,
+                paint(DIM, time)
+            ));
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        // An error on the way: leave no half-drawn line behind.
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+/// Work whose steps are not known before: the latest thing it says is shown.
+#[derive(Debug)]
+pub(crate) struct Live {
+    spinner: Option<ProgressBar>,
+    plain: bool,
+}
+
+impl Live {
+    pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
+        let spinner = live.then(|| spinner(what));
+        Self {
+            plain: spinner.is_none() && !quiet,
+            spinner,
+        }
+    }
+
+    /// Shows what is going on now. Off a terminal each thing is said once, not every count.
+    pub(crate) fn say(&self, what: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(what.to_owned());
+        } else if self.plain && !what.contains(" tried") {
+            stderr_line(&paint(DIM, what));
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+fn spinner(what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// `12 ms`, `3.4 s`, `2 min 5 s`.
+fn human(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_like_people_say_them() {
+        assert_eq!(human(Duration::from_millis(12)), "12 ms");
+        assert_eq!(human(Duration::from_millis(3_400)), "3.4 s");
+        assert_eq!(human(Duration::from_secs(125)), "2 min 5 s");
+    }
+}

@@ -1,0 +1,24 @@
+//! Races against rivals: each in one run, with the rival's command shown.
+
+mod chart;
+mod sandbox;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::interrupt::Interrupt;
+use crate::repository::Repository;
+
+#[derive(Subcommand)]
+pub(crate) enum Race {
+    /// Our sandbox against bubblewrap, crun and gVisor
+    Sandbox(sandbox::Flags),
+}
+
+pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
+    match race {
+        Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
+    }
+}

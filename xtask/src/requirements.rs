@@ -1,0 +1,278 @@
+//! What the tests need from the machine: how to see that it is there, what brings it, and why.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::steps::Check;
+
+/// One thing a check needs, as data.
+pub(crate) struct Requirement {
+    pub(crate) name: &'static str,
+    pub(crate) why: &'static str,
+    pub(crate) probe: Probe,
+    pub(crate) source: Source,
+    pub(crate) needed_by: Check,
+    pub(crate) only_on_linux: bool,
+}
+
+/// How to see that something is there.
+pub(crate) enum Probe {
+    /// All of these programs, on the PATH or in a directory of [`SERVER_DIRECTORIES`].
+    Programs(&'static [&'static str]),
+    /// Some `python3` on the PATH has this module.
+    PythonModule(&'static str),
+    /// `cargo <name>` runs.
+    CargoCommand(&'static str),
+}
+
+/// What brings it.
+pub(crate) enum Source {
+    Packages(Packages),
+    Cargo {
+        package: &'static str,
+        version: &'static str,
+        features: &'static [&'static str],
+    },
+}
+
+/// The package's name for each manager; `None` where it has none.
+pub(crate) struct Packages {
+    pub(crate) apt: Option<&'static str>,
+    pub(crate) dnf: Option<&'static str>,
+    pub(crate) apk: Option<&'static str>,
+    pub(crate) pacman: Option<&'static str>,
+    pub(crate) brew: Option<&'static str>,
+}
+
+/// Where distributions put server programs that they keep off the PATH; `*` is one component.
+const SERVER_DIRECTORIES: &[&str] = &[
+    "/usr/lib/postgresql/*/bin",
+    "/usr/libexec/postgresql*",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql*/bin",
+    "/usr/local/opt/postgresql*/bin",
+];
+
+pub(crate) const REQUIREMENTS: &[Requirement] = &[
+    Requirement {
+        name: "git",
+        why: "workspaces are git worktrees, and the checks list the repository's files with it",
+        probe: Probe::Programs(&["git"]),
+        source: Source::Packages(Packages {
+            apt: Some("git"),
+            dnf: Some("git"),
+            apk: Some("git"),
+            pacman: Some("git"),
+            brew: Some("git"),
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "python3 with pytest",
+        why: "the repositories that tests repair are Python projects whose tests run under pytest",
+        probe: Probe::PythonModule("pytest"),
+        source: Source::Packages(Packages {
+            apt: Some("python3-pytest"),
+            dnf: Some("python3-pytest"),
+            apk: Some("py3-pytest"),
+            pacman: Some("python-pytest"),
+            brew: None,
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "bubblewrap",
+        why: "the sandbox is compared with it",
+        probe: Probe::Programs(&["bwrap"]),
+        source: Source::Packages(Packages {
+            apt: Some("bubblewrap"),
+            dnf: Some("bubblewrap"),
+            apk: Some("bubblewrap"),
+            pacman: Some("bubblewrap"),
+            brew: None,
+        }),
+        needed_by: Check::Test,
+        only_on_linux: true,
+    },
+    Requirement {
+        name: "Redis",
+        why: "the Redis store is tested against a real server",
+        probe: Probe::Programs(&["redis-server"]),
+        source: Source::Packages(Packages {
+            apt: Some("redis-server"),
+            dnf: Some("redis"),
+            apk: Some("redis"),
+            pacman: Some("valkey"),
+            brew: Some("redis"),
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "PostgreSQL",
+        why: "the PostgreSQL store is tested against a real server",
+        probe: Probe::Programs(&["initdb", "postgres"]),
+        source: Source::Packages(Packages {
+            apt: Some("postgresql"),
+            dnf: Some("postgresql-server"),
+            apk: Some("postgresql"),
+            pacman: Some("postgresql"),
+            brew: Some("postgresql@17"),
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "setpriv",
+        why: "test servers run without root's rights and end with the process that started them",
+        probe: Probe::Programs(&["setpriv"]),
+        source: Source::Packages(Packages {
+            apt: Some("util-linux"),
+            dnf: Some("util-linux"),
+            apk: Some("setpriv"),
+            pacman: Some("util-linux"),
+            brew: None,
+        }),
+        needed_by: Check::Test,
+        only_on_linux: true,
+    },
+    Requirement {
+        name: "cargo-nextest",
+        why: "runs each test in its own process and ends those that hang",
+        probe: Probe::CargoCommand("nextest"),
+        source: Source::Cargo {
+            package: "cargo-nextest",
+            version: "0.9.143",
+            features: &["default-no-update"],
+        },
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
+        name: "cargo-deny",
+        why: "holds dependencies to the licences, sources and bans of deny.toml",
+        probe: Probe::CargoCommand("deny"),
+        source: Source::Cargo {
+            package: "cargo-deny",
+            version: "0.20.2",
+            features: &[],
+        },
+        needed_by: Check::Deny,
+        only_on_linux: false,
+    },
+];
+
+impl Requirement {
+    pub(crate) fn applies_here(&self) -> bool {
+        !self.only_on_linux || cfg!(target_os = "linux")
+    }
+
+    pub(crate) fn is_met(&self) -> bool {
+        match self.probe {
+            Probe::Programs(programs) => programs.iter().all(|name| program(name).is_some()),
+            Probe::PythonModule(module) => python_with(module).is_some(),
+            Probe::CargoCommand(name) => succeeds(
+                Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                    .args([name, "--version"]),
+            ),
+        }
+    }
+}
+
+/// The first place a program is found: the PATH, then where servers are kept.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    on_path(name).next().or_else(|| {
+        server_directories()
+            .map(|directory| directory.join(name))
+            .find(|path| path.is_file())
+    })
+}
+
+/// A `python3` that has the module: the first on the PATH may be one that lacks it.
+pub(crate) fn python_with(module: &str) -> Option<PathBuf> {
+    let question = format!(
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec({module:?}) is None)"
+    );
+    on_path("python3").find(|python| succeeds(Command::new(python).args(["-c", &question])))
+}
+
+fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .filter(|file| file.is_file())
+        .collect::<Vec<_>>();
+    found.into_iter()
+}
+
+/// The newest version of a server comes first.
+fn server_directories() -> impl Iterator<Item = PathBuf> {
+    SERVER_DIRECTORIES.iter().flat_map(|pattern| {
+        let mut found = vec![PathBuf::from("/")];
+        for component in pattern.split('/').filter(|component| !component.is_empty()) {
+            found = found
+                .iter()
+                .flat_map(|directory| matching(directory, component))
+                .collect();
+        }
+        found.sort();
+        found.into_iter().rev()
+    })
+}
+
+fn matching(directory: &Path, component: &str) -> Vec<PathBuf> {
+    let Some((start, end)) = component.split_once('*') else {
+        return vec![directory.join(component)];
+    };
+    let Ok(entries) = directory.read_dir() else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with(start) && name.ends_with(end)
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_nobody_has_is_not_found() {
+        assert_eq!(program("lula-has-no-such-program"), None);
+        assert_eq!(python_with("lula_has_no_such_module"), None);
+    }
+
+    #[test]
+    fn a_star_in_a_server_directory_stands_for_one_component() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["pgsql-15", "pgsql-17", "mysql-8"] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let mut found = matching(root.path(), "pgsql-*");
+        found.sort();
+        assert_eq!(
+            found,
+            [root.path().join("pgsql-15"), root.path().join("pgsql-17")]
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! The servers that tests talk to: real ones, on loopback, with data that is thrown away.
+//!
+//! They must never outlive the task that started them, however it ends: they are stopped when
+//! [`Servers`] is dropped, which covers failure, panic and Ctrl-C, and the kernel signals them when
+//! this process is killed. Durability settings stay as a user has them: crash tests rely on them.
+
+mod postgres;
+mod process;
+mod redis;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, process::ExitCode, thread, time::Duration};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    command,
+    interrupt::Interrupt,
+    repository::{Metadata, Repository},
+};
+
+/// A kind of server that tests can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    Postgres,
+    Redis,
+}
+
+impl Need {
+    const ALL: [Self; 2] = [Self::Postgres, Self::Redis];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// Where tests find the server's address.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Self::Postgres => "LULA_TEST_POSTGRES_URL",
+            Self::Redis => "LULA_TEST_REDIS_URL",
+        }
+    }
+
+    fn start(self) -> Result<Running> {
+        match self {
+            Self::Postgres => postgres::start(),
+            Self::Redis => redis::start(),
+        }
+    }
+}
+
+/// A server that answered at least once.
+struct Running {
+    url: String,
+    process: process::Server,
+}
+
+/// The servers that are up, until this is dropped.
+#[derive(Default)]
+pub(crate) struct Servers(Vec<(Need, Running)>);
+
+impl Servers {
+    pub(crate) fn start(&mut self, need: Need) -> Result<()> {
+        self.0.push((need, need.start()?));
+        Ok(())
+    }
+
+    /// The environment variables that tell tests where the servers are.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0
+            .iter()
+            .map(|(need, running)| (need.variable(), running.url.as_str()))
+    }
+
+    /// One line for each server: its address, its process and its files.
+    pub(crate) fn places(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(need, Running { url, process })| {
+            let (variable, pid) = (need.variable(), process.pid());
+            format!(
+                "{variable}={url} (process {pid} in {})",
+                process.directory().display()
+            )
+        })
+    }
+}
+
+/// What the workspace's crates ask for: `[package.metadata.lula] needs = ["postgres", "redis"]`.
+pub(crate) fn needs(metadata: &Metadata) -> Result<BTreeSet<Need>> {
+    let mut needs = BTreeSet::new();
+    for package in &metadata.packages {
+        for name in package.needs() {
+            let Some(need) = Need::ALL.into_iter().find(|need| need.name() == name) else {
+                bail!(
+                    "{} needs `{name}` for its tests, and no such server is known: \
+                     write `postgres` or `redis` in [package.metadata.lula]",
+                    package.name
+                );
+            };
+            needs.insert(need);
+        }
+    }
+    Ok(needs)
+}
+
+/// Starts every server and runs a command beside them, or waits to be stopped.
+pub(crate) fn run_beside(
+    repository: &Repository,
+    words: &[String],
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
+    let mut servers = Servers::default();
+    for need in Need::ALL {
+        servers.start(need)?;
+    }
+    if let Some((program, arguments)) = words.split_first() {
+        let mut beside = std::process::Command::new(program);
+        beside
+            .args(arguments)
+            .envs(servers.variables())
+            .current_dir(repository.root());
+        return command::run(&mut beside, interrupt);
+    }
+    for (variable, url) in servers.variables() {
+        println!("export {variable}={url}");
+    }
+    while !interrupt.is_raised() {
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(ExitCode::SUCCESS)
+}
