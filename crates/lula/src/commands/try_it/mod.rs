@@ -58,10 +58,10 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
         budget: deadline.min(Duration::from_mins(2)),
         ..RepairTask::default()
     };
-    let repaired = lula_repair::repair(&ground, &task, &|progress| {
+    let found = lula_repair::repair(&ground, &task, &|progress| {
         step.say(&repair::spoken(&progress));
     })?;
-    let best = repaired.patches.first();
+    let best = found.patches.first();
     match best {
         Some(patch) => step.done(&format!(
             "a patch after {} candidates; {} of {} tests pass with it",
@@ -69,10 +69,7 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
             patch.evidence.after.passed,
             baseline.tests.len()
         )),
-        None => step.failed(&format!(
-            "no patch among {} candidates",
-            repaired.effort.tried
-        )),
+        None => step.failed(&format!("no patch among {} candidates", found.effort.tried)),
     }
     // The revert check is the evidence: without the patch the tests fail again.
     let proven = best.is_some_and(|patch| patch.evidence.reverted);
@@ -83,7 +80,7 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
         sample: sample::ABOUT,
         repository,
         baseline,
-        repair: repaired,
+        repair: found,
         receipt,
     };
     if screen.is_json() {
