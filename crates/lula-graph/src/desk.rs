@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::engine::Live;
 use crate::options::Options;
 use crate::progress::{EffectEntry, Pending, Progress};
+use crate::replay::Drift;
 use crate::seal;
 use crate::stop::Stop;
 use crate::world::World;
@@ -36,6 +37,9 @@ pub(crate) struct Desk {
     pub(crate) progress: Progress,
     /// Only looks at what was recorded; nothing is done or written.
     pub(crate) replay: bool,
+    /// A world in which recorded looks and edits are done again, and what came out otherwise.
+    pub(crate) rerun: Option<Arc<dyn World>>,
+    pub(crate) drift: Vec<Drift>,
     pub(crate) head: Head,
     pub(crate) last_at: u64,
     pub(crate) takes: Vec<u64>,
@@ -74,6 +78,8 @@ impl Desk {
             lease,
             progress,
             replay: false,
+            rerun: None,
+            drift: Vec::new(),
             head,
             last_at,
             takes: Vec::new(),

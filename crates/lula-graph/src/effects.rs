@@ -11,6 +11,7 @@ use crate::ctx::{Ctx, entry_digest};
 use crate::ledger::OverBudget;
 use crate::options::OnBudget;
 use crate::progress::{EffectEntry, Entry};
+use crate::replay::Drift;
 use crate::stop::{EffectError, Stop};
 use crate::world::{Effect, Evidence, Order, Performed, Recovery, Trouble, recovery};
 
@@ -38,7 +39,10 @@ impl Ctx<'_> {
                 name,
                 request: recorded,
                 result,
-            }) if recorded == request => self.reply(name, result).await,
+            }) if recorded == request => {
+                self.rerun(ordinal, &effect, value, &result).await;
+                self.reply(name, result).await
+            }
             Some(Entry::Refused {
                 name,
                 request: recorded,
@@ -52,7 +56,10 @@ impl Ctx<'_> {
             .into()),
             Some(Entry::Effect(entry)) if self.is_same(&entry, &effect, request, ordinal) => {
                 match entry.result.clone() {
-                    Some(result) => self.reply(entry.name, result).await,
+                    Some(result) => {
+                        self.rerun(ordinal, &effect, value, &result).await;
+                        self.reply(entry.name, result).await
+                    }
                     None if self.desk.replay => Err(Stop::EndOfJournal),
                     None => self.recover(*entry, value).await,
                 }
@@ -93,6 +100,33 @@ impl Ctx<'_> {
             && entry.reserve == effect.reserve
             && entry.approval.as_ref() == effect.approval.as_ref().map(|(id, _)| id)
             && (forked || entry.effect == EffectId::from_parts(ms, random))
+    }
+
+    /// In a replay with a world, does a look or an edit again and compares.
+    async fn rerun(&mut self, ordinal: u32, effect: &Effect, value: Value, result: &EffectResult) {
+        let again = matches!(effect.class, EffectClass::Read | EffectClass::Tree);
+        let (Some(world), true) = (self.desk.rerun.clone(), again) else {
+            return;
+        };
+        let (ms, random) = self.name_of("effect", ordinal);
+        let order = Order {
+            run: self.desk.progress.run.clone(),
+            effect: EffectId::from_parts(ms, random),
+            epoch: self.desk.lease.epoch,
+            attempt: 0,
+            class: effect.class,
+            name: effect.name.clone(),
+            request: value,
+        };
+        let now = match world.perform(&order).await {
+            Ok(done) => self.desk.pack(&done.value).map(EffectResult::Done),
+            Err(trouble) => Ok(EffectResult::Failed(trouble.to_string())),
+        };
+        let now = now.unwrap_or_else(|error| EffectResult::Failed(error.to_string()));
+        if now != *result {
+            let name = effect.name.clone();
+            self.desk.drift.push(Drift { name, ordinal });
+        }
     }
 
     async fn reply(&self, name: String, result: EffectResult) -> Result<Value, Stop> {

@@ -285,7 +285,10 @@ impl<G: Graph> Inner<G> {
         claim: Option<Claim>,
     ) -> Result<(NewRun, Lease), EngineError> {
         let now_ms = self.clock.now_ms();
-        let run = RunId::from_parts(now_ms, random()?);
+        let run = match &start.run {
+            Some(run) => run.clone(),
+            None => RunId::from_parts(now_ms, random()?),
+        };
         let packed = lula_protocol::Payload::pack(input)
             .map_err(|error| EngineError::payload(&run, 0, error))?;
         let seed = start.seed.map_or_else(random, Ok)?;

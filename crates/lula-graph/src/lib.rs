@@ -110,6 +110,7 @@ pub mod seal;
 pub mod signals;
 mod stop;
 mod table;
+mod together;
 mod world;
 
 pub use async_trait::async_trait;
@@ -122,7 +123,7 @@ pub use error::EngineError;
 pub use graph::{Graph, Label, Leave, LoopGuard, Report, Visit};
 pub use load::{RunState, Step};
 pub use options::{OnBudget, Options, Start};
-pub use replay::{Difference, Replayed};
+pub use replay::{Difference, Drift, Replayed};
 pub use stop::{EffectError, Stop};
 pub use table::{Table, TableError};
 pub use tokio_util::sync::CancellationToken;

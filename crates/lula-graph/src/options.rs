@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
-use lula_protocol::Amounts;
+use lula_protocol::{Amounts, RunId};
 
 /// What happens when an effect does not fit into the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +81,10 @@ pub struct Start {
     pub max_visits: u64,
     /// What random numbers are derived from; drawn where none is given.
     pub seed: Option<[u8; 32]>,
+    /// The id of the run; made where none is given. Starting the same id twice fails with
+    /// [`StoreError::RunExists`](lula_store::StoreError::RunExists), which makes starting a run an
+    /// effect that can be repeated.
+    pub run: Option<RunId>,
 }
 
 impl Default for Start {
@@ -90,6 +94,7 @@ impl Default for Start {
             limits: Amounts::none(),
             max_visits: 1_000,
             seed: None,
+            run: None,
         }
     }
 }

@@ -265,10 +265,9 @@ impl Progress {
     }
 
     fn note(&mut self, ordinal: u32, entry: Entry) -> Result<(), String> {
-        if self.journal.len() != ordinal as usize {
-            return Err(format!("call {ordinal} of the visit is out of order"));
+        if self.journal.insert(ordinal, entry).is_some() {
+            return Err(format!("call {ordinal} of the visit was journaled before"));
         }
-        self.journal.insert(ordinal, entry);
         Ok(())
     }
 

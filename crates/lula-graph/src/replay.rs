@@ -22,6 +22,7 @@ use crate::load::{self, RunState, Step};
 use crate::seal::verify_seal;
 use crate::signals;
 use crate::stop::Stop;
+use crate::world::World;
 
 /// What a replay found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,6 +37,8 @@ pub struct Replayed {
     pub state: lula_protocol::Digest,
     /// Where it came out otherwise; empty for a faithful log.
     pub differences: Vec<Difference>,
+    /// Looks and edits that came out otherwise, where they were done again.
+    pub drift: Vec<Drift>,
 }
 
 /// A decision that comes out otherwise.
@@ -47,9 +50,36 @@ pub struct Difference {
     pub what: String,
 }
 
+/// A look or an edit that came out otherwise when it was done again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Drift {
+    /// What was done.
+    pub name: String,
+    /// Position in its visit's journal.
+    pub ordinal: u32,
+}
+
 impl<G: Graph> Engine<G> {
     /// Derives a run again from its log.
     pub async fn replay(&self, id: &RunId) -> Result<Replayed, EngineError> {
+        self.replay_in(id, None).await
+    }
+
+    /// Derives a run again from its log, and does its looks and edits again in a world made for
+    /// that (a clean workspace at the recorded base), to see what has drifted.
+    pub async fn replay_tools(
+        &self,
+        id: &RunId,
+        world: Arc<dyn World>,
+    ) -> Result<Replayed, EngineError> {
+        self.replay_in(id, Some(world)).await
+    }
+
+    async fn replay_in(
+        &self,
+        id: &RunId,
+        rerun: Option<Arc<dyn World>>,
+    ) -> Result<Replayed, EngineError> {
         let inner = &self.inner;
         let mut records = Vec::new();
         loop {
@@ -70,8 +100,10 @@ impl<G: Graph> Engine<G> {
         let mut replay = Replay {
             engine: self,
             run,
+            rerun,
             visits: 0,
             differences: Vec::new(),
+            drift: Vec::new(),
         };
         for record in &records[1..] {
             replay.follow(record).await?;
@@ -87,6 +119,7 @@ impl<G: Graph> Engine<G> {
             visits: replay.visits,
             state,
             differences: replay.differences,
+            drift: replay.drift,
         })
     }
 }
@@ -94,8 +127,10 @@ impl<G: Graph> Engine<G> {
 struct Replay<'e, G: Graph> {
     engine: &'e Engine<G>,
     run: RunState<G::State>,
+    rerun: Option<Arc<dyn World>>,
     visits: u64,
     differences: Vec<Difference>,
+    drift: Vec<Drift>,
 }
 
 impl<G: Graph> Replay<'_, G> {
@@ -234,9 +269,15 @@ impl<G: Graph> Replay<'_, G> {
         let progress = self.run.progress.clone();
         let mut desk = Desk::new(tools, lease, progress, Head::empty(), 0);
         desk.replay = true;
+        desk.rerun.clone_from(&self.rerun);
         let mut ctx = Ctx::new(&mut desk, node.name(), visit);
-        let left = inner.graph.visit(node, &self.run.state, &mut ctx).await?;
-        ctx.finish().await?;
+        let left = inner.graph.visit(node, &self.run.state, &mut ctx).await;
+        let finished = match left {
+            Ok(left) => ctx.finish().await.map(|()| left),
+            Err(stop) => Err(stop),
+        };
+        self.drift.append(&mut desk.drift);
+        let left = finished?;
         let mut events = Vec::with_capacity(left.events.len());
         for event in &left.events {
             let packed = Payload::pack(event).map_err(|error| Stop::Halt(error.to_string()))?;

@@ -11,9 +11,7 @@ use lula_graph::{
 use lula_protocol::event::Ending;
 use lula_protocol::{Interrupt, Signal};
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{
-    Durability, EffectState, SecretGuard, SqliteStore, Status, Store, StoreError, check_run,
-};
+use lula_store::{Durability, EffectState, SqliteStore, Status, StoreError, check_run};
 
 use crate::delivery::{
     Death, Delivery, HandClock, Job, LEASE, Mortal, Yard, engine, engine_with, options, sqlite,
@@ -346,58 +344,4 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         "{stopped}"
     );
     assert_eq!(yard.pushes(&run), 0);
-}
-
-/// Shows what it should keep.
-struct Careless;
-#[async_trait]
-impl World for Careless {
-    async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
-        Ok(Performed::free(
-            "welcome, canary-2f9c1b7e-deploy-key".into(),
-        ))
-    }
-}
-
-#[tokio::test]
-async fn no_secret_reaches_the_store_even_when_a_node_leaks_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let canary = "canary-2f9c1b7e-deploy-key";
-    let options = SqliteOptions {
-        durability: Durability::ProcessCrash,
-        guard: SecretGuard::default().watch_for("deploy key", canary),
-        ..SqliteOptions::default()
-    };
-    let store: Arc<dyn Store> =
-        Arc::new(SqliteStore::open(directory.path().join("runs.db"), options).unwrap());
-    let clock = HandClock::new();
-    let leaky = Single::new(|ctx| {
-        Box::pin(async {
-            // The request names the secret; the world holds it; the careless answer shows it.
-            let _: String = ctx
-                .effect(Effect::external("login", "secret:deploy-key"))
-                .await?;
-            Ok("logged in".to_owned())
-        })
-    });
-    let engine = engine(leaky, Arc::clone(&store), Arc::new(Careless), &clock);
-    let run = engine.start(&(), &Start::default()).await.unwrap();
-    let refused = engine.resume(&run).await.unwrap_err();
-    assert!(
-        matches!(&refused, EngineError::Store(StoreError::Secret { .. })),
-        "{refused}"
-    );
-    let mut bundle = Vec::new();
-    lula_graph::bundle::export(&*store, &run, &mut bundle)
-        .await
-        .unwrap();
-    let plain = zstd::decode_all(&bundle[..]).unwrap();
-    for record in store.read(&run, 0, 100).await.unwrap() {
-        assert!(!String::from_utf8(record.body).unwrap().contains("2f9c1b7e"));
-    }
-    assert!(!String::from_utf8(plain).unwrap().contains("2f9c1b7e"));
-    for file in std::fs::read_dir(directory.path()).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
-        assert!(!bytes.windows(8).any(|window| window == b"2f9c1b7e"));
-    }
 }

@@ -18,13 +18,11 @@ use lula_graph::{
 };
 use lula_protocol::event::Ending;
 use lula_protocol::{Amounts, Digest, Dimension, RunId};
-use lula_store::postgres::PostgresOptions;
-use lula_store::redis::RedisOptions;
-use lula_store::sqlite::SqliteOptions;
-use lula_store::{Durability, PostgresStore, RedisStore, SqliteStore, Status, Store, check_run};
+use lula_store::{Status, Store, check_run};
 use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
+use crate::backends::{fresh_name, open};
 use crate::delivery::{Death, Delivery, Job, Mortal};
 
 /// The world as a directory: one folder per run, changed under a lock, in single steps.
@@ -139,45 +137,6 @@ struct Ahead(u64);
 impl Clock for Ahead {
     fn now_ms(&self) -> u64 {
         SystemClock.now_ms() + self.0 * 60_000
-    }
-}
-
-async fn open(place: &str) -> Arc<dyn Store> {
-    let (kind, name) = place.split_once(' ').unwrap();
-    let durability = Durability::ProcessCrash;
-    let server = |variable: &str| {
-        std::env::var(variable).unwrap_or_else(|_| {
-            panic!("{variable} is not set: run `cargo xtask test`, which starts a server")
-        })
-    };
-    match kind {
-        "sqlite" => {
-            let options = SqliteOptions {
-                durability,
-                busy_timeout: Duration::from_secs(30),
-                ..SqliteOptions::default()
-            };
-            Arc::new(SqliteStore::open(name, options).unwrap())
-        }
-        "postgres" => {
-            let options = PostgresOptions {
-                schema: name.to_owned(),
-                connections: 4,
-                durability,
-                ..PostgresOptions::default()
-            };
-            let url = server("LULA_TEST_POSTGRES_URL");
-            Arc::new(PostgresStore::connect(&url, options).await.unwrap())
-        }
-        _ => {
-            let options = RedisOptions {
-                prefix: name.to_owned(),
-                durability,
-                ..RedisOptions::default()
-            };
-            let url = server("LULA_TEST_REDIS_URL");
-            Arc::new(RedisStore::connect(&url, options).await.unwrap())
-        }
     }
 }
 
@@ -337,10 +296,6 @@ async fn slaughter(place: &str, herd: usize) {
         "{place}: {deaths} deaths, {} runs, {taken} taken over, each pushed once",
         runs.len()
     );
-}
-
-fn fresh_name() -> String {
-    format!("kill_{}_{}", std::process::id(), SystemClock.now_ms())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,7 @@
     reason = "helpers of tests are tests"
 )]
 
+mod backends;
 mod bundle;
 mod crash;
 mod delivery;
@@ -17,3 +18,4 @@ mod kill;
 mod people;
 mod replay;
 mod single;
+mod together;

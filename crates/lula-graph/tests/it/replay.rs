@@ -88,6 +88,30 @@ async fn a_replay_does_nothing_and_finds_nothing() {
 }
 
 #[tokio::test]
+async fn a_replay_in_a_clean_world_tells_what_has_drifted() {
+    let Finished {
+        directory: _kept,
+        engine,
+        run,
+        ..
+    } = finished().await;
+    let clean = Arc::new(Yard::default());
+    let replayed = engine.replay_tools(&run, clean.clone()).await.unwrap();
+    assert_eq!((replayed.differences, replayed.drift), (vec![], vec![]));
+    assert_eq!(
+        clean.site(&run).tree.len(),
+        4,
+        "the edits were done again there"
+    );
+    assert_eq!(clean.pushes(&run), 0, "and nothing else was");
+    // In the same place once more, every look sees what the last replay left.
+    let drifted = engine.replay_tools(&run, clean).await.unwrap();
+    let looks = drifted.drift.iter().filter(|drift| drift.name == "look");
+    assert_eq!(looks.count(), 2);
+    assert_eq!(drifted.differences, []);
+}
+
+#[tokio::test]
 async fn a_log_that_was_edited_does_not_replay() {
     let Finished {
         directory,

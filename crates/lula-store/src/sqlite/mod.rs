@@ -1,5 +1,6 @@
 //! SQLite: the embedded default. One file, one writer thread with group commit, readers beside it.
 
+mod neighbours;
 mod queue;
 mod read;
 mod schema;
@@ -128,6 +129,7 @@ impl SqliteStore {
             .collect::<Result<Vec<_>>>()?;
         let threads = Threads::start(writer, readers, &path)?;
         let (hints, _) = broadcast::channel(HINTS);
+        neighbours::watch(&path, hints.downgrade())?;
         Ok(Self {
             path,
             threads,

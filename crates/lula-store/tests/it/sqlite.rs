@@ -217,6 +217,27 @@ async fn a_secret_is_refused_wherever_it_is_hidden() {
 }
 
 #[tokio::test]
+async fn a_signal_from_another_process_is_heard() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("shared.db");
+    let here = SqliteStore::open(&path, quick()).unwrap();
+    let there = SqliteStore::open(&path, quick()).unwrap();
+    let lease = owned(&here).await;
+    let mut hints = here.watch();
+    let signal = Signal::Cancel {
+        by: "alice".parse().unwrap(),
+        reason: "from the other terminal".to_owned(),
+    };
+    there.send(&lease.run, &signal).await.unwrap();
+    let heard = async {
+        while hints.recv().await.unwrap() != lula_store::Hint::Signal(lease.run.clone()) {}
+    };
+    tokio::time::timeout(Duration::from_secs(20), heard)
+        .await
+        .expect("nobody heard it");
+}
+
+#[tokio::test]
 async fn a_backup_opens_as_the_same_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(directory.path().join("live.db"), quick()).unwrap();
