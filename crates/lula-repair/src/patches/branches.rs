@@ -6,7 +6,37 @@ use super::statements::reindent;
 use super::{Edit, Family, Forge};
 use crate::syntax::{child, named};
 
+/// `x` for `x if c else y`, with what the function knows of.
+fn conditional(forge: &mut Forge<'_>, node: Node<'_>) {
+    let Some(value) = node.child_by_field_name("right").or_else(|| node.child_by_field_name("value")).or_else(|| named(node).first().copied().filter(|_| node.kind() == "return_statement")) else {
+        return;
+    };
+    if forge.of(value).len() > 50 || forge.rust() {
+        return;
+    }
+    let own = forge.of(value);
+    let scope = forge.scope(node);
+    let mut others = vec![(format!("-{own}"), 0.1)];
+    let nothing: &[&str] = if forge.python() { &["None", "0", "1", "\"\"", "[]"] } else { &["null", "0", "1", "''", "[]"] };
+    others.extend(nothing.iter().map(|text| ((*text).to_owned(), 0.05)));
+    others.extend(scope.names.iter().take(4).map(|name| (name.clone(), 0.04)));
+    for test in scope.conditions.iter().take(5) {
+        for (other, prior) in &others {
+            let (yes, no) = if forge.python() {
+                (format!("{own} if {test} else {other}"), format!("{other} if {test} else {own}"))
+            } else {
+                (format!("{test} ? {own} : {other}"), format!("{test} ? {other} : {own}"))
+            };
+            forge.replace(value, Family::Branch, *prior, yes);
+            forge.replace(value, Family::Branch, *prior, no);
+        }
+    }
+}
+
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+    if matches!(node.kind(), "return_statement" | "assignment" | "variable_declarator") {
+        conditional(forge, node);
+    }
     match node.kind() {
         "if_statement" | "if_expression" => {
             swap_arms(forge, node);

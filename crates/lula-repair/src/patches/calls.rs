@@ -196,8 +196,9 @@ fn missing_arguments(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_
         "zip" => &[("strict=True", 0.05)],
         _ => &[],
     };
+    let keyed = items.iter().any(|item| item.kind() == "keyword_argument");
     for (text, prior) in extra {
-        add(text, *prior);
+        add(text, if keyed { prior * 0.4 } else { *prior });
     }
     let scope = forge.scope(arguments);
     let defined = scope.functions.iter().any(|known| known == own);

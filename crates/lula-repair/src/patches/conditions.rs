@@ -37,6 +37,12 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.replace(side, Family::Negation, 0.35, forge.negated(forge.of(side)));
         }
     }
+    if node.kind() == "for_in_clause" && forge.python() {
+        filter(forge, node);
+    }
+    if let Some((callee, _)) = crate::syntax::call(node) && forge.script() {
+        filter_before(forge, callee);
+    }
     if node.kind() == "not_operator"
         && let Some(argument) = node.child_by_field_name("argument")
     {
@@ -57,6 +63,60 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         if matches!(value.kind(), "comparison_operator" | "boolean_operator" | "binary_expression") && logical {
             strengthen(forge, value);
         }
+    }
+}
+
+/// A comprehension that takes too much.
+fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
+    let Some(name) = clause.child_by_field_name("left") else {
+        return;
+    };
+    if clause.next_named_sibling().is_some_and(|next| next.kind() == "if_clause") {
+        return;
+    }
+    let scope = forge.scope(clause);
+    let own = forge.of(name).to_owned();
+    let mut tests: Vec<(String, f64)> = vec![(own.clone(), 0.3), (format!("{own} is not None"), 0.25), (format!("not {own}"), 0.1), (format!("{own} > 0"), 0.1)];
+    for field in scope.fields.iter().take(16) {
+        let idle = scope.idleness(field);
+        tests.push((format!("{own}.{field}"), 0.2 * idle));
+        tests.push((format!("not {own}.{field}"), 0.15 * idle));
+    }
+    for function in scope.functions.iter().take(12) {
+        tests.push((format!("{own}.{function}()"), 0.08));
+        tests.push((format!("{function}({own})"), 0.08));
+        tests.push((format!("not {own}.{function}()"), 0.05));
+    }
+    for other in scope.conditions.iter().take(6) {
+        tests.push((other.clone(), 0.12));
+    }
+    for other in scope.names.iter().filter(|other| **other != own).take(6) {
+        tests.push((format!("{own} != {other}"), 0.1));
+        tests.push((format!("{own} not in {other}"), 0.1));
+        tests.push((format!("{own} in {other}"), 0.08));
+    }
+    for (test, prior) in tests {
+        forge.insert(clause, clause.end_byte(), Family::MissingCondition, prior, format!(" if {test}"));
+    }
+}
+
+/// A chain that takes too much: `xs.map(f)` for `xs.filter(...).map(f)`.
+fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
+    let Some((object, method)) = crate::syntax::member(callee) else {
+        return;
+    };
+    if !matches!(forge.of(method), "map" | "reduce" | "forEach" | "sort" | "flatMap" | "join" | "some" | "every") {
+        return;
+    }
+    let scope = forge.scope(callee);
+    let mut tests: Vec<(String, f64)> = vec![("Boolean".to_owned(), 0.15), ("(each) => each != null".to_owned(), 0.1)];
+    for field in scope.fields.iter().take(16) {
+        let idle = scope.idleness(field);
+        tests.push((format!("(each) => each.{field}"), 0.15 * idle));
+        tests.push((format!("(each) => !each.{field}"), 0.12 * idle));
+    }
+    for (test, prior) in tests {
+        forge.insert(callee, object.end_byte(), Family::MissingCondition, prior, format!(".filter({test})"));
     }
 }
 
@@ -128,6 +188,14 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("{name} == 0"), 0.03));
             parts.push((format!("{name} < 0"), 0.03));
             parts.push((format!("!{name}.is_empty()"), 0.03));
+        }
+    }
+    for field in scope.fields.iter().take(10) {
+        let own_field = if forge.python() { format!("self.{field}") } else if forge.script() { format!("this.{field}") } else { continue };
+        if forge.source.text.contains(&own_field) {
+            let idle = scope.idleness(field);
+            parts.push((forge.negated(&own_field), 0.06 * idle));
+            parts.push((own_field, 0.09 * idle));
         }
     }
     // Bounds in pairs: where one end is checked, the other may be missing.

@@ -22,6 +22,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.replace(node, Family::Constant, 0.6, other);
         }
         "string_content" | "string_fragment" => text(forge, node),
+        "format_specifier" => format_spec(forge, node),
         "string" | "string_literal" => whole_string(forge, node),
         _ => {}
     }
@@ -95,6 +96,26 @@ fn float(forge: &mut Forge<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     for other in scope.numbers.iter().take(12) {
         forge.replace(node, Family::Constant, 0.15, other.as_str());
+    }
+}
+
+/// How a value is laid out in an f-string: zeros, width, sides, digits.
+fn format_spec(forge: &mut Forge<'_>, node: Node<'_>) {
+    let own = forge.of(node);
+    let Some(spec) = own.strip_prefix(':') else {
+        return;
+    };
+    let mut forms = vec![(format!(":0{spec}"), 0.6), (format!(":,{spec}"), 0.3), (format!(":.2{spec}"), 0.2), (format!(":.2f{spec}"), 0.1)];
+    for (from, to) in [("0", ""), ("<", ">"), (">", "<"), (">", "^"), ("<", "^"), ("^", "<"), ("^", ">"), (",", ""), ("f", "d"), ("d", "f"), ("x", "X"), ("X", "x"), (".2", ".1"), (".1", ".2"), (".2", ".3"), (".0", ".1"), ("f", "g")] {
+        if spec.contains(from) {
+            forms.push((format!(":{}", spec.replacen(from, to, 1)), 0.4));
+        }
+    }
+    for width in ["2", "3", "4"] {
+        forms.push((format!(":{}", spec.replace(|c: char| c.is_ascii_digit() && c != '0', width)), 0.15));
+    }
+    for (form, prior) in forms {
+        forge.replace(node, Family::Constant, prior, form);
     }
 }
 
@@ -176,8 +197,8 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
         0.4
     } else if argument {
         0.18
-    } else if matches!(parent.kind(), "return_statement" | "assignment" | "variable_declarator" | "let_declaration" | "assignment_expression" | "return_expression" | "augmented_assignment" | "binary_operator" | "binary_expression") {
-        0.2
+    } else if matches!(parent.kind(), "return_statement" | "assignment" | "variable_declarator" | "let_declaration" | "assignment_expression" | "return_expression" | "augmented_assignment" | "binary_operator" | "binary_expression" | "parenthesized_expression") {
+        0.25
     } else {
         return;
     };

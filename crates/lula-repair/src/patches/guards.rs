@@ -16,6 +16,9 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         }
     }
     fallback(forge, node);
+    if node.parent().is_some_and(is_block) && crate::syntax::nearest(node, is_function).is_some() && !is_function(node) {
+        before_statement(forge, node);
+    }
     mutable_default(forge, node);
     if forge.rust() {
         checked(forge, node);
@@ -107,6 +110,40 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
                     let text = forge.guard(at, &format!("{a} {equals} {b}"), &format!("return {value}"));
                     forge.insert(at, at.start_byte(), Family::Guard, 0.05 * share, text);
                 }
+            }
+        }
+    }
+}
+
+/// A way out right before a statement that cannot cope.
+fn before_statement(forge: &mut Forge<'_>, at: Node<'_>) {
+    let scope = forge.scope(at);
+    let own = forge.of(at);
+    let head = own.lines().next().unwrap_or(own);
+    let words: Vec<&str> = head.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let used: Vec<&String> = scope.names.iter().filter(|name| words.contains(&name.as_str())).take(5).collect();
+    let mut ways: Vec<(String, f64)> = scope.returns.iter().filter(|value| value.len() < 24).take(3).map(|value| (format!("return {value}"), 1.0)).collect();
+    let usual: &[(&str, f64)] = if forge.python() {
+        &[("return None", 0.8), ("return 0", 0.6), ("return []", 0.6), ("return \"\"", 0.4), ("return False", 0.5), ("return {}", 0.3), ("continue", 0.6), ("return", 0.2)]
+    } else if forge.script() {
+        &[("return null", 0.7), ("return 0", 0.6), ("return []", 0.6), ("return ''", 0.4), ("return false", 0.5), ("return undefined", 0.4), ("continue", 0.6), ("return", 0.3)]
+    } else {
+        &[("return None", 0.7), ("return 0", 0.6), ("return false", 0.5), ("return Vec::new()", 0.4), ("return 0.0", 0.4), ("continue", 0.6), ("return", 0.3)]
+    };
+    let in_loop = crate::syntax::nearest(at, |node| matches!(node.kind(), "for_statement" | "while_statement" | "for_in_statement" | "for_expression" | "while_expression" | "loop_expression") || is_function(node)).is_some_and(|node| !is_function(node));
+    ways.extend(usual.iter().filter(|(way, _)| in_loop || *way != "continue").map(|(way, share)| ((*way).to_owned(), *share)));
+    for name in used {
+        let tests: Vec<(String, f64)> = if forge.python() {
+            vec![(format!("not {name}"), 0.2), (format!("{name} is None"), 0.15), (format!("{name} == 0"), 0.05), (format!("{name} < 0"), 0.04)]
+        } else if forge.script() {
+            vec![(format!("!{name}"), 0.15), (format!("{name}.length === 0"), 0.15), (format!("{name} === 0"), 0.05), (format!("{name} < 0"), 0.04)]
+        } else {
+            vec![(format!("{name}.is_empty()"), 0.2), (format!("{name} == 0"), 0.15), (format!("{name}.is_none()"), 0.05)]
+        };
+        for (test, prior) in tests {
+            for (way, share) in &ways {
+                let text = forge.guard(at, &test, way);
+                forge.insert(at, at.start_byte(), Family::Guard, prior * share, text);
             }
         }
     }

@@ -158,6 +158,25 @@ impl NormalForms {
     }
 }
 
+/// Text of a node that belongs to none of its children, as in strings and format specifiers.
+fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash::Hasher) {
+    use std::hash::Hash;
+    let mut at = node.start_byte();
+    for index in 0..children(node) {
+        if let Some(part) = child(node, index) {
+            let gap = text.get(at..part.start_byte()).unwrap_or_default();
+            if !gap.trim().is_empty() {
+                gap.hash(hasher);
+            }
+            at = part.end_byte();
+        }
+    }
+    let gap = text.get(at..node.end_byte()).unwrap_or_default();
+    if !gap.trim().is_empty() {
+        gap.hash(hasher);
+    }
+}
+
 /// A digest of a text's tokens without comments, spacing and needless brackets; none for a text
 /// that does not parse where the original did.
 fn normal_form(source: &Source, text: &str) -> Option<u64> {
@@ -185,6 +204,9 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
         } else if matches!(node.kind(), "block" | "statement_block") {
             // Indentation is meaning in Python; everywhere else the braces say it.
             (node.kind(), node.named_child_count()).hash(&mut hasher);
+        }
+        if node.child_count() > 0 {
+            between(text, node, &mut hasher);
         }
     }
     Some(hasher.finish())

@@ -40,7 +40,8 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
     for other in scope.names.iter().take(24) {
         let alike = likeness(own, other);
         let param = if scope.params.contains(other) { 0.1 } else { 0.0 };
-        let prior = (0.3 + 0.4 * alike + param) * crowd * if bound { 0.3 } else { 1.0 };
+        let idle = if scope.unused.contains(other) { 0.3 } else { 0.0 };
+        let prior = (0.3 + 0.4 * alike + param + idle) * crowd * if bound { 0.3 } else { 1.0 };
         forge.replace(node, Family::Variable, prior, other.as_str());
     }
     if bound {
@@ -76,7 +77,7 @@ fn field(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
     #[allow(clippy::cast_precision_loss)]
     let crowd = 1.0 / (1.0 + 0.05 * scope.fields.len() as f64);
     for other in scope.fields.iter().take(24) {
-        let prior = (0.25 + 0.4 * likeness(own, other)) * crowd;
+        let prior = (0.25 + 0.4 * likeness(own, other)) * crowd * scope.idleness(other).min(1.6);
         forge.replace(name, Family::Variable, prior, other.as_str());
     }
     if matches!(forge.of(object), "self" | "this")
@@ -118,6 +119,17 @@ fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
         if other.len() <= 60 && other != own && !other.starts_with('(') {
             let prior = if operand { 0.03 } else if returned { 0.08 } else { 0.07 };
             forge.replace(node, Family::Expression, prior * (0.6 + likeness(own, other)), other.as_str());
+        }
+    }
+    for idle in &scope.unused {
+        for (text, prior) in [
+            (format!("{idle} - {own}"), 0.3),
+            (format!("{own} - {idle}"), 0.3),
+            (format!("{own} + {idle}"), 0.3),
+            (format!("{own} * {idle}"), 0.2),
+            (format!("{own} / {idle}"), 0.1),
+        ] {
+            forge.replace(node, Family::Expression, prior, text);
         }
     }
     if !operand && node.kind() != "identifier" {

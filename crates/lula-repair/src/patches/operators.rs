@@ -59,7 +59,9 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         };
         confuse(forge, operator, family, 1.0);
         regroup(forge, node, left, operator, right);
+        round_division(forge, node, left, operator, right);
     }
+    minus(forge, node);
     if node.kind() == "comparison_operator" && children(node) > 3 {
         for index in (1..children(node)).step_by(2) {
             if let Some(operator) = child(node, index) {
@@ -111,6 +113,42 @@ fn confuse(forge: &mut Forge<'_>, operator: Node<'_>, family: Family, prior: f64
         if known {
             forge.replace(operator, family, prior * share, *other);
         }
+    }
+}
+
+/// Division that cuts off where it should round, or round up.
+fn round_division(forge: &mut Forge<'_>, node: Node<'_>, left: Node<'_>, operator: Node<'_>, right: Node<'_>) {
+    let whole = match forge.of(operator) {
+        "//" => true,
+        "/" => forge.rust(),
+        _ => false,
+    };
+    let (a, sign, b) = (forge.of(left), forge.of(operator), forge.of(right));
+    if whole {
+        let half = b.parse::<u64>().map_or_else(|_| format!("{b} {sign} 2"), |value| (value / 2).to_string());
+        forge.replace(node, Family::Operator, 0.25, format!("({a} + {half}) {sign} {b}"));
+        forge.replace(node, Family::Operator, 0.3, format!("({a} + {b} - 1) {sign} {b}"));
+    }
+    if forge.python() && matches!(sign, "//" | "/") {
+        forge.replace(node, Family::Conversion, 0.1, format!("round({a} / {b})"));
+        forge.replace(node, Family::Conversion, 0.1, format!("int({a} / {b})"));
+    }
+}
+
+/// `-x` where order or direction hangs on it.
+fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
+    let Some(parent) = node.parent() else {
+        return;
+    };
+    let place = matches!(parent.kind(), "tuple" | "lambda" | "return_statement" | "arguments" | "argument_list" | "tuple_expression" | "arrow_function" | "assignment" | "variable_declarator");
+    let value = matches!(node.kind(), "subscript" | "attribute" | "identifier" | "call" | "member_expression" | "call_expression" | "subscript_expression" | "field_expression" | "binary_operator");
+    let callee = crate::syntax::call(parent).is_some();
+    let left = parent.child_by_field_name("left") == Some(node) || parent.child_by_field_name("name") == Some(node) || parent.child_by_field_name("parameters") == Some(node) || parent.child_by_field_name("parameter") == Some(node);
+    if place && value && !callee && !left {
+        let own = forge.of(node);
+        let text = if binary(node).is_some() { format!("-({own})") } else { format!("-{own}") };
+        let prior = if matches!(parent.kind(), "tuple" | "lambda" | "tuple_expression") { 0.4 } else { 0.12 };
+        forge.replace(node, Family::Operator, prior, text);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can be named, and what has been said, around a place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use tree_sitter::Node;
 
@@ -22,6 +22,8 @@ pub(crate) struct Scope {
     pub(crate) functions: Vec<String>,
     /// Attributes that are read or written as `x.name` anywhere in the file, calls left out.
     pub(crate) fields: Vec<String>,
+    /// Attributes that are written once and never read in the file.
+    pub(crate) idle_fields: Vec<String>,
     /// Conditions that the function tests.
     pub(crate) conditions: Vec<String>,
     /// Compound expressions that the function computes.
@@ -32,6 +34,8 @@ pub(crate) struct Scope {
     pub(crate) statements: Vec<String>,
     /// Statements of one line elsewhere in the file.
     pub(crate) file_statements: Vec<String>,
+    /// Variables that are given a value and never asked for it.
+    pub(crate) unused: Vec<String>,
     /// Numbers in the file.
     pub(crate) numbers: Vec<String>,
     /// Strings in the file, quotes included.
@@ -69,6 +73,12 @@ impl Scope {
             }
         }
         let body = around.child_by_field_name("body").unwrap_or(around);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for node in walk(around) {
+            if matches!(node.kind(), "identifier" | "shorthand_property_identifier" | "shorthand_property_identifier_pattern") {
+                *seen.entry(source.of(node)).or_default() += 1;
+            }
+        }
         for node in walk(body) {
             if is_variable(source, node) {
                 push(&mut self.names, source.of(node));
@@ -94,10 +104,12 @@ impl Scope {
                 push(&mut self.statements, source.of(node));
             }
         }
+        self.unused = self.names.iter().filter(|name| seen.get(name.as_str()) == Some(&1) && *name != "_").cloned().collect();
     }
 
     fn read_file(&mut self, source: &Source, around: Node<'_>) {
         let inside: BTreeSet<_> = self.statements.iter().cloned().collect();
+        let mut uses: HashMap<&str, usize> = HashMap::new();
         for node in walk(source.root()) {
             match node.kind() {
                 "integer" | "float" | "number" | "integer_literal" | "float_literal" => {
@@ -110,6 +122,9 @@ impl Scope {
                     }
                 }
                 _ => {}
+            }
+            if let Some((_, name)) = member(node) {
+                *uses.entry(source.of(name)).or_default() += 1;
             }
             if let Some((_, name)) = member(node)
                 && node.parent().and_then(call).is_none_or(|(callee, _)| callee != node)
@@ -133,6 +148,12 @@ impl Scope {
                 push(&mut self.file_statements, source.of(node));
             }
         }
+        self.idle_fields = self.fields.iter().filter(|field| uses.get(field.as_str()) == Some(&1)).cloned().collect();
+    }
+
+    /// How much likelier a field is for being idle.
+    pub(crate) fn idleness(&self, field: &str) -> f64 {
+        if self.idle_fields.iter().any(|idle| idle == field) { 2.5 } else { 1.0 }
     }
 }
 

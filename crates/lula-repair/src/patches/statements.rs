@@ -78,6 +78,23 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
         wanted.push((format!("break{semicolon}"), 0.12));
         wanted.push((format!("continue{semicolon}"), 0.12));
     }
+    let semi = if forge.python() { "" } else { ";" };
+    if last && !block.parent().is_some_and(is_function) {
+        for value in scope.names.iter().take(10).chain(scope.returns.iter().take(4)) {
+            wanted.push((format!("return {value}{semi}"), 0.12));
+        }
+        wanted.push((format!("return{semi}"), 0.06));
+    }
+    // What a condition asks for again and again should change between.
+    let asked: Vec<&String> = scope.names.iter().filter(|name| scope.conditions.iter().any(|text| text.contains(name.as_str())) || scope.returns.contains(name)).take(6).collect();
+    let local: Vec<&String> = scope.names.iter().filter(|name| own.contains(name.as_str())).take(5).collect();
+    for target in asked {
+        for amount in local.iter().filter(|amount| **amount != target) {
+            wanted.push((format!("{target} -= {amount}{semi}"), 0.12));
+            wanted.push((format!("{target} += {amount}{semi}"), 0.12));
+            wanted.push((format!("{target} = {amount}{semi}"), 0.05));
+        }
+    }
     for name in scope.names.iter().take(8) {
         let step = if forge.python() { format!("{name} += 1") } else { format!("{name} += 1;") };
         wanted.push((step, 0.05));

@@ -25,6 +25,8 @@ pub(crate) struct Python {
     options: Vec<String>,
     test_limit: Duration,
     preload: Mutex<Vec<String>>,
+    /// Files of the project that its tests import.
+    warm: Mutex<Vec<String>>,
     /// File of each test, known after the first run.
     homes: Mutex<BTreeMap<String, String>>,
 }
@@ -72,6 +74,7 @@ impl Python {
                         options: tests.options.clone(),
                         test_limit,
                         preload: Mutex::default(),
+                        warm: Mutex::default(),
                         homes: Mutex::default(),
                     });
                 }
@@ -176,6 +179,10 @@ impl Suite for Python {
     fn cover(&self, fork: &mut dyn Fork, _: &TestReport, deadline: Duration) -> Option<Vec<LinesOfTest>> {
         let report = self.report(fork, "cover", deadline).ok()?;
         *self.preload.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = report.preload;
+        let mut warm: Vec<String> = report.tests.iter().flat_map(|test| test.lines.keys().cloned()).chain(self.files.iter().cloned()).collect();
+        warm.sort();
+        warm.dedup();
+        *self.warm.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = warm;
         Some(
             report
                 .tests
@@ -207,6 +214,7 @@ impl Suite for Python {
             "files": self.files,
             "options": self.options,
             "preload": preload,
+            "warm": *self.warm.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             "test_seconds": goal.patience.as_secs_f64(),
             "candidate_seconds": goal.patience.as_secs_f64(),
             "seconds": seconds.as_secs_f64(),
