@@ -40,8 +40,17 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if node.kind() == "for_in_clause" && forge.python() {
         filter(forge, node);
     }
-    if let Some((callee, _)) = crate::syntax::call(node) && forge.script() {
+    if let Some((callee, _)) = crate::syntax::call(node) && !forge.python() {
         filter_before(forge, callee);
+    }
+    if node.kind() == "match_pattern" && node.child_by_field_name("condition").is_none() {
+        let scope = forge.scope(node);
+        let tests = scope.conditions.iter().take(6).map(|test| (test.clone(), 0.15)).chain(scope.fields.iter().take(8).flat_map(|field| {
+            [(format!("!self.{field}.is_empty()"), 0.1), (format!("self.{field}.is_empty()"), 0.06), (format!("self.{field}"), 0.06)]
+        }));
+        for (test, prior) in tests.collect::<Vec<_>>() {
+            forge.insert(node, node.end_byte(), Family::MissingCondition, prior, format!(" if {test}"));
+        }
     }
     if node.kind() == "not_operator"
         && let Some(argument) = node.child_by_field_name("argument")
@@ -105,7 +114,7 @@ fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
     let Some((object, method)) = crate::syntax::member(callee) else {
         return;
     };
-    if !matches!(forge.of(method), "map" | "reduce" | "forEach" | "sort" | "flatMap" | "join" | "some" | "every") {
+    if !matches!(forge.of(method), "map" | "reduce" | "forEach" | "sort" | "flatMap" | "join" | "some" | "every" | "sum" | "count" | "any" | "all" | "collect" | "filter_map" | "flat_map") {
         return;
     }
     let scope = forge.scope(callee);
@@ -114,6 +123,17 @@ fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
         let idle = scope.idleness(field);
         tests.push((format!("(each) => each.{field}"), 0.15 * idle));
         tests.push((format!("(each) => !each.{field}"), 0.12 * idle));
+    }
+    for function in scope.functions.iter().take(16) {
+        let idle = if scope.idle_functions.contains(function) { 3.0 } else { 1.0 };
+        tests.push((format!("(each) => each.{function}()"), 0.06 * idle));
+        tests.push((format!("(each) => {function}(each)"), 0.06 * idle));
+    }
+    if forge.rust() {
+        for (test, _) in &mut tests {
+            *test = test.replace("(each) => ", "|each| ");
+        }
+        tests.retain(|(test, _)| test.starts_with('|') && !test.contains("null"));
     }
     for (test, prior) in tests {
         forge.insert(callee, object.end_byte(), Family::MissingCondition, prior, format!(".filter({test})"));
@@ -191,7 +211,11 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
         }
     }
     for field in scope.fields.iter().take(10) {
-        let own_field = if forge.python() { format!("self.{field}") } else if forge.script() { format!("this.{field}") } else { continue };
+        let own_field = if forge.python() { format!("self.{field}") } else if forge.script() { format!("this.{field}") } else { format!("self.{field}") };
+        if forge.rust() {
+            parts.push((format!("{own_field}.is_empty()"), 0.07));
+            parts.push((format!("!{own_field}.is_empty()"), 0.05));
+        }
         if forge.source.text.contains(&own_field) {
             let idle = scope.idleness(field);
             parts.push((forge.negated(&own_field), 0.06 * idle));

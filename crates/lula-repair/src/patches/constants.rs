@@ -211,6 +211,13 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
     let own = forge.of(node);
     let tight = matches!(parent.kind(), "binary_operator" | "binary_expression") && !compared;
     let (more, less) = if tight { (format!("({own} + 1)"), format!("({own} - 1)")) } else { (format!("{own} + 1"), format!("{own} - 1")) };
+    if compared {
+        let scope = forge.scope(node);
+        for number in scope.numbers.iter().filter(|number| !matches!(number.as_str(), "0" | "1")).take(6) {
+            forge.replace(node, Family::Expression, 0.06, format!("{own} + {number}"));
+            forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
+        }
+    }
     forge.replace(node, Family::OffByOne, prior, more);
     forge.replace(node, Family::OffByOne, prior, less);
 }

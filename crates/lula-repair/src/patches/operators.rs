@@ -129,6 +129,10 @@ fn round_division(forge: &mut Forge<'_>, node: Node<'_>, left: Node<'_>, operato
         forge.replace(node, Family::Operator, 0.25, format!("({a} + {half}) {sign} {b}"));
         forge.replace(node, Family::Operator, 0.3, format!("({a} + {b} - 1) {sign} {b}"));
     }
+    if let Some((_, inner, modulus)) = [left, right].into_iter().filter_map(binary).find(|(_, inner, _)| forge.of(*inner) == "%") {
+        let text = format!("({}) {} {}", forge.of(node), forge.of(inner), forge.of(modulus));
+        forge.replace(node, Family::Operator, 0.15, text);
+    }
     if forge.python() && matches!(sign, "//" | "/") {
         forge.replace(node, Family::Conversion, 0.1, format!("round({a} / {b})"));
         forge.replace(node, Family::Conversion, 0.1, format!("int({a} / {b})"));

@@ -24,6 +24,10 @@ pub(crate) struct Scope {
     pub(crate) fields: Vec<String>,
     /// Attributes that are written once and never read in the file.
     pub(crate) idle_fields: Vec<String>,
+    /// Functions that the file defines and never calls.
+    pub(crate) idle_functions: Vec<String>,
+    /// Variables and the values that they start with.
+    pub(crate) starts: Vec<(String, String)>,
     /// Conditions that the function tests.
     pub(crate) conditions: Vec<String>,
     /// Compound expressions that the function computes.
@@ -103,6 +107,19 @@ impl Scope {
             if is_simple_statement(node) {
                 push(&mut self.statements, source.of(node));
             }
+            let (name, value) = match node.kind() {
+                "assignment" => (node.child_by_field_name("left"), node.child_by_field_name("right")),
+                "variable_declarator" => (node.child_by_field_name("name"), node.child_by_field_name("value")),
+                "let_declaration" => (node.child_by_field_name("pattern"), node.child_by_field_name("value")),
+                _ => (None, None),
+            };
+            if let (Some(name), Some(value)) = (name, value)
+                && is_word(source.of(name))
+                && source.of(value).len() <= 20
+                && self.starts.len() < 12
+            {
+                self.starts.push((source.of(name).to_owned(), source.of(value).to_owned()));
+            }
         }
         self.unused = self.names.iter().filter(|name| seen.get(name.as_str()) == Some(&1) && *name != "_").cloned().collect();
     }
@@ -148,6 +165,7 @@ impl Scope {
                 push(&mut self.file_statements, source.of(node));
             }
         }
+        self.idle_functions = self.functions.iter().filter(|name| source.text.matches(name.as_str()).count() == 1).cloned().collect();
         self.idle_fields = self.fields.iter().filter(|field| uses.get(field.as_str()) == Some(&1)).cloned().collect();
     }
 

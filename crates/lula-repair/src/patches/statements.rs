@@ -95,6 +95,22 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
             wanted.push((format!("{target} = {amount}{semi}"), 0.05));
         }
     }
+    for (name, value) in &scope.starts {
+        wanted.push((format!("{name} = {value}{semi}"), 0.09));
+    }
+    // The same again for another field: what is taken here is given there.
+    if is_simple_statement(statement) {
+        for field in scope.fields.iter().take(12) {
+            for other in scope.fields.iter().filter(|other| *other != field).take(12) {
+                let from = format!(".{field} ");
+                if own.contains(&from) && own.contains('=') {
+                    let twin = own.replacen(&from, &format!(".{other} "), 1);
+                    wanted.push((twin.replace("+=", "-="), 0.06));
+                    wanted.push((twin, 0.12));
+                }
+            }
+        }
+    }
     for name in scope.names.iter().take(8) {
         let step = if forge.python() { format!("{name} += 1") } else { format!("{name} += 1;") };
         wanted.push((step, 0.05));

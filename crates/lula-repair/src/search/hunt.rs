@@ -15,11 +15,9 @@ use crate::suite::{Change, Goal, Suite, Trial};
 use crate::syntax::Source;
 
 /// Share of the time that the first passing candidate took, spent on looking for a better one.
-const SECOND_LOOK: f64 = 0.5;
+const SECOND_LOOK: f64 = 0.35;
 /// Passing candidates after which nobody needs another.
 const ENOUGH: usize = 12;
-/// How long a lane works on one batch, so that a success elsewhere stops it soon.
-const SPELL: Duration = Duration::from_millis(1200);
 
 /// Everything that a search needs to know.
 pub(super) struct Hunt<'a> {
@@ -122,7 +120,7 @@ impl Hunt<'_> {
             }
             let began = Instant::now();
             let mut heard = 0;
-            let until = stop.min(began + SPELL.max(self.goal.patience * 2));
+            let until = stop.min(began + self.suite.spell().max(self.goal.patience * 2));
             let outcome = self.suite.judge(fork, self.goal, &batch, until, &mut |verdict| {
                 heard += 1;
                 let mut state = lock(state);
@@ -130,11 +128,12 @@ impl Hunt<'_> {
                 if verdict.passes {
                     self.keep(&mut state, &batch, verdict);
                 }
+                Instant::now() < state.stop && (self.task.all || state.survivors.len() < ENOUGH)
             });
             outcome.map_err(|error| RepairError::CannotRun(vec![error.to_string()]))?;
             let rate = f64::from(u32::try_from(heard).unwrap_or(u32::MAX)) / began.elapsed().as_secs_f64().max(0.001);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let fitting = (rate * SPELL.as_secs_f64() * 0.9) as usize;
+            let fitting = (rate * self.suite.spell().as_secs_f64() * 0.9) as usize;
             size = fitting.clamp(1, most);
             let state = lock(state);
             (self.watch)(Progress::Tried { tried: state.queue.judged, passing: state.survivors.len() });
@@ -155,7 +154,7 @@ impl Hunt<'_> {
         let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
         if state.survivors.is_empty() && !self.task.all {
             let spent = self.start.elapsed();
-            let more = spent.mul_f64(SECOND_LOOK).clamp(Duration::from_millis(300), Duration::from_secs(8));
+            let more = spent.mul_f64(SECOND_LOOK).clamp(Duration::from_millis(300), Duration::from_secs(5));
             state.stop = state.stop.min(Instant::now() + more);
         }
         state.survivors.push(Survivor {

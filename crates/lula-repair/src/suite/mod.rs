@@ -1,5 +1,6 @@
 //! Test suites that can be run, watched line by line and asked about candidate patches.
 
+mod cargo;
 mod node;
 mod process;
 mod python;
@@ -99,11 +100,17 @@ pub(crate) trait Suite: Send + Sync {
     /// The lines that each test executes; none where that cannot be found out.
     fn cover(&self, fork: &mut dyn Fork, report: &TestReport, deadline: Duration) -> Option<Vec<LinesOfTest>>;
 
-    /// Judges candidates in their order, as many as there is time for.
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError>;
+    /// Judges candidates in their order, as many as there is time for and until `heard` has heard
+    /// enough.
+    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict) -> bool) -> Result<(), SuiteError>;
 
     /// How many candidates to hand over at once, at first and at most.
     fn batch(&self) -> (usize, usize);
+
+    /// How long to work on one batch, so that a success elsewhere is heard of soon.
+    fn spell(&self) -> Duration {
+        Duration::from_millis(1200)
+    }
 
     /// How many forks are worth working in at once.
     fn lanes(&self, wanted: usize) -> usize {
@@ -121,6 +128,7 @@ pub(crate) fn open(tests: &TestsFound, fork: &mut dyn Fork, test_limit: Duration
     match tests.framework {
         Framework::Pytest | Framework::Unittest | Framework::PlainPython => Ok(Box::new(Python::open(tests, fork, test_limit)?)),
         
+        Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
         Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
         _ => Ok(Box::new(process::Process::open(tests))),
     }

@@ -111,12 +111,13 @@ impl Suite for Node {
         found.iter().any(|test| test.failed && !test.lines.is_empty()).then_some(found)
     }
 
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError> {
+    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict) -> bool) -> Result<(), SuiteError> {
         let mut first: Vec<&String> = goal.failing.iter().filter_map(|id| self.home(id)).collect();
         first.dedup();
         let rest: Vec<&String> = self.files.iter().filter(|file| !first.contains(file)).collect();
+        let mut go_on = true;
         for trial in batch {
-            if Instant::now() >= until {
+            if !go_on || Instant::now() >= until {
                 break;
             }
             with_changes(fork, trial, |fork| {
@@ -127,7 +128,7 @@ impl Suite for Node {
                         break;
                     }
                 }
-                heard(goal.judge(trial.index, tests.iter().map(|test| (test.id.as_str(), test.outcome))));
+                go_on = heard(goal.judge(trial.index, tests.iter().map(|test| (test.id.as_str(), test.outcome))));
                 Ok(())
             })?;
         }

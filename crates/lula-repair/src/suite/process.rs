@@ -75,15 +75,16 @@ impl Suite for Process {
         None
     }
 
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError> {
+    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict) -> bool) -> Result<(), SuiteError> {
+        let mut go_on = true;
         for trial in batch {
-            if Instant::now() >= until {
+            if !go_on || Instant::now() >= until {
                 break;
             }
             with_changes(fork, trial, |fork| {
                 let ran = fork.run(&self.command(goal.patience))?;
                 let report = self.read(&ran).unwrap_or(TestReport { tests: Vec::new() });
-                heard(goal.judge(trial.index, report.tests.iter().map(|test| (test.id.as_str(), test.outcome))));
+                go_on = heard(goal.judge(trial.index, report.tests.iter().map(|test| (test.id.as_str(), test.outcome))));
                 Ok(())
             })?;
         }

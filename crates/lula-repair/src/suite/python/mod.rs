@@ -196,7 +196,7 @@ impl Suite for Python {
         )
     }
 
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError> {
+    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict) -> bool) -> Result<(), SuiteError> {
         let seconds = until.saturating_duration_since(Instant::now());
         let marker = format!("lula-verdict {} ", nonce());
         let candidates: Vec<_> = batch
