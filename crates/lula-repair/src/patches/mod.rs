@@ -117,7 +117,8 @@ impl Candidate {
 pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candidate> {
     let mut forge = Forge::new(source, heat, clues);
     for node in walk(source.root()) {
-        if !node.is_named() || node.is_error() || !forge.is_warm(node) || in_test_code(source, node) {
+        if !node.is_named() || node.is_error() || !forge.is_warm(node) || in_test_code(source, node)
+        {
             continue;
         }
         operators::propose(&mut forge, node);
@@ -193,7 +194,14 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
         }
         if node.kind() == "parenthesized_expression"
             && node.parent().is_some_and(|parent| {
-                matches!(parent.kind(), "return_statement" | "parenthesized_expression" | "argument_list" | "arguments" | "assignment")
+                matches!(
+                    parent.kind(),
+                    "return_statement"
+                        | "parenthesized_expression"
+                        | "argument_list"
+                        | "arguments"
+                        | "assignment"
+                )
             })
         {
             skipped.extend(child(node, 0).map(|node| node.id()));

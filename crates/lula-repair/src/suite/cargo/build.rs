@@ -18,7 +18,16 @@ pub(super) struct Binary {
 impl Binary {
     /// Started in its package's folder, as cargo does.
     pub(super) fn argv(&self) -> Vec<String> {
-        ["sh", "-c", "cd \"$1\" && shift && exec \"$@\"", "sh", &self.folder, &self.path].map(str::to_owned).to_vec()
+        [
+            "sh",
+            "-c",
+            "cd \"$1\" && shift && exec \"$@\"",
+            "sh",
+            &self.folder,
+            &self.path,
+        ]
+        .map(str::to_owned)
+        .to_vec()
     }
 
     pub(super) fn id(&self, name: &str) -> String {
@@ -41,11 +50,22 @@ pub(super) enum Built {
     },
 }
 
-pub(super) fn build(fork: &mut dyn Fork, options: &[String], deadline: Duration) -> Result<Built, SuiteError> {
-    let argv = ["cargo", "test", "--offline", "--tests", "--no-run", "--message-format=json"]
-        .iter()
-        .map(|&part| part.to_owned())
-        .chain(options.iter().cloned());
+pub(super) fn build(
+    fork: &mut dyn Fork,
+    options: &[String],
+    deadline: Duration,
+) -> Result<Built, SuiteError> {
+    let argv = [
+        "cargo",
+        "test",
+        "--offline",
+        "--tests",
+        "--no-run",
+        "--message-format=json",
+    ]
+    .iter()
+    .map(|&part| part.to_owned())
+    .chain(options.iter().cloned());
     let command = Command::new(argv, deadline)
         .env("CARGO_TERM_COLOR", "never")
         .env("CARGO_INCREMENTAL", "1")
@@ -55,11 +75,17 @@ pub(super) fn build(fork: &mut dyn Fork, options: &[String], deadline: Duration)
     let mut binaries = Vec::new();
     let mut places = Vec::new();
     let mut summary = String::new();
-    for message in ran.out().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+    for message in ran
+        .out()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
         match message["reason"].as_str() {
             Some("compiler-artifact") => {
-                if let (Some(path), Some(manifest)) = (message["executable"].as_str(), message["manifest_path"].as_str())
-                    && message["profile"]["test"] == true
+                if let (Some(path), Some(manifest)) = (
+                    message["executable"].as_str(),
+                    message["manifest_path"].as_str(),
+                ) && message["profile"]["test"] == true
                 {
                     let kind = message["target"]["kind"][0].as_str().unwrap_or_default();
                     let name = message["target"]["name"].as_str().unwrap_or_default();
@@ -76,7 +102,10 @@ pub(super) fn build(fork: &mut dyn Fork, options: &[String], deadline: Duration)
             }
             Some("compiler-message") if message["message"]["level"] == "error" => {
                 if summary.is_empty() {
-                    message["message"]["message"].as_str().unwrap_or_default().clone_into(&mut summary);
+                    message["message"]["message"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .clone_into(&mut summary);
                 }
                 for span in message["message"]["spans"].as_array().into_iter().flatten() {
                     place_of(span, &mut places);
@@ -89,7 +118,15 @@ pub(super) fn build(fork: &mut dyn Fork, options: &[String], deadline: Duration)
         return Ok(Built::Done(binaries));
     }
     if summary.is_empty() {
-        summary = if ran.timed_out { "the build did not end in time".to_owned() } else { ran.err().lines().last().unwrap_or("cargo failed").to_owned() };
+        summary = if ran.timed_out {
+            "the build did not end in time".to_owned()
+        } else {
+            ran.err()
+                .lines()
+                .last()
+                .unwrap_or("cargo failed")
+                .to_owned()
+        };
     }
     Ok(Built::Broken { places, summary })
 }

@@ -34,7 +34,11 @@ fn host(root: Node<'_>, text: &str, start: usize, end: usize) -> Option<(usize, 
     })?;
     let body = found.child_by_field_name("body")?;
     let head = text.get(found.start_byte()..body.start_byte())?;
-    let fixed = head.contains("const fn") || head.split("->").nth(1).is_some_and(|returned| returned.contains("impl "));
+    let fixed = head.contains("const fn")
+        || head
+            .split("->")
+            .nth(1)
+            .is_some_and(|returned| returned.contains("impl "));
     (!fixed).then_some((body.start_byte(), body.end_byte()))
 }
 
@@ -48,9 +52,14 @@ pub(super) fn weave(trials: &[&Trial]) -> (BTreeMap<String, Woven>, Vec<usize>) 
         match placed {
             Some(placed) => {
                 for (change, parts) in trial.files.iter().zip(placed) {
-                    texts.entry(change.path.clone()).or_insert_with(|| change.old.clone());
+                    texts
+                        .entry(change.path.clone())
+                        .or_insert_with(|| change.old.clone());
                     for (start, end, body) in parts {
-                        bodies.entry((change.path.clone(), start, end)).or_default().push((trial.index, body));
+                        bodies
+                            .entry((change.path.clone(), start, end))
+                            .or_default()
+                            .push((trial.index, body));
                     }
                 }
             }
@@ -99,7 +108,9 @@ fn place(change: &Change) -> Option<Vec<(usize, usize, String)>> {
             }
         };
         // From the last edit to the first, so that earlier offsets stay true.
-        parts[index].2.replace_range(edit.start - start..edit.end - start, &edit.text);
+        parts[index]
+            .2
+            .replace_range(edit.start - start..edit.end - start, &edit.text);
     }
     Some(parts)
 }
@@ -129,7 +140,10 @@ pub(super) fn mark(source: &Source, marks: &mut Vec<(String, usize)>) -> String 
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut frozen: BTreeSet<usize> = BTreeSet::new();
     for node in walk(source.root()) {
-        if node.parent().is_some_and(|parent| frozen.contains(&parent.id())) {
+        if node
+            .parent()
+            .is_some_and(|parent| frozen.contains(&parent.id()))
+        {
             frozen.insert(node.id());
             continue;
         }
@@ -139,28 +153,47 @@ pub(super) fn mark(source: &Source, marks: &mut Vec<(String, usize)>) -> String 
                 frozen.insert(node.id());
             }
         }
-        if matches!(node.kind(), "const_item" | "static_item" | "macro_definition" | "const_block") {
+        if matches!(
+            node.kind(),
+            "const_item" | "static_item" | "macro_definition" | "const_block"
+        ) {
             frozen.insert(node.id());
         }
-        let in_function = crate::syntax::nearest(node, |above| above.kind() == "function_item").is_some();
+        let in_function =
+            crate::syntax::nearest(node, |above| above.kind() == "function_item").is_some();
         if in_function && node.kind() == "block" && is_block(node) {
             for statement in named(node) {
-                if matches!(statement.kind(), "inner_attribute_item" | "attribute_item" | "use_declaration" | "label") || statement.kind().ends_with("_item") {
+                if matches!(
+                    statement.kind(),
+                    "inner_attribute_item" | "attribute_item" | "use_declaration" | "label"
+                ) || statement.kind().ends_with("_item")
+                {
                     continue;
                 }
-                if statement.prev_named_sibling().is_some_and(|before| before.kind() == "attribute_item") {
+                if statement
+                    .prev_named_sibling()
+                    .is_some_and(|before| before.kind() == "attribute_item")
+                {
                     continue;
                 }
                 marks.push((source.path.clone(), statement.start_position().row + 1));
-                inserts.push((statement.start_byte(), format!("crate::__lula::hit({}); ", marks.len())));
+                inserts.push((
+                    statement.start_byte(),
+                    format!("crate::__lula::hit({}); ", marks.len()),
+                ));
             }
         }
         if in_function
             && node.kind() == "match_arm"
-            && let Some(value) = node.child_by_field_name("value").filter(|value| value.kind() != "block")
+            && let Some(value) = node
+                .child_by_field_name("value")
+                .filter(|value| value.kind() != "block")
         {
             marks.push((source.path.clone(), value.start_position().row + 1));
-            inserts.push((value.start_byte(), format!("{{ crate::__lula::hit({}); ", marks.len())));
+            inserts.push((
+                value.start_byte(),
+                format!("{{ crate::__lula::hit({}); ", marks.len()),
+            ));
             inserts.push((value.end_byte(), " }".to_owned()));
         }
     }
@@ -189,10 +222,20 @@ mod tests {
             path: "src/lib.rs".to_owned(),
             old: old.to_owned(),
             new: String::new(),
-            edits: vec![Edit { start, end: start + 1, text: text.to_owned() }],
+            edits: vec![Edit {
+                start,
+                end: start + 1,
+                text: text.to_owned(),
+            }],
         };
-        let fits = Trial { index: 4, files: vec![change(at, "-")] };
-        let not = Trial { index: 5, files: vec![change(old.find("2;").unwrap(), "3")] };
+        let fits = Trial {
+            index: 4,
+            files: vec![change(at, "-")],
+        };
+        let not = Trial {
+            index: 5,
+            files: vec![change(old.find("2;").unwrap(), "3")],
+        };
         let (woven, misfits) = weave(&[&fits, &not]);
         assert_eq!(misfits, [5]);
         let file = &woven["src/lib.rs"];
@@ -206,7 +249,13 @@ mod tests {
         let source = Source::parse("src/lib.rs", b"fn f(x: i32) -> i32 {\n    let y = x;\n    match y {\n        0 => 1,\n        _ => y,\n    }\n}\n").unwrap();
         let mut marks = Vec::new();
         let text = mark(&source, &mut marks);
-        assert_eq!(marks.iter().map(|(_, line)| *line).collect::<BTreeSet<_>>(), [2, 3, 4, 5].into());
-        assert!(!Language::Rust.parse(&text).unwrap().root_node().has_error(), "{text}");
+        assert_eq!(
+            marks.iter().map(|(_, line)| *line).collect::<BTreeSet<_>>(),
+            [2, 3, 4, 5].into()
+        );
+        assert!(
+            !Language::Rust.parse(&text).unwrap().root_node().has_error(),
+            "{text}"
+        );
     }
 }

@@ -118,6 +118,9 @@ fn ways_around_shelves() {
     assert_eq!(steps(3, 3, &blocked, (0, 0), (2, 0)), Some(6));
     assert_eq!(steps(3, 2, &blocked, (0, 0), (2, 0)), None);
     assert_eq!(steps(3, 3, &blocked, (0, 0), (0, 0)), Some(0));
+    let wall: HashSet<_> = [(0, 1), (1, 1)].into();
+    assert_eq!(steps(2, 3, &wall, (0, 0), (0, 2)), None);
+    assert_eq!(steps(4, 4, &HashSet::new(), (0, 0), (3, 0)), Some(3));
     assert_eq!(distance((1, 2), (-1, 5)), 5);
 }
 
