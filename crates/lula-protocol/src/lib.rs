@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod approval;
+pub mod budget;
 pub mod call;
 pub mod canonical;
 pub mod code;
@@ -25,6 +26,7 @@ pub mod receipt;
 pub mod version;
 
 pub use approval::{ApprovalChallenge, ApprovalToken, Decision};
+pub use budget::{Amounts, Dimension};
 pub use call::{Action, ToolCall};
 pub use code::Code;
 pub use denial::Denial;
