@@ -12,9 +12,14 @@ pub enum Format {
     SearchReplace,
     /// Numbered lines, each with a short hash that proves which text was seen.
     LineRange,
-    /// Whole files, or whole functions chosen by their number.
+    /// Whole files: a path and a fence, as weak models write by themselves.
     Whole,
+    /// Whole functions, chosen by their number from a list.
+    Function,
 }
+
+/// Stands for text in the examples. Weak models repeat it as if it were a change.
+const PLACEHOLDER: &str = "(your lines)";
 
 impl Format {
     /// What a model is told, with one example.
@@ -23,19 +28,24 @@ impl Format {
             Self::SearchReplace => {
                 "Write each change as a block. SEARCH holds whole lines exactly as they are in the \
                  file now, enough of them to be found once; REPLACE holds what they become. An \
-                 empty SEARCH makes a new file.\n\npath/of/file.py\n<<<<<<< SEARCH\nold \
-                 lines\n=======\nnew lines\n>>>>>>> REPLACE"
+                 empty SEARCH makes a new file. The line above the block is the file's \
+                 path.\n\nfile.py\n<<<<<<< SEARCH\n(your lines)\n=======\n(your lines)\n>>>>>>> \
+                 REPLACE"
             }
             Self::LineRange => {
                 "Files are shown as NUMBER:HASH|line. Write each change as a block that names the \
-                 first and the last line it replaces, numbers and hashes copied from the \
-                 file.\n\npath/of/file.py\n<<<<<<< LINES 12:a3f4-14:09bc\nnew lines\n>>>>>>> END"
+                 first and the last line it replaces, numbers and hashes copied from the file. New \
+                 lines have neither. The line above the block is the file's path.\n\nfile.py\n\
+                 <<<<<<< LINES 12:a3f4-14:09bc\n(your lines)\n>>>>>>> END"
             }
             Self::Whole => {
-                "Write each changed file whole, as a block. To rewrite one function only, name its \
-                 number from the list.\n\npath/of/file.py\n<<<<<<< FILE\nthe whole new \
-                 text\n>>>>>>> END\n\npath/of/file.py\n<<<<<<< FUNCTION 3\nthe whole \
-                 function\n>>>>>>> END"
+                "Write each changed file whole: its path alone on a line, then all of its new text \
+                 in a fence. Write no other fences.\n\nfile.py\n```\n(your lines)\n```"
+            }
+            Self::Function => {
+                "Write each changed function whole, as a block with its number from the list. The \
+                 line above the block is the file's path.\n\nfile.py\n<<<<<<< FUNCTION 3\n(your \
+                 lines)\n>>>>>>> END"
             }
         }
     }
@@ -45,7 +55,7 @@ impl Format {
         match self {
             Self::SearchReplace => Some(Self::LineRange),
             Self::LineRange => Some(Self::Whole),
-            Self::Whole => None,
+            Self::Whole | Self::Function => None,
         }
     }
 }
@@ -124,6 +134,9 @@ pub enum FormatError {
     /// A path that leaves the repository or is none.
     #[error("{0:?} is not a path inside the repository")]
     BadPath(String),
+    /// The example of the instructions, repeated.
+    #[error("the block at line {0} is the example, not a change")]
+    Example(usize),
     /// A header that cannot be read.
     #[error("{0:?} is not understood: copy the numbers and hashes from the file")]
     BadHeader(String),
@@ -140,17 +153,29 @@ pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
             if let Some((edit, next)) = fenced_file(format, &lines, at)? {
                 edits.push(edit);
                 at = next;
+            } else if let (Format::LineRange, Some((anchor, text))) = (format, numbered(lines[at]))
+            {
+                path = path_above(&lines, at).or(path);
+                let path = path.clone().ok_or(FormatError::NoPath(at + 1))?;
+                inside(&path)?;
+                let text = format!("{text}\n");
+                edits.push(Edit::Lines {
+                    path,
+                    first: anchor.clone(),
+                    last: anchor,
+                    text,
+                });
+                at += 1;
             } else {
                 at += 1;
             }
             continue;
         };
-        if let Some(found) = path_above(&lines, at) {
-            path = Some(found);
-        }
+        path = path_above(&lines, at).or(path);
         let path = path.clone().ok_or(FormatError::NoPath(at + 1))?;
         inside(&path)?;
         let (edit, next) = block(header, path, &lines, at)?;
+        not_the_example(&edit, at)?;
         edits.push(edit);
         at = next;
     }
@@ -250,6 +275,25 @@ fn block(
     Ok((edit, next))
 }
 
+fn not_the_example(edit: &Edit, at: usize) -> Result<(), FormatError> {
+    let (Edit::Replace { replace: text, .. }
+    | Edit::Lines { text, .. }
+    | Edit::File { text, .. }
+    | Edit::Function { text, .. }) = edit;
+    if text.trim() == PLACEHOLDER {
+        Err(FormatError::Example(at + 1))
+    } else {
+        Ok(())
+    }
+}
+
+/// A line of the file as it was shown, its text perhaps changed: weak models repeat the file so.
+/// The anchor proves which line is meant.
+fn numbered(line: &str) -> Option<(Anchor, &str)> {
+    let (anchor, text) = line.split_once('|')?;
+    Some((anchor.parse().ok()?, text))
+}
+
 /// Weak models write a path and a fence, whatever they are told.
 fn fenced_file(
     format: Format,
@@ -280,6 +324,9 @@ fn fenced_file(
         return Ok(None);
     }
     inside(&path)?;
+    if body == [PLACEHOLDER] {
+        return Err(FormatError::Example(at + 1));
+    }
     Ok(Some((
         Edit::File {
             path,
@@ -307,7 +354,7 @@ fn path_above(lines: &[&str], at: usize) -> Option<String> {
         .trim_start_matches("file:")
         .trim_matches(['`', '*', ':', ' ', '"', '\'']);
     let looks_like_a_path = !word.is_empty()
-        && !word.contains(char::is_whitespace)
+        && !word.contains(|c: char| c.is_whitespace() || c == '|')
         && !word.starts_with(['<', '>', '='])
         && (word.contains('.') || word.contains('/') || word == "Makefile" || word == "Dockerfile");
     looks_like_a_path.then(|| word.strip_prefix("./").unwrap_or(word).to_owned())

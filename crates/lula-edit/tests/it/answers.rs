@@ -183,6 +183,42 @@ fn numbered_lines_are_replaced_where_their_hashes_hold() {
 }
 
 #[test]
+fn a_file_repeated_with_its_numbers_changes_the_lines_that_differ() {
+    let shown = anchor::show(ADD.1).replacen("a - b", "a + b", 1);
+    let batch = outcome(Format::LineRange, &format!("calc.py\n{shown}"), &[ADD]);
+    assert!(batch.is_whole(), "{batch:?}");
+    assert_eq!(batch.files["calc.py"], ADD.1.replacen("a - b", "a + b", 1));
+    assert_eq!(
+        batch
+            .results
+            .iter()
+            .filter(|one| **one == Ok(Applied::Nothing))
+            .count(),
+        5
+    );
+    assert_eq!(
+        parse(Format::LineRange, &shown),
+        Err(FormatError::NoPath(1))
+    );
+}
+
+#[test]
+fn the_example_of_the_instructions_is_never_a_change() {
+    for format in [
+        Format::SearchReplace,
+        Format::LineRange,
+        Format::Whole,
+        Format::Function,
+    ] {
+        let parsed = parse(format, format.instructions());
+        assert!(
+            matches!(parsed, Err(FormatError::Example(_))),
+            "{format:?} {parsed:?}"
+        );
+    }
+}
+
+#[test]
 fn a_weak_model_writes_a_path_and_a_fence() {
     let answer = "calc.py\n```python\ndef add(a, b):\n    return a + b\n```\n";
     let batch = outcome(Format::Whole, answer, &[ADD]);
@@ -249,7 +285,7 @@ proptest::proptest! {
         answer in "(a\\.py|<<<<<<< SEARCH|<<<<<<< LINES 1:aaaa|<<<<<<< FILE|=======|>>>>>>> REPLACE|>>>>>>> END|```|x = 1|  é|\n){0,20}",
         file in "(x = 1|  é|\n|\r\n|\t){0,12}",
     ) {
-        for format in [Format::SearchReplace, Format::LineRange, Format::Whole] {
+        for format in [Format::SearchReplace, Format::LineRange, Format::Whole, Format::Function] {
             if let Ok(edits) = parse(format, &answer) {
                 let _ = apply_all(&edits, |_| Some(file.clone()));
             }

@@ -103,8 +103,8 @@ pub fn read(shaped: &Shaped, response: &ModelResponse) -> Result<Answer, Fault> 
         Expect::Edits(format) => {
             let edits = lula_edit::parse(*format, &words)
                 .map_err(|error| Fault::BadEdits(error.to_string()))?;
-            if edits.is_empty() && words.trim().is_empty() {
-                return Err(Fault::Empty);
+            if edits.is_empty() {
+                return Err(Fault::BadEdits("there is no block in it".to_owned()));
             }
             Ok(Answer {
                 words,
@@ -208,11 +208,13 @@ fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
             )));
         }
         if let Ok(breaches) = schema::check(&tool.parameters, &call.arguments)
-            && let Some(breach) = breaches.first()
+            && !breaches.is_empty()
         {
+            let list: Vec<_> = breaches.iter().map(ToString::to_string).collect();
             return Err(Fault::BadCall(format!(
-                "the arguments of {}: {breach}",
-                call.name
+                "the arguments of {}: {}",
+                call.name,
+                list.join("; ")
             )));
         }
     }
@@ -292,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_constrained_model_can_also_speak() {
-        let text = r#"{"tool": "say", "arguments": {"text": "done"}}"#;
+        let text = r#"{"tool": "finish", "arguments": {"text": "done"}}"#;
         let answer = read(&asked(Capability::JsonSchema), &said(text, Stop::End)).unwrap();
         assert_eq!((answer.words.as_str(), answer.calls.len()), ("done", 0));
     }

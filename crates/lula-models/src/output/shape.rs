@@ -7,8 +7,9 @@ use super::gbnf;
 use super::schema::Unsupported;
 use crate::normal::{Message, ModelRequest, Output, Part, Role, Tool};
 
-/// The name under which a constrained model gives plain words instead of a call.
-pub const SAY: &str = "say";
+/// The name under which a constrained model gives plain words instead of a call. A name like
+/// `say` tempts small models to repeat the task instead of working on it.
+pub const SAY: &str = "finish";
 
 /// What the answer must be read as.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,8 +142,8 @@ fn list(tools: &[Tool]) -> String {
 
 fn choice_tools(tools: &[Tool]) -> String {
     format!(
-        "Tools:\n{}Answer with one JSON object: {{\"tool\": NAME, \"arguments\": {{…}}}}. To speak \
-         instead of using a tool: {{\"tool\": \"{SAY}\", \"arguments\": {{\"text\": \"…\"}}}}.",
+        "Tools:\n{}Answer with one JSON object: {{\"tool\": NAME, \"arguments\": {{…}}}}. Only when \
+         nothing is left to do: {{\"tool\": \"{SAY}\", \"arguments\": {{\"text\": YOUR REPORT}}}}.",
         list(tools)
     )
 }

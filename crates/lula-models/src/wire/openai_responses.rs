@@ -72,10 +72,10 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
 }
 
 fn items(message: &Message) -> Vec<Value> {
-    let (role, kind) = match message.role {
-        Role::System => ("system", "input_text"),
-        Role::User => ("user", "input_text"),
-        Role::Assistant => ("assistant", "output_text"),
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
     };
     let mut items = Vec::new();
     let mut content: Vec<Value> = Vec::new();
@@ -87,7 +87,12 @@ fn items(message: &Message) -> Vec<Value> {
     };
     for part in &message.parts {
         match part {
-            Part::Text { text } => content.push(json!({"type": kind, "text": text})),
+            // The model's own words are a plain string: as a list they would need the ids the
+            // server once gave them.
+            Part::Text { text } if message.role == Role::Assistant => {
+                items.push(json!({"type": "message", "role": role, "content": text}));
+            }
+            Part::Text { text } => content.push(json!({"type": "input_text", "text": text})),
             Part::Image { media_type, base64 } => content.push(json!({
                 "type": "input_image", "image_url": format!("data:{media_type};base64,{base64}"),
             })),
