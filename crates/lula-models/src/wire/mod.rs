@@ -126,6 +126,35 @@ pub fn request_body(
     Ok(canonical::to_vec(&body)?)
 }
 
+/// Whether a schema is of the strict kind: every object closed, every field required. Servers
+/// refuse to be strict about any other.
+pub(crate) fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let closed = match fields.get("properties") {
+                Some(Value::Object(properties)) => {
+                    let required = fields.get("required").and_then(Value::as_array);
+                    fields.get("additionalProperties") == Some(&Value::Bool(false))
+                        && required.is_some_and(|list| list.len() == properties.len())
+                }
+                _ => fields.get("type").and_then(Value::as_str) != Some("object"),
+            };
+            closed && fields.values().all(is_strict)
+        }
+        Value::Array(items) => items.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+/// Whether OpenAI's model takes a temperature: its reasoning models refuse one.
+pub(crate) fn takes_temperature(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let reasons = ["o1", "o3", "o4", "gpt-5"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    !reasons || name.starts_with("gpt-5-chat")
+}
+
 /// Reads one answer as its bytes arrive, cut wherever the network cuts them.
 #[derive(Debug)]
 pub struct Decoder {

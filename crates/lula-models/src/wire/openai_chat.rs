@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
 use super::failure::reported;
 use super::quirks::{JsonOutput, Quirks};
-use super::{Wire, WireError, malformed, read};
+use super::{Wire, WireError, is_strict, malformed, read, takes_temperature};
 use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
 use crate::output::gbnf;
 
@@ -23,7 +23,10 @@ pub(super) fn request(
         "max_tokens"
     };
     body.insert(limit.into(), request.max_tokens.into());
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = request
+        .temperature
+        .filter(|_| takes_temperature(&request.model))
+    {
         body.insert("temperature".into(), temperature.into());
     }
     if let (Some(seed), true) = (request.seed, quirks.seed) {
@@ -72,7 +75,7 @@ fn output(
                 body.insert(
                     "response_format".into(),
                     json!({"type": "json_schema", "json_schema": {
-                        "name": name, "schema": schema, "strict": true,
+                        "name": name, "schema": schema, "strict": is_strict(schema),
                     }}),
                 );
             }

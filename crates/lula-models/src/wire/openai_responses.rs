@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::assembly::{Delta, Whole, settle_stop, whole_call};
 use super::failure::reported;
-use super::{Wire, WireError, malformed, read};
+use super::{Wire, WireError, is_strict, malformed, read, takes_temperature};
 use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
 
 pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, WireError> {
@@ -24,7 +24,10 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     body.insert("input".into(), rest.iter().flat_map(items).collect());
     body.insert("max_output_tokens".into(), request.max_tokens.into());
     body.insert("store".into(), false.into());
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = request
+        .temperature
+        .filter(|_| takes_temperature(&request.model))
+    {
         body.insert("temperature".into(), temperature.into());
     }
     if request.effort != Effort::Off {
@@ -48,7 +51,7 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
             body.insert(
                 "text".into(),
                 json!({"format": {
-                    "type": "json_schema", "name": name, "schema": schema, "strict": true,
+                    "type": "json_schema", "name": name, "schema": schema, "strict": is_strict(schema),
                 }}),
             );
         }

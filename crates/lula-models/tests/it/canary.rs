@@ -6,11 +6,11 @@ use std::sync::Arc;
 use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedFault, Turn};
 use lula_models::spend::Unlimited;
-use lula_models::transport::{Http, Recorder};
+use lula_models::transport::Recorder;
 use lula_models::wire::Wire;
 
 use crate::cassettes::Shared;
-use crate::world::{KEY, endpoint, patience, question, quick_client};
+use crate::world::{KEY, endpoint, http, patience, question, quick_client};
 
 #[tokio::test]
 async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
@@ -35,7 +35,7 @@ async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
                 })
                 .then_fail(repeat(401));
             let server = MockServer::start(script).unwrap();
-            let recorder = Arc::new(Recorder::new(Http::new().unwrap()));
+            let recorder = Arc::new(Recorder::new(http()));
             let client = quick_client(Arc::new(Shared(Arc::clone(&recorder))));
             let endpoint = endpoint(wire, &server.url());
             let exchange = client

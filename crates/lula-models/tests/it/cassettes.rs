@@ -12,7 +12,7 @@ use lula_models::wire::Wire;
 use lula_models::{Exchange, ModelError};
 use serde_json::json;
 
-use crate::world::{endpoint, patience, question, quick_client};
+use crate::world::{endpoint, http, patience, question, quick_client};
 
 /// A recorder that can be looked at while a client has it.
 pub(crate) struct Shared(pub(crate) Arc<Recorder<Http>>);
@@ -43,7 +43,7 @@ async fn ask(transport: Arc<dyn Transport>, wire: Wire, base: &str, streamed: bo
 async fn what_was_recorded_is_replayed_byte_for_byte_without_a_server() {
     for wire in Wire::ALL {
         for streamed in [false, true] {
-            let recorder = Arc::new(Recorder::new(Http::new().unwrap()));
+            let recorder = Arc::new(Recorder::new(http()));
             let live = {
                 let script = Script::default()
                     .then_fail(ScriptedFault::status(503))

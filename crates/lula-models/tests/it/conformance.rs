@@ -8,20 +8,19 @@ use lula_models::mock::MockServer;
 use lula_models::normal::{Output, Stop};
 use lula_models::script::{Script, ScriptedFault, Turn};
 use lula_models::spend::Unlimited;
-use lula_models::transport::Http;
 use lula_models::wire::{Delta, FailureKind, Wire, WireError};
 use lula_models::{Client, Exchange, ModelError, Patience};
 use serde_json::{Value, json};
 
-use crate::world::{KEY, endpoint, patience, question, quick_client, read_file};
+use crate::world::{KEY, endpoint, http, patience, question, quick_client, read_file};
 
 fn live() -> Client {
-    quick_client(Arc::new(Http::new().unwrap()))
+    quick_client(Arc::new(http()))
 }
 
 async fn ask(server: &MockServer, wire: Wire, streamed: bool) -> (Exchange, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let client = Client::live().unwrap();
+    let client = live();
     let request = question("Fix it").with_tools(vec![read_file()]);
     let exchange = client
         .complete(
@@ -334,7 +333,7 @@ async fn nothing_listening_says_where() {
 #[tokio::test]
 async fn texts_are_embedded_and_tokens_counted() {
     let server = MockServer::start(Script::default()).unwrap();
-    let client = Client::live().unwrap();
+    let client = live();
     for wire in [Wire::Chat, Wire::Ollama] {
         let endpoint = endpoint(wire, &server.url());
         let vectors = client
@@ -379,14 +378,8 @@ async fn a_model_is_tried_out_and_its_capability_told() {
     ] {
         let server = MockServer::start(script).unwrap();
         let endpoint = endpoint(Wire::Chat, &server.url());
-        let seen = lula_models::probe::probe(
-            &Client::live().unwrap(),
-            &endpoint,
-            "m",
-            patience(true),
-            &Unlimited,
-        )
-        .await;
+        let seen =
+            lula_models::probe::probe(&live(), &endpoint, "m", patience(true), &Unlimited).await;
         assert_eq!((seen.words, seen.capability), (Ok(()), capability));
     }
 }

@@ -72,6 +72,31 @@ fn json_is_asked_for_in_every_protocol() {
 }
 
 #[test]
+fn strictness_and_temperature_are_asked_only_where_they_are_taken() {
+    let closed = json!({"type": "object", "required": ["n"], "additionalProperties": false,
+        "properties": {"n": {"type": "integer"}}});
+    let open = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    for (schema, strict) in [(closed, true), (open, false)] {
+        let mut request = ModelRequest::new("gpt-5-mini", vec![Message::user("hi")], 10)
+            .with_output(Output::Json {
+                name: "n".into(),
+                schema,
+            });
+        request.temperature = Some(0.5);
+        let chat = body(Wire::Chat, "openai", &request, false);
+        assert_eq!(chat["response_format"]["json_schema"]["strict"], strict);
+        let responses = body(Wire::Responses, "openai", &request, false);
+        assert_eq!(responses["text"]["format"]["strict"], strict);
+        assert!(chat.get("temperature").is_none() && responses.get("temperature").is_none());
+        request.model = "gpt-4.1".into();
+        assert_eq!(
+            body(Wire::Chat, "openai", &request, false)["temperature"],
+            0.5
+        );
+    }
+}
+
+#[test]
 fn anthropic_gets_the_last_four_seams_and_alternating_turns() {
     let mut messages: Vec<Message> = (0..6)
         .map(|n| Message::user(format!("{n}")).cached())

@@ -1,7 +1,7 @@
 //! What the tests share: a client on a clock that only moves when it is waited for, and a rich
 //! conversation.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use lula_models::name::{Endpoint, ModelName};
@@ -9,7 +9,7 @@ use lula_models::normal::{Call, Effort, Message, ModelRequest, Part, Role, Tool}
 use lula_models::resilience::RetryPolicy;
 use lula_models::secret::Secret;
 use lula_models::spend::Price;
-use lula_models::transport::{Later, Transport};
+use lula_models::transport::{Http, Later, Transport};
 use lula_models::wire::Wire;
 use lula_models::{Client, Clock, Patience, Policies, SeededDice, SystemClock};
 use serde_json::json;
@@ -50,6 +50,12 @@ pub(crate) fn client_on(transport: Arc<dyn Transport>) -> (Client, Arc<TestClock
         Client::new(transport, clock.clone(), dice, Policies::default()),
         clock,
     )
+}
+
+/// One transport for all tests: reading the machine's certificates takes its time.
+pub(crate) fn http() -> Http {
+    static HTTP: OnceLock<Http> = OnceLock::new();
+    HTTP.get_or_init(|| Http::new().unwrap()).clone()
 }
 
 /// A client on real time whose waits between tries are almost nothing.
