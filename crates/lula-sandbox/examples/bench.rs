@@ -150,7 +150,11 @@ impl Act<'_> {
                 let begun = Instant::now();
                 let finished = ground.engine.run(&sandbox, &command)?;
                 let took = begun.elapsed();
-                if finished.succeeded() { Ok(took) } else { Err("the no-op failed".into()) }
+                if finished.succeeded() {
+                    Ok(took)
+                } else {
+                    Err("the no-op failed".into())
+                }
             }
             Self::Warm(ground) => {
                 let session = ground.open()?;
@@ -230,7 +234,11 @@ fn contenders<'a>(ground: &'a Ground, lula: &Path) -> Outcome<Vec<Contender<'a>>
         })
         .collect();
     let ours = [
-        ("cold", "a complete sandbox for the no-op", Act::Cold(ground)),
+        (
+            "cold",
+            "a complete sandbox for the no-op",
+            Act::Cold(ground),
+        ),
         (
             "warm",
             "run the no-op in a sandbox opened before, close",

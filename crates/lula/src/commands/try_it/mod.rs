@@ -34,8 +34,11 @@ struct Story {
 pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> {
     let screen = &session.screen;
     let step = screen.step("sample");
-    let path = std::env::var_os("PATH");
-    let git = Git::find(&session.config.get(&keys::GIT_PROGRAM), path.as_deref())?;
+    let directories = std::env::var_os("PATH");
+    let git = Git::find(
+        &session.config.get(&keys::GIT_PROGRAM),
+        directories.as_deref(),
+    )?;
     let scratch = Scratch::new(&git, sample::FILES)?;
     step.done(&format!("{}, in a temporary git repository", sample::ABOUT));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
