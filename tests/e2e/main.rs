@@ -10,4 +10,5 @@ mod configuration;
 mod doctor;
 mod exec;
 mod lula;
+mod repair;
 mod try_it;

@@ -15,6 +15,8 @@ pub enum Dimension {
     InputTokens,
     /// Tokens written by models.
     OutputTokens,
+    /// Requests sent to models.
+    ModelCalls,
     /// Time on the wall, in milliseconds.
     WallMs,
     /// Tool calls.
@@ -31,10 +33,11 @@ pub enum Dimension {
 
 impl Dimension {
     /// Every dimension.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::MicroUsd,
         Self::InputTokens,
         Self::OutputTokens,
+        Self::ModelCalls,
         Self::WallMs,
         Self::ToolCalls,
         Self::Loops,
@@ -49,6 +52,7 @@ impl Dimension {
             Self::MicroUsd => "micro_usd",
             Self::InputTokens => "input_tokens",
             Self::OutputTokens => "output_tokens",
+            Self::ModelCalls => "model_calls",
             Self::WallMs => "wall_ms",
             Self::ToolCalls => "tool_calls",
             Self::Loops => "loops",

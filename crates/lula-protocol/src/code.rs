@@ -63,6 +63,14 @@ codes! {
     SandboxBroke = "L0303",
     /// A directory that must not be a workspace.
     WorkspaceTooWide = "L0304",
+    /// A project that cannot be copied to work on.
+    CannotFork = "L0401",
+    /// There is nothing that could be repaired.
+    NothingToRepair = "L0801",
+    /// The project's tests cannot be run.
+    TestsCannotRun = "L0802",
+    /// The failing tests fail only now and then.
+    FlakyTests = "L0803",
 }
 
 /// A text that is no error code.

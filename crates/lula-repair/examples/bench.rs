@@ -1,7 +1,13 @@
 //! Runs the repairer on the seeded bugs and reports what it mended, as a table and as JSON.
 //!
 //!     cargo run --release -p lula-repair --example bench -- [FILTER] [--budget SECONDS] [--json FILE] [--check]
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 #[path = "../tests/support/corpus.rs"]
 mod corpus;
@@ -45,14 +51,23 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--budget" => budget = Duration::from_secs(arguments.next().and_then(|text| text.parse().ok()).expect("--budget takes seconds")),
+            "--budget" => {
+                budget = Duration::from_secs(
+                    arguments
+                        .next()
+                        .and_then(|text| text.parse().ok())
+                        .expect("--budget takes seconds"),
+                )
+            }
             "--json" => json = arguments.next(),
             "--check" => check = true,
             _ => filter = argument,
         }
     }
     let mut rows = Vec::new();
-    println!("| project | bug | plausible | correct | seconds | tried | per second | patch |\n|---|---|---|---|---|---|---|---|");
+    println!(
+        "| project | bug | plausible | correct | seconds | tried | per second | patch |\n|---|---|---|---|---|---|---|---|"
+    );
     for project in projects() {
         for bug in &project.bugs {
             if !format!("{}/{}", project.name, bug.id).contains(&filter) {
@@ -73,7 +88,11 @@ fn main() {
                 row.seconds,
                 row.tried,
                 row.per_second,
-                if row.plausible { &row.family } else { &row.note }
+                if row.plausible {
+                    &row.family
+                } else {
+                    &row.note
+                }
             );
             rows.push(row);
         }
@@ -86,8 +105,16 @@ fn main() {
 /// A bug that no visible test shows, or that hidden tests miss, measures nothing.
 fn verify(project: &Project, bug: &Bug) {
     let failing = |folder: &std::path::Path| {
-        let report = run_tests(&UnsandboxedGround::new(folder), None, Duration::from_secs(60)).expect("tests that run");
-        report.failing().map(|test| test.id.clone()).collect::<Vec<_>>()
+        let report = run_tests(
+            &UnsandboxedGround::new(folder),
+            None,
+            Duration::from_secs(60),
+        )
+        .expect("tests that run");
+        report
+            .failing()
+            .map(|test| test.id.clone())
+            .collect::<Vec<_>>()
     };
     let seeded = project.seeded(bug);
     let shown = failing(seeded.path());
@@ -105,13 +132,22 @@ fn verify(project: &Project, bug: &Bug) {
     } else {
         "fine"
     };
-    println!("{}/{}: {verdict} ({} visible, {} hidden; {wrong:?})", project.name, bug.id, shown.len(), hidden.len() - shown.len());
+    println!(
+        "{}/{}: {verdict} ({} visible, {} hidden; {wrong:?})",
+        project.name,
+        bug.id,
+        shown.len(),
+        hidden.len() - shown.len()
+    );
 }
 
 fn attempt(project: &Project, bug: &Bug, budget: Duration) -> Row {
     let seeded = project.seeded(bug);
     let started = Instant::now();
-    let task = RepairTask { budget, ..RepairTask::default() };
+    let task = RepairTask {
+        budget,
+        ..RepairTask::default()
+    };
     let mut row = Row {
         project: project.name.clone(),
         bug: bug.id.clone(),
@@ -132,11 +168,16 @@ fn attempt(project: &Project, bug: &Bug, budget: Duration) -> Row {
                 row.plausible = true;
                 row.family = format!("{:?}", patch.family);
                 for file in &patch.files {
-                    std::fs::write(seeded.path().join(&file.path), &file.text).expect("a patch that can be written");
+                    std::fs::write(seeded.path().join(&file.path), &file.text)
+                        .expect("a patch that can be written");
                 }
                 row.seconds = started.elapsed().as_secs_f64();
                 project.reveal(seeded.path());
-                let hidden = run_tests(&UnsandboxedGround::new(seeded.path()), None, Duration::from_secs(60));
+                let hidden = run_tests(
+                    &UnsandboxedGround::new(seeded.path()),
+                    None,
+                    Duration::from_secs(60),
+                );
                 row.correct = hidden.is_ok_and(|report| report.failing().next().is_none());
                 if !row.correct || std::env::var_os("SHOW").is_some() {
                     eprintln!("{}/{}: {}\n{}", project.name, bug.id, bug.about, patch.diff);

@@ -3,7 +3,9 @@
 use tree_sitter::{Node, Parser, Tree};
 
 /// A language that patches can be written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
     /// Python 3.
@@ -175,7 +177,13 @@ pub(crate) fn is_function(node: Node<'_>) -> bool {
 pub(crate) fn is_block(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
-        "block" | "statement_block" | "module" | "program" | "source_file" | "class_body" | "declaration_list"
+        "block"
+            | "statement_block"
+            | "module"
+            | "program"
+            | "source_file"
+            | "class_body"
+            | "declaration_list"
     )
 }
 
@@ -192,7 +200,11 @@ pub(crate) fn function(node: Node<'_>) -> Option<Node<'_>> {
         if is_function(node) {
             found = Some(node);
         }
-        if matches!(node.kind(), "class_definition" | "class_declaration" | "impl_item") && found.is_some() {
+        if matches!(
+            node.kind(),
+            "class_definition" | "class_declaration" | "impl_item"
+        ) && found.is_some()
+        {
             break;
         }
         current = node.parent();
@@ -218,8 +230,8 @@ pub(crate) fn binary(node: Node<'_>) -> Option<(Node<'_>, Node<'_>, Node<'_>)> {
 /// The condition that decides a branch or loop, without its brackets.
 pub(crate) fn condition(node: Node<'_>) -> Option<Node<'_>> {
     let found = match node.kind() {
-        "if_statement" | "elif_clause" | "while_statement" | "if_expression" | "while_expression"
-        | "ternary_expression" | "do_statement" | "for_statement" => {
+        "if_statement" | "elif_clause" | "while_statement" | "if_expression"
+        | "while_expression" | "ternary_expression" | "do_statement" | "for_statement" => {
             node.child_by_field_name("condition")?
         }
         "conditional_expression" => *named(node).get(1)?,
@@ -270,18 +282,69 @@ pub(crate) fn member(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
 pub(crate) fn is_expression(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
-        "identifier" | "attribute" | "subscript" | "call" | "integer" | "float" | "string" | "true" | "false"
-            | "none" | "binary_operator" | "boolean_operator" | "comparison_operator" | "not_operator"
-            | "unary_operator" | "parenthesized_expression" | "conditional_expression" | "list" | "tuple"
-            | "dictionary" | "set" | "list_comprehension" | "generator_expression" | "dictionary_comprehension"
-            | "set_comprehension" | "lambda" | "call_expression" | "member_expression" | "subscript_expression"
-            | "binary_expression" | "unary_expression" | "ternary_expression" | "number" | "template_string"
-            | "null" | "undefined" | "array" | "object" | "arrow_function" | "new_expression" | "this" | "self"
-            | "field_expression" | "index_expression" | "integer_literal" | "float_literal" | "string_literal"
-            | "boolean_literal" | "char_literal" | "reference_expression" | "try_expression"
-            | "type_cast_expression" | "range_expression" | "if_expression" | "match_expression"
-            | "tuple_expression" | "array_expression" | "macro_invocation" | "await" | "await_expression"
-            | "regex" | "scoped_identifier" | "struct_expression"
+        "identifier"
+            | "attribute"
+            | "subscript"
+            | "call"
+            | "integer"
+            | "float"
+            | "string"
+            | "true"
+            | "false"
+            | "none"
+            | "binary_operator"
+            | "boolean_operator"
+            | "comparison_operator"
+            | "not_operator"
+            | "unary_operator"
+            | "parenthesized_expression"
+            | "conditional_expression"
+            | "list"
+            | "tuple"
+            | "dictionary"
+            | "set"
+            | "list_comprehension"
+            | "generator_expression"
+            | "dictionary_comprehension"
+            | "set_comprehension"
+            | "lambda"
+            | "call_expression"
+            | "member_expression"
+            | "subscript_expression"
+            | "binary_expression"
+            | "unary_expression"
+            | "ternary_expression"
+            | "number"
+            | "template_string"
+            | "null"
+            | "undefined"
+            | "array"
+            | "object"
+            | "arrow_function"
+            | "new_expression"
+            | "this"
+            | "self"
+            | "field_expression"
+            | "index_expression"
+            | "integer_literal"
+            | "float_literal"
+            | "string_literal"
+            | "boolean_literal"
+            | "char_literal"
+            | "reference_expression"
+            | "try_expression"
+            | "type_cast_expression"
+            | "range_expression"
+            | "if_expression"
+            | "match_expression"
+            | "tuple_expression"
+            | "array_expression"
+            | "macro_invocation"
+            | "await"
+            | "await_expression"
+            | "regex"
+            | "scoped_identifier"
+            | "struct_expression"
     )
 }
 
@@ -293,7 +356,16 @@ pub fn is_test_path(path: &str) -> bool {
     folders.split('/').any(|folder| {
         matches!(
             folder,
-            "test" | "tests" | "__tests__" | "spec" | "specs" | "testing" | "benches" | "e2e" | "__mocks__" | "fixtures"
+            "test"
+                | "tests"
+                | "__tests__"
+                | "spec"
+                | "specs"
+                | "testing"
+                | "benches"
+                | "e2e"
+                | "__mocks__"
+                | "fixtures"
         )
     }) || name.contains(".test.")
         || name.contains(".spec.")
@@ -313,7 +385,10 @@ pub(crate) fn in_test_code(source: &Source, node: Node<'_>) -> bool {
         if matches!(node.kind(), "mod_item" | "function_item" | "impl_item") {
             let mut before = node.prev_sibling();
             while let Some(attribute) = before.filter(|sibling| {
-                matches!(sibling.kind(), "attribute_item" | "line_comment" | "block_comment")
+                matches!(
+                    sibling.kind(),
+                    "attribute_item" | "line_comment" | "block_comment"
+                )
             }) {
                 let text = source.of(attribute);
                 if text.contains("cfg(test)") || text.contains("test]") {
@@ -333,10 +408,22 @@ mod tests {
 
     #[test]
     fn tests_are_told_from_the_code_they_test() {
-        for path in ["tests/a.py", "pkg/test_a.py", "a_test.go", "src/a.test.ts", "src/__tests__/a.js", "conftest.py"] {
+        for path in [
+            "tests/a.py",
+            "pkg/test_a.py",
+            "a_test.go",
+            "src/a.test.ts",
+            "src/__tests__/a.js",
+            "conftest.py",
+        ] {
             assert!(is_test_path(path), "{path}");
         }
-        for path in ["src/contest.py", "latest.js", "pkg/testament.py", "src/attest/mod.rs"] {
+        for path in [
+            "src/contest.py",
+            "latest.js",
+            "pkg/testament.py",
+            "src/attest/mod.rs",
+        ] {
             assert!(!is_test_path(path), "{path}");
         }
     }

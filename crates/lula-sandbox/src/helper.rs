@@ -13,6 +13,9 @@ use crate::zygote;
 /// under this name by accident.
 const NAME: &str = "lula-sandbox-zygote";
 
+/// Asks the helper to move into namespaces of its own before the first request.
+const NAMESPACES: &str = "namespaces";
+
 /// The program that becomes the helper. It must call [`helper_main_if_asked`] first thing in its
 /// `main`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Helper {
 
     /// Starts it, with the other end of the socket returned as its standard input and nothing else
     /// of ours: no variables, no streams. The standard library does this without forking.
-    pub(crate) fn start(&self) -> Result<(Child, OwnedFd), SandboxError> {
+    pub(crate) fn start(&self, namespaces: bool) -> Result<(Child, OwnedFd), SandboxError> {
         use std::os::unix::process::CommandExt;
         let failed = |source| SandboxError::Helper {
             program: self.0.clone(),
@@ -44,6 +47,7 @@ impl Helper {
         let (ours, theirs) = packet_pair().map_err(failed)?;
         let child = Command::new(&self.0)
             .arg0(NAME)
+            .args(namespaces.then_some(NAMESPACES))
             .env_clear()
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
@@ -61,6 +65,9 @@ pub fn helper_main_if_asked() {
     if std::env::args_os().next().is_none_or(|name| name != NAME) {
         return;
     }
-    let served = own_number(0).and_then(zygote::serve);
+    let prepare = std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == NAMESPACES);
+    let served = own_number(0).and_then(|control| zygote::serve(control, prepare));
     std::process::exit(i32::from(served.is_err()))
 }

@@ -17,6 +17,7 @@ const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
+  lula repair                    make this project's failing tests pass
   lula exec -- pytest -q         run a command in the sandbox
   lula doctor                    what works on this machine, and why not
   lula doctor --attack           attack the sandbox and see what holds
@@ -56,6 +57,10 @@ pub(crate) struct OutputFlags {
 pub(crate) enum Command {
     /// Do the main job on a bundled sample project
     Try(TryFlags),
+    /// Make failing tests pass by search, with no model
+    Repair(RepairFlags),
+    /// Tell which tests a project has and how they are run
+    Detect,
     /// Run a command in the sandbox, in this directory
     Exec(ExecFlags),
     /// Tell what works on this machine, and why not
@@ -117,6 +122,25 @@ pub(crate) struct TryFlags {
     /// Leave the sample repository on disk and tell where
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The patch goes to standard output; nothing in your files is changed.\n\nExamples:\n  lula repair\n  lula repair --tests 'pytest -q tests/unit' --budget 5m\n  lula repair -q | git apply\n\nExit status: 0 fixed or nothing failing, 1 no patch found, 5 only flaky tests, 6 tests cannot run."
+)]
+pub(crate) struct RepairFlags {
+    /// The command that runs the tests, instead of the one detected
+    #[arg(long, value_name = "CMD")]
+    pub(crate) tests: Option<String>,
+    /// How long to search, such as 2m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Look for every patch instead of stopping soon after the first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The directory to repair, instead of the repository around this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 const EXEC_HELP: &str = "\

@@ -6,7 +6,7 @@ use lula_config::{ConfigError, Origin};
 use lula_protocol::{Code, Exit};
 use lula_sandbox::SandboxError;
 use lula_sandbox::probes::AttackError;
-use lula_workspace::{GitError, scratch::ScratchError};
+use lula_workspace::{ForkError, GitError, scratch::ScratchError};
 
 /// Why a command ended without doing its job.
 #[derive(Debug)]
@@ -97,6 +97,13 @@ impl From<ScratchError> for Failure {
                 )
             }
         }
+    }
+}
+
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
+        Self::new(Code::CannotFork, Exit::Environment, error.to_string())
+            .remedy("name a smaller part of the project with --workspace")
     }
 }
 

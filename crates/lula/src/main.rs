@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod doctor;
 mod failure;
+mod ground;
 mod pages;
 mod sandboxed;
 mod session;

@@ -6,23 +6,10 @@ use lula_config::{files, keys};
 use lula_protocol::receipt::Limits;
 use lula_protocol::{Code, Exit, Layer, Receipt, Tier};
 use lula_sandbox::policy::{Policy, Profile, Wall};
-use lula_sandbox::{Command, Engine, Sandbox};
 
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, Table, WARN, paint};
-
-/// A sandbox around a workspace.
-pub(crate) struct Sandboxed {
-    session: lula_sandbox::Session,
-}
-
-/// A command that has ended.
-pub(crate) struct Finished {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) receipt: Receipt,
-}
 
 /// The policy of a profile under the configured floor and deadline: the stricter of each.
 pub(crate) fn policy(session: &Session, profile: Profile) -> Policy {
@@ -37,42 +24,6 @@ pub(crate) fn policy(session: &Session, profile: Profile) -> Policy {
         policy.limits.wall = wall;
     }
     policy
-}
-
-/// Opens a sandbox for building and testing a directory.
-pub(crate) fn open(session: &Session, workspace: &Path) -> Result<Sandboxed, Failure> {
-    let engine = Engine::start()?;
-    let sandbox = Sandbox::new(policy(session, Profile::Build), workspace);
-    Ok(Sandboxed {
-        session: engine.open(&sandbox)?,
-    })
-}
-
-impl Sandboxed {
-    pub(crate) fn tier(&self) -> Tier {
-        self.session.tier()
-    }
-
-    /// Runs a command to its end.
-    pub(crate) fn run(
-        &self,
-        argv: &[String],
-        variables: &[(&str, &str)],
-    ) -> Result<Finished, Failure> {
-        let (program, arguments) = argv.split_first().ok_or_else(|| {
-            Failure::new(Code::Internal, Exit::Failed, "a command without a program")
-        })?;
-        let mut command = Command::new(program).arguments(arguments);
-        for (name, value) in variables {
-            command = command.variable(name, value);
-        }
-        let finished = self.session.run(&command)?;
-        Ok(Finished {
-            stdout: finished.stdout.text(),
-            stderr: finished.stderr.text(),
-            receipt: finished.receipt,
-        })
-    }
 }
 
 /// The workspace of a directory: the repository it belongs to, or itself. Never one that holds the
@@ -102,20 +53,6 @@ pub(crate) fn workspace(named: Option<&Path>, home: Option<&Path>) -> Result<Pat
             .remedy("change to the project's own directory, or name it with --workspace"));
     }
     Ok(top.to_owned())
-}
-
-/// A text nobody else can guess.
-pub(crate) fn nonce() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    match filled {
-        Ok(16) => Ok(format!("{:032x}", u128::from_ne_bytes(bytes))),
-        _ => Err(Failure::new(
-            Code::EnvironmentUnfit,
-            Exit::Environment,
-            "the system gives no random numbers",
-        )),
-    }
 }
 
 /// A receipt for people.

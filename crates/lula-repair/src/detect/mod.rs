@@ -114,7 +114,11 @@ impl Project<'_> {
     }
 
     pub(crate) fn text(&self, path: &str) -> String {
-        if self.has(path) { (self.read)(path).unwrap_or_default() } else { String::new() }
+        if self.has(path) {
+            (self.read)(path).unwrap_or_default()
+        } else {
+            String::new()
+        }
     }
 }
 
@@ -123,7 +127,20 @@ pub(crate) fn is_foreign(path: &str) -> bool {
     path.split('/').any(|part| {
         matches!(
             part,
-            "node_modules" | "target" | "site-packages" | ".venv" | "venv" | ".tox" | "dist" | "build" | "vendor" | "__pycache__" | ".git" | ".nox" | "coverage" | ".mypy_cache"
+            "node_modules"
+                | "target"
+                | "site-packages"
+                | ".venv"
+                | "venv"
+                | ".tox"
+                | "dist"
+                | "build"
+                | "vendor"
+                | "__pycache__"
+                | ".git"
+                | ".nox"
+                | "coverage"
+                | ".mypy_cache"
         )
     })
 }
@@ -154,7 +171,11 @@ const LANGUAGES: &[(&str, &[&str], bool)] = &[
 /// assert_eq!(found.languages[0].name, "Rust");
 /// ```
 pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detection {
-    let own: Vec<String> = files.iter().filter(|path| !is_foreign(path)).cloned().collect();
+    let own: Vec<String> = files
+        .iter()
+        .filter(|path| !is_foreign(path))
+        .cloned()
+        .collect();
     let project = Project { files: &own, read };
     let mut tests = Vec::new();
     python::look(&project, &mut tests);
@@ -166,7 +187,12 @@ pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detect
     let share = |tests: &TestsFound| {
         languages
             .iter()
-            .position(|language| tests.framework.language().is_some_and(|name| name.contains(&language.name.as_str())))
+            .position(|language| {
+                tests
+                    .framework
+                    .language()
+                    .is_some_and(|name| name.contains(&language.name.as_str()))
+            })
             .unwrap_or(usize::MAX)
     };
     tests.sort_by_key(share);
@@ -178,7 +204,9 @@ impl Framework {
         match self {
             Self::Pytest | Self::Unittest | Self::PlainPython => Some(&["Python"]),
             Self::CargoTest => Some(&["Rust"]),
-            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha => Some(&["JavaScript", "TypeScript"]),
+            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha => {
+                Some(&["JavaScript", "TypeScript"])
+            }
             Self::GoTest => Some(&["Go"]),
             Self::Maven | Self::Gradle => Some(&["Java", "Kotlin"]),
             Self::Make | Self::Command => None,
@@ -202,20 +230,32 @@ fn languages(files: &[String]) -> Vec<LanguageFound> {
     let mut counts: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     for path in files {
         let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-        if let Some((name, _, repairable)) = LANGUAGES.iter().find(|(_, endings, _)| endings.contains(&ending)) {
+        if let Some((name, _, repairable)) = LANGUAGES
+            .iter()
+            .find(|(_, endings, _)| endings.contains(&ending))
+        {
             let count = counts.entry(name).or_insert((0, *repairable));
             count.0 += 1;
         }
     }
     let mut found: Vec<_> = counts
         .into_iter()
-        .map(|(name, (files, repairable))| LanguageFound { name: name.to_owned(), files, repairable })
+        .map(|(name, (files, repairable))| LanguageFound {
+            name: name.to_owned(),
+            files,
+            repairable,
+        })
         .collect();
     found.sort_by(|a, b| b.files.cmp(&a.files).then_with(|| a.name.cmp(&b.name)));
     found
 }
 
-fn found(framework: Framework, argv: &[&str], files: Vec<String>, reason: impl Into<String>) -> TestsFound {
+fn found(
+    framework: Framework,
+    argv: &[&str],
+    files: Vec<String>,
+    reason: impl Into<String>,
+) -> TestsFound {
     TestsFound {
         framework,
         argv: argv.iter().map(|&part| part.to_owned()).collect(),
@@ -232,7 +272,12 @@ mod tests {
 
     fn look(files: &[(&str, &str)]) -> Detection {
         let names: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
-        detect(&names, &|path| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
+        detect(&names, &|path| {
+            files
+                .iter()
+                .find(|(name, _)| *name == path)
+                .map(|(_, text)| (*text).to_owned())
+        })
     }
 
     fn first(files: &[(&str, &str)]) -> (Framework, String) {
@@ -242,11 +287,30 @@ mod tests {
 
     #[test]
     fn pytest_is_told_from_unittest_by_what_the_tests_use() {
-        let unittest = [("a.py", ""), ("tests/test_a.py", "import unittest\nclass T(unittest.TestCase):\n    pass\n")];
+        let unittest = [
+            ("a.py", ""),
+            (
+                "tests/test_a.py",
+                "import unittest\nclass T(unittest.TestCase):\n    pass\n",
+            ),
+        ];
         assert_eq!(first(&unittest).0, Framework::Unittest);
-        let pytest = [("a.py", ""), ("tests/test_a.py", "import pytest\ndef test_x():\n    assert 1\n")];
+        let pytest = [
+            ("a.py", ""),
+            (
+                "tests/test_a.py",
+                "import pytest\ndef test_x():\n    assert 1\n",
+            ),
+        ];
         assert_eq!(first(&pytest).0, Framework::Pytest);
-        let configured = [("a.py", ""), ("pytest.ini", "[pytest]"), ("tests/test_a.py", "import unittest\nclass T(unittest.TestCase): pass")];
+        let configured = [
+            ("a.py", ""),
+            ("pytest.ini", "[pytest]"),
+            (
+                "tests/test_a.py",
+                "import unittest\nclass T(unittest.TestCase): pass",
+            ),
+        ];
         let (framework, reason) = first(&configured);
         assert_eq!(framework, Framework::Pytest);
         assert!(reason.contains("pytest.ini"), "{reason}");
@@ -261,17 +325,38 @@ mod tests {
             (r#"{"scripts":{"test":"node --test"}}"#, Framework::NodeTest),
             (r#"{"devDependencies":{"jest":"^29"}}"#, Framework::Jest),
         ] {
-            assert_eq!(first(&[("package.json", manifest), ("src/a.js", ""), ("test/a.test.js", "")]).0, framework, "{manifest}");
+            assert_eq!(
+                first(&[
+                    ("package.json", manifest),
+                    ("src/a.js", ""),
+                    ("test/a.test.js", "")
+                ])
+                .0,
+                framework,
+                "{manifest}"
+            );
         }
     }
 
     #[test]
     fn other_ecosystems_are_known_by_their_manifests() {
-        assert_eq!(first(&[("Cargo.toml", "[package]"), ("src/lib.rs", "")]).0, Framework::CargoTest);
-        assert_eq!(first(&[("go.mod", "module x"), ("a_test.go", "")]).0, Framework::GoTest);
+        assert_eq!(
+            first(&[("Cargo.toml", "[package]"), ("src/lib.rs", "")]).0,
+            Framework::CargoTest
+        );
+        assert_eq!(
+            first(&[("go.mod", "module x"), ("a_test.go", "")]).0,
+            Framework::GoTest
+        );
         assert_eq!(first(&[("pom.xml", "")]).0, Framework::Maven);
-        assert_eq!(first(&[("build.gradle", ""), ("gradlew", "")]).0, Framework::Gradle);
-        assert_eq!(first(&[("Makefile", "all:\n\tcc\ntest: all\n\t./run\n")]).0, Framework::Make);
+        assert_eq!(
+            first(&[("build.gradle", ""), ("gradlew", "")]).0,
+            Framework::Gradle
+        );
+        assert_eq!(
+            first(&[("Makefile", "all:\n\tcc\ntest: all\n\t./run\n")]).0,
+            Framework::Make
+        );
     }
 
     #[test]

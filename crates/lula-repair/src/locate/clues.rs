@@ -61,12 +61,16 @@ impl Clues {
 
     fn errors(&mut self, message: &str) {
         use Family::{
-            Arguments, Bounds, Branch, Call, Comparison, Conversion, Default, Guard, MissingCondition, MissingStatement, Negation, OffByOne,
-            Operator, SurplusStatement, Variable,
+            Arguments, Bounds, Branch, Call, Comparison, Conversion, Default, Guard,
+            MissingCondition, MissingStatement, Negation, OffByOne, Operator, SurplusStatement,
+            Variable,
         };
         let has = |needles: &[&str]| needles.iter().any(|needle| message.contains(needle));
         if has(&["IndexError", "out of range", "out of bounds", "RangeError"]) {
-            self.raise(&[Bounds, OffByOne, Guard, Comparison, MissingCondition], 1.5);
+            self.raise(
+                &[Bounds, OffByOne, Guard, Comparison, MissingCondition],
+                1.5,
+            );
         }
         if has(&["ZeroDivisionError", "divide by zero", "NaN", "Infinity"]) {
             self.raise(&[Guard], 2.5);
@@ -76,34 +80,94 @@ impl Clues {
             self.raise(&[Default], 2.0);
             self.raise(&[MissingCondition, Guard], 1.5);
         }
-        if has(&["NoneType", "Cannot read properties of", "undefined", "None != ", "!= None", "None =="]) {
+        if has(&[
+            "NoneType",
+            "Cannot read properties of",
+            "undefined",
+            "None != ",
+            "!= None",
+            "None ==",
+        ]) {
             self.raise(&[Guard, MissingStatement, Default, MissingCondition], 1.6);
         }
-        if has(&["NameError", "AttributeError", "ReferenceError", "is not a function", "UnboundLocalError"]) {
+        if has(&[
+            "NameError",
+            "AttributeError",
+            "ReferenceError",
+            "is not a function",
+            "UnboundLocalError",
+        ]) {
             self.raise(&[Variable, Call, MissingStatement], 2.0);
         }
         if has(&["TypeError"]) {
             self.raise(&[Conversion, Arguments, Default], 1.6);
         }
-        if has(&["RecursionError", "OutOfTime", "did not end", "Maximum call stack", "timed out", "stack overflow"]) {
-            self.raise(&[Comparison, OffByOne, Operator, MissingStatement, Guard, Bounds], 1.5);
+        if has(&[
+            "RecursionError",
+            "OutOfTime",
+            "did not end",
+            "Maximum call stack",
+            "timed out",
+            "stack overflow",
+        ]) {
+            self.raise(
+                &[
+                    Comparison,
+                    OffByOne,
+                    Operator,
+                    MissingStatement,
+                    Guard,
+                    Bounds,
+                ],
+                1.5,
+            );
         }
         if has(&["overflow"]) {
             self.raise(&[Guard, Conversion, Comparison], 2.0);
         }
-        if has(&["False is not true", "True is not false", "assert False", "assert True", "assert not", "true !== false", "false !== true", "left: true", "left: false"]) {
-            self.raise(&[Comparison, Negation, MissingCondition, Branch, Family::Logic], 1.3);
+        if has(&[
+            "False is not true",
+            "True is not false",
+            "assert False",
+            "assert True",
+            "assert not",
+            "true !== false",
+            "false !== true",
+            "left: true",
+            "left: false",
+        ]) {
+            self.raise(
+                &[
+                    Comparison,
+                    Negation,
+                    MissingCondition,
+                    Branch,
+                    Family::Logic,
+                ],
+                1.3,
+            );
         }
         for line in message.lines() {
             let line = line.trim().trim_start_matches("E ").trim();
-            if let Some(rest) = line.strip_suffix(" not raised").or_else(|| line.split(" not raised by").next().filter(|rest| *rest != line)) {
+            if let Some(rest) = line.strip_suffix(" not raised").or_else(|| {
+                line.split(" not raised by")
+                    .next()
+                    .filter(|rest| *rest != line)
+            }) {
                 self.wait_for(rest.rsplit([' ', ':']).next().unwrap_or(rest));
             } else if let Some((_, rest)) = line.split_once("DID NOT RAISE") {
-                let name = rest.trim().trim_start_matches("<class '").trim_end_matches("'>");
+                let name = rest
+                    .trim()
+                    .trim_start_matches("<class '")
+                    .trim_end_matches("'>");
                 self.wait_for(name.rsplit('.').next().unwrap_or(name));
             } else if let Some((_, rest)) = line.split_once("Missing expected exception") {
                 self.missing_error = true;
-                if let Some(name) = rest.trim_start().strip_prefix('(').and_then(|rest| rest.split(')').next()) {
+                if let Some(name) = rest
+                    .trim_start()
+                    .strip_prefix('(')
+                    .and_then(|rest| rest.split(')').next())
+                {
                     self.wait_for(name);
                 }
             }
@@ -116,7 +180,10 @@ impl Clues {
 
     fn wait_for(&mut self, name: &str) {
         self.missing_error = true;
-        if !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_') && !self.not_raised.iter().any(|known| known == name) {
+        if !name.is_empty()
+            && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+            && !self.not_raised.iter().any(|known| known == name)
+        {
             self.not_raised.push(name.to_owned());
         }
     }
@@ -140,12 +207,31 @@ impl Clues {
             }
             return;
         }
-        if matches!((a, b), ("True" | "true", "False" | "false") | ("False" | "false", "True" | "true")) {
-            self.raise(&[Family::Comparison, Family::Negation, Family::MissingCondition, Family::Logic], 1.3);
+        if matches!(
+            (a, b),
+            ("True" | "true", "False" | "false") | ("False" | "false", "True" | "true")
+        ) {
+            self.raise(
+                &[
+                    Family::Comparison,
+                    Family::Negation,
+                    Family::MissingCondition,
+                    Family::Logic,
+                ],
+                1.3,
+            );
             return;
         }
         if same_letters(a, b) && a != b {
-            self.raise(&[Family::Operands, Family::Arguments, Family::Conversion, Family::MovedStatement], 1.5);
+            self.raise(
+                &[
+                    Family::Operands,
+                    Family::Arguments,
+                    Family::Conversion,
+                    Family::MovedStatement,
+                ],
+                1.5,
+            );
         }
         if a.eq_ignore_ascii_case(b) {
             self.raise(&[Family::Conversion, Family::Call], 1.6);
@@ -163,15 +249,28 @@ impl Clues {
         let wanted: Vec<char> = wanted.chars().collect();
         let ahead = seen.iter().zip(&wanted).take_while(|(x, y)| x == y).count();
         let room = seen.len().min(wanted.len()) - ahead;
-        let behind = seen.iter().rev().zip(wanted.iter().rev()).take(room).take_while(|(x, y)| x == y).count();
-        let (seen_mid, wanted_mid) = (&seen[ahead..seen.len() - behind], &wanted[ahead..wanted.len() - behind]);
+        let behind = seen
+            .iter()
+            .rev()
+            .zip(wanted.iter().rev())
+            .take(room)
+            .take_while(|(x, y)| x == y)
+            .count();
+        let (seen_mid, wanted_mid) = (
+            &seen[ahead..seen.len() - behind],
+            &wanted[ahead..wanted.len() - behind],
+        );
         if seen_mid.len() > 24 || wanted_mid.len() > 24 {
             return;
         }
         for left in 0..=2.min(ahead) {
             for right in 0..=2.min(behind) {
                 let piece = |mid: &[char]| -> String {
-                    seen[ahead - left..ahead].iter().chain(mid).chain(&seen[seen.len() - behind..seen.len() - behind + right]).collect()
+                    seen[ahead - left..ahead]
+                        .iter()
+                        .chain(mid)
+                        .chain(&seen[seen.len() - behind..seen.len() - behind + right])
+                        .collect()
                 };
                 let (from, to) = (piece(seen_mid), piece(wanted_mid));
                 if !from.is_empty() && self.rewrites.len() < 60 {
@@ -197,9 +296,15 @@ fn pairs(message: &str) -> Vec<(String, String)> {
     let mut left: Option<String> = None;
     for line in message.lines() {
         let line = line.trim().trim_start_matches("E ").trim();
-        if let Some(value) = line.strip_prefix("left: ").or_else(|| line.strip_prefix("expected: ")) {
+        if let Some(value) = line
+            .strip_prefix("left: ")
+            .or_else(|| line.strip_prefix("expected: "))
+        {
             left = Some(value.trim_matches('\'').to_owned());
-        } else if let Some(value) = line.strip_prefix("right: ").or_else(|| line.strip_prefix("actual: ")) {
+        } else if let Some(value) = line
+            .strip_prefix("right: ")
+            .or_else(|| line.strip_prefix("actual: "))
+        {
             if let Some(left) = left.take() {
                 found.push((left, value.trim_matches('\'').to_owned()));
             }
@@ -234,12 +339,25 @@ mod tests {
     #[test]
     fn the_difference_of_two_texts_says_what_to_write_instead() {
         let clues = Clues::read(["AssertionError: 'a,b' != 'a, b'"].into_iter());
-        assert!(clues.rewrites().contains(&(",".to_owned(), ", ".to_owned())));
+        assert!(
+            clues
+                .rewrites()
+                .contains(&(",".to_owned(), ", ".to_owned()))
+        );
     }
 
     #[test]
     fn an_error_that_did_not_come_is_named() {
-        let clues = Clues::read(["AssertionError: ValueError not raised", "Missing expected exception (RangeError)."].into_iter());
-        assert_eq!(clues.not_raised().collect::<Vec<_>>(), ["ValueError", "RangeError"]);
+        let clues = Clues::read(
+            [
+                "AssertionError: ValueError not raised",
+                "Missing expected exception (RangeError).",
+            ]
+            .into_iter(),
+        );
+        assert_eq!(
+            clues.not_raised().collect::<Vec<_>>(),
+            ["ValueError", "RangeError"]
+        );
     }
 }

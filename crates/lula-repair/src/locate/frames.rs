@@ -1,7 +1,10 @@
 //! Places in the project that an error message names.
 
 /// The project's files and lines in a message, in the order of their appearance.
-pub(crate) fn frames<'a>(message: &str, paths: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+pub(crate) fn frames<'a>(
+    message: &str,
+    paths: impl Iterator<Item = &'a str>,
+) -> Vec<(&'a str, usize)> {
     let mut found: Vec<(usize, &str, usize)> = Vec::new();
     for path in paths {
         for (at, _) in message.match_indices(path) {
@@ -21,7 +24,10 @@ pub(crate) fn frames<'a>(message: &str, paths: impl Iterator<Item = &'a str>) ->
         }
     }
     found.sort_unstable();
-    found.into_iter().map(|(_, path, line)| (path, line)).collect()
+    found
+        .into_iter()
+        .map(|(_, path, line)| (path, line))
+        .collect()
 }
 
 #[cfg(test)]

@@ -27,15 +27,21 @@ const NOT_RUN: f64 = 0.25;
 /// Share that the head of a function gets.
 const HEAD: f64 = 0.6;
 /// Share that a constant gets from the code that names it.
-const NAMED: f64 = 0.6;
+const NAMED: f64 = 0.4;
 
 impl Heat {
     pub(crate) fn at(&self, path: &str, line: usize) -> f64 {
-        self.lines.get(path).and_then(|lines| lines.get(&line)).copied().unwrap_or(0.0)
+        self.lines
+            .get(path)
+            .and_then(|lines| lines.get(&line))
+            .copied()
+            .unwrap_or(0.0)
     }
 
     pub(crate) fn any(&self, path: &str, first: usize, last: usize) -> bool {
-        self.lines.get(path).is_some_and(|lines| lines.range(first..=last).any(|(_, heat)| *heat > 0.0))
+        self.lines
+            .get(path)
+            .is_some_and(|lines| lines.range(first..=last).any(|(_, heat)| *heat > 0.0))
     }
 
     /// The hottest lines, hottest first.
@@ -43,9 +49,16 @@ impl Heat {
         let mut all: Vec<_> = self
             .lines
             .iter()
-            .flat_map(|(path, lines)| lines.iter().map(|(line, heat)| (path.clone(), *line, *heat)))
+            .flat_map(|(path, lines)| {
+                lines
+                    .iter()
+                    .map(|(line, heat)| (path.clone(), *line, *heat))
+            })
             .collect();
-        all.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| (&a.0, a.1).cmp(&(&b.0, b.1))));
+        all.sort_by(|a, b| {
+            b.2.total_cmp(&a.2)
+                .then_with(|| (&a.0, a.1).cmp(&(&b.0, b.1)))
+        });
         all.truncate(count);
         all
     }
@@ -62,7 +75,11 @@ impl Heat {
         let failing = tests.iter().filter(|test| test.failed).count();
         let mut counts: HashMap<(&str, usize), (usize, usize)> = HashMap::new();
         for test in tests {
-            for (path, lines) in test.lines.iter().filter(|(path, _)| wanted.contains(path.as_str())) {
+            for (path, lines) in test
+                .lines
+                .iter()
+                .filter(|(path, _)| wanted.contains(path.as_str()))
+            {
                 for line in lines {
                     let count = counts.entry((path, *line)).or_default();
                     if test.failed {
@@ -99,7 +116,11 @@ impl Heat {
     pub(crate) fn trace(&mut self, frames: &[(&str, usize)], innermost_last: bool) {
         let count = frames.len();
         for (index, (path, line)) in frames.iter().enumerate() {
-            let distance = if innermost_last { count - 1 - index } else { index };
+            let distance = if innermost_last {
+                count - 1 - index
+            } else {
+                index
+            };
             #[allow(clippy::cast_precision_loss)]
             let factor = 1.0 + 0.5 / (1.0 + distance as f64);
             let now = self.at(path, *line).max(0.35);
@@ -127,18 +148,30 @@ impl Heat {
     }
 
     fn spread_functions(&mut self, source: &Source) {
-        for node in walk(source.root()).into_iter().filter(|node| is_function(*node)) {
+        for node in walk(source.root())
+            .into_iter()
+            .filter(|node| is_function(*node))
+        {
             let (first, last) = (node.start_position().row + 1, node.end_position().row + 1);
             let Some(lines) = self.lines.get_mut(&source.path) else {
                 return;
             };
-            let hottest = lines.range(first..=last).map(|(_, heat)| *heat).fold(0.0, f64::max);
+            let hottest = lines
+                .range(first..=last)
+                .map(|(_, heat)| *heat)
+                .fold(0.0, f64::max);
             if hottest <= 0.0 {
                 continue;
             }
-            let body = node.child_by_field_name("body").map_or(first, |body| body.start_position().row + 1);
+            let body = node
+                .child_by_field_name("body")
+                .map_or(first, |body| body.start_position().row + 1);
             for line in first..=last {
-                let share = if line < body || line == first { HEAD } else { NOT_RUN };
+                let share = if line < body || line == first {
+                    HEAD
+                } else {
+                    NOT_RUN
+                };
                 let old = lines.entry(line).or_insert(0.0);
                 *old = old.max(hottest * share);
             }
@@ -152,7 +185,10 @@ impl Heat {
             for (row, text) in source.text.lines().enumerate() {
                 let heat = self.at(&source.path, row + 1);
                 if heat > 0.0 {
-                    for word in text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()) {
+                    for word in text
+                        .split(|c: char| !c.is_alphanumeric() && c != '_')
+                        .filter(|word| !word.is_empty())
+                    {
                         let known = by_word.entry(word.to_owned()).or_default();
                         *known = known.max(heat);
                     }
@@ -163,9 +199,13 @@ impl Heat {
             for node in walk(source.root()) {
                 let name = match node.kind() {
                     "assignment" => node.child_by_field_name("left"),
-                    "variable_declarator" | "const_item" | "static_item" | "field_definition" | "public_field_definition" => {
-                        node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))
-                    }
+                    "variable_declarator"
+                    | "const_item"
+                    | "static_item"
+                    | "field_definition"
+                    | "public_field_definition" => node
+                        .child_by_field_name("name")
+                        .or_else(|| node.child_by_field_name("property")),
                     _ => None,
                 };
                 let Some(name) = name else { continue };
@@ -188,7 +228,10 @@ mod tests {
     use super::*;
 
     fn test(failed: bool, lines: &[usize]) -> LinesOfTest {
-        LinesOfTest { failed, lines: [("a.py".to_owned(), lines.to_vec())].into() }
+        LinesOfTest {
+            failed,
+            lines: [("a.py".to_owned(), lines.to_vec())].into(),
+        }
     }
 
     #[test]
@@ -200,7 +243,10 @@ mod tests {
         heat.spread(&sources);
         assert!((heat.at("a.py", 4) - 1.0).abs() < 1e-9);
         assert!(heat.at("a.py", 3) < 1.0 && heat.at("a.py", 3) > heat.at("a.py", 5));
-        assert!(heat.at("a.py", 1) > 0.5, "the constant is named by the hottest line");
+        assert!(
+            heat.at("a.py", 1) > 0.3,
+            "the constant is named by the hottest line"
+        );
         assert_eq!(heat.hottest(1)[0].1, 4);
     }
 }

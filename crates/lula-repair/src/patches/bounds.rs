@@ -30,10 +30,16 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         range(forge, arguments);
     }
     if let Some((callee, arguments)) = call(node)
-        && matches!(forge.of(callee).rsplit('.').next(), Some("slice" | "substring"))
+        && matches!(
+            forge.of(callee).rsplit('.').next(),
+            Some("slice" | "substring")
+        )
         && forge.script()
     {
-        let items: Vec<_> = named(arguments).into_iter().map(|item| forge.of(item)).collect();
+        let items: Vec<_> = named(arguments)
+            .into_iter()
+            .map(|item| forge.of(item))
+            .collect();
         match items.as_slice() {
             [only] => {
                 forge.replace(arguments, Family::Bounds, 0.4, format!("(0, {only})"));
@@ -42,12 +48,20 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             [start, end] => {
                 forge.replace(arguments, Family::Bounds, 0.4, format!("({start})"));
                 forge.replace(arguments, Family::Bounds, 0.2, format!("({end})"));
-                forge.replace(arguments, Family::Bounds, 0.4, format!("({start}, {start} + {end})"));
+                forge.replace(
+                    arguments,
+                    Family::Bounds,
+                    0.4,
+                    format!("({start}, {start} + {end})"),
+                );
             }
             _ => {}
         }
     }
-    if matches!(node.kind(), "subscript" | "subscript_expression" | "index_expression") {
+    if matches!(
+        node.kind(),
+        "subscript" | "subscript_expression" | "index_expression"
+    ) {
         let items = named(node);
         if let [value, index] = items.as_slice()
             && index.kind() != "slice"
@@ -59,7 +73,12 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 forge.replace(node, Family::Default, 0.25, format!("{own}.get({at})"));
                 forge.replace(node, Family::Default, 0.25, format!("{own}.get({at}, 0)"));
                 forge.replace(node, Family::Default, 0.12, format!("{own}.get({at}, [])"));
-                forge.replace(node, Family::Default, 0.08, format!("{own}.get({at}, \"\")"));
+                forge.replace(
+                    node,
+                    Family::Default,
+                    0.08,
+                    format!("{own}.get({at}, \"\")"),
+                );
             } else if forge.script() {
                 forge.replace(*index, Family::Bounds, 0.3, format!("{own}.length - 1"));
             } else {
@@ -75,7 +94,9 @@ fn slice(forge: &mut Forge<'_>, node: Node<'_>) {
     let [start, end, ..] = parts.as_slice() else {
         return;
     };
-    let step = parts.get(2).map_or(String::new(), |step| format!(":{step}"));
+    let step = parts
+        .get(2)
+        .map_or(String::new(), |step| format!(":{step}"));
     let mut forms: Vec<(String, f64)> = vec![
         (format!("{start}:{step}"), 0.35),
         (format!(":{end}{step}"), 0.35),
@@ -107,7 +128,10 @@ fn slice(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 fn range(forge: &mut Forge<'_>, arguments: Node<'_>) {
-    let items: Vec<_> = named(arguments).into_iter().map(|item| forge.of(item)).collect();
+    let items: Vec<_> = named(arguments)
+        .into_iter()
+        .map(|item| forge.of(item))
+        .collect();
     let forms: Vec<(String, f64)> = match items.as_slice() {
         [end] => vec![
             (format!("({end} + 1)"), 0.8),

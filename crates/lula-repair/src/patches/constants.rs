@@ -6,7 +6,9 @@ use super::{Family, Forge};
 use crate::syntax::{binary, call, is_expression, named};
 
 /// Numbers that units, dates and percentages are made of.
-const USUAL: &[&str] = &["0", "1", "2", "7", "10", "12", "24", "30", "60", "100", "365", "1000", "1024", "3600", "86400"];
+const USUAL: &[&str] = &[
+    "0", "1", "2", "7", "10", "12", "24", "30", "60", "100", "365", "1000", "1024", "3600", "86400",
+];
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     match node.kind() {
@@ -22,6 +24,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.replace(node, Family::Constant, 0.6, other);
         }
         "string_content" | "string_fragment" => text(forge, node),
+        "format_specifier" => format_spec(forge, node),
         "string" | "string_literal" => whole_string(forge, node),
         _ => {}
     }
@@ -37,7 +40,16 @@ fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
         }
         return;
     };
-    let near = if value.abs() <= 100 { 0.8 } else { 0.35 };
+    let place = node
+        .parent()
+        .is_some_and(|parent| parent.kind() == "field_expression");
+    let near = if place {
+        0.25
+    } else if value.abs() <= 100 {
+        0.8
+    } else {
+        0.35
+    };
     forge.replace(node, Family::OffByOne, near, (value + 1).to_string());
     if value > 0 {
         forge.replace(node, Family::OffByOne, near, (value - 1).to_string());
@@ -73,7 +85,11 @@ fn float(forge: &mut Forge<'_>, node: Node<'_>) {
     };
     let show = |value: f64| {
         let text = format!("{value}");
-        if text.contains('.') { text } else { format!("{text}.0") }
+        if text.contains('.') {
+            text
+        } else {
+            format!("{text}.0")
+        }
     };
     for (other, prior) in [
         (value + 1.0, 0.3),
@@ -98,12 +114,69 @@ fn float(forge: &mut Forge<'_>, node: Node<'_>) {
     }
 }
 
+/// How a value is laid out in an f-string: zeros, width, sides, digits.
+fn format_spec(forge: &mut Forge<'_>, node: Node<'_>) {
+    let own = forge.of(node);
+    let Some(spec) = own.strip_prefix(':') else {
+        return;
+    };
+    let mut forms = vec![
+        (format!(":0{spec}"), 0.6),
+        (format!(":,{spec}"), 0.3),
+        (format!(":.2{spec}"), 0.2),
+        (format!(":.2f{spec}"), 0.1),
+    ];
+    for (from, to) in [
+        ("0", ""),
+        ("<", ">"),
+        (">", "<"),
+        (">", "^"),
+        ("<", "^"),
+        ("^", "<"),
+        ("^", ">"),
+        (",", ""),
+        ("f", "d"),
+        ("d", "f"),
+        ("x", "X"),
+        ("X", "x"),
+        (".2", ".1"),
+        (".1", ".2"),
+        (".2", ".3"),
+        (".0", ".1"),
+        ("f", "g"),
+    ] {
+        if spec.contains(from) {
+            forms.push((format!(":{}", spec.replacen(from, to, 1)), 0.4));
+        }
+    }
+    for width in ["2", "3", "4"] {
+        forms.push((
+            format!(
+                ":{}",
+                spec.replace(|c: char| c.is_ascii_digit() && c != '0', width)
+            ),
+            0.15,
+        ));
+    }
+    for (form, prior) in forms {
+        forge.replace(node, Family::Constant, prior, form);
+    }
+}
+
 /// What turns the text that a test saw into the text that it wanted.
 fn text(forge: &mut Forge<'_>, node: Node<'_>) {
     let own = forge.of(node);
     for (from, to) in forge.clues.rewrites() {
-        if !from.is_empty() && own.contains(from.as_str()) && !to.contains(['\n', '"', '\'', '\\', '`']) {
-            forge.replace(node, Family::Constant, 0.8, own.replacen(from.as_str(), to, 1));
+        if !from.is_empty()
+            && own.contains(from.as_str())
+            && !to.contains(['\n', '"', '\'', '\\', '`'])
+        {
+            forge.replace(
+                node,
+                Family::Constant,
+                0.8,
+                own.replacen(from.as_str(), to, 1),
+            );
         }
     }
     for (other, prior) in [
@@ -118,25 +191,57 @@ fn text(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 fn whole_string(forge: &mut Forge<'_>, node: Node<'_>) {
-    if node.parent().is_some_and(|parent| parent.kind() == "expression_statement") {
+    if node
+        .parent()
+        .is_some_and(|parent| parent.kind() == "expression_statement")
+    {
         return;
     }
-    let quote = if forge.of(node).ends_with('\'') { "'" } else { "\"" };
+    let quote = if forge.of(node).ends_with('\'') {
+        "'"
+    } else {
+        "\""
+    };
     let scope = forge.scope(node);
     let own = forge.of(node);
     for other in scope.strings.iter().take(24) {
         let likeness = likeness(own, other);
-        forge.replace(node, Family::Constant, 0.08 + 0.2 * likeness, other.as_str());
+        forge.replace(
+            node,
+            Family::Constant,
+            0.08 + 0.2 * likeness,
+            other.as_str(),
+        );
     }
-    for (other, prior) in [("", 0.15), (" ", 0.1), (",", 0.06), (", ", 0.06), ("\\n", 0.06), ("-", 0.03), ("_", 0.03), (".", 0.03), ("/", 0.03)] {
-        forge.replace(node, Family::Constant, prior, format!("{quote}{other}{quote}"));
+    for (other, prior) in [
+        ("", 0.15),
+        (" ", 0.1),
+        (",", 0.06),
+        (", ", 0.06),
+        ("\\n", 0.06),
+        ("-", 0.03),
+        ("_", 0.03),
+        (".", 0.03),
+        ("/", 0.03),
+    ] {
+        forge.replace(
+            node,
+            Family::Constant,
+            prior,
+            format!("{quote}{other}{quote}"),
+        );
     }
 }
 
 /// How alike two words are, from zero to one: shared characters at both ends.
 pub(super) fn likeness(a: &str, b: &str) -> f64 {
     let ahead = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
-    let behind = a.chars().rev().zip(b.chars().rev()).take_while(|(x, y)| x == y).count();
+    let behind = a
+        .chars()
+        .rev()
+        .zip(b.chars().rev())
+        .take_while(|(x, y)| x == y)
+        .count();
     let longest = a.chars().count().max(b.chars().count()).max(1);
     #[allow(clippy::cast_precision_loss)]
     {
@@ -146,7 +251,29 @@ pub(super) fn likeness(a: &str, b: &str) -> f64 {
 
 /// `x` for `x + 1` or `x - 1`, where x decides how far something goes.
 fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
-    if !is_expression(node) || matches!(node.kind(), "string" | "string_literal" | "list" | "dictionary" | "object" | "array" | "template_string" | "true" | "false" | "none" | "null" | "lambda" | "arrow_function" | "boolean_literal" | "macro_invocation" | "comparison_operator" | "boolean_operator" | "not_operator") {
+    if !is_expression(node)
+        || matches!(
+            node.kind(),
+            "string"
+                | "string_literal"
+                | "list"
+                | "dictionary"
+                | "object"
+                | "array"
+                | "template_string"
+                | "true"
+                | "false"
+                | "none"
+                | "null"
+                | "lambda"
+                | "arrow_function"
+                | "boolean_literal"
+                | "macro_invocation"
+                | "comparison_operator"
+                | "boolean_operator"
+                | "not_operator"
+        )
+    {
         return;
     }
     if let Some((left, operator, right)) = binary(node)
@@ -158,10 +285,18 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
-    if matches!(node.kind(), "integer" | "number" | "integer_literal" | "float" | "float_literal") {
+    if matches!(
+        node.kind(),
+        "integer" | "number" | "integer_literal" | "float" | "float_literal"
+    ) {
         return;
     }
-    let compared = binary(parent).is_some_and(|(_, operator, _)| matches!(forge.of(operator), "<" | "<=" | ">" | ">=" | "==" | "===" | "!=" | "!=="));
+    let compared = binary(parent).is_some_and(|(_, operator, _)| {
+        matches!(
+            forge.of(operator),
+            "<" | "<=" | ">" | ">=" | "==" | "===" | "!=" | "!=="
+        )
+    });
     let argument = parent.kind() == "argument_list" || parent.kind() == "arguments";
     let range = argument
         && parent
@@ -170,26 +305,62 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
             .is_some_and(|(callee, _)| matches!(forge.of(callee), "range" | "islice"));
     let prior = if range || parent.kind() == "slice" || parent.kind() == "range_expression" {
         0.6
-    } else if matches!(parent.kind(), "subscript" | "subscript_expression" | "index_expression") && named(parent).first() != Some(&node) {
+    } else if matches!(
+        parent.kind(),
+        "subscript" | "subscript_expression" | "index_expression"
+    ) && named(parent).first() != Some(&node)
+    {
         0.5
     } else if compared {
         0.4
     } else if argument {
         0.18
-    } else if matches!(parent.kind(), "return_statement" | "assignment" | "variable_declarator" | "let_declaration" | "assignment_expression" | "return_expression" | "augmented_assignment" | "binary_operator" | "binary_expression") {
-        0.2
+    } else if matches!(
+        parent.kind(),
+        "return_statement"
+            | "assignment"
+            | "variable_declarator"
+            | "let_declaration"
+            | "assignment_expression"
+            | "return_expression"
+            | "augmented_assignment"
+            | "binary_operator"
+            | "binary_expression"
+            | "parenthesized_expression"
+    ) {
+        0.25
     } else {
         return;
     };
-    if matches!(parent.kind(), "assignment" | "assignment_expression" | "augmented_assignment") && parent.child_by_field_name("left") == Some(node)
-        || parent.kind() == "variable_declarator" && parent.child_by_field_name("name") == Some(node)
+    if matches!(
+        parent.kind(),
+        "assignment" | "assignment_expression" | "augmented_assignment"
+    ) && parent.child_by_field_name("left") == Some(node)
+        || parent.kind() == "variable_declarator"
+            && parent.child_by_field_name("name") == Some(node)
         || parent.kind() == "let_declaration" && parent.child_by_field_name("value") != Some(node)
     {
         return;
     }
     let own = forge.of(node);
     let tight = matches!(parent.kind(), "binary_operator" | "binary_expression") && !compared;
-    let (more, less) = if tight { (format!("({own} + 1)"), format!("({own} - 1)")) } else { (format!("{own} + 1"), format!("{own} - 1")) };
+    let (more, less) = if tight {
+        (format!("({own} + 1)"), format!("({own} - 1)"))
+    } else {
+        (format!("{own} + 1"), format!("{own} - 1"))
+    };
+    if compared {
+        let scope = forge.scope(node);
+        for number in scope
+            .numbers
+            .iter()
+            .filter(|number| !matches!(number.as_str(), "0" | "1"))
+            .take(6)
+        {
+            forge.replace(node, Family::Expression, 0.06, format!("{own} + {number}"));
+            forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
+        }
+    }
     forge.replace(node, Family::OffByOne, prior, more);
     forge.replace(node, Family::OffByOne, prior, less);
 }

@@ -65,8 +65,11 @@ impl<'a> Forge<'a> {
     }
 
     pub(super) fn is_warm(&self, node: Node<'_>) -> bool {
-        self.heat
-            .any(&self.source.path, node.start_position().row + 1, node.end_position().row + 1)
+        self.heat.any(
+            &self.source.path,
+            node.start_position().row + 1,
+            node.end_position().row + 1,
+        )
     }
 
     /// What can be named around a node.
@@ -81,7 +84,13 @@ impl<'a> Forge<'a> {
     }
 
     /// Proposes to replace a node.
-    pub(crate) fn replace(&mut self, node: Node<'_>, family: Family, prior: f64, text: impl Into<String>) {
+    pub(crate) fn replace(
+        &mut self,
+        node: Node<'_>,
+        family: Family,
+        prior: f64,
+        text: impl Into<String>,
+    ) {
         let text = text.into();
         if text == self.of(node) {
             return;
@@ -115,7 +124,14 @@ impl<'a> Forge<'a> {
     }
 
     /// Proposes to put text before a byte.
-    pub(crate) fn insert(&mut self, at: Node<'_>, byte: usize, family: Family, prior: f64, text: impl Into<String>) {
+    pub(crate) fn insert(
+        &mut self,
+        at: Node<'_>,
+        byte: usize,
+        family: Family,
+        prior: f64,
+        text: impl Into<String>,
+    ) {
         let edit = Edit {
             start: byte,
             end: byte,

@@ -117,7 +117,8 @@ impl Candidate {
 pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candidate> {
     let mut forge = Forge::new(source, heat, clues);
     for node in walk(source.root()) {
-        if !node.is_named() || node.is_error() || !forge.is_warm(node) || in_test_code(source, node) {
+        if !node.is_named() || node.is_error() || !forge.is_warm(node) || in_test_code(source, node)
+        {
             continue;
         }
         operators::propose(&mut forge, node);
@@ -158,6 +159,25 @@ impl NormalForms {
     }
 }
 
+/// Text of a node that belongs to none of its children, as in strings and format specifiers.
+fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash::Hasher) {
+    use std::hash::Hash;
+    let mut at = node.start_byte();
+    for index in 0..children(node) {
+        if let Some(part) = child(node, index) {
+            let gap = text.get(at..part.start_byte()).unwrap_or_default();
+            if !gap.trim().is_empty() {
+                gap.hash(hasher);
+            }
+            at = part.end_byte();
+        }
+    }
+    let gap = text.get(at..node.end_byte()).unwrap_or_default();
+    if !gap.trim().is_empty() {
+        gap.hash(hasher);
+    }
+}
+
 /// A digest of a text's tokens without comments, spacing and needless brackets; none for a text
 /// that does not parse where the original did.
 fn normal_form(source: &Source, text: &str) -> Option<u64> {
@@ -174,7 +194,14 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
         }
         if node.kind() == "parenthesized_expression"
             && node.parent().is_some_and(|parent| {
-                matches!(parent.kind(), "return_statement" | "parenthesized_expression" | "argument_list" | "arguments" | "assignment")
+                matches!(
+                    parent.kind(),
+                    "return_statement"
+                        | "parenthesized_expression"
+                        | "argument_list"
+                        | "arguments"
+                        | "assignment"
+                )
             })
         {
             skipped.extend(child(node, 0).map(|node| node.id()));
@@ -185,6 +212,9 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
         } else if matches!(node.kind(), "block" | "statement_block") {
             // Indentation is meaning in Python; everywhere else the braces say it.
             (node.kind(), node.named_child_count()).hash(&mut hasher);
+        }
+        if node.child_count() > 0 {
+            between(text, node, &mut hasher);
         }
     }
     Some(hasher.finish())

@@ -20,28 +20,54 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
     if let Some((_, arguments)) = call(node) {
         swap_all(forge, &named(arguments), Family::Arguments, 0.5);
+        if let (Some((object, _)), [only]) = (
+            crate::syntax::call(node).and_then(|(callee, _)| crate::syntax::member(callee)),
+            named(arguments).as_slice(),
+        ) {
+            // In Rust the argument is often borrowed where the receiver is not.
+            let inner = if only.kind() == "reference_expression" {
+                only.child_by_field_name("value").unwrap_or(*only)
+            } else {
+                *only
+            };
+            forge.swap(Family::Operands, 0.25, object, inner);
+        }
     }
     match node.kind() {
-        "tuple" | "expression_list" | "pattern_list" | "tuple_expression" | "list" | "array" | "array_expression" => {
+        "tuple" | "expression_list" | "pattern_list" | "tuple_expression" | "list" | "array"
+        | "array_expression" => {
             let items = named(node);
             if items.len() <= 4 {
                 swap_all(forge, &items, Family::Operands, 0.3);
             }
         }
         "slice" => swap_all(forge, &named(node), Family::Bounds, 0.2),
-        "parameters" | "formal_parameters" => {
+        "parameters" | "formal_parameters" | "closure_parameters" | "lambda_parameters" => {
             let own: Vec<_> = named(node)
                 .into_iter()
                 .filter(|param| !matches!(forge.of(*param), "self" | "cls" | "&self" | "&mut self"))
                 .collect();
-            swap_all(forge, &own, Family::Arguments, 0.15);
+            let prior = if matches!(node.kind(), "closure_parameters" | "lambda_parameters") {
+                0.35
+            } else {
+                0.15
+            };
+            swap_all(forge, &own, Family::Arguments, prior);
         }
         _ => {}
     }
-    if is_block(node) && node.parent().is_some_and(|above| !above.kind().starts_with("class") && above.kind() != "impl_item") && node.parent().is_some() {
+    if is_block(node)
+        && node
+            .parent()
+            .is_some_and(|above| !above.kind().starts_with("class") && above.kind() != "impl_item")
+        && node.parent().is_some()
+    {
         for pair in named(node).windows(2) {
             if let [first, second] = pair
-                && !matches!(second.kind(), "return_statement" | "break_statement" | "continue_statement")
+                && !matches!(
+                    second.kind(),
+                    "return_statement" | "break_statement" | "continue_statement"
+                )
             {
                 swap_statements(forge, *first, *second);
             }
@@ -55,7 +81,10 @@ fn swap_all(forge: &mut Forge<'_>, items: &[Node<'_>], family: Family, prior: f6
             let prior = if step == 0 { prior } else { prior * 0.5 };
             let keyword = |node: &Node<'_>| node.kind() == "keyword_argument";
             if keyword(first) && keyword(second) {
-                if let (Some(a), Some(b)) = (first.child_by_field_name("value"), second.child_by_field_name("value")) {
+                if let (Some(a), Some(b)) = (
+                    first.child_by_field_name("value"),
+                    second.child_by_field_name("value"),
+                ) {
                     forge.swap(family, prior * 0.6, a, b);
                 }
             } else if !keyword(first) && !keyword(second) {
@@ -66,10 +95,22 @@ fn swap_all(forge: &mut Forge<'_>, items: &[Node<'_>], family: Family, prior: f6
 }
 
 fn swap_statements(forge: &mut Forge<'_>, first: Node<'_>, second: Node<'_>) {
-    let definition = |node: Node<'_>| node.kind().contains("definition") || node.kind().contains("declaration") && node.kind() != "let_declaration" && node.kind() != "lexical_declaration" || node.kind().ends_with("_item") || node.kind().starts_with("import");
+    let definition = |node: Node<'_>| {
+        node.kind().contains("definition")
+            || node.kind().contains("declaration")
+                && node.kind() != "let_declaration"
+                && node.kind() != "lexical_declaration"
+            || node.kind().ends_with("_item")
+            || node.kind().starts_with("import")
+    };
     if definition(first) || definition(second) {
         return;
     }
     let small = first.end_position().row - first.start_position().row <= 8;
-    forge.swap(Family::MovedStatement, if small { 0.2 } else { 0.08 }, first, second);
+    forge.swap(
+        Family::MovedStatement,
+        if small { 0.2 } else { 0.08 },
+        first,
+        second,
+    );
 }

@@ -1,6 +1,6 @@
 //! What can be named, and what has been said, around a place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use tree_sitter::Node;
 
@@ -22,6 +22,12 @@ pub(crate) struct Scope {
     pub(crate) functions: Vec<String>,
     /// Attributes that are read or written as `x.name` anywhere in the file, calls left out.
     pub(crate) fields: Vec<String>,
+    /// Attributes that are written once and never read in the file.
+    pub(crate) idle_fields: Vec<String>,
+    /// Functions that the file defines and never calls.
+    pub(crate) idle_functions: Vec<String>,
+    /// Variables and the values that they start with.
+    pub(crate) starts: Vec<(String, String)>,
     /// Conditions that the function tests.
     pub(crate) conditions: Vec<String>,
     /// Compound expressions that the function computes.
@@ -32,6 +38,8 @@ pub(crate) struct Scope {
     pub(crate) statements: Vec<String>,
     /// Statements of one line elsewhere in the file.
     pub(crate) file_statements: Vec<String>,
+    /// Variables that are given a value and never asked for it.
+    pub(crate) unused: Vec<String>,
     /// Numbers in the file.
     pub(crate) numbers: Vec<String>,
     /// Strings in the file, quotes included.
@@ -39,7 +47,11 @@ pub(crate) struct Scope {
 }
 
 fn push(list: &mut Vec<String>, text: &str) {
-    if !text.is_empty() && text.len() <= MAX_PIECE && !text.contains('\n') && !list.iter().any(|known| known == text) {
+    if !text.is_empty()
+        && text.len() <= MAX_PIECE
+        && !text.contains('\n')
+        && !list.iter().any(|known| known == text)
+    {
         list.push(text.to_owned());
     }
 }
@@ -59,7 +71,11 @@ impl Scope {
                     .child_by_field_name("pattern")
                     .or_else(|| param.child_by_field_name("name"))
                     .or_else(|| param.child_by_field_name("left"))
-                    .or_else(|| (param.kind() == "typed_parameter").then(|| named(param).first().copied()).flatten())
+                    .or_else(|| {
+                        (param.kind() == "typed_parameter")
+                            .then(|| named(param).first().copied())
+                            .flatten()
+                    })
                     .unwrap_or(param);
                 let text = source.of(name);
                 if is_word(text) && !matches!(text, "self" | "cls" | "this") {
@@ -69,6 +85,17 @@ impl Scope {
             }
         }
         let body = around.child_by_field_name("body").unwrap_or(around);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for node in walk(around) {
+            if matches!(
+                node.kind(),
+                "identifier"
+                    | "shorthand_property_identifier"
+                    | "shorthand_property_identifier_pattern"
+            ) {
+                *seen.entry(source.of(node)).or_default() += 1;
+            }
+        }
         for node in walk(body) {
             if is_variable(source, node) {
                 push(&mut self.names, source.of(node));
@@ -93,33 +120,79 @@ impl Scope {
             if is_simple_statement(node) {
                 push(&mut self.statements, source.of(node));
             }
+            let (name, value) = match node.kind() {
+                "assignment" => (
+                    node.child_by_field_name("left"),
+                    node.child_by_field_name("right"),
+                ),
+                "variable_declarator" => (
+                    node.child_by_field_name("name"),
+                    node.child_by_field_name("value"),
+                ),
+                "let_declaration" => (
+                    node.child_by_field_name("pattern"),
+                    node.child_by_field_name("value"),
+                ),
+                _ => (None, None),
+            };
+            if let (Some(name), Some(value)) = (name, value)
+                && is_word(source.of(name))
+                && source.of(value).len() <= 20
+                && self.starts.len() < 12
+            {
+                self.starts
+                    .push((source.of(name).to_owned(), source.of(value).to_owned()));
+            }
         }
+        self.unused = self
+            .names
+            .iter()
+            .filter(|name| seen.get(name.as_str()) == Some(&1) && *name != "_")
+            .cloned()
+            .collect();
     }
 
     fn read_file(&mut self, source: &Source, around: Node<'_>) {
         let inside: BTreeSet<_> = self.statements.iter().cloned().collect();
+        let mut uses: HashMap<&str, usize> = HashMap::new();
         for node in walk(source.root()) {
             match node.kind() {
                 "integer" | "float" | "number" | "integer_literal" | "float_literal" => {
                     push(&mut self.numbers, source.of(node));
                 }
                 "string" | "string_literal" => push(&mut self.strings, source.of(node)),
-                "function_definition" | "function_item" | "function_declaration" | "method_definition" => {
+                "function_definition"
+                | "function_item"
+                | "function_declaration"
+                | "method_definition" => {
                     if let Some(name) = node.child_by_field_name("name") {
                         push(&mut self.functions, source.of(name));
                     }
                 }
                 _ => {}
             }
+            if let Some((_, name)) = member(node) {
+                *uses.entry(source.of(name)).or_default() += 1;
+            }
             if let Some((_, name)) = member(node)
-                && node.parent().and_then(call).is_none_or(|(callee, _)| callee != node)
+                && node
+                    .parent()
+                    .and_then(call)
+                    .is_none_or(|(callee, _)| callee != node)
             {
                 push(&mut self.fields, source.of(name));
             }
             let at_top = node.parent().is_some_and(|parent| {
                 parent.parent().is_none()
-                    || matches!(parent.kind(), "expression_statement" | "lexical_declaration" | "import_from_statement" | "named_imports")
-                        && parent.parent().is_some_and(|above| above.parent().is_none())
+                    || matches!(
+                        parent.kind(),
+                        "expression_statement"
+                            | "lexical_declaration"
+                            | "import_from_statement"
+                            | "named_imports"
+                    ) && parent
+                        .parent()
+                        .is_some_and(|above| above.parent().is_none())
             });
             if at_top
                 && let Some(name) = node
@@ -129,9 +202,33 @@ impl Scope {
             {
                 push(&mut self.outer, source.of(name));
             }
-            if is_simple_statement(node) && node.id() != around.id() && !inside.contains(source.of(node)) {
+            if is_simple_statement(node)
+                && node.id() != around.id()
+                && !inside.contains(source.of(node))
+            {
                 push(&mut self.file_statements, source.of(node));
             }
+        }
+        self.idle_functions = self
+            .functions
+            .iter()
+            .filter(|name| source.text.matches(name.as_str()).count() == 1)
+            .cloned()
+            .collect();
+        self.idle_fields = self
+            .fields
+            .iter()
+            .filter(|field| uses.get(field.as_str()) == Some(&1))
+            .cloned()
+            .collect();
+    }
+
+    /// How much likelier a field is for being idle.
+    pub(crate) fn idleness(&self, field: &str) -> f64 {
+        if self.idle_fields.iter().any(|idle| idle == field) {
+            2.5
+        } else {
+            1.0
         }
     }
 }
@@ -151,13 +248,24 @@ pub(super) fn is_simple_statement(node: Node<'_>) -> bool {
             | "delete_statement"
     ) && node.start_position().row == node.end_position().row
         && !node.child(0).is_some_and(|child| {
-            matches!(child.kind(), "string" | "if_expression" | "match_expression" | "for_expression" | "while_expression" | "loop_expression")
+            matches!(
+                child.kind(),
+                "string"
+                    | "if_expression"
+                    | "match_expression"
+                    | "for_expression"
+                    | "while_expression"
+                    | "loop_expression"
+            )
         })
 }
 
 /// Whether an identifier stands for a variable whose value is used.
 pub(super) fn is_variable(source: &Source, node: Node<'_>) -> bool {
-    if !matches!(node.kind(), "identifier" | "shorthand_property_identifier_pattern") {
+    if !matches!(
+        node.kind(),
+        "identifier" | "shorthand_property_identifier_pattern"
+    ) {
         return false;
     }
     let Some(parent) = node.parent() else {
@@ -165,16 +273,32 @@ pub(super) fn is_variable(source: &Source, node: Node<'_>) -> bool {
     };
     let field = |name| parent.child_by_field_name(name) == Some(node);
     match parent.kind() {
-        "call" | "call_expression" | "new_expression" | "macro_invocation" => !field("function") && !field("constructor") && !field("macro"),
+        "call" | "call_expression" | "new_expression" | "macro_invocation" => {
+            !field("function") && !field("constructor") && !field("macro")
+        }
         "attribute" => !field("attribute"),
         "keyword_argument" => !field("name"),
-        "function_definition" | "function_declaration" | "function_item" | "class_definition" | "class_declaration"
-        | "import_from_statement" | "dotted_name" | "aliased_import" | "scoped_identifier" | "scoped_type_identifier"
-        | "type" | "tuple_struct_pattern" | "decorator" | "global_statement" | "struct_pattern" => false,
+        "function_definition"
+        | "function_declaration"
+        | "function_item"
+        | "class_definition"
+        | "class_declaration"
+        | "import_from_statement"
+        | "dotted_name"
+        | "aliased_import"
+        | "scoped_identifier"
+        | "scoped_type_identifier"
+        | "type"
+        | "tuple_struct_pattern"
+        | "decorator"
+        | "global_statement"
+        | "struct_pattern" => false,
         _ => !source.of(node).starts_with(char::is_uppercase) || source.of(node).len() > 1,
     }
 }
 
 pub(super) fn is_word(text: &str) -> bool {
-    text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$') && !text.starts_with(|c: char| c.is_ascii_digit())
+    text.chars()
+        .all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+        && !text.starts_with(|c: char| c.is_ascii_digit())
 }

@@ -17,16 +17,40 @@ pub fn junit(text: &str) -> Vec<TestCase> {
             (_, Some(name)) => name,
             _ => continue,
         };
-        let body = if head.ends_with('/') { "" } else { rest.split("</testcase>").next().unwrap_or_default() };
-        let kinds = [("<failure", Outcome::Failed), ("<error", Outcome::Broken), ("<skipped", Outcome::Skipped)];
+        let body = if head.ends_with('/') {
+            ""
+        } else {
+            rest.split("</testcase>").next().unwrap_or_default()
+        };
+        let kinds = [
+            ("<failure", Outcome::Failed),
+            ("<error", Outcome::Broken),
+            ("<skipped", Outcome::Skipped),
+        ];
         let (outcome, message) = kinds
             .into_iter()
             .find_map(|(tag, outcome)| body.split_once(tag).map(|(_, message)| (outcome, message)))
             .map_or((Outcome::Passed, String::new()), |(outcome, message)| {
                 let (head, text) = message.split_at(tag_end(message).unwrap_or(0));
-                let text = text.trim_start_matches('>').split("</").next().unwrap_or_default();
-                let text = text.trim().trim_start_matches("<![CDATA[").trim_end_matches("]]>");
-                (outcome, format!("{}\n{}", attribute(head, "message").unwrap_or_default(), unescape(text)).trim().to_owned())
+                let text = text
+                    .trim_start_matches('>')
+                    .split("</")
+                    .next()
+                    .unwrap_or_default();
+                let text = text
+                    .trim()
+                    .trim_start_matches("<![CDATA[")
+                    .trim_end_matches("]]>");
+                (
+                    outcome,
+                    format!(
+                        "{}\n{}",
+                        attribute(head, "message").unwrap_or_default(),
+                        unescape(text)
+                    )
+                    .trim()
+                    .to_owned(),
+                )
             });
         found.push(case(id, outcome, &message));
     }
@@ -56,7 +80,12 @@ fn attribute(head: &str, name: &str) -> Option<String> {
 }
 
 fn unescape(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&#10;", "\n").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&#10;", "\n")
+        .replace("&amp;", "&")
 }
 
 #[cfg(test)]
@@ -66,12 +95,19 @@ mod tests {
     #[test]
     fn outcomes_and_messages_are_read() {
         let text = r#"<testsuite><testcase classname="A" name="ok" time="0"/><testcase classname="A" name="a&lt;b"><failure message="1 &gt; 2">trace</failure></testcase><testcase name="s"><skipped/></testcase></testsuite>"#;
-        let found: Vec<_> = junit(text).into_iter().map(|test| (test.id, test.outcome, test.message)).collect();
+        let found: Vec<_> = junit(text)
+            .into_iter()
+            .map(|test| (test.id, test.outcome, test.message))
+            .collect();
         assert_eq!(
             found,
             [
                 ("A.ok".to_owned(), Outcome::Passed, String::new()),
-                ("A.a<b".to_owned(), Outcome::Failed, "1 > 2\ntrace".to_owned()),
+                (
+                    "A.a<b".to_owned(),
+                    Outcome::Failed,
+                    "1 > 2\ntrace".to_owned()
+                ),
                 ("s".to_owned(), Outcome::Skipped, String::new()),
             ]
         );

@@ -32,13 +32,20 @@ pub fn tap(text: &str) -> Vec<TestCase> {
                 message.push('\n');
             }
         }
-        let own = open.iter().rposition(|(at, open, _)| *at == depth && open.trim() == name.trim());
+        let own = open
+            .iter()
+            .rposition(|(at, open, _)| *at == depth && open.trim() == name.trim());
         let leaf = own.is_none_or(|own| open[own].2 == found.len());
         open.truncate(own.unwrap_or(open.len()));
         open.retain(|(at, _, _)| *at < depth);
         if leaf && !(message.contains("type: 'suite'") && passed) {
             let parents: Vec<&str> = open.iter().map(|(_, name, _)| name.as_str()).collect();
-            let id = parents.iter().copied().chain([name]).collect::<Vec<_>>().join(" > ");
+            let id = parents
+                .iter()
+                .copied()
+                .chain([name])
+                .collect::<Vec<_>>()
+                .join(" > ");
             let outcome = match directive {
                 Some("skip") => Outcome::Skipped,
                 Some("todo") => Outcome::Passed,
@@ -76,7 +83,10 @@ mod tests {
     #[test]
     fn nested_tests_are_named_by_their_path() {
         let text = "TAP version 13\n# Subtest: cart\n    # Subtest: adds\n    ok 1 - adds\n      ---\n      duration_ms: 1\n      ...\n    # Subtest: takes\n    not ok 2 - takes\n      ---\n      error: 'no'\n      ...\n    1..2\nnot ok 1 - cart\n  ---\n  type: 'suite'\n  ...\n# Subtest: alone\nok 2 - alone # SKIP\n1..2\n";
-        let found: Vec<_> = tap(text).into_iter().map(|test| (test.id, test.outcome)).collect();
+        let found: Vec<_> = tap(text)
+            .into_iter()
+            .map(|test| (test.id, test.outcome))
+            .collect();
         assert_eq!(
             found,
             [

@@ -5,7 +5,11 @@ use crate::outcome::Doubt;
 use crate::patches::{Candidate, Family};
 
 /// What speaks against a patch.
-pub(crate) fn doubts(parts: &[Candidate], clues: &Clues, text_of: impl Fn(&str) -> Option<String>) -> Vec<Doubt> {
+pub(crate) fn doubts(
+    parts: &[Candidate],
+    clues: &Clues,
+    text_of: impl Fn(&str) -> Option<String>,
+) -> Vec<Doubt> {
     let mut found = Vec::new();
     for part in parts {
         let text = text_of(&part.path).unwrap_or_default();
@@ -16,17 +20,21 @@ pub(crate) fn doubts(parts: &[Candidate], clues: &Clues, text_of: impl Fn(&str) 
         };
         for edit in &part.edits {
             let old = text.get(edit.start..edit.end).unwrap_or_default();
-            let named = clues
-                .values()
-                .iter()
-                .any(|value| value.len() > 1 && edit.text.contains(value.as_str()) && !old.contains(value.as_str()) && !text.contains(value.as_str()));
+            let named = clues.values().iter().any(|value| {
+                value.len() > 1
+                    && edit.text.contains(value.as_str())
+                    && !old.contains(value.as_str())
+                    && !text.contains(value.as_str())
+            });
             if named && part.family != Family::Constant {
                 note(Doubt::NamesTestValue);
             }
             if part.family == Family::Guard && edit.text.contains("return ") {
                 note(Doubt::ReturnsEarly);
             }
-            if matches!(edit.text.as_str(), "True" | "False" | "true" | "false") && part.family == Family::Branch {
+            if matches!(edit.text.as_str(), "True" | "False" | "true" | "false")
+                && part.family == Family::Branch
+            {
                 note(Doubt::FixesCondition);
             }
         }
@@ -57,15 +65,29 @@ mod tests {
         let clues = Clues::read(["AssertionError: 41 != 42"].into_iter());
         let part = Candidate {
             path: "a.py".to_owned(),
-            edits: vec![Edit { start: 0, end: 1, text: "42".to_owned() }],
+            edits: vec![Edit {
+                start: 0,
+                end: 1,
+                text: "42".to_owned(),
+            }],
             family: Family::Expression,
             line: 1,
             suspicion: 1.0,
             prior: 1.0,
         };
         let text = |_: &str| Some("x".to_owned());
-        assert_eq!(doubts(std::slice::from_ref(&part), &clues, text), [Doubt::NamesTestValue]);
-        let calm = Candidate { edits: vec![Edit { start: 0, end: 1, text: "y".to_owned() }], ..part };
+        assert_eq!(
+            doubts(std::slice::from_ref(&part), &clues, text),
+            [Doubt::NamesTestValue]
+        );
+        let calm = Candidate {
+            edits: vec![Edit {
+                start: 0,
+                end: 1,
+                text: "y".to_owned(),
+            }],
+            ..part
+        };
         assert!(doubts(&[calm], &clues, text).is_empty());
     }
 }

@@ -15,11 +15,12 @@ use crate::suite::{Change, Goal, Suite, Trial};
 use crate::syntax::Source;
 
 /// Share of the time that the first passing candidate took, spent on looking for a better one.
-const SECOND_LOOK: f64 = 0.5;
+const SECOND_LOOK: f64 = 0.35;
 /// Passing candidates after which nobody needs another.
 const ENOUGH: usize = 12;
-/// How long a lane works on one batch, so that a success elsewhere stops it soon.
-const SPELL: Duration = Duration::from_millis(1200);
+
+/// Patches that are shown beside the best one where proving them is cheap.
+const RUNNERS_UP: usize = 3;
 
 /// Everything that a search needs to know.
 pub(super) struct Hunt<'a> {
@@ -52,12 +53,20 @@ struct State<'a> {
 }
 
 impl Hunt<'_> {
-    pub(super) fn run(&self, first: Box<dyn Fork>, candidates: Vec<Candidate>) -> Result<(Vec<Patch>, Effort), RepairError> {
+    pub(super) fn run(
+        &self,
+        first: Box<dyn Fork>,
+        candidates: Vec<Candidate>,
+    ) -> Result<(Vec<Patch>, Effort), RepairError> {
         let began = Instant::now();
         // What proving takes must be left at the end.
-        let reserve = (self.goal.patience * 2).min(self.task.budget / 6);
+        let reserve = (self.goal.patience * 2).min(self.task.budget / 4);
         let last = self.until.checked_sub(reserve).unwrap_or(self.until);
-        let state = Mutex::new(State { queue: Queue::new(self.sources, candidates), survivors: Vec::new(), stop: last });
+        let state = Mutex::new(State {
+            queue: Queue::new(self.sources, candidates),
+            survivors: Vec::new(),
+            stop: last,
+        });
         let mut lanes = vec![first];
         let mut patches: Vec<Patch> = Vec::new();
         let mut search = Duration::ZERO;
@@ -68,16 +77,24 @@ impl Hunt<'_> {
             search += spell.elapsed();
             let mut survivors = std::mem::take(&mut lock(&state).survivors);
             survivors.sort_by(|a, b| b.score.total_cmp(&a.score));
+            let mut quick = true;
             for survivor in survivors {
-                if !patches.is_empty() && !self.task.all && (patches.len() >= 3 || Instant::now() >= self.until) {
+                let enough = !self.task.all
+                    && !patches.is_empty()
+                    && (patches.len() >= RUNNERS_UP || !quick);
+                if enough || Instant::now() >= self.until {
                     break;
                 }
                 let thorough = patches.is_empty() || self.task.all;
+                let began = Instant::now();
                 patches.extend(prove(self, &survivor, thorough)?);
+                quick = began.elapsed() < Duration::from_secs(1);
             }
             lock(&state).stop = last;
         }
-        let state = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = state
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         patches.sort_by(|a, b| b.score.total_cmp(&a.score));
         let effort = Effort {
             proposed: state.queue.proposed(),
@@ -90,12 +107,19 @@ impl Hunt<'_> {
     }
 
     /// Works until something passes, nothing is left or time is up; true when nothing is left.
-    fn search(&self, lanes: &mut Vec<Box<dyn Fork>>, state: &Mutex<State<'_>>) -> Result<bool, RepairError> {
+    fn search(
+        &self,
+        lanes: &mut Vec<Box<dyn Fork>>,
+        state: &Mutex<State<'_>>,
+    ) -> Result<bool, RepairError> {
         while lanes.len() < self.suite.lanes(self.task.lanes.max(1)) {
             lanes.push(self.ground.fork()?);
         }
         std::thread::scope(|scope| {
-            let workers: Vec<_> = lanes.iter_mut().map(|fork| scope.spawn(|| self.work(fork.as_mut(), state))).collect();
+            let workers: Vec<_> = lanes
+                .iter_mut()
+                .map(|fork| scope.spawn(|| self.work(fork.as_mut(), state)))
+                .collect();
             let mut exhausted = true;
             for worker in workers {
                 match worker.join() {
@@ -112,7 +136,8 @@ impl Hunt<'_> {
         loop {
             let (batch, stop) = {
                 let mut state = lock(state);
-                if Instant::now() >= state.stop || !self.task.all && state.survivors.len() >= ENOUGH {
+                if Instant::now() >= state.stop || !self.task.all && state.survivors.len() >= ENOUGH
+                {
                     return Ok(false);
                 }
                 (state.queue.take(size), state.stop)
@@ -122,22 +147,29 @@ impl Hunt<'_> {
             }
             let began = Instant::now();
             let mut heard = 0;
-            let until = stop.min(began + SPELL.max(self.goal.patience * 2));
-            let outcome = self.suite.judge(fork, self.goal, &batch, until, &mut |verdict| {
-                heard += 1;
-                let mut state = lock(state);
-                state.queue.heard(&verdict);
-                if verdict.passes {
-                    self.keep(&mut state, &batch, verdict);
-                }
-            });
+            let until = stop.min(began + self.suite.spell().max(self.goal.patience * 2));
+            let outcome = self
+                .suite
+                .judge(fork, self.goal, &batch, until, &mut |verdict| {
+                    heard += 1;
+                    let mut state = lock(state);
+                    state.queue.heard(&verdict);
+                    if verdict.passes {
+                        self.keep(&mut state, &batch, verdict);
+                    }
+                    Instant::now() < state.stop && (self.task.all || state.survivors.len() < ENOUGH)
+                });
             outcome.map_err(|error| RepairError::CannotRun(vec![error.to_string()]))?;
-            let rate = f64::from(u32::try_from(heard).unwrap_or(u32::MAX)) / began.elapsed().as_secs_f64().max(0.001);
+            let rate = f64::from(u32::try_from(heard).unwrap_or(u32::MAX))
+                / began.elapsed().as_secs_f64().max(0.001);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let fitting = (rate * SPELL.as_secs_f64() * 0.9) as usize;
+            let fitting = (rate * self.suite.spell().as_secs_f64() * 0.9) as usize;
             size = fitting.clamp(1, most);
             let state = lock(state);
-            (self.watch)(Progress::Tried { tried: state.queue.judged, passing: state.survivors.len() });
+            (self.watch)(Progress::Tried {
+                tried: state.queue.judged,
+                passing: state.survivors.len(),
+            });
         }
     }
 
@@ -146,16 +178,28 @@ impl Hunt<'_> {
             return;
         };
         let parts = state.queue.candidates(verdict.index).to_vec();
-        let text_of = |path: &str| trial.files.iter().find(|change| change.path == path).map(|change| change.old.clone());
+        let text_of = |path: &str| {
+            trial
+                .files
+                .iter()
+                .find(|change| change.path == path)
+                .map(|change| change.old.clone())
+        };
         let found = doubts(&parts, self.clues, text_of);
-        let size: usize = parts.iter().flat_map(|part| &part.edits).map(|edit| edit.text.len()).sum();
+        let size: usize = parts
+            .iter()
+            .flat_map(|part| &part.edits)
+            .map(|edit| edit.text.len())
+            .sum();
         #[allow(clippy::cast_precision_loss)]
         let small = 1.0 / (1.0 + size as f64 / 400.0);
         let weight: f64 = parts.iter().map(Candidate::weight).product();
         let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
         if state.survivors.is_empty() && !self.task.all {
             let spent = self.start.elapsed();
-            let more = spent.mul_f64(SECOND_LOOK).clamp(Duration::from_millis(300), Duration::from_secs(8));
+            let more = spent
+                .mul_f64(SECOND_LOOK)
+                .clamp(Duration::from_millis(300), Duration::from_secs(5));
             state.stop = state.stop.min(Instant::now() + more);
         }
         state.survivors.push(Survivor {
@@ -171,5 +215,7 @@ impl Hunt<'_> {
 }
 
 fn lock<'m, 'a>(state: &'m Mutex<State<'a>>) -> std::sync::MutexGuard<'m, State<'a>> {
-    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    state
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -34,7 +34,13 @@ pub struct RepairTask {
 
 impl Default for RepairTask {
     fn default() -> Self {
-        Self { tests: None, budget: Duration::from_secs(120), all: false, lanes: 2, recent: Vec::new() }
+        Self {
+            tests: None,
+            budget: Duration::from_secs(120),
+            all: false,
+            lanes: 2,
+            recent: Vec::new(),
+        }
     }
 }
 
@@ -94,7 +100,11 @@ pub enum RepairError {
 ///
 /// Everything happens in forks of the ground; the project itself is never written to, and no test
 /// is ever edited.
-pub fn repair(ground: &dyn Ground, task: &RepairTask, watch: &(dyn Fn(Progress) + Sync)) -> Result<RepairReport, RepairError> {
+pub fn repair(
+    ground: &dyn Ground,
+    task: &RepairTask,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<RepairReport, RepairError> {
     let start = Instant::now();
     let until = start + task.budget;
     let mut fork = ground.fork()?;
@@ -112,13 +122,29 @@ pub fn repair(ground: &dyn Ground, task: &RepairTask, watch: &(dyn Fn(Progress) 
     if base.failing.is_empty() {
         return Err(RepairError::NotInstalled(base.unfixable.join(", ")));
     }
-    watch(Progress::Failing { failing: base.failing.len(), passing: base.passing.len() });
+    watch(Progress::Failing {
+        failing: base.failing.len(),
+        passing: base.passing.len(),
+    });
 
     let sources = sources(fork.as_ref(), &files)?;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
-    report.suspects = heat.hottest(10).into_iter().map(|(path, line, suspicion)| Suspect { path, line, suspicion }).collect();
-    let candidates: Vec<_> = sources.iter().flat_map(|source| propose(source, &heat, &clues)).collect();
-    watch(Progress::Searching { candidates: candidates.len() });
+    report.suspects = heat
+        .hottest(10)
+        .into_iter()
+        .map(|(path, line, suspicion)| Suspect {
+            path,
+            line,
+            suspicion,
+        })
+        .collect();
+    let candidates: Vec<_> = sources
+        .iter()
+        .flat_map(|source| propose(source, &heat, &clues))
+        .collect();
+    watch(Progress::Searching {
+        candidates: candidates.len(),
+    });
 
     let goal = base.goal();
     let hunt = Hunt {
@@ -133,18 +159,33 @@ pub fn repair(ground: &dyn Ground, task: &RepairTask, watch: &(dyn Fn(Progress) 
         watch,
     };
     let (patches, effort) = hunt.run(fork, candidates)?;
-    report.outcome = if patches.is_empty() { RepairOutcome::NotFound } else { RepairOutcome::Fixed };
+    report.outcome = if patches.is_empty() {
+        RepairOutcome::NotFound
+    } else {
+        RepairOutcome::Fixed
+    };
     report.patches = patches;
-    report.effort = Effort { total_ms: millis(start.elapsed()), ..effort };
+    report.effort = Effort {
+        total_ms: millis(start.elapsed()),
+        ..effort
+    };
     Ok(report)
 }
 
 /// Runs a project's tests once in a fork of its own.
-pub fn run_tests(ground: &dyn Ground, tests: Option<&str>, deadline: Duration) -> Result<TestReport, RepairError> {
+pub fn run_tests(
+    ground: &dyn Ground,
+    tests: Option<&str>,
+    deadline: Duration,
+) -> Result<TestReport, RepairError> {
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
-    let task = RepairTask { tests: tests.map(str::to_owned), budget: deadline, ..RepairTask::default() };
+    let task = RepairTask {
+        tests: tests.map(str::to_owned),
+        budget: deadline,
+        ..RepairTask::default()
+    };
     let (_, _, report) = first_report(fork.as_mut(), &detection, &task, &|_| ())?;
     Ok(report)
 }
@@ -166,7 +207,9 @@ fn first_report(
     let test_limit = (task.budget / 30).clamp(Duration::from_secs(2), Duration::from_secs(10));
     let mut reasons = Vec::new();
     for tests in ways {
-        watch(Progress::RunningTests { command: tests.argv.join(" ") });
+        watch(Progress::RunningTests {
+            command: tests.argv.join(" "),
+        });
         let opened = open(&tests, fork, test_limit).and_then(|suite| {
             let report = suite.run(fork, task.budget.mul_f64(0.6))?;
             Ok((suite, report))
@@ -185,7 +228,11 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 fn look(fork: &dyn Fork, files: &[String]) -> Detection {
-    detect(files, &|path| fork.read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok()))
+    detect(files, &|path| {
+        fork.read(path)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+    })
 }
 
 /// What the tests say before anything is changed.
@@ -201,33 +248,103 @@ struct Baseline {
 }
 
 impl Baseline {
-    fn establish(fork: &mut dyn Fork, detection: &Detection, task: &RepairTask, watch: &(dyn Fn(Progress) + Sync)) -> Result<Self, RepairError> {
+    fn establish(
+        fork: &mut dyn Fork,
+        detection: &Detection,
+        task: &RepairTask,
+        watch: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, RepairError> {
         let started = Instant::now();
         let (suite, tests, report) = first_report(fork, detection, task, watch)?;
-        Ok(Self::judge(suite, tests, report, fork, task, started.elapsed()))
+        Ok(Self::judge(
+            suite,
+            tests,
+            report,
+            fork,
+            task,
+            started.elapsed(),
+        ))
     }
 
     /// Runs what failed again, to tell the flaky from the broken.
-    fn judge(suite: Box<dyn Suite>, tests: TestsFound, report: TestReport, fork: &mut dyn Fork, task: &RepairTask, took: Duration) -> Self {
-        let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> { report.tests.iter().filter(|test| outcome(&test.outcome)).map(|test| test.id.clone()).collect() };
+    fn judge(
+        suite: Box<dyn Suite>,
+        tests: TestsFound,
+        report: TestReport,
+        fork: &mut dyn Fork,
+        task: &RepairTask,
+        took: Duration,
+    ) -> Self {
+        let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> {
+            report
+                .tests
+                .iter()
+                .filter(|test| outcome(&test.outcome))
+                .map(|test| test.id.clone())
+                .collect()
+        };
         let mut passing = ids(|outcome| *outcome == Outcome::Passed);
         let mut failing = ids(|outcome| matches!(outcome, Outcome::Failed | Outcome::Broken));
         let mut flaky = Vec::new();
-        let hangs = report.failing().any(|test| test.message.contains("did not end in") || test.message.contains("timed out"));
-        let again = if failing.is_empty() || hangs || took > task.budget / 10 { 0 } else if took < Duration::from_secs(1) { 2 } else { 1 };
+        let hangs = report.failing().any(|test| {
+            test.message.contains("did not end in") || test.message.contains("timed out")
+        });
+        let again = if failing.is_empty() || hangs || took > task.budget / 10 {
+            0
+        } else if took < Duration::from_secs(1) {
+            2
+        } else {
+            1
+        };
         for _ in 0..again {
-            let Ok(second) = suite.run(fork, task.budget / 5) else { continue };
-            let now = |id: &String, wanted: bool| second.tests.iter().any(|test| test.id == *id && (test.outcome == Outcome::Passed) == wanted);
+            let Ok(second) = suite.run(fork, task.budget / 5) else {
+                continue;
+            };
+            let now = |id: &String, wanted: bool| {
+                second
+                    .tests
+                    .iter()
+                    .any(|test| test.id == *id && (test.outcome == Outcome::Passed) == wanted)
+            };
             flaky.extend(failing.extract_if(.., |id| now(id, true)));
             flaky.extend(passing.extract_if(.., |id| now(id, false)));
         }
+        // A run that hung says nothing of how long a good one takes.
+        let hung = report
+            .failing()
+            .filter(|test| {
+                test.message.contains("did not end in") || test.message.contains("timed out")
+            })
+            .count();
+        let took = if hung > 0 {
+            Duration::from_millis(700)
+        } else {
+            took
+        };
         let missing = |id: &String| {
             report.tests.iter().any(|test| {
-                test.id == *id && test.outcome == Outcome::Broken && ["No module named", "Cannot find module", "Cannot find package"].iter().any(|needle| test.message.contains(needle))
+                test.id == *id
+                    && test.outcome == Outcome::Broken
+                    && [
+                        "No module named",
+                        "Cannot find module",
+                        "Cannot find package",
+                    ]
+                    .iter()
+                    .any(|needle| test.message.contains(needle))
             })
         };
         let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
-        Self { suite, tests, report, failing, passing, flaky, unfixable, took }
+        Self {
+            suite,
+            tests,
+            report,
+            failing,
+            passing,
+            flaky,
+            unfixable,
+            took,
+        }
     }
 
     fn report(&self) -> RepairReport {
@@ -247,12 +364,17 @@ impl Baseline {
     }
 
     fn goal(&self) -> Goal {
-        // A run that hung says nothing of how long a good one takes.
         let usual = self.took.min(Duration::from_secs(3));
         Goal {
             failing: self.failing.clone(),
             passing: self.passing.clone(),
-            patience: (usual * 3).clamp(Duration::from_millis(1500), Duration::from_secs(20)).max(if self.took > Duration::from_secs(3) { self.took.mul_f64(1.5).min(Duration::from_secs(30)) } else { Duration::ZERO }),
+            patience: (usual * 3)
+                .clamp(Duration::from_millis(1500), Duration::from_secs(20))
+                .max(if self.took > Duration::from_secs(3) {
+                    self.took.mul_f64(1.5).min(Duration::from_secs(30))
+                } else {
+                    Duration::ZERO
+                }),
         }
     }
 }
@@ -260,8 +382,15 @@ impl Baseline {
 /// Everything that may be edited: sources that are neither tests nor somebody else's.
 fn sources(fork: &dyn Fork, files: &[String]) -> Result<Vec<Source>, RepairError> {
     let mut found = Vec::new();
-    for path in files.iter().filter(|path| Language::of(path).is_some() && !is_foreign(path) && !is_test_path(path)) {
-        if let Some(source) = fork.read(path).ok().and_then(|bytes| Source::parse(path, &bytes)) {
+    for path in files
+        .iter()
+        .filter(|path| Language::of(path).is_some() && !is_foreign(path) && !is_test_path(path))
+    {
+        if let Some(source) = fork
+            .read(path)
+            .ok()
+            .and_then(|bytes| Source::parse(path, &bytes))
+        {
             found.push(source);
         }
     }
@@ -271,7 +400,13 @@ fn sources(fork: &dyn Fork, files: &[String]) -> Result<Vec<Source>, RepairError
     Ok(found)
 }
 
-fn locate(base: &Baseline, fork: &mut dyn Fork, sources: &[Source], task: &RepairTask, until: Instant) -> (Heat, Clues) {
+fn locate(
+    base: &Baseline,
+    fork: &mut dyn Fork,
+    sources: &[Source],
+    task: &RepairTask,
+    until: Instant,
+) -> (Heat, Clues) {
     let messages: Vec<&str> = base
         .report
         .tests

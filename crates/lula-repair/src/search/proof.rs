@@ -1,6 +1,6 @@
 //! Shows, in a fresh fork, that a patch is what makes the difference.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use similar::TextDiff;
 
@@ -14,21 +14,35 @@ use crate::syntax::is_test_path;
 
 /// Runs everything with the patch, and once more without it where that was asked for; none where
 /// the patch does not hold.
-pub(super) fn prove(hunt: &Hunt<'_>, survivor: &Survivor, thorough: bool) -> Result<Option<Patch>, RepairError> {
-    if survivor.files.iter().any(|change| is_test_path(&change.path)) {
+pub(super) fn prove(
+    hunt: &Hunt<'_>,
+    survivor: &Survivor,
+    thorough: bool,
+) -> Result<Option<Patch>, RepairError> {
+    if survivor
+        .files
+        .iter()
+        .any(|change| is_test_path(&change.path))
+    {
         return Ok(None);
     }
-    let deadline = hunt.until.saturating_duration_since(Instant::now()).max(hunt.goal.patience).max(Duration::from_secs(5));
+    let left = || hunt.until.saturating_duration_since(Instant::now());
     let mut fork = hunt.ground.fork()?;
     for change in &survivor.files {
         fork.write(&change.path, change.new.as_bytes())?;
     }
-    let after = match hunt.suite.run(fork.as_mut(), deadline) {
+    let after = match hunt.suite.run(fork.as_mut(), left()) {
         Ok(report) => report,
         Err(SuiteError::Ground(error)) => return Err(error.into()),
         Err(_) => return Ok(None),
     };
-    let verdict = hunt.goal.judge(0, after.tests.iter().map(|test| (test.id.as_str(), test.outcome)));
+    let verdict = hunt.goal.judge(
+        0,
+        after
+            .tests
+            .iter()
+            .map(|test| (test.id.as_str(), test.outcome)),
+    );
     if !verdict.passes {
         return Ok(None);
     }
@@ -38,16 +52,26 @@ pub(super) fn prove(hunt: &Hunt<'_>, survivor: &Survivor, thorough: bool) -> Res
         for change in &survivor.files {
             fork.write(&change.path, change.old.as_bytes())?;
         }
-        let without = hunt.suite.run(fork.as_mut(), deadline);
+        let without = hunt.suite.run(fork.as_mut(), left());
         reverted = without.is_ok_and(|report| {
-            let verdict = hunt.goal.judge(0, report.tests.iter().map(|test| (test.id.as_str(), test.outcome)));
+            let verdict = hunt.goal.judge(
+                0,
+                report
+                    .tests
+                    .iter()
+                    .map(|test| (test.id.as_str(), test.outcome)),
+            );
             verdict.fixed.is_empty()
         });
         if !reverted {
             doubts.push(Doubt::NotReverted);
         }
     }
-    let last = if thorough && !reverted { share(Doubt::NotReverted) } else { 1.0 };
+    let last = if thorough && !reverted {
+        share(Doubt::NotReverted)
+    } else {
+        1.0
+    };
     let family = match survivor.parts.as_slice() {
         [only] => only.family,
         _ => Family::Pair,
@@ -66,7 +90,10 @@ pub(super) fn prove(hunt: &Hunt<'_>, survivor: &Survivor, thorough: bool) -> Res
         files: survivor
             .files
             .iter()
-            .map(|change| PatchedFile { path: change.path.clone(), text: change.new.clone() })
+            .map(|change| PatchedFile {
+                path: change.path.clone(),
+                text: change.new.clone(),
+            })
             .collect(),
         family,
         line: survivor.parts.first().map_or(0, |part| part.line),

@@ -36,7 +36,10 @@ impl<'a> Queue<'a> {
             forms.know(source);
         }
         Self {
-            sources: sources.iter().map(|source| (source.path.as_str(), source)).collect(),
+            sources: sources
+                .iter()
+                .map(|source| (source.path.as_str(), source))
+                .collect(),
             order,
             next: 0,
             forms,
@@ -73,7 +76,10 @@ impl<'a> Queue<'a> {
                 }
             };
             if let Some(files) = self.changes(&parts) {
-                batch.push(Trial { index: self.tried.len(), files });
+                batch.push(Trial {
+                    index: self.tried.len(),
+                    files,
+                });
                 self.tried.push(parts);
             }
         }
@@ -99,14 +105,18 @@ impl<'a> Queue<'a> {
         let mut found: Vec<Vec<Candidate>> = Vec::new();
         for (i, (first, fixed)) in self.helpful.iter().enumerate() {
             for (j, (second, also)) in self.helpful.iter().enumerate().skip(i + 1) {
-                let complements = also.iter().any(|test| !fixed.contains(test)) && fixed.iter().any(|test| !also.contains(test));
+                let complements = also.iter().any(|test| !fixed.contains(test))
+                    && fixed.iter().any(|test| !also.contains(test));
                 if complements && self.paired.insert((i, j)) {
                     found.push(vec![first.clone(), second.clone()]);
                 }
             }
             // One part is half of the answer: what else near it?
             for (j, second) in self.order.iter().take(250).enumerate() {
-                if second.path == first.path && second.edits != first.edits && self.paired.insert((i, PARTNERS + j)) {
+                if second.path == first.path
+                    && second.edits != first.edits
+                    && self.paired.insert((i, PARTNERS + j))
+                {
                     found.push(vec![first.clone(), second.clone()]);
                 }
             }
@@ -121,7 +131,12 @@ impl<'a> Queue<'a> {
         for part in parts {
             match merged.iter_mut().find(|known| known.path == part.path) {
                 Some(known) => {
-                    let apart = known.edits.iter().all(|a| part.edits.iter().all(|b| a.end <= b.start && a.start != b.start || b.end <= a.start && a.start != b.start));
+                    let apart = known.edits.iter().all(|a| {
+                        part.edits.iter().all(|b| {
+                            a.end <= b.start && a.start != b.start
+                                || b.end <= a.start && a.start != b.start
+                        })
+                    });
                     if !apart {
                         return None;
                     }
@@ -135,12 +150,20 @@ impl<'a> Queue<'a> {
         for candidate in merged {
             let source = *self.sources.get(candidate.path.as_str())?;
             // Parts of a pair in two files were each admitted before, alone.
-            let new = if parts.len() > 1 && files.is_empty() && parts.iter().any(|part| part.path != candidate.path) {
+            let new = if parts.len() > 1
+                && files.is_empty()
+                && parts.iter().any(|part| part.path != candidate.path)
+            {
                 candidate.apply(&source.text)?
             } else {
                 self.forms.admit(source, &candidate)?
             };
-            files.push(Change { path: candidate.path.clone(), old: source.text.clone(), new, edits: candidate.edits });
+            files.push(Change {
+                path: candidate.path.clone(),
+                old: source.text.clone(),
+                new,
+                edits: candidate.edits,
+            });
         }
         Some(files)
     }

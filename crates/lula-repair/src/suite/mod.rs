@@ -1,5 +1,6 @@
 //! Test suites that can be run, watched line by line and asked about candidate patches.
 
+mod cargo;
 mod node;
 mod process;
 mod python;
@@ -74,14 +75,25 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// Judges by the outcomes of a whole run, or of the part of it that was needed.
-    pub(crate) fn judge<'a>(&self, index: usize, outcomes: impl Iterator<Item = (&'a str, Outcome)>) -> Verdict {
+    pub(crate) fn judge<'a>(
+        &self,
+        index: usize,
+        outcomes: impl Iterator<Item = (&'a str, Outcome)>,
+    ) -> Verdict {
         let outcomes: HashMap<&str, Outcome> = outcomes.collect();
         let passed = |id: &String| outcomes.get(id.as_str()) == Some(&Outcome::Passed);
-        let fixed: Vec<String> = self.failing.iter().filter(|id| passed(id)).cloned().collect();
-        let broke = self
-            .passing
+        let fixed: Vec<String> = self
+            .failing
             .iter()
-            .any(|id| matches!(outcomes.get(id.as_str()), Some(Outcome::Failed | Outcome::Broken)));
+            .filter(|id| passed(id))
+            .cloned()
+            .collect();
+        let broke = self.passing.iter().any(|id| {
+            matches!(
+                outcomes.get(id.as_str()),
+                Some(Outcome::Failed | Outcome::Broken)
+            )
+        });
         Verdict {
             index,
             passes: fixed.len() == self.failing.len() && self.passing.iter().all(passed),
@@ -97,13 +109,31 @@ pub(crate) trait Suite: Send + Sync {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError>;
 
     /// The lines that each test executes; none where that cannot be found out.
-    fn cover(&self, fork: &mut dyn Fork, report: &TestReport, deadline: Duration) -> Option<Vec<LinesOfTest>>;
+    fn cover(
+        &self,
+        fork: &mut dyn Fork,
+        report: &TestReport,
+        deadline: Duration,
+    ) -> Option<Vec<LinesOfTest>>;
 
-    /// Judges candidates in their order, as many as there is time for.
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError>;
+    /// Judges candidates in their order, as many as there is time for and until `heard` has heard
+    /// enough.
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError>;
 
     /// How many candidates to hand over at once, at first and at most.
     fn batch(&self) -> (usize, usize);
+
+    /// How long to work on one batch, so that a success elsewhere is heard of soon.
+    fn spell(&self) -> Duration {
+        Duration::from_millis(1200)
+    }
 
     /// How many forks are worth working in at once.
     fn lanes(&self, wanted: usize) -> usize {
@@ -117,10 +147,17 @@ pub(crate) trait Suite: Send + Sync {
 }
 
 /// Makes what was detected runnable.
-pub(crate) fn open(tests: &TestsFound, fork: &mut dyn Fork, test_limit: Duration) -> Result<Box<dyn Suite>, SuiteError> {
+pub(crate) fn open(
+    tests: &TestsFound,
+    fork: &mut dyn Fork,
+    test_limit: Duration,
+) -> Result<Box<dyn Suite>, SuiteError> {
     match tests.framework {
-        Framework::Pytest | Framework::Unittest | Framework::PlainPython => Ok(Box::new(Python::open(tests, fork, test_limit)?)),
-        
+        Framework::Pytest | Framework::Unittest | Framework::PlainPython => {
+            Ok(Box::new(Python::open(tests, fork, test_limit)?))
+        }
+
+        Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
         Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
         _ => Ok(Box::new(process::Process::open(tests))),
     }

@@ -26,13 +26,24 @@ impl Process {
             Framework::Mocha => &["--reporter", "json"],
             _ => &[],
         };
-        let mut argv: Vec<String> = tests.argv.iter().filter(|part| *part != "run").cloned().collect();
+        let mut argv: Vec<String> = tests
+            .argv
+            .iter()
+            .filter(|part| *part != "run")
+            .cloned()
+            .collect();
         argv.extend(extra.iter().map(|&part| part.to_owned()));
-        Self { framework: tests.framework, argv }
+        Self {
+            framework: tests.framework,
+            argv,
+        }
     }
 
     fn command(&self, deadline: Duration) -> Command {
-        Command::new(self.argv.clone(), deadline).env("CI", "1").env("TZ", "UTC").env("LC_ALL", "C.UTF-8")
+        Command::new(self.argv.clone(), deadline)
+            .env("CI", "1")
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C.UTF-8")
     }
 
     fn read(&self, ran: &Ran) -> Result<TestReport, SuiteError> {
@@ -42,21 +53,48 @@ impl Process {
             Framework::Mocha => results::mocha(&out),
             Framework::GoTest => results::go(&out),
             _ => {
-                let (passed, text) = (ran.exit == Some(0) && !ran.timed_out, format!("{out}\n{}", ran.err()));
-                let known = [results::libtest(&out), results::tap(&out)].into_iter().find(|tests| !tests.is_empty());
+                let (passed, text) = (
+                    ran.exit == Some(0) && !ran.timed_out,
+                    format!("{out}\n{}", ran.err()),
+                );
+                let known = [results::libtest(&out), results::tap(&out)]
+                    .into_iter()
+                    .find(|tests| !tests.is_empty());
                 match known {
-                    Some(tests) if passed == tests.iter().all(|test| matches!(test.outcome, Outcome::Passed | Outcome::Skipped)) => tests,
+                    Some(tests)
+                        if passed
+                            == tests.iter().all(|test| {
+                                matches!(test.outcome, Outcome::Passed | Outcome::Skipped)
+                            }) =>
+                    {
+                        tests
+                    }
                     _ => {
-                        let outcome = if passed { Outcome::Passed } else { Outcome::Failed };
+                        let outcome = if passed {
+                            Outcome::Passed
+                        } else {
+                            Outcome::Failed
+                        };
                         let tail = text.char_indices().rev().nth(5999).map_or(0, |(at, _)| at);
-                        vec![TestCase { id: WHOLE.to_owned(), outcome, message: text[tail..].to_owned() }]
+                        vec![TestCase {
+                            id: WHOLE.to_owned(),
+                            outcome,
+                            message: text[tail..].to_owned(),
+                        }]
                     }
                 }
             }
         };
         if tests.is_empty() {
             let reason = format!("{out}\n{}", ran.err());
-            return Err(SuiteError::NoResults(reason.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing was printed").to_owned()));
+            return Err(SuiteError::NoResults(
+                reason
+                    .lines()
+                    .rev()
+                    .find(|line| !line.trim().is_empty())
+                    .unwrap_or("nothing was printed")
+                    .to_owned(),
+            ));
         }
         Ok(TestReport { tests })
     }
@@ -66,7 +104,10 @@ impl Suite for Process {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let ran = fork.run(&self.command(deadline))?;
         if ran.exit == Some(127) || ran.exit == Some(126) {
-            return Err(SuiteError::Absent { framework: self.argv.join(" "), reason: ran.err().lines().last().unwrap_or("not found").to_owned() });
+            return Err(SuiteError::Absent {
+                framework: self.argv.join(" "),
+                reason: ran.err().lines().last().unwrap_or("not found").to_owned(),
+            });
         }
         self.read(&ran)
     }
@@ -75,15 +116,31 @@ impl Suite for Process {
         None
     }
 
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError> {
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError> {
+        let mut go_on = true;
         for trial in batch {
-            if Instant::now() >= until {
+            if !go_on || Instant::now() >= until {
                 break;
             }
             with_changes(fork, trial, |fork| {
                 let ran = fork.run(&self.command(goal.patience))?;
                 let report = self.read(&ran).unwrap_or(TestReport { tests: Vec::new() });
-                heard(goal.judge(trial.index, report.tests.iter().map(|test| (test.id.as_str(), test.outcome))));
+                go_on = heard(
+                    goal.judge(
+                        trial.index,
+                        report
+                            .tests
+                            .iter()
+                            .map(|test| (test.id.as_str(), test.outcome)),
+                    ),
+                );
                 Ok(())
             })?;
         }
@@ -96,7 +153,11 @@ impl Suite for Process {
 }
 
 /// Applies a candidate, does something, and takes it back.
-pub(super) fn with_changes(fork: &mut dyn Fork, trial: &Trial, work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>) -> Result<(), SuiteError> {
+pub(super) fn with_changes(
+    fork: &mut dyn Fork,
+    trial: &Trial,
+    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
+) -> Result<(), SuiteError> {
     for change in &trial.files {
         fork.write(&change.path, change.new.as_bytes())?;
     }

@@ -45,8 +45,13 @@ pub(crate) fn projects() -> Vec<Project> {
             let root = entry.expect("a readable folder").path();
             let bugs = fs::read_to_string(root.join("bugs.json")).ok()?;
             Some(Project {
-                name: root.file_name().expect("a name").to_string_lossy().into_owned(),
-                bugs: serde_json::from_str(&bugs).unwrap_or_else(|error| panic!("{}: {error}", root.display())),
+                name: root
+                    .file_name()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into_owned(),
+                bugs: serde_json::from_str(&bugs)
+                    .unwrap_or_else(|error| panic!("{}: {error}", root.display())),
                 root,
             })
         })
@@ -67,8 +72,16 @@ impl Project {
     pub(crate) fn seeded(&self, bug: &Bug) -> TempDir {
         let folder = self.sound();
         let path = folder.path().join(&bug.file);
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}/{}: {error}", self.name, bug.file));
-        assert_eq!(text.matches(&bug.from).count(), 1, "{}/{}: the right code must stand once in {}", self.name, bug.id, bug.file);
+        let text = fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}/{}: {error}", self.name, bug.file));
+        assert_eq!(
+            text.matches(&bug.from).count(),
+            1,
+            "{}/{}: the right code must stand once in {}",
+            self.name,
+            bug.id,
+            bug.file
+        );
         fs::write(&path, text.replacen(&bug.from, &bug.to, 1)).expect("a seeded bug");
         folder
     }

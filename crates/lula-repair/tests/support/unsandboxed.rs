@@ -79,7 +79,8 @@ impl Ground for UnsandboxedGround {
 impl Fork for UnsandboxedFork {
     fn files(&self) -> Result<Vec<String>, GroundError> {
         let mut found = Vec::new();
-        list(self.root.path(), self.root.path(), &mut found).map_err(failed("listing", self.root.path()))?;
+        list(self.root.path(), self.root.path(), &mut found)
+            .map_err(failed("listing", self.root.path()))?;
         found.sort();
         Ok(found)
     }
@@ -95,21 +96,38 @@ impl Fork for UnsandboxedFork {
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
         let started = Instant::now();
         let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
-        let program = if command.argv[0].contains('/') { self.root.path().join(&command.argv[0]) } else { PathBuf::from(&command.argv[0]) };
+        let program = if command.argv[0].contains('/') {
+            self.root.path().join(&command.argv[0])
+        } else {
+            PathBuf::from(&command.argv[0])
+        };
         let mut child = std::process::Command::new(program);
         child
             .args(&command.argv[1..])
             .current_dir(self.root.path())
             .env_clear()
-            .envs(["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(
+                [
+                    "PATH",
+                    "HOME",
+                    "CARGO_HOME",
+                    "RUSTUP_HOME",
+                    "RUSTUP_TOOLCHAIN",
+                ]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
         let mut child = child.spawn().map_err(failed)?;
-        let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let group = i32::try_from(child.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         std::thread::scope(|scope| {
             let input = command.stdin.as_slice();
             scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(input)));
@@ -125,9 +143,11 @@ impl Fork for UnsandboxedFork {
             let err = drain(stderr.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
             let (done, wait) = std::sync::mpsc::channel::<()>();
             let watchdog = scope.spawn(move || {
-                let late = wait.recv_timeout(command.deadline) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+                let late = wait.recv_timeout(command.deadline)
+                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
                 if late && let Some(group) = group {
-                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                    let _ =
+                        rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
                 }
                 late
             });

@@ -25,16 +25,17 @@ const MASKED_DIRECTORIES: [&CStr; 6] = [
 ];
 
 /// Files of `/proc` that tell about the kernel.
-const MASKED_FILES: [&CStr; 3] = [c"/proc/kallsyms", c"/proc/keys", c"/proc/timer_list"];
+const MASKED_FILES: [&CStr; 2] = [c"/proc/kallsyms", c"/proc/keys"];
 
 /// Files of `/proc` that only the machine's root may touch. They matter where a sandbox has to run as
 /// that user, for want of id maps.
-const MASKED_FROM_ROOT: [&CStr; 5] = [
+const MASKED_FROM_ROOT: [&CStr; 6] = [
     c"/proc/kcore",
     c"/proc/kmsg",
     c"/proc/latency_stats",
     c"/proc/sched_debug",
     c"/proc/sysrq-trigger",
+    c"/proc/timer_list",
 ];
 
 /// An empty read-only directory of the template.
@@ -79,7 +80,8 @@ fn proc() -> io::Result<()> {
 }
 
 fn mask_proc(site: &Site) -> io::Result<()> {
-    let runs_as_root = !matches!(site.identity, Some(Identity::Taken { uid: 1.., .. }));
+    // An unprivileged engine cannot be root outside, whatever it is called in its own namespace.
+    let runs_as_root = matches!(site.identity, Some(Identity::Taken { uid: 0, .. }));
     let from_root = MASKED_FROM_ROOT.iter().filter(|_| runs_as_root);
     let files = MASKED_FILES.iter().chain(from_root);
     let binds = MASKED_DIRECTORIES
@@ -93,8 +95,11 @@ fn mask_proc(site: &Site) -> io::Result<()> {
             other => other?,
         }
     }
-    mount::bind(c"/proc/sys", c"/proc/sys")?;
-    mount::make_read_only(c"/proc/sys")
+    if runs_as_root {
+        mount::bind(c"/proc/sys", c"/proc/sys")?;
+        mount::make_read_only(c"/proc/sys")?;
+    }
+    Ok(())
 }
 
 /// Hides a path behind emptiness. A path that is not there needs no hiding.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use lula_protocol::Tier;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Resource;
 
 use crate::blueprint::Blueprint;
@@ -32,12 +33,18 @@ pub(super) fn own(
     let stage = SetupStage::ReadBack;
     let mut posture = lockdown::standing().during(stage, || "this process".to_owned())?;
     add_inherited(&mut posture, enforced);
+    let links = rustix::fs::open(
+        "/proc/self/ns",
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(std::io::Error::from)
+    .during(stage, || "/proc/self/ns".to_owned())?;
     for (name, file) in NAMESPACES {
-        let inode = fs::read_link(format!("/proc/self/ns/{file}"))
-            .during(stage, || format!("/proc/self/ns/{file}"))?
-            .to_str()
-            .and_then(inode)
-            .unwrap_or(0);
+        let link = rustix::fs::readlinkat(&links, file, Vec::new())
+            .map_err(std::io::Error::from)
+            .during(stage, || format!("/proc/self/ns/{file}"))?;
+        let inode = link.to_str().ok().and_then(inode).unwrap_or(0);
         posture.namespaces.push((name.to_owned(), inode));
     }
     posture.root_device = rustix::fs::stat("/")
@@ -61,6 +68,14 @@ pub(super) fn own(
                 && blueprint.tier == Tier::Namespace
                 && posture.capabilities | posture.bounding != 0,
             "capabilities are left",
+        ),
+        (
+            on.landlock && posture.landlock_abi == 0,
+            "Landlock is not in force",
+        ),
+        (
+            on.no_network && blueprint.tier == Tier::Namespace && posture.interfaces != ["lo"],
+            "the network has more than its loopback",
         ),
     ];
     for (missing, what) in checks {

@@ -22,12 +22,7 @@ use host::Look;
 pub(crate) const HOME: &str = "/home/user";
 
 /// Directories of the private filesystem, and where each is seen.
-pub(crate) const SCRATCH: &[(&str, &str)] = &[
-    ("tmp", "/tmp"),
-    ("vartmp", "/var/tmp"),
-    ("shm", "/dev/shm"),
-    ("home", HOME),
-];
+pub(crate) const SCRATCH: &[(&str, &str)] = &[("tmp", "/tmp"), ("shm", "/dev/shm"), ("home", HOME)];
 
 /// Directories every program may need.
 const SYSTEM: [&str; 8] = [
@@ -322,17 +317,9 @@ impl Plan {
         self.root.binds.sort_by(|a, b| a.target.cmp(&b.target));
         self.placed
             .sort_by(|a, b| a.bind.target.cmp(&b.bind.target));
-        let mut directories: Vec<String> = [
-            "/etc",
-            "/proc",
-            "/run",
-            "/tmp",
-            "/var/tmp",
-            "/var/empty",
-            HOME,
-        ]
-        .map(str::to_owned)
-        .to_vec();
+        let mut directories: Vec<String> = ["/etc", "/proc", "/run", "/tmp", "/var/empty", HOME]
+            .map(str::to_owned)
+            .to_vec();
         let shown: Vec<&str> = self.root.binds.iter().map(|bind| &*bind.target).collect();
         for placed in &self.placed {
             let target = &placed.bind.target;
@@ -343,6 +330,15 @@ impl Plan {
                     directories.push(target.clone());
                 }
             }
+        }
+        let binds = self.root.binds.iter().map(|bind| &bind.target);
+        if !directories
+            .iter()
+            .chain(binds)
+            .any(|path| is_below(path, "/var/tmp"))
+        {
+            let link = ("/var/tmp".to_owned(), "/tmp".to_owned());
+            self.root.links.push(link);
         }
         self.root.directories = directories;
         self.root.files.extend(own_files());

@@ -10,6 +10,7 @@ mod limits;
 mod overlay;
 mod path;
 mod profile;
+mod reader;
 mod toml;
 
 use std::collections::{BTreeMap, BTreeSet};

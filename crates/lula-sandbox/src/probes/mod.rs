@@ -9,6 +9,7 @@
 mod act;
 mod attack;
 mod honesty;
+mod namespaces;
 mod network;
 mod privilege;
 mod probe;
@@ -38,6 +39,7 @@ fn probes() -> impl Iterator<Item = &'static Probe> {
         reads::PROBES,
         writes::PROBES,
         privilege::PROBES,
+        namespaces::PROBES,
         syscalls::PROBES,
         network::PROBES,
         secrets::PROBES,

@@ -28,7 +28,6 @@ pub(crate) struct Context {
     pub(crate) cgroup: Option<(&'static str, cgroup::Limits)>,
     pub(crate) host: Host,
     pub(crate) not_applied: Vec<NotApplied>,
-    pub(crate) setup_us: u64,
 }
 
 /// What the sandbox is compared with.
@@ -256,7 +255,7 @@ pub(crate) fn receipt(
         policy: context.policy,
         ended,
         usage: Usage {
-            setup_us: context.setup_us,
+            setup_us: 0,
             wall_us: outcome.wall_us,
             cpu_us: outcome.cpu_us,
             peak_memory_bytes: outcome.peak_memory_bytes,

@@ -25,7 +25,6 @@ fn context() -> Context {
             root_device: 1,
         },
         not_applied: vec![],
-        setup_us: 0,
     }
 }
 
@@ -62,6 +61,8 @@ fn a_process_with_nothing_around_it_gets_a_receipt_that_says_so() {
     assert_eq!(names(&layers), ["clean_environment"]);
 }
 
+type Weaken = fn(&mut Posture);
+
 #[test]
 fn each_layer_is_claimed_only_on_its_own_evidence() {
     let full = Posture {
@@ -77,7 +78,7 @@ fn each_layer_is_claimed_only_on_its_own_evidence() {
         ..Posture::default()
     };
     let all = context().layers(&full, &full, &[]);
-    let weaken: [(&str, fn(&mut Posture)); 7] = [
+    let ways: [(&str, Weaken); 7] = [
         ("no_new_privileges", |p| p.no_new_privileges = false),
         ("seccomp", |p| p.seccomp_mode = 0),
         ("no_capabilities", |p| p.capabilities = 1),
@@ -86,11 +87,11 @@ fn each_layer_is_claimed_only_on_its_own_evidence() {
         ("no_network", |p| p.interfaces.push("eth0".to_owned())),
         ("private_root", |p| p.root_device = 1),
     ];
-    for (name, weaken) in weaken {
+    for (name, weaken) in ways {
         assert!(names(&all).contains(&name), "{name}");
-        let mut weaker = full.clone();
-        weaken(&mut weaker);
-        let layers = context().layers(&weaker, &weaker, &[]);
+        let mut less = full.clone();
+        weaken(&mut less);
+        let layers = context().layers(&less, &less, &[]);
         assert!(!names(&layers).contains(&name), "{name} still claimed");
     }
 }

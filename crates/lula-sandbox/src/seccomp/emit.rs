@@ -26,21 +26,21 @@ pub struct Program {
 impl Program {
     /// The program that gives the verdicts of the rules.
     pub fn compile(abi: Abi, rules: &Rules) -> Self {
-        let emitter = Emitter {
+        let shared = Emitter {
             refusals: rules.refusals,
+            share: true,
         };
-        let unknown = emitter.verdict(Verdict::ENOSYS);
-        let mut instructions = vec![
-            load(ARCH),
-            jump(JUMP_EQUAL, abi.audit_arch(), 1, 0),
-            unknown,
-            load(NUMBER),
-        ];
-        if abi == Abi::X86_64 {
-            instructions.extend([jump(JUMP_GREATER_EQUAL, X32, 0, 1), unknown]);
+        let plain = Emitter {
+            refusals: rules.refusals,
+            share: false,
+        };
+        // Without shared answers every branch reaches: the far ones hop.
+        let instructions = shared
+            .program(abi, *rules)
+            .or_else(|| plain.program(abi, *rules));
+        Self {
+            instructions: instructions.unwrap_or_default(),
         }
-        instructions.extend(emitter.tree(&ranges(abi, *rules)));
-        Self { instructions }
     }
 
     /// The instructions, in the layout of the kernel's `sock_filter`.
@@ -57,6 +57,18 @@ impl Program {
             bytes.extend(k.to_le_bytes());
         }
         Digest::of_bytes(&bytes)
+    }
+
+    /// The same program with an answer at every leaf, as it is for programs beyond a branch's reach.
+    #[cfg(test)]
+    pub(super) fn compile_plain(abi: Abi, rules: Rules) -> Self {
+        let plain = Emitter {
+            refusals: rules.refusals,
+            share: false,
+        };
+        Self {
+            instructions: plain.program(abi, rules).unwrap_or_default(),
+        }
     }
 
     /// A program of somebody else, for the interpreter.
@@ -95,48 +107,99 @@ fn ranges(abi: Abi, rules: Rules) -> Vec<(u32, Rule)> {
     ranges
 }
 
+/// Where a branch goes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// Past so many of the operations that follow.
+    Skip(usize),
+    /// To the shared answer at the end of the program.
+    Answer(Verdict),
+}
+
+/// An instruction whose branches are not yet measured.
+enum Operation {
+    Plain(Instruction),
+    Branch {
+        code: u16,
+        k: u32,
+        yes: Target,
+        no: Target,
+    },
+}
+
 struct Emitter {
     refusals: Refusals,
+    /// Branches go straight to one shared answer of each kind. A branch reaches 255 instructions,
+    /// so this is for programs that are not much longer.
+    share: bool,
 }
 
 impl Emitter {
-    /// Decides between ranges with the number in the accumulator.
-    fn tree(&self, ranges: &[(u32, Rule)]) -> Vec<Instruction> {
-        let [lower @ .., _] = ranges else {
-            return Vec::new();
-        };
-        if lower.is_empty() {
-            return self.leaf(&ranges[0].1);
+    fn program(&self, abi: Abi, rules: Rules) -> Option<Vec<Instruction>> {
+        let unknown = self.answer(Verdict::ENOSYS);
+        let mut instructions = vec![
+            load(ARCH),
+            jump(JUMP_EQUAL, abi.audit_arch(), 1, 0),
+            unknown,
+            load(NUMBER),
+        ];
+        if abi == Abi::X86_64 {
+            instructions.extend([jump(JUMP_GREATER_EQUAL, X32, 0, 1), unknown]);
         }
-        let (left, right) = ranges.split_at(ranges.len() / 2);
-        let (from, left) = (right[0].0, self.tree(left));
-        let mut tree = skip_if(JUMP_GREATER_EQUAL, from, left.len());
-        tree.extend(left);
-        tree.extend(self.tree(right));
-        tree
+        instructions.extend(self.measured(&self.tree(&ranges(abi, rules)))?);
+        Some(instructions)
+    }
+
+    /// Decides between ranges with the number in the accumulator.
+    fn tree(&self, ranges: &[(u32, Rule)]) -> Vec<Operation> {
+        match ranges {
+            [] => Vec::new(),
+            [(_, rule)] => self.leaf(rule),
+            _ => {
+                let (left, right) = ranges.split_at(ranges.len() / 2);
+                let from = right[0].0;
+                let (no, left) = self.side(left);
+                let (yes, right) = self.side(right);
+                let yes = yes.unwrap_or(Target::Skip(left.len()));
+                let mut tree = branch(JUMP_GREATER_EQUAL, from, yes, no.unwrap_or(Target::Skip(0)));
+                tree.extend(left);
+                tree.extend(right);
+                tree
+            }
+        }
+    }
+
+    /// One side of a decision: a shared answer, or code.
+    fn side(&self, ranges: &[(u32, Rule)]) -> (Option<Target>, Vec<Operation>) {
+        match ranges {
+            [(_, rule)] if self.share && rule.cases.is_empty() => {
+                (Some(Target::Answer(rule.otherwise)), Vec::new())
+            }
+            _ => (None, self.tree(ranges)),
+        }
     }
 
     /// Decides by the arguments.
-    fn leaf(&self, rule: &Rule) -> Vec<Instruction> {
+    fn leaf(&self, rule: &Rule) -> Vec<Operation> {
         let mut code = Vec::new();
         let mut loaded = None;
         for (conditions, verdict) in &rule.cases {
             let case = self.case(conditions, *verdict, &mut loaded);
             code.extend(case);
         }
-        code.push(self.verdict(rule.otherwise));
+        code.push(Operation::Plain(self.answer(rule.otherwise)));
         code
     }
 
-    /// Returns the verdict if all conditions hold, else falls through to what follows. `loaded` is
-    /// the argument that is whole in the accumulator on every way into the code.
+    /// Answers if all conditions hold, else falls through to what follows. `loaded` is the argument
+    /// that is whole in the accumulator on every way into the code.
     fn case(
         &self,
         conditions: &[Condition],
         verdict: Verdict,
         loaded: &mut Option<u8>,
-    ) -> Vec<Instruction> {
-        let mut tests: Vec<(Vec<Instruction>, u16, u32)> = Vec::new();
+    ) -> Vec<Operation> {
+        let mut tests: Vec<(Vec<Operation>, u16, u32)> = Vec::new();
         // An early exit leaves whatever its test left in the accumulator; the next case may rely
         // on it only if all exits agree.
         let mut exits: Vec<Option<u8>> = Vec::new();
@@ -147,16 +210,16 @@ impl Emitter {
             };
             let mut before = Vec::new();
             if *loaded != Some(arg) {
-                before.push(load(ARGS + 8 * u32::from(arg)));
+                before.push(Operation::Plain(load(ARGS + 8 * u32::from(arg))));
                 *loaded = Some(arg);
             }
             if mask != u32::MAX {
-                before.push(Instruction {
+                before.push(Operation::Plain(Instruction {
                     code: AND,
                     jt: 0,
                     jf: 0,
                     k: mask,
-                });
+                }));
                 *loaded = None;
             }
             exits.push(*loaded);
@@ -165,19 +228,58 @@ impl Emitter {
         let agreed = exits.first().copied().flatten();
         *loaded = agreed.filter(|_| exits.iter().all(|exit| *exit == agreed));
 
-        let mut code = vec![self.verdict(verdict)];
-        for (before, operation, operand) in tests.into_iter().rev() {
-            let mut test = before;
-            // A case is a handful of instructions, far below the reach of a branch.
-            let past = u8::try_from(code.len()).unwrap_or(u8::MAX);
-            test.push(jump(operation, operand, 0, past));
+        let (mut yes, mut code) = if self.share && !tests.is_empty() {
+            (Target::Answer(verdict), Vec::new())
+        } else {
+            (
+                Target::Skip(0),
+                vec![Operation::Plain(self.answer(verdict))],
+            )
+        };
+        for (mut test, operation, operand) in tests.into_iter().rev() {
+            let no = Target::Skip(code.len());
+            test.push(Operation::Branch {
+                code: operation,
+                k: operand,
+                yes,
+                no,
+            });
             test.extend(code);
             code = test;
+            yes = Target::Skip(0);
         }
         code
     }
 
-    fn verdict(&self, verdict: Verdict) -> Instruction {
+    /// The operations with their branches measured, and the shared answers behind them. `None`
+    /// where a branch does not reach.
+    fn measured(&self, operations: &[Operation]) -> Option<Vec<Instruction>> {
+        let mut answers: Vec<Verdict> = Vec::new();
+        let mut instructions = Vec::with_capacity(operations.len() + 4);
+        for (at, operation) in operations.iter().enumerate() {
+            let mut distance = |target: Target| match target {
+                Target::Skip(distance) => u8::try_from(distance).ok(),
+                Target::Answer(verdict) => {
+                    let known = answers.iter().position(|answer| *answer == verdict);
+                    let answer = known.unwrap_or_else(|| {
+                        answers.push(verdict);
+                        answers.len() - 1
+                    });
+                    u8::try_from(operations.len() + answer - at - 1).ok()
+                }
+            };
+            instructions.push(match *operation {
+                Operation::Plain(instruction) => instruction,
+                Operation::Branch { code, k, yes, no } => {
+                    jump(code, k, distance(yes)?, distance(no)?)
+                }
+            });
+        }
+        instructions.extend(answers.into_iter().map(|verdict| self.answer(verdict)));
+        Some(instructions)
+    }
+
+    fn answer(&self, verdict: Verdict) -> Instruction {
         let k = match verdict {
             Verdict::Allow => RET_ALLOW,
             Verdict::Errno(_) if self.refusals == Refusals::Notify && verdict.is_reported() => {
@@ -207,16 +309,21 @@ const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
 
-/// Skips the next `distance` instructions if the comparison holds. A branch reaches 255
-/// instructions; beyond that it hops onto a long jump.
-fn skip_if(code: u16, k: u32, distance: usize) -> Vec<Instruction> {
-    match (u8::try_from(distance), u32::try_from(distance)) {
-        (Ok(near), _) => vec![jump(code, k, near, 0)],
-        (Err(_), far) => {
+/// A branch whose yes may lie beyond its reach: then it hops onto a long jump.
+fn branch(code: u16, k: u32, yes: Target, no: Target) -> Vec<Operation> {
+    match (yes, no) {
+        (Target::Skip(far), Target::Skip(0)) if far > usize::from(u8::MAX) => {
+            let distance = u32::try_from(far).unwrap_or(u32::MAX);
             vec![
-                jump(code, k, 0, 1),
-                jump(JUMP, far.unwrap_or(u32::MAX), 0, 0),
+                Operation::Branch {
+                    code,
+                    k,
+                    yes: Target::Skip(0),
+                    no: Target::Skip(1),
+                },
+                Operation::Plain(jump(JUMP, distance, 0, 0)),
             ]
         }
+        _ => vec![Operation::Branch { code, k, yes, no }],
     }
 }

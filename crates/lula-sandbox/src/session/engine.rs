@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
+use super::command::{Command, Finished};
 use super::link::{Link, Parts, setup_error};
 use super::session::Session;
 use super::stock::Stock;
@@ -84,6 +85,23 @@ impl Sandbox {
         self
     }
 
+    /// A required layer that cannot be in force, by what is known before the sandbox stands.
+    fn unpromised(&self, context: &Context) -> Option<LayerName> {
+        let promised = |layer: LayerName| {
+            let by_tier = match layer {
+                LayerName::Namespaces | LayerName::PrivateRoot => context.tier == Tier::Namespace,
+                LayerName::Cgroup => context
+                    .cgroup
+                    .is_some_and(|(_, limits)| limits != cgroup::Limits::default()),
+                LayerName::Rlimits | LayerName::CleanEnvironment => true,
+                _ => context.tier != Tier::Process,
+            };
+            by_tier && !self.without.contains(&layer)
+        };
+        let required = self.policy.required_layers.iter().copied();
+        required.into_iter().find(|layer| !promised(*layer))
+    }
+
     fn switches(&self) -> Switches {
         let on = |layer| !self.without.contains(&layer);
         Switches {
@@ -151,8 +169,8 @@ impl Drop for Zygote {
 }
 
 impl Zygote {
-    fn start(helper: &Helper) -> Result<Self, SandboxError> {
-        let (child, control) = helper.start()?;
+    fn start(helper: &Helper, namespaces: bool) -> Result<Self, SandboxError> {
+        let (child, control) = helper.start(namespaces)?;
         Ok(Self {
             control: Mutex::new(control),
             child: Mutex::new(child),
@@ -189,13 +207,15 @@ impl Engine {
 
     /// An engine with another program as helper.
     pub fn start_with(helper: Helper) -> Result<Self, SandboxError> {
+        // Started first: it prepares itself while this process looks at the machine.
+        let zygote = Zygote::start(&helper, true)?;
         Ok(Self(Arc::new(Inner {
             helper,
             groups: Stock::new(),
             machine: cgroup::machine(),
             host: Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?,
             system: System::look()?,
-            namespace: Mutex::new(None),
+            namespace: Mutex::new(Some(Arc::new(zygote))),
             plain: Mutex::new(None),
             programs: Mutex::new(Vec::new()),
         })))
@@ -204,6 +224,32 @@ impl Engine {
     /// Opens a sandbox in the strongest tier that works here, or in the one it names. Refuses below
     /// the policy's floor and without a layer the policy requires.
     pub fn open(&self, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+        self.open_in(self.tier_for(sandbox)?, sandbox)
+    }
+
+    /// Runs one command in a sandbox of its own, ended when this returns. Quicker than opening a
+    /// session for it: the command is on its way while the sandbox is being built.
+    ///
+    /// Nothing is given up for that. A layer that is known to be missing refuses before anything is
+    /// sent, and the sandbox's first process starts nothing before it has read back every layer it
+    /// was asked for.
+    pub fn run(&self, sandbox: &Sandbox, command: &Command) -> Result<Finished, SandboxError> {
+        let begun = Instant::now();
+        let tier = self.tier_for(sandbox)?;
+        let session = self.begin(tier, sandbox)?;
+        if let Some(layer) = sandbox.unpromised(&session.link.context) {
+            let reason = missing_reason(&session, layer, sandbox);
+            return Err(SandboxError::LayerMissing { layer, reason });
+        }
+        let process = session.start(command);
+        // Why there is no sandbox says more than that the command could not be sent.
+        finish_opening(&session, sandbox, begun)?;
+        let finished = process?.wait()?;
+        session.close()?;
+        Ok(finished)
+    }
+
+    fn tier_for(&self, sandbox: &Sandbox) -> Result<Tier, SandboxError> {
         let tier = match sandbox.tier {
             Some(tier) if tier < sandbox.policy.min_tier => {
                 return Err(SandboxError::FloorNotMet {
@@ -214,7 +260,7 @@ impl Engine {
             Some(tier) => tier,
             None => tiers::choose(self, sandbox.policy.min_tier)?,
         };
-        self.open_in(tier, sandbox)
+        Ok(tier)
     }
 
     /// Waits until every control group of closed sandboxes is gone, and says if one is not.
@@ -234,6 +280,13 @@ impl Engine {
             });
         }
         let begun = Instant::now();
+        let session = self.begin(tier, sandbox)?;
+        finish_opening(&session, sandbox, begun)?;
+        Ok(session)
+    }
+
+    /// Has a sandbox built. It may not stand yet, and it may turn out that it never will.
+    fn begin(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
@@ -268,14 +321,16 @@ impl Engine {
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(leaf.as_ref().and_then(Leaf::v2_dir_fd));
         descriptors.extend(join.iter().map(AsFd::as_fd));
-        let zygote = inner.zygote(tier)?;
-        let pidfd = match zygote.build(&blueprint.encode(), &descriptors) {
-            Err(SandboxError::HelperGone) => {
-                inner.forget_zygote(tier);
-                return Err(SandboxError::HelperGone);
-            }
-            other => other?,
-        };
+        let request = blueprint.encode();
+        let mut zygote = inner.zygote(tier)?;
+        let mut built = zygote.build(&request, &descriptors);
+        if matches!(built, Err(SandboxError::HelperGone)) {
+            // Its sandboxes died with it; new ones need a new helper.
+            inner.forget_zygote(tier);
+            zygote = inner.zygote(tier)?;
+            built = zygote.build(&request, &descriptors);
+        }
+        let pidfd = built?;
         drop(theirs);
 
         let link = Link::new(Parts {
@@ -296,7 +351,6 @@ impl Engine {
                 cgroup: limits,
                 host: inner.host.clone(),
                 not_applied,
-                setup_us: 0,
             },
             environment: environment(sandbox, &drawn.home),
             workspace,
@@ -308,28 +362,27 @@ impl Engine {
             },
         });
         // From here on a session that is not returned is ended by its drop.
-        let mut session = Session {
+        Ok(Session {
             link: Arc::new(link),
-        };
-        let (posture, held_back) = session.link.wait_ready(READY_WITHIN)?;
-        let layers = session.link.standing_layers(&posture);
-        let required = policy.required_layers.iter().copied();
-        let required = required.filter(|_| tier != Tier::Process);
-        if let Some(layer) = Context::missing(required, &layers) {
-            let reason = missing_reason(&session, layer, sandbox);
-            return Err(SandboxError::LayerMissing { layer, reason });
-        }
-        if let Some(link) = Arc::get_mut(&mut session.link) {
-            link.context.setup_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-            link.context
-                .not_applied
-                .extend(held_back.into_iter().map(|held| NotApplied {
-                    asked: held.asked,
-                    reason: held.reason,
-                }));
-        }
-        Ok(session)
+        })
     }
+}
+
+/// Waits until the sandbox stands, and refuses it where a required layer is not in force.
+fn finish_opening(
+    session: &Session,
+    sandbox: &Sandbox,
+    begun: Instant,
+) -> Result<(), SandboxError> {
+    let (posture, held_back) = session.link.wait_ready(READY_WITHIN)?;
+    let layers = session.link.standing_layers(&posture);
+    let required = sandbox.policy.required_layers.iter().copied();
+    if let Some(layer) = Context::missing(required, &layers) {
+        let reason = missing_reason(session, layer, sandbox);
+        return Err(SandboxError::LayerMissing { layer, reason });
+    }
+    session.link.stands(begun.elapsed(), held_back);
+    Ok(())
 }
 
 fn missing_reason(session: &Session, layer: LayerName, sandbox: &Sandbox) -> String {
@@ -359,7 +412,7 @@ impl Inner {
         if let Some(zygote) = &*slot {
             return Ok(Arc::clone(zygote));
         }
-        let zygote = Arc::new(Zygote::start(&self.helper)?);
+        let zygote = Arc::new(Zygote::start(&self.helper, tier == Tier::Namespace)?);
         *slot = Some(Arc::clone(&zygote));
         Ok(zygote)
     }

@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::denial::{Attempt, Denial};
-use lula_protocol::receipt::Layer;
+use lula_protocol::receipt::{Layer, NotApplied};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -41,6 +41,8 @@ pub(crate) struct Link {
     /// The rules the sandbox's program was made from, and where its refusals arrive.
     rules: Rules,
     listener: OnceLock<Listener>,
+    /// What is known once the sandbox stands.
+    standing: OnceLock<Standing>,
     pub(crate) context: Context,
     environment: Vec<(String, String)>,
     workspace: PathBuf,
@@ -55,6 +57,12 @@ impl std::fmt::Debug for Link {
             .field("tier", &self.context.tier)
             .finish_non_exhaustive()
     }
+}
+
+/// How long it took until the sandbox stood, and what it had to do without.
+struct Standing {
+    setup_us: u64,
+    held_back: Vec<NotApplied>,
 }
 
 /// What a link is made of.
@@ -82,6 +90,7 @@ impl Link {
             leaf: Mutex::new(parts.leaf),
             rules: parts.rules,
             listener: OnceLock::new(),
+            standing: OnceLock::new(),
             context: parts.context,
             environment: parts.environment,
             workspace: parts.workspace,
@@ -303,6 +312,18 @@ impl Link {
         answer.ok_or_else(|| SandboxError::Ended {
             reason: Some("it was not ready in time".to_owned()),
         })
+    }
+
+    /// Takes note that the sandbox stands.
+    pub(super) fn stands(&self, after: Duration, held_back: Vec<HeldBack>) {
+        let held_back = held_back.into_iter().map(|held| NotApplied {
+            asked: held.asked,
+            reason: held.reason,
+        });
+        let _ = self.standing.set(Standing {
+            setup_us: micros(after),
+            held_back: held_back.collect(),
+        });
     }
 
     /// What has to be watched to know when [`Link::take_ready`] has something to do.
@@ -580,6 +601,12 @@ impl Link {
         let [stdout, stderr] = entry.captured;
         let mut receipt = receipt::receipt(&self.context, layers, &outcome, end);
         receipt.denials.extend(entry.denials);
+        if let Some(standing) = self.standing.get() {
+            receipt.usage.setup_us = standing.setup_us;
+            receipt
+                .not_applied
+                .extend(standing.held_back.iter().cloned());
+        }
         Ok(Finished {
             stdout,
             stderr,

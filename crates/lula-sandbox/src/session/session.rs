@@ -17,7 +17,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a command.
+    /// Starts a command. Somebody has to wait for something of this session while it runs: output
+    /// beyond the first quarter of a mebibyte, refused system calls and deadlines are dealt with by
+    /// whoever waits. [`Session::start_in_background`] has a thread for that.
     pub fn start(&self, command: &Command) -> Result<Process, SandboxError> {
         let id = self.link.start(command)?;
         let process = Process {

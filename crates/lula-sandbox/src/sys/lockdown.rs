@@ -148,7 +148,8 @@ pub(crate) fn close_one(number: i32) -> io::Result<()> {
     check(libc::c_long::from(unsafe { libc::close(number) })).map(drop)
 }
 
-/// What the kernel says about this process: privileges, capabilities, seccomp.
+/// What the kernel says about this process: privileges, capabilities, seccomp. An ambient capability
+/// is always a permitted one too, so that set needs no look of its own.
 pub(crate) fn standing() -> io::Result<Posture> {
     let header = CapabilityHeader {
         version: LINUX_CAPABILITY_VERSION_3,
@@ -171,15 +172,6 @@ pub(crate) fn standing() -> io::Result<Posture> {
             Ok(_) => posture.bounding |= 1 << capability,
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
             Err(error) => return Err(error),
-        }
-        #[allow(clippy::cast_sign_loss)]
-        if prctl(
-            libc::PR_CAP_AMBIENT,
-            libc::PR_CAP_AMBIENT_IS_SET as u64,
-            capability,
-        )? != 0
-        {
-            posture.capabilities |= 1 << capability;
         }
     }
     Ok(posture)

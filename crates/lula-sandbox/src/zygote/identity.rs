@@ -110,6 +110,11 @@ impl Identities {
         Ok((Identity::Taken { uid: id, gid: id }, Some(id)))
     }
 
+    /// How many filesystems are known to refuse id maps.
+    pub(crate) fn refusing(&self) -> usize {
+        self.refusing.len()
+    }
+
     /// Remembers that a filesystem cannot map ids.
     pub(crate) fn refuses_maps(&mut self, device: u64) {
         self.refusing.push(device);

@@ -123,8 +123,9 @@ struct Zygote {
     living: HashMap<i32, Option<u32>>,
 }
 
-/// Serves on the socket given until the runner is gone.
-pub(crate) fn serve(control: OwnedFd) -> io::Result<()> {
+/// Serves on the socket given until the runner is gone, with namespaces made ready first where
+/// asked.
+pub(crate) fn serve(control: OwnedFd, prepare: bool) -> io::Result<()> {
     signal::reset_dispositions();
     lockdown::adopt_orphans()?;
     let own_pid = rustix::process::getpid();
@@ -136,6 +137,10 @@ pub(crate) fn serve(control: OwnedFd) -> io::Result<()> {
         namespaces: None,
         living: HashMap::new(),
     };
+    if prepare {
+        // A failure here is met again, and reported, by the first sandbox.
+        let _ = zygote.namespaces();
+    }
     let mut buffer = vec![0; LONGEST];
     loop {
         let (asked, ended) = zygote.wait()?;
@@ -316,6 +321,23 @@ impl Namespaces {
                     .during(SetupStage::Network, || "a private network".to_owned())?,
             );
         }
+        let refusing = self.identities.refusing();
+        match self.identify_and_mount(blueprint, site) {
+            // A filesystem was found out not to map ids: the second try does without.
+            Err(_) if self.identities.refusing() > refusing => {
+                site.placed.clear();
+                site.caches.clear();
+                self.identify_and_mount(blueprint, site)
+            }
+            other => other,
+        }
+    }
+
+    fn identify_and_mount(
+        &mut self,
+        blueprint: &Blueprint,
+        site: &mut init::Site,
+    ) -> Result<Option<u32>, Failure> {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
         let mounted = self

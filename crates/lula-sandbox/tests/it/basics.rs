@@ -1,8 +1,9 @@
 use lula_protocol::denial::Attempt;
-use lula_protocol::receipt::Ended;
-use lula_sandbox::Command;
+use lula_protocol::receipt::{Ended, Layer};
+use lula_sandbox::policy::{LayerName, Profile};
+use lula_sandbox::{Command, SandboxError};
 
-use crate::support::{printed, session, shell};
+use crate::support::{build_policy, engine, printed, sandbox, session, shell, workspace};
 
 #[test]
 fn a_command_runs_and_says_how_it_ended() {
@@ -15,7 +16,7 @@ fn a_command_runs_and_says_how_it_ended() {
 #[test]
 fn the_receipt_lists_every_layer() {
     let finished = shell("true");
-    let names: Vec<_> = finished.receipt.layers.iter().map(|l| l.name()).collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert_eq!(
         names,
         [
@@ -86,4 +87,30 @@ fn a_flood_of_refused_calls_ends_with_its_deadline() {
         .unwrap();
     assert_eq!(finished.receipt.ended, Ended::TimedOut);
     assert!(finished.receipt.denials.len() <= 65);
+}
+
+#[test]
+fn one_command_in_a_sandbox_of_its_own() {
+    let workspace = workspace();
+    let asked = sandbox(build_policy(), &workspace);
+    let command = Command::new("cat").input("hello");
+    let finished = engine().run(&asked, &command).unwrap();
+    assert_eq!(finished.stdout.text(), "hello");
+    assert!(finished.receipt.usage.setup_us > 0);
+    assert_eq!(finished.receipt.layers.len(), 10);
+}
+
+#[test]
+fn one_command_is_not_run_without_a_layer_its_policy_requires() {
+    let workspace = workspace();
+    let asked = sandbox(Profile::Strict.policy(), &workspace).without(LayerName::Seccomp);
+    let refused = engine().run(&asked, &Command::shell("touch ran"));
+    assert!(matches!(
+        refused,
+        Err(SandboxError::LayerMissing {
+            layer: LayerName::Seccomp,
+            ..
+        })
+    ));
+    assert!(!workspace.path().join("ran").exists());
 }

@@ -9,7 +9,7 @@ use lula_sandbox::Command;
 use crate::support::{build_policy, new_engine, sandbox, workspace};
 
 fn count(path: &str) -> usize {
-    std::fs::read_dir(path).map_or(0, |entries| entries.count())
+    std::fs::read_dir(path).map_or(0, Iterator::count)
 }
 
 fn mounts() -> usize {
@@ -104,6 +104,29 @@ fn two_hundred_sandboxes_leave_nothing_behind() {
 }
 
 #[test]
+fn a_new_helper_takes_over_from_a_dead_one() {
+    alone("leaks::new_helper");
+}
+
+#[test]
+#[ignore = "run in a process of its own by the test above"]
+fn new_helper() {
+    let engine = new_engine();
+    let workspace = workspace();
+    let asked = sandbox(build_policy(), &workspace);
+    let lost = engine.open(&asked).unwrap();
+    let helper = rustix::process::Pid::from_raw(descendants()[0]).unwrap();
+    rustix::process::kill_process(helper, rustix::process::Signal::KILL).unwrap();
+    // Its death takes a moment to reach the sandbox.
+    let patience = Instant::now() + Duration::from_secs(5);
+    while lost.run(&Command::new("true")).is_ok() {
+        assert!(Instant::now() < patience, "a sandbox outlived its helper");
+    }
+    let session = engine.open(&asked).unwrap();
+    assert!(session.run(&Command::new("true")).unwrap().succeeded());
+}
+
+#[test]
 #[ignore = "run in a process of its own by the test above"]
 fn two_hundred() {
     let engine = new_engine();
@@ -174,7 +197,7 @@ fn a_runner() {
         std::thread::sleep(Duration::from_millis(10));
     }
     println!("helper={}", descendants()[0]);
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
 }
 
 fn processes_named(mark: &str) -> usize {

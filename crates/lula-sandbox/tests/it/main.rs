@@ -5,6 +5,7 @@
 
 mod basics;
 mod bombs;
+mod containers;
 mod leaks;
 mod probes;
 mod sessions;

@@ -1,4 +1,9 @@
 //! The attacks, on this machine.
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "these are tests, outside a test module"
+)]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The tiers without namespaces of their own.
 
 use lula_protocol::Tier;
-use lula_protocol::receipt::Ended;
+use lula_protocol::receipt::{Ended, Layer};
 use lula_sandbox::{Command, Sandbox, SandboxError, Session, Toolchains};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -12,6 +12,9 @@ fn open(tier: Tier) -> (Session, TempDir) {
     let workspace = workspace();
     let mut policy = build_policy();
     policy.min_tier = tier;
+    if tier == Tier::Process {
+        policy.required_layers.clear();
+    }
     let asked = Sandbox::new(policy, workspace.path())
         .tier(tier)
         .toolchains(Toolchains::none());
@@ -36,12 +39,7 @@ fn landlock_writes_in_the_workspace_and_nowhere_else() {
 fn landlock_claims_no_namespace_it_does_not_have() {
     let (session, _workspace) = open(Tier::Landlock);
     let finished = session.run(&Command::shell("true")).unwrap();
-    let names: Vec<_> = finished
-        .receipt
-        .layers
-        .iter()
-        .map(|layer| layer.name())
-        .collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert!(
         !names.contains(&"namespaces") && !names.contains(&"private_root"),
         "{names:?}"
@@ -121,12 +119,7 @@ fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
         .run(&Command::shell("env | sort | cut -d= -f1 | tr '\\n' ' '"))
         .unwrap();
     assert_eq!(finished.receipt.tier, Tier::Process);
-    let names: Vec<_> = finished
-        .receipt
-        .layers
-        .iter()
-        .map(|layer| layer.name())
-        .collect();
+    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
     assert!(!names.contains(&"seccomp"), "{names:?}");
 
     let workspace = workspace();
@@ -135,4 +128,23 @@ fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
         engine().open(&asked),
         Err(SandboxError::FloorNotMet { .. })
     ));
+}
+
+#[test]
+fn a_required_layer_is_required_whatever_the_tier() {
+    let workspace = workspace();
+    let mut policy = build_policy();
+    policy.min_tier = Tier::Process;
+    let asked = Sandbox::new(policy, workspace.path()).tier(Tier::Process);
+    let touch = Command::shell("touch ran");
+    for refused in [
+        engine().open(&asked).map(drop),
+        engine().run(&asked, &touch).map(drop),
+    ] {
+        assert!(
+            matches!(refused, Err(SandboxError::LayerMissing { .. })),
+            "{refused:?}"
+        );
+    }
+    assert!(!workspace.path().join("ran").exists());
 }

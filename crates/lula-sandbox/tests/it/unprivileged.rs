@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command as Host;
 
-use lula_protocol::Tier;
+use lula_protocol::{Layer, Tier};
 use lula_sandbox::{Command, Sandbox, SandboxError, Toolchains};
 
 use crate::support::{build_policy, new_engine, printed, sandbox, shell, workspace};
@@ -43,7 +43,7 @@ fn complete() {
     assert!(!rustix::process::geteuid().is_root());
     assert_eq!(printed("id -u; echo x > file; cat file"), "1000\nx\n");
     let receipt = shell("true").receipt;
-    let names: Vec<_> = receipt.layers.iter().map(|layer| layer.name()).collect();
+    let names: Vec<_> = receipt.layers.iter().map(Layer::name).collect();
     for layer in [
         "namespaces",
         "private_root",

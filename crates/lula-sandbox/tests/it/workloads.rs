@@ -71,7 +71,9 @@ fn pytest_runs_a_test() {
         "test_demo.py",
         "def test_works(tmp_path):\n    (tmp_path / 'x').write_text('y')\n",
     )];
-    let (finished, _) = work(&files, "python3 -m pytest -q 2>&1");
+    // The first python3 on PATH need not be the one that has pytest.
+    let python = std::env::var("LULA_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let (finished, _) = work(&files, &format!("{python} -m pytest -q 2>&1"));
     assert!(
         finished.stdout.text().contains("1 passed"),
         "{}",

@@ -2,10 +2,12 @@
 
 mod attack;
 mod config;
+mod detect;
 mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod repair;
 mod try_it;
 
 use crate::cli::{Cli, Command};
@@ -17,6 +19,8 @@ use crate::status::Status;
 pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
     let exit = match cli.command {
         Command::Try(flags) => try_it::run(&flags, session),
+        Command::Repair(flags) => repair::run(&flags, session),
+        Command::Detect => detect::run(session),
         Command::Exec(flags) => return exec::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),

@@ -19,7 +19,7 @@ use crate::cli::OutputFlags;
 use crate::failure::Failure;
 
 pub(crate) use diff::unified;
-pub(crate) use progress::Step;
+pub(crate) use progress::{Live, Step};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
@@ -94,6 +94,15 @@ impl Screen {
         Ok(writeln!(anstream::stdout(), "{text}")?)
     }
 
+    /// A patch: in colour for a person, byte for byte for `git apply`.
+    pub(crate) fn patch(&self, diff: &str) -> Result<(), Failure> {
+        if io::stdout().is_terminal() {
+            self.line(diff::coloured(diff))
+        } else {
+            Ok(io::stdout().lock().write_all(diff.as_bytes())?)
+        }
+    }
+
     /// The whole result, as JSON.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
@@ -131,6 +140,11 @@ impl Screen {
         } else {
             stderr_line(failure::as_text(failure).trim_end());
         }
+    }
+
+    /// Work whose steps are not known before.
+    pub(crate) fn live(&self, what: &str) -> Live {
+        Live::begin(what, self.live, self.talk == Talk::Nothing)
     }
 
     /// Work that takes a while.

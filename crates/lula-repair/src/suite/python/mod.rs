@@ -15,7 +15,13 @@ use crate::report::{Outcome, TestCase, TestReport};
 
 const HARNESS: &str = include_str!("harness.py");
 /// Where an interpreter is looked for: the project's own first.
-const INTERPRETERS: &[&str] = &[".venv/bin/python", "venv/bin/python", "python3", "python", "/usr/bin/python3"];
+const INTERPRETERS: &[&str] = &[
+    ".venv/bin/python",
+    "venv/bin/python",
+    "python3",
+    "python",
+    "/usr/bin/python3",
+];
 
 /// A suite of pytest, unittest or bare functions.
 pub(crate) struct Python {
@@ -25,6 +31,8 @@ pub(crate) struct Python {
     options: Vec<String>,
     test_limit: Duration,
     preload: Mutex<Vec<String>>,
+    /// Files of the project that its tests import.
+    warm: Mutex<Vec<String>>,
     /// File of each test, known after the first run.
     homes: Mutex<BTreeMap<String, String>>,
 }
@@ -54,7 +62,11 @@ struct Judged {
 
 impl Python {
     /// Finds an interpreter that has the framework.
-    pub(crate) fn open(tests: &TestsFound, fork: &mut dyn Fork, test_limit: Duration) -> Result<Self, SuiteError> {
+    pub(crate) fn open(
+        tests: &TestsFound,
+        fork: &mut dyn Fork,
+        test_limit: Duration,
+    ) -> Result<Self, SuiteError> {
         let (framework, probe) = match tests.framework {
             Framework::Pytest => ("pytest", "import sys, pytest; print(sys.executable)"),
             Framework::Unittest => ("unittest", "import sys, unittest; print(sys.executable)"),
@@ -72,10 +84,14 @@ impl Python {
                         options: tests.options.clone(),
                         test_limit,
                         preload: Mutex::default(),
+                        warm: Mutex::default(),
                         homes: Mutex::default(),
                     });
                 }
-                Ok(ran) => tried.push(format!("{interpreter}: {}", ran.err().lines().last().unwrap_or("failed"))),
+                Ok(ran) => tried.push(format!(
+                    "{interpreter}: {}",
+                    ran.err().lines().last().unwrap_or("failed")
+                )),
                 Err(error) => tried.push(format!("{interpreter}: {}", error.reason)),
             }
         }
@@ -86,7 +102,8 @@ impl Python {
     }
 
     fn command(&self, request: &serde_json::Value, deadline: Duration) -> Command {
-        let mut command = Command::new([self.interpreter.as_str(), "-c", HARNESS], deadline).stdin(request.to_string().into_bytes());
+        let mut command = Command::new([self.interpreter.as_str(), "-c", HARNESS], deadline)
+            .stdin(request.to_string().into_bytes());
         for (name, value) in [
             ("PYTHONHASHSEED", "0"),
             ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -99,7 +116,12 @@ impl Python {
         command
     }
 
-    fn report(&self, fork: &mut dyn Fork, mode: &str, deadline: Duration) -> Result<Report, SuiteError> {
+    fn report(
+        &self,
+        fork: &mut dyn Fork,
+        mode: &str,
+        deadline: Duration,
+    ) -> Result<Report, SuiteError> {
         let marker = format!("lula-test-report {} ", nonce());
         let request = json!({
             "mode": mode,
@@ -112,9 +134,16 @@ impl Python {
         });
         let ran = fork.run(&self.command(&request, deadline))?;
         let out = ran.out();
-        let line = out.lines().rev().find_map(|line| line.strip_prefix(&marker));
+        let line = out
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix(&marker));
         let Some(line) = line else {
-            let reason = if ran.timed_out { "they did not end in time".to_owned() } else { last_line(&ran.err()) };
+            let reason = if ran.timed_out {
+                "they did not end in time".to_owned()
+            } else {
+                last_line(&ran.err())
+            };
             return Err(SuiteError::NoResults(reason));
         };
         serde_json::from_str(line).map_err(|error| SuiteError::NoResults(error.to_string()))
@@ -122,7 +151,10 @@ impl Python {
 
     /// The files that hold these tests, or every file where that is not known.
     fn homes(&self, tests: &[String]) -> Vec<String> {
-        let homes = self.homes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let homes = self
+            .homes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut found: Vec<String> = Vec::new();
         for test in tests {
             match homes.get(test) {
@@ -136,7 +168,11 @@ impl Python {
 }
 
 fn last_line(text: &str) -> String {
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing was printed").to_owned()
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("nothing was printed")
+        .to_owned()
 }
 
 /// The file whose module a unittest id starts with.
@@ -157,9 +193,16 @@ fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
 impl Suite for Python {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let report = self.report(fork, "run", deadline)?;
-        let mut homes = self.homes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut homes = self
+            .homes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         for test in &report.tests {
-            let file = if self.framework == "pytest" { test.id.split("::").next().map(str::to_owned) } else { home(&test.id, &self.files).cloned() };
+            let file = if self.framework == "pytest" {
+                test.id.split("::").next().map(str::to_owned)
+            } else {
+                home(&test.id, &self.files).cloned()
+            };
             if let Some(file) = file {
                 homes.insert(test.id.clone(), file);
             }
@@ -168,14 +211,38 @@ impl Suite for Python {
             tests: report
                 .tests
                 .into_iter()
-                .map(|test| TestCase { id: test.id, outcome: test.outcome, message: test.message })
+                .map(|test| TestCase {
+                    id: test.id,
+                    outcome: test.outcome,
+                    message: test.message,
+                })
                 .collect(),
         })
     }
 
-    fn cover(&self, fork: &mut dyn Fork, _: &TestReport, deadline: Duration) -> Option<Vec<LinesOfTest>> {
+    fn cover(
+        &self,
+        fork: &mut dyn Fork,
+        _: &TestReport,
+        deadline: Duration,
+    ) -> Option<Vec<LinesOfTest>> {
         let report = self.report(fork, "cover", deadline).ok()?;
-        *self.preload.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = report.preload;
+        *self
+            .preload
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = report.preload;
+        let mut warm: Vec<String> = report
+            .tests
+            .iter()
+            .flat_map(|test| test.lines.keys().cloned())
+            .chain(self.files.iter().cloned())
+            .collect();
+        warm.sort();
+        warm.dedup();
+        *self
+            .warm
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = warm;
         Some(
             report
                 .tests
@@ -189,17 +256,32 @@ impl Suite for Python {
         )
     }
 
-    fn judge(&self, fork: &mut dyn Fork, goal: &Goal, batch: &[Trial], until: Instant, heard: &mut dyn FnMut(Verdict)) -> Result<(), SuiteError> {
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError> {
         let seconds = until.saturating_duration_since(Instant::now());
         let marker = format!("lula-verdict {} ", nonce());
         let candidates: Vec<_> = batch
             .iter()
             .map(|trial| {
-                let files: BTreeMap<&str, &str> = trial.files.iter().map(|change| (change.path.as_str(), change.new.as_str())).collect();
+                let files: BTreeMap<&str, &str> = trial
+                    .files
+                    .iter()
+                    .map(|change| (change.path.as_str(), change.new.as_str()))
+                    .collect();
                 json!({"id": trial.index, "files": files})
             })
             .collect();
-        let preload = self.preload.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let preload = self
+            .preload
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
         let request = json!({
             "mode": "serve",
             "marker": marker,
@@ -207,6 +289,7 @@ impl Suite for Python {
             "files": self.files,
             "options": self.options,
             "preload": preload,
+            "warm": *self.warm.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             "test_seconds": goal.patience.as_secs_f64(),
             "candidate_seconds": goal.patience.as_secs_f64(),
             "seconds": seconds.as_secs_f64(),
@@ -216,13 +299,21 @@ impl Suite for Python {
             ],
             "candidates": candidates,
         });
-        let ran = fork.run(&self.command(&request, seconds + goal.patience + Duration::from_secs(2)))?;
-        for line in ran.out().lines().filter_map(|line| line.strip_prefix(&marker)) {
+        let ran =
+            fork.run(&self.command(&request, seconds + goal.patience + Duration::from_secs(2)))?;
+        for line in ran
+            .out()
+            .lines()
+            .filter_map(|line| line.strip_prefix(&marker))
+        {
             let Ok(judged) = serde_json::from_str::<Judged>(line) else {
                 continue;
             };
             let tests = judged.tests.unwrap_or_default();
-            heard(goal.judge(judged.candidate, tests.iter().map(|test| (test.id.as_str(), test.outcome))));
+            heard(goal.judge(
+                judged.candidate,
+                tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+            ));
         }
         Ok(())
     }

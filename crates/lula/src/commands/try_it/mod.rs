@@ -1,18 +1,22 @@
-//! `lula try`: the main job on a bundled sample, as far as it exists.
+//! `lula try`: the main job on a bundled sample.
 
 mod sample;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lula_config::keys;
-use lula_protocol::{Code, Exit, Receipt};
-use lula_repair::{Outcome, TestCommand, TestReport};
-use lula_workspace::{Git, Scratch};
+use lula_protocol::{Exit, Receipt};
+use lula_repair::{Outcome, RepairReport, RepairTask, TestReport};
+use lula_sandbox::policy::Profile;
+use lula_workspace::{Git, Project, Scratch};
 use serde::Serialize;
 
+use super::repair;
 use crate::cli::TryFlags;
 use crate::failure::Failure;
-use crate::sandboxed::{self, Finished};
+use crate::ground::SandboxedGround;
+use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{BAD, DIM, STRONG, Table, paint};
 
@@ -23,81 +27,76 @@ struct Story {
     /// Where the repository was left, if it was.
     repository: Option<PathBuf>,
     baseline: TestReport,
-    receipt: Receipt,
+    repair: RepairReport,
+    receipt: Option<Receipt>,
 }
 
 pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> {
     let screen = &session.screen;
     let step = screen.step("sample");
+    let directories = std::env::var_os("PATH");
     let git = Git::find(
         &session.config.get(&keys::GIT_PROGRAM),
-        std::env::var_os("PATH").as_deref(),
+        directories.as_deref(),
     )?;
     let scratch = Scratch::new(&git, sample::FILES)?;
     step.done(&format!("{}, in a temporary git repository", sample::ABOUT));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
 
-    let step = screen.step("sandbox");
-    let sandbox = sandboxed::open(session, scratch.path())?;
-    step.done(&format!("{} tier", sandbox.tier()));
-
-    let step = screen.step("tests before any change");
-    let tests = TestCommand::unittest("python3", &sandboxed::nonce()?);
-    let finished = sandbox
-        .run(&tests.argv, &tests.env)
-        .map_err(python_missing)?;
-    let baseline = tests
-        .read(&finished.stdout)
-        .map_err(|error| no_evidence(&error, &finished))?;
+    let policy = sandboxed::policy(session, Profile::Build);
+    let deadline = policy.limits.wall.duration();
+    let ground = SandboxedGround::new(Project::at(scratch.path())?, policy)?;
+    let step = screen.step("tests, in the sandbox");
+    let baseline = lula_repair::run_tests(&ground, None, deadline)?;
     let failing = baseline.failing().count();
-    let total = baseline.tests.len();
-    let summary = format!("{failing} of {total} fail");
+    let summary = format!("{failing} of {} fail", baseline.tests.len());
     if failing == 0 {
         step.done(&summary);
     } else {
         step.failed(&summary);
     }
 
+    let step = screen.step("repair, with no model");
+    let task = RepairTask {
+        budget: deadline.min(Duration::from_mins(2)),
+        ..RepairTask::default()
+    };
+    let found = lula_repair::repair(&ground, &task, &|progress| {
+        step.say(&repair::spoken(&progress));
+    })?;
+    let best = found.patches.first();
+    match best {
+        Some(patch) => step.done(&format!(
+            "a patch after {} candidates; {} of {} tests pass with it",
+            patch.evidence.tried_before + 1,
+            patch.evidence.after.passed,
+            baseline.tests.len()
+        )),
+        None => step.failed(&format!("no patch among {} candidates", found.effort.tried)),
+    }
+    // The revert check is the evidence: without the patch the tests fail again.
+    let proven = best.is_some_and(|patch| patch.evidence.reverted);
+
+    let receipt = ground.last_receipt();
     let repository = flags.keep.then(|| scratch.keep());
     let story = Story {
         sample: sample::ABOUT,
         repository,
         baseline,
-        receipt: finished.receipt,
+        repair: found,
+        receipt,
     };
     if screen.is_json() {
         screen.document(&story)?;
     } else {
         tell(&story, session)?;
     }
-    Ok(Exit::Verified)
-}
-
-fn python_missing(failure: Failure) -> Failure {
-    if failure.code != Code::CommandNotStarted {
-        return failure;
-    }
-    let message = "the sample's tests need python3, which was not found";
-    Failure::new(Code::ToolMissing, Exit::Environment, message)
-        .remedy("install python3, for example with your system's package manager")
-}
-
-/// A test run that reports nothing is no evidence of anything.
-fn no_evidence(error: &lula_repair::unittest::NoReport, finished: &Finished) -> Failure {
-    let said: Vec<_> = finished.stderr.lines().rev().take(5).collect();
-    let said = said.into_iter().rev().collect::<Vec<_>>().join("\n");
-    let message = format!("{error} ({:?})", finished.receipt.ended);
-    let failure = Failure::new(Code::EnvironmentUnfit, Exit::Environment, message);
-    failure.remedy(if said.is_empty() {
-        "run `lula doctor`".to_owned()
-    } else {
-        said
-    })
+    Ok(if proven { Exit::Verified } else { Exit::Failed })
 }
 
 fn tell(story: &Story, session: &Session) -> Result<(), Failure> {
     let screen = &session.screen;
-    screen.line(format!("\n{}", paint(STRONG, "Failing tests")))?;
+    screen.line(format!("\n{}", paint(STRONG, "What failed")))?;
     let mut table = Table::default();
     for test in story.baseline.failing() {
         let reason = test.message.trim_end().lines().last().unwrap_or_default();
@@ -107,28 +106,35 @@ fn tell(story: &Story, session: &Session) -> Result<(), Failure> {
     let passed = story.baseline.count(Outcome::Passed);
     screen.line(paint(DIM, format!("  {passed} others pass")))?;
 
-    screen.line(format!(
-        "\n{}",
-        paint(STRONG, "What stood around the tests, read back")
-    ))?;
-    screen.line(sandboxed::posture(&story.receipt).render(2).trim_end())?;
+    if let Some(patch) = story.repair.patches.first() {
+        screen.line(format!("\n{}", paint(STRONG, "What mends it")))?;
+        screen.patch(&patch.diff)?;
+        screen.line(repair::evidence(patch))?;
+    }
 
+    if let Some(receipt) = &story.receipt {
+        screen.line(format!(
+            "\n{}",
+            paint(STRONG, "What stood around every run, read back")
+        ))?;
+        screen.line(sandboxed::posture(receipt).render(2).trim_end())?;
+    }
     if let Some(repository) = &story.repository {
         screen.line(format!("\nThe repository is in {}", repository.display()))?;
     }
     screen.line(format!("\n{}", paint(STRONG, "Next")))?;
     let mut table = Table::default();
     table.row([
-        "lula try --keep".into(),
-        "leave the sample on disk to look around".into(),
+        "lula repair".into(),
+        "the same for the failing tests of your own project".into(),
     ]);
     table.row([
-        "lula doctor".into(),
-        "what works on this machine, and why not".into(),
+        "lula exec -- CMD".into(),
+        "any command in the same sandbox".into(),
     ]);
     table.row([
-        "lula config list".into(),
-        "every setting, and where it comes from".into(),
+        "lula doctor --attack".into(),
+        "attack the sandbox and see what holds".into(),
     ]);
     screen.line(table.render(2).trim_end())
 }

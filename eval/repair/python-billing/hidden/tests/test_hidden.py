@@ -25,6 +25,34 @@ class Hidden(unittest.TestCase):
         with self.assertRaises(ValueError):
             money.split(5, -1)
 
+    def test_split_nobody(self):
+        for nobody in (0, -1):
+            with self.assertRaises(ValueError):
+                money.split(10, nobody)
+
+    def test_merging(self):
+        made = Invoice("M", 0)
+        first = made.add(Line("a", 100, 2))
+        self.assertIs(made.add(Line("a", 100, 3)), first)
+        made.add(Line("a", 90))
+        made.add(Line("b", 100))
+        self.assertEqual([line.quantity for line in made.lines], [5, 1, 1])
+
+    def test_empty_is_not_paid(self):
+        made = Invoice("E", 0)
+        self.assertFalse(made.is_paid())
+        self.assertTrue(made.is_overdue(15))
+        made.add(Line("a", 0))
+        self.assertTrue(made.is_paid())
+
+    def test_overdue_ties(self):
+        made = Ledger()
+        for name, price in (("z", 70), ("y", 70), ("x", 90)):
+            invoice = Invoice(name, 0)
+            invoice.add(Line("w", price, 1, taxed=False))
+            made.book(name, invoice)
+        self.assertEqual(made.overdue(50), [("x", 90), ("y", 70), ("z", 70)])
+
     def test_percent(self):
         self.assertEqual([money.percent(c, r) for c, r in [(100, 19), (50, 1), (49, 1), (1000, 0), (333, 33)]], [19, 1, 0, 0, 110])
 
