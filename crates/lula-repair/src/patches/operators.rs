@@ -286,6 +286,7 @@ fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
             | "arrow_function"
             | "assignment"
             | "variable_declarator"
+            | "template_substitution"
     );
     let value = matches!(
         node.kind(),

@@ -36,7 +36,7 @@ impl Default for RepairTask {
     fn default() -> Self {
         Self {
             tests: None,
-            budget: Duration::from_secs(120),
+            budget: Duration::from_mins(2),
             all: false,
             lanes: 2,
             recent: Vec::new(),

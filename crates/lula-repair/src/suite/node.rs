@@ -90,8 +90,8 @@ impl Node {
         deadline: Duration,
     ) -> Result<Vec<TestCase>, SuiteError> {
         let ran = fork.run(&self.command(file, deadline))?;
-        let fine = ran.exit == Some(0) && !ran.timed_out;
-        Ok(Self::read(file, &ran.out(), fine, || {
+        let passed = ran.exit == Some(0) && !ran.timed_out;
+        Ok(Self::read(file, &ran.out(), passed, || {
             if ran.timed_out {
                 format!("timed out after {deadline:?}\n{}", ran.err())
             } else {
@@ -101,14 +101,14 @@ impl Node {
     }
 
     /// The tests of one file from what its run printed.
-    fn read(file: &str, out: &str, fine: bool, reason: impl FnOnce() -> String) -> Vec<TestCase> {
+    fn read(path: &str, out: &str, passed: bool, reason: impl FnOnce() -> String) -> Vec<TestCase> {
         let mut tests = results::tap(out);
         for test in &mut tests {
-            test.id = format!("{file}{IN}{}", test.id);
+            test.id = format!("{path}{IN}{}", test.id);
         }
-        if !fine && !tests.iter().any(|test| test.outcome == Outcome::Failed) {
+        if !passed && !tests.iter().any(|test| test.outcome == Outcome::Failed) {
             tests.push(TestCase {
-                id: file.to_owned(),
+                id: path.to_owned(),
                 outcome: Outcome::Broken,
                 message: reason(),
             });
