@@ -439,8 +439,8 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             let whole = format!("{name}.{field}");
             let idle = scope.idleness(field);
             if !own.contains(&whole) {
-                parts.push((forge.negated(&whole), 0.06 * idle));
-                parts.push((whole, 0.07 * idle));
+                parts.push((forge.negated(&whole), 0.07 * idle));
+                parts.push((whole, 0.1 * idle));
             }
         }
     }

@@ -312,7 +312,10 @@ fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
         } else {
             format!("-{own}")
         };
-        let prior = if matches!(parent.kind(), "tuple" | "lambda" | "tuple_expression") {
+        let prior = if matches!(
+            parent.kind(),
+            "tuple" | "lambda" | "tuple_expression" | "template_substitution"
+        ) {
             0.4
         } else {
             0.12
