@@ -297,7 +297,7 @@ impl Baseline {
             1
         };
         for _ in 0..again {
-            let Ok(second) = suite.run(fork, task.budget / 5) else {
+            let Ok(second) = suite.run_again(fork, &failing, task.budget / 5) else {
                 continue;
             };
             let now = |id: &String, wanted: bool| {

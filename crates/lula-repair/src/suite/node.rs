@@ -100,6 +100,25 @@ impl Node {
         }))
     }
 
+    fn run_files(
+        &self,
+        fork: &mut dyn Fork,
+        files: &[&String],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let until = Instant::now() + deadline;
+        let mut tests = Vec::new();
+        for file in files {
+            let left = until.saturating_duration_since(Instant::now());
+            tests.extend(self.run_file(fork, file, left.min(self.test_limit * 2))?);
+        }
+        if tests.is_empty() {
+            let reason = "no test was found in the test files".to_owned();
+            return Err(SuiteError::NoResults(reason));
+        }
+        Ok(TestReport { tests })
+    }
+
     /// The tests of one file from what its run printed.
     fn read(path: &str, out: &str, passed: bool, reason: impl FnOnce() -> String) -> Vec<TestCase> {
         let mut tests = results::tap(out);
@@ -215,20 +234,19 @@ impl Node {
 
 impl Suite for Node {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
-        let until = Instant::now() + deadline;
-        let mut tests = Vec::new();
-        for file in &self.files {
-            let left = until
-                .saturating_duration_since(Instant::now())
-                .min(self.test_limit * 2);
-            tests.extend(self.run_file(fork, file, left)?);
-        }
-        if tests.is_empty() {
-            return Err(SuiteError::NoResults(
-                "no test was found in the test files".to_owned(),
-            ));
-        }
-        Ok(TestReport { tests })
+        let files: Vec<&String> = self.files.iter().collect();
+        self.run_files(fork, &files, deadline)
+    }
+
+    fn run_again(
+        &self,
+        fork: &mut dyn Fork,
+        tests: &[String],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let mut files: Vec<&String> = tests.iter().filter_map(|id| self.home(id)).collect();
+        files.dedup();
+        self.run_files(fork, &files, deadline)
     }
 
     fn cover(
@@ -337,7 +355,11 @@ impl Suite for Node {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (8, 64)
+        (12, 64)
+    }
+
+    fn spell(&self) -> Duration {
+        Duration::from_secs(3)
     }
 }
 

@@ -52,7 +52,7 @@ impl Process {
         files
             .iter()
             .filter(|path| {
-                path.ends_with(".xml")
+                path.rsplit('.').next() == Some("xml")
                     && (path.contains("surefire-reports/") || path.contains("test-results/"))
             })
             .filter_map(|path| fork.read(path).ok())
