@@ -47,17 +47,13 @@ struct Summary {
 
 fn main() {
     let mut filter = String::new();
-    let (mut budget, mut json, mut check) = (Duration::from_secs(60), None, false);
+    let (mut budget, mut json, mut check) = (Duration::from_mins(1), None, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--budget" => {
-                budget = Duration::from_secs(
-                    arguments
-                        .next()
-                        .and_then(|text| text.parse().ok())
-                        .expect("--budget takes seconds"),
-                )
+                let seconds = arguments.next().and_then(|text| text.parse().ok());
+                budget = Duration::from_secs(seconds.expect("--budget takes seconds"));
             }
             "--json" => json = arguments.next(),
             "--check" => check = true,
@@ -108,7 +104,7 @@ fn verify(project: &Project, bug: &Bug) {
         let report = run_tests(
             &UnsandboxedGround::new(folder),
             None,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
         )
         .expect("tests that run");
         report
@@ -176,7 +172,7 @@ fn attempt(project: &Project, bug: &Bug, budget: Duration) -> Row {
                 let hidden = run_tests(
                     &UnsandboxedGround::new(seeded.path()),
                     None,
-                    Duration::from_secs(60),
+                    Duration::from_mins(1),
                 );
                 row.correct = hidden.is_ok_and(|report| report.failing().next().is_none());
                 if !row.correct || std::env::var_os("SHOW").is_some() {

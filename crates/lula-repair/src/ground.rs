@@ -84,7 +84,7 @@ pub struct GroundError {
 
 impl GroundError {
     /// Says what was tried and what stood in the way.
-    pub fn new(action: impl Into<String>, reason: impl ToString) -> Self {
+    pub fn new(action: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         Self {
             action: action.into(),
             reason: reason.to_string(),

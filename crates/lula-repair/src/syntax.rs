@@ -113,7 +113,7 @@ impl Source {
 }
 
 /// Every node of a tree, parents before children.
-pub(crate) fn walk<'t>(root: Node<'t>) -> Vec<Node<'t>> {
+pub(crate) fn walk(root: Node<'_>) -> Vec<Node<'_>> {
     let mut stack = vec![root];
     let mut found = Vec::new();
     while let Some(node) = stack.pop() {
@@ -140,7 +140,7 @@ pub(crate) fn children(node: Node<'_>) -> usize {
 }
 
 /// The named children, comments left out.
-pub(crate) fn named<'t>(node: Node<'t>) -> Vec<Node<'t>> {
+pub(crate) fn named(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor)
         .filter(|child| !child.kind().contains("comment"))
@@ -346,6 +346,34 @@ pub(crate) fn is_expression(node: Node<'_>) -> bool {
             | "scoped_identifier"
             | "struct_expression"
     )
+}
+
+/// Whether the node is what an assignment, declaration, loop or key is given.
+pub(crate) fn is_given(node: Node<'_>) -> bool {
+    node.parent().is_some_and(|parent| match parent.kind() {
+        "assignment"
+        | "assignment_expression"
+        | "augmented_assignment"
+        | "augmented_assignment_expression"
+        | "compound_assignment_expr"
+        | "for_statement"
+        | "for_in_clause"
+        | "for_in_statement" => parent.child_by_field_name("right") == Some(node),
+        "variable_declarator"
+        | "let_declaration"
+        | "keyword_argument"
+        | "pair"
+        | "for_expression" => parent.child_by_field_name("value") == Some(node),
+        _ => false,
+    })
+}
+
+/// Whether the node is the value of its Rust block.
+pub(crate) fn is_block_value(language: Language, node: Node<'_>) -> bool {
+    language == Language::Rust
+        && node
+            .parent()
+            .is_some_and(|parent| parent.kind() == "block" && named(parent).last() == Some(&node))
 }
 
 /// Whether a file belongs to the tests and is therefore never edited.

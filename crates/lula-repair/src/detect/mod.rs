@@ -53,7 +53,7 @@ pub enum Framework {
 pub enum ResultFormat {
     /// A report of a runner that we bring in.
     OurReport,
-    /// JUnit's XML files.
+    /// `JUnit`'s XML files.
     JunitXml,
     /// The framework's own JSON.
     Json,

@@ -202,7 +202,7 @@ impl Clues {
             if (x + y).abs() < 1e-9 {
                 self.raise(&[Family::Operands, Family::Operator], 1.5);
             }
-            if (x.trunc() - y.trunc()).abs() < 1.5 && x.fract() != y.fract() {
+            if (x.trunc() - y.trunc()).abs() < 1.5 && (x.fract() - y.fract()).abs() > f64::EPSILON {
                 self.raise(&[Family::Conversion, Family::Operator], 1.4);
             }
             return;

@@ -74,6 +74,16 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             );
         }
     }
+    if forge.script()
+        && node.kind() == "return_statement"
+        && let Some(value) = named(node).first().copied()
+        && matches!(
+            value.kind(),
+            "array" | "call_expression" | "identifier" | "member_expression"
+        )
+    {
+        filter_value(forge, value);
+    }
     if node.kind() == "not_operator"
         && let Some(argument) = node.child_by_field_name("argument")
     {
@@ -170,6 +180,34 @@ fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
             prior,
             format!(" if {test}"),
         );
+    }
+}
+
+/// A list that is handed on whole where only some of it should be.
+fn filter_value(forge: &mut Forge<'_>, value: Node<'_>) {
+    let scope = forge.scope(value);
+    let fields: Vec<String> = scope
+        .fields
+        .iter()
+        .filter(|field| *field != "length")
+        .take(12)
+        .cloned()
+        .collect();
+    for field in fields {
+        let idle = scope.idleness(&field);
+        for (test, prior) in [
+            (format!("!each.{field}"), 0.15),
+            (format!("each.{field}"), 0.12),
+        ] {
+            let text = format!(".filter((each) => {test})");
+            forge.insert(
+                value,
+                value.end_byte(),
+                Family::MissingCondition,
+                prior * idle,
+                text,
+            );
+        }
     }
 }
 
@@ -382,6 +420,28 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             let idle = scope.idleness(field);
             parts.push((forge.negated(&own_field), 0.06 * idle));
             parts.push((own_field, 0.09 * idle));
+        }
+    }
+    let words: Vec<&str> = own
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    let asked = scope
+        .names
+        .iter()
+        .filter(|name| words.contains(&name.as_str()));
+    for name in asked.take(3) {
+        for field in scope
+            .fields
+            .iter()
+            .filter(|field| *field != "length")
+            .take(10)
+        {
+            let whole = format!("{name}.{field}");
+            let idle = scope.idleness(field);
+            if !own.contains(&whole) {
+                parts.push((forge.negated(&whole), 0.07 * idle));
+                parts.push((whole, 0.1 * idle));
+            }
         }
     }
     // Bounds in pairs: where one end is checked, the other may be missing.

@@ -3,28 +3,23 @@
 use tree_sitter::Node;
 
 use super::{Family, Forge};
-use crate::syntax::{is_block, is_expression, is_function, member, named};
+use crate::syntax::{is_block, is_expression, is_function, is_given, member, named};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if is_function(node) {
         early_return(forge, node);
         refuse(forge, node);
     }
-    if let Some((object, name)) = member(node) {
-        if forge.script()
-            && !forge.of(node).contains("?.")
-            && !matches!(
-                forge.of(object),
-                "this" | "Math" | "Object" | "JSON" | "Array" | "Number"
-            )
-        {
-            forge.replace(
-                node,
-                Family::Guard,
-                0.15,
-                format!("{}?.{}", forge.of(object), forge.of(name)),
-            );
-        }
+    if let Some((object, name)) = member(node)
+        && forge.script()
+        && !forge.of(node).contains("?.")
+        && !matches!(
+            forge.of(object),
+            "this" | "Math" | "Object" | "JSON" | "Array" | "Number"
+        )
+    {
+        let text = format!("{}?.{}", forge.of(object), forge.of(name));
+        forge.replace(node, Family::Guard, 0.15, text);
     }
     fallback(forge, node);
     if node.parent().is_some_and(is_block)
@@ -346,18 +341,15 @@ fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
-    let used = match parent.kind() {
-        "return_statement" | "argument_list" | "arguments" => true,
-        "assignment" | "assignment_expression" => parent.child_by_field_name("right") == Some(node),
-        "variable_declarator" | "pair" | "keyword_argument" => {
-            parent.child_by_field_name("value") == Some(node)
-        }
-        "for_statement" | "for_in_statement" | "for_in_clause" => {
-            parent.child_by_field_name("right") == Some(node)
-        }
-        "binary_expression" | "binary_operator" | "augmented_assignment_expression" => true,
-        _ => false,
-    };
+    let used = is_given(node)
+        || matches!(
+            parent.kind(),
+            "return_statement"
+                | "argument_list"
+                | "arguments"
+                | "binary_expression"
+                | "binary_operator"
+        );
     if !used
         || !is_expression(node)
         || forge.of(node).len() > 50
@@ -411,7 +403,7 @@ fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
             ("0", 0.14),
             ("''", 0.12),
             ("{}", 0.08),
-            ("null", 0.1),
+            ("null", 0.25),
             ("1", 0.04),
         ] {
             forge.replace(

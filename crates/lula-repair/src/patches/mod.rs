@@ -219,3 +219,6 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
     }
     Some(hasher.finish())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::constants::likeness;
 use super::scope::is_variable;
 use super::{Family, Forge};
-use crate::syntax::{call, is_expression, member, named};
+use crate::syntax::{call, is_block_value, is_expression, is_given, member};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if is_variable(forge.source, node) {
@@ -130,23 +130,18 @@ fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
     if !is_expression(node) || forge.of(node).len() > 60 {
         return;
     }
-    let value = match parent.kind() {
-        "return_statement" | "return_expression" | "argument_list" | "arguments" => true,
-        "assignment"
-        | "assignment_expression"
-        | "augmented_assignment"
-        | "augmented_assignment_expression"
-        | "compound_assignment_expr" => parent.child_by_field_name("right") == Some(node),
-        "variable_declarator" | "let_declaration" | "keyword_argument" | "pair" => {
-            parent.child_by_field_name("value") == Some(node)
-        }
-        "block" => forge.rust() && named(parent).last() == Some(&node),
-        "binary_operator" | "comparison_operator" | "binary_expression" => true,
-        "for_statement" | "for_in_clause" | "for_in_statement" => {
-            parent.child_by_field_name("right") == Some(node)
-        }
-        _ => false,
-    };
+    let value = is_given(node)
+        || is_block_value(forge.source.language, node)
+        || matches!(
+            parent.kind(),
+            "return_statement"
+                | "return_expression"
+                | "argument_list"
+                | "arguments"
+                | "binary_operator"
+                | "comparison_operator"
+                | "binary_expression"
+        );
     if !value {
         return;
     }

@@ -286,6 +286,7 @@ fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
             | "arrow_function"
             | "assignment"
             | "variable_declarator"
+            | "template_substitution"
     );
     let value = matches!(
         node.kind(),
@@ -311,7 +312,10 @@ fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
         } else {
             format!("-{own}")
         };
-        let prior = if matches!(parent.kind(), "tuple" | "lambda" | "tuple_expression") {
+        let prior = if matches!(
+            parent.kind(),
+            "tuple" | "lambda" | "tuple_expression" | "template_substitution"
+        ) {
             0.4
         } else {
             0.12

@@ -112,7 +112,7 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
         wanted.push((text.clone(), 0.07));
     }
     for text in scope.file_statements.iter().take(40) {
-        wanted.push((text.clone(), 0.02));
+        wanted.push((text.clone(), 0.015));
     }
     if in_loop {
         let semicolon = if forge.python() { "" } else { ";" };

@@ -82,17 +82,17 @@ pub fn mocha(text: &str) -> Vec<TestCase> {
 }
 
 /// `go test -json`: one event a line.
-pub fn go(text: &str) -> Vec<TestCase> {
+pub fn go(lines: &str) -> Vec<TestCase> {
     let mut output: BTreeMap<String, String> = BTreeMap::new();
     let mut ended: BTreeMap<String, Outcome> = BTreeMap::new();
-    for event in text
+    for event in lines
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
     {
-        let Some(test) = event["Test"].as_str() else {
+        let Some(name) = event["Test"].as_str() else {
             continue;
         };
-        let id = format!("{} {test}", event["Package"].as_str().unwrap_or_default());
+        let id = format!("{} {name}", event["Package"].as_str().unwrap_or_default());
         match event["Action"].as_str() {
             Some("output") => output
                 .entry(id)

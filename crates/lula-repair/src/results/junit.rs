@@ -1,4 +1,4 @@
-//! JUnit's XML, as Maven, Gradle, pytest and many others write it.
+//! `JUnit`'s XML, as Maven, Gradle, pytest and many others write it.
 
 use super::case;
 use crate::report::{Outcome, TestCase};

@@ -36,7 +36,7 @@ impl Default for RepairTask {
     fn default() -> Self {
         Self {
             tests: None,
-            budget: Duration::from_secs(120),
+            budget: Duration::from_mins(2),
             all: false,
             lanes: 2,
             recent: Vec::new(),
@@ -297,7 +297,7 @@ impl Baseline {
             1
         };
         for _ in 0..again {
-            let Ok(second) = suite.run(fork, task.budget / 5) else {
+            let Ok(second) = suite.run_again(fork, &failing, task.budget / 5) else {
                 continue;
             };
             let now = |id: &String, wanted: bool| {

@@ -52,7 +52,9 @@ pub(super) fn prove(
         for change in &survivor.files {
             fork.write(&change.path, change.old.as_bytes())?;
         }
-        let without = hunt.suite.run(fork.as_mut(), left());
+        let without = hunt
+            .suite
+            .run_again(fork.as_mut(), &hunt.goal.failing, left());
         reverted = without.is_ok_and(|report| {
             let verdict = hunt.goal.judge(
                 0,

@@ -132,10 +132,9 @@ impl<'a> Queue<'a> {
             match merged.iter_mut().find(|known| known.path == part.path) {
                 Some(known) => {
                     let apart = known.edits.iter().all(|a| {
-                        part.edits.iter().all(|b| {
-                            a.end <= b.start && a.start != b.start
-                                || b.end <= a.start && a.start != b.start
-                        })
+                        part.edits
+                            .iter()
+                            .all(|b| a.start != b.start && (a.end <= b.start || b.end <= a.start))
                     });
                     if !apart {
                         return None;

@@ -108,6 +108,17 @@ pub(crate) trait Suite: Send + Sync {
     /// Runs everything once.
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError>;
 
+    /// Runs at least these tests once more, and maybe others beside them.
+    fn run_again(
+        &self,
+        fork: &mut dyn Fork,
+        tests: &[String],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let _ = tests;
+        self.run(fork, deadline)
+    }
+
     /// The lines that each test executes; none where that cannot be found out.
     fn cover(
         &self,

@@ -90,8 +90,8 @@ impl Node {
         deadline: Duration,
     ) -> Result<Vec<TestCase>, SuiteError> {
         let ran = fork.run(&self.command(file, deadline))?;
-        let fine = ran.exit == Some(0) && !ran.timed_out;
-        Ok(Self::read(file, &ran.out(), fine, || {
+        let passed = ran.exit == Some(0) && !ran.timed_out;
+        Ok(Self::read(file, &ran.out(), passed, || {
             if ran.timed_out {
                 format!("timed out after {deadline:?}\n{}", ran.err())
             } else {
@@ -100,15 +100,34 @@ impl Node {
         }))
     }
 
+    fn run_files(
+        &self,
+        fork: &mut dyn Fork,
+        files: &[&String],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let until = Instant::now() + deadline;
+        let mut tests = Vec::new();
+        for file in files {
+            let left = until.saturating_duration_since(Instant::now());
+            tests.extend(self.run_file(fork, file, left.min(self.test_limit * 2))?);
+        }
+        if tests.is_empty() {
+            let reason = "no test was found in the test files".to_owned();
+            return Err(SuiteError::NoResults(reason));
+        }
+        Ok(TestReport { tests })
+    }
+
     /// The tests of one file from what its run printed.
-    fn read(file: &str, out: &str, fine: bool, reason: impl FnOnce() -> String) -> Vec<TestCase> {
+    fn read(path: &str, out: &str, passed: bool, reason: impl FnOnce() -> String) -> Vec<TestCase> {
         let mut tests = results::tap(out);
         for test in &mut tests {
-            test.id = format!("{file}{IN}{}", test.id);
+            test.id = format!("{path}{IN}{}", test.id);
         }
-        if !fine && !tests.iter().any(|test| test.outcome == Outcome::Failed) {
+        if !passed && !tests.iter().any(|test| test.outcome == Outcome::Failed) {
             tests.push(TestCase {
-                id: file.to_owned(),
+                id: path.to_owned(),
                 outcome: Outcome::Broken,
                 message: reason(),
             });
@@ -215,20 +234,19 @@ impl Node {
 
 impl Suite for Node {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
-        let until = Instant::now() + deadline;
-        let mut tests = Vec::new();
-        for file in &self.files {
-            let left = until
-                .saturating_duration_since(Instant::now())
-                .min(self.test_limit * 2);
-            tests.extend(self.run_file(fork, file, left)?);
-        }
-        if tests.is_empty() {
-            return Err(SuiteError::NoResults(
-                "no test was found in the test files".to_owned(),
-            ));
-        }
-        Ok(TestReport { tests })
+        let files: Vec<&String> = self.files.iter().collect();
+        self.run_files(fork, &files, deadline)
+    }
+
+    fn run_again(
+        &self,
+        fork: &mut dyn Fork,
+        tests: &[String],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let mut files: Vec<&String> = tests.iter().filter_map(|id| self.home(id)).collect();
+        files.dedup();
+        self.run_files(fork, &files, deadline)
     }
 
     fn cover(
@@ -337,7 +355,11 @@ impl Suite for Node {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (8, 64)
+        (12, 64)
+    }
+
+    fn spell(&self) -> Duration {
+        Duration::from_secs(3)
     }
 }
 

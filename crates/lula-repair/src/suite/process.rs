@@ -46,7 +46,21 @@ impl Process {
             .env("LC_ALL", "C.UTF-8")
     }
 
-    fn read(&self, ran: &Ran) -> Result<TestReport, SuiteError> {
+    /// What `JUnit` files a build left; they count only where they agree with its exit code.
+    fn junit(fork: &dyn Fork) -> Vec<TestCase> {
+        let files = fork.files().unwrap_or_default();
+        files
+            .iter()
+            .filter(|path| {
+                path.rsplit('.').next() == Some("xml")
+                    && (path.contains("surefire-reports/") || path.contains("test-results/"))
+            })
+            .filter_map(|path| fork.read(path).ok())
+            .flat_map(|bytes| results::junit(&String::from_utf8_lossy(&bytes)))
+            .collect()
+    }
+
+    fn read(&self, fork: &dyn Fork, ran: &Ran) -> Result<TestReport, SuiteError> {
         let out = ran.out();
         let tests = match self.framework {
             Framework::Jest | Framework::Vitest => results::jest(&out),
@@ -57,9 +71,13 @@ impl Process {
                     ran.exit == Some(0) && !ran.timed_out,
                     format!("{out}\n{}", ran.err()),
                 );
-                let known = [results::libtest(&out), results::tap(&out)]
-                    .into_iter()
-                    .find(|tests| !tests.is_empty());
+                let known = [
+                    results::libtest(&out),
+                    results::tap(&out),
+                    Self::junit(fork),
+                ]
+                .into_iter()
+                .find(|tests| !tests.is_empty());
                 match known {
                     Some(tests)
                         if passed
@@ -109,7 +127,7 @@ impl Suite for Process {
                 reason: ran.err().lines().last().unwrap_or("not found").to_owned(),
             });
         }
-        self.read(&ran)
+        self.read(fork, &ran)
     }
 
     fn cover(&self, _: &mut dyn Fork, _: &TestReport, _: Duration) -> Option<Vec<LinesOfTest>> {
@@ -131,7 +149,9 @@ impl Suite for Process {
             }
             with_changes(fork, trial, |fork| {
                 let ran = fork.run(&self.command(goal.patience))?;
-                let report = self.read(&ran).unwrap_or(TestReport { tests: Vec::new() });
+                let report = self
+                    .read(fork, &ran)
+                    .unwrap_or(TestReport { tests: Vec::new() });
                 go_on = heard(
                     goal.judge(
                         trial.index,

@@ -13,7 +13,7 @@ use crate::ground::{Command, Fork};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
-use crate::syntax::{Source, is_test_path};
+use crate::syntax::{Language, Source, is_test_path};
 use build::{Binary, Built, build};
 use schemata::{HIT, VARIANT, mark, support, weave};
 
@@ -26,6 +26,13 @@ const ROUNDS: usize = 8;
 pub(crate) struct Cargo {
     options: Vec<String>,
     test_limit: Duration,
+}
+
+/// One build for many candidates: those that compiled, and those that do not fit in one.
+struct Shared {
+    binaries: Vec<Binary>,
+    alive: BTreeSet<usize>,
+    misfits: Vec<usize>,
 }
 
 impl Cargo {
@@ -132,7 +139,7 @@ impl Cargo {
         fork: &mut dyn Fork,
         batch: &[Trial],
         until: Instant,
-    ) -> Result<(Vec<Binary>, BTreeSet<usize>, Vec<usize>), SuiteError> {
+    ) -> Result<Shared, SuiteError> {
         let mut alive: BTreeSet<usize> = batch.iter().map(|trial| trial.index).collect();
         let mut misfits = Vec::new();
         for _ in 0..ROUNDS {
@@ -158,7 +165,13 @@ impl Cargo {
             )?;
             let left = until.saturating_duration_since(Instant::now());
             match build(fork, &self.options, left)? {
-                Built::Done(binaries) => return Ok((binaries, alive, misfits)),
+                Built::Done(binaries) => {
+                    return Ok(Shared {
+                        binaries,
+                        alive,
+                        misfits,
+                    });
+                }
                 Built::Broken { places, .. } => {
                     let bad: BTreeSet<usize> = places
                         .iter()
@@ -178,7 +191,11 @@ impl Cargo {
                 }
             }
         }
-        Ok((Vec::new(), BTreeSet::new(), misfits))
+        Ok(Shared {
+            binaries: Vec::new(),
+            alive: BTreeSet::new(),
+            misfits,
+        })
     }
 
     fn judge_variant(
@@ -224,7 +241,7 @@ fn roots(files: &[String]) -> Vec<String> {
         .filter(|path| {
             let parts: Vec<&str> = path.split('/').collect();
             matches!(parts.as_slice(), [.., "src", "lib.rs" | "main.rs"])
-                || matches!(parts.as_slice(), [.., "src", "bin", name] if name.ends_with(".rs"))
+                || matches!(parts.as_slice(), [.., "src", "bin", _])
         })
         .cloned()
         .collect()
@@ -237,10 +254,10 @@ fn write_all(
     marks: usize,
 ) -> Result<(), SuiteError> {
     for root in roots(&fork.files()?) {
-        if !texts.contains_key(&root) {
-            let text = String::from_utf8_lossy(&fork.read(&root)?).into_owned();
-            texts.insert(root, text);
-        }
+        let text = fork.read(&root)?;
+        texts
+            .entry(root)
+            .or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
     }
     let all_roots: BTreeSet<String> = roots(&texts.keys().cloned().collect::<Vec<_>>())
         .into_iter()
@@ -289,7 +306,7 @@ impl Suite for Cargo {
         let mut marks = Vec::new();
         let mut texts = BTreeMap::new();
         for path in files.iter().filter(|path| {
-            path.ends_with(".rs")
+            Language::of(path) == Some(Language::Rust)
                 && !is_foreign(path)
                 && !is_test_path(path)
                 && !path.ends_with("build.rs")
@@ -370,7 +387,11 @@ impl Suite for Cargo {
                 .flat_map(|trial| &trial.files)
                 .map(|change| change.path.clone()),
         )?;
-        let (binaries, alive, misfits) = self.weave_and_build(fork, batch, until)?;
+        let Shared {
+            binaries,
+            alive,
+            misfits,
+        } = self.weave_and_build(fork, batch, until)?;
         let mut go_on = true;
         for trial in batch {
             if alive.contains(&trial.index) {

@@ -6,6 +6,7 @@
 //! test executes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use tree_sitter::Node;
 
@@ -74,7 +75,8 @@ pub(super) fn weave(trials: &[&Trial]) -> (BTreeMap<String, Woven>, Vec<usize>) 
             out.text.push_str(&text[at..*start]);
             out.text.push_str("{ match crate::__lula::variant() {");
             for (index, body) in arms {
-                out.text.push_str(&format!("\n{} => ", index + 1));
+                // Writing to a string cannot fail.
+                let _ = write!(out.text, "\n{} => ", index + 1);
                 let from = out.text.len();
                 out.text.push_str(body);
                 out.arms.push((from, out.text.len(), *index));
@@ -100,12 +102,11 @@ fn place(change: &Change) -> Option<Vec<(usize, usize, String)>> {
     edits.reverse();
     for edit in &edits {
         let (start, end) = host(tree.root_node(), &change.old, edit.start, edit.end)?;
-        let index = match parts.iter().position(|part| part.0 == start) {
-            Some(index) => index,
-            None => {
-                parts.push((start, end, change.old.get(start..end)?.to_owned()));
-                parts.len() - 1
-            }
+        let index = if let Some(index) = parts.iter().position(|part| part.0 == start) {
+            index
+        } else {
+            parts.push((start, end, change.old.get(start..end)?.to_owned()));
+            parts.len() - 1
         };
         // From the last edit to the first, so that earlier offsets stay true.
         parts[index]

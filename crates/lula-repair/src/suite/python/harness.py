@@ -287,7 +287,8 @@ def run_pytest(record, files, groups):
         wanted = group["tests"]
         targets = list(group.get("files") or files) if wanted is None else list(wanted)
         stop = ["-x"] if group["stop"] == "first" else []
-        quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", "-p", "no:randomly"]
+        plain = ["--assert=plain"] if request["mode"] == "serve" else []
+        quiet = plain + ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", "-p", "no:randomly"]
         code = pytest.main(quiet + stop + request["options"] + targets, plugins=[Plugin(record, None)])
         if wanted is not None and group["stop"] == "never":
             for name in wanted:
@@ -406,9 +407,22 @@ def compile_once():
     SourceFileLoader.source_to_code = source_to_code
 
 
+def scan_once():
+    # pytest looks for its plugins among everything that is installed, every time it starts.
+    import functools
+    import importlib.metadata as metadata
+
+    installed = list(metadata.distributions())
+    original = metadata.distributions
+    metadata.distributions = lambda **options: original(**options) if options else iter(installed)
+    metadata.PathDistribution.read_text = functools.lru_cache(None)(metadata.PathDistribution.read_text)
+
+
 def serve():
     prepare()
     compile_once()
+    if request["framework"] == "pytest":
+        scan_once()
     for name in request["preload"] + (["pytest"] if request["framework"] == "pytest" else []):
         try:
             importlib.import_module(name)

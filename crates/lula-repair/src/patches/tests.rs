@@ -1,0 +1,215 @@
+//! Mistakes and their mends: every mend must be among the proposals.
+
+use super::*;
+
+/// Whether some candidate turns the wrong text into the right one.
+fn mends(path: &str, wrong: &str, right: &str, message: &str) -> bool {
+    let source = Source::parse(path, wrong.as_bytes()).unwrap();
+    let heat = Heat::even(std::slice::from_ref(&source), 1.0);
+    let clues = Clues::read([message].into_iter());
+    let wanted = normal_form(&source, right).expect("the mend parses");
+    propose(&source, &heat, &clues)
+        .iter()
+        .filter_map(|candidate| candidate.apply(wrong))
+        .any(|text| text == right || normal_form(&source, &text) == Some(wanted))
+}
+
+fn check(path: &str, cases: &[(&str, &str)]) {
+    for (wrong, right) in cases {
+        assert!(
+            mends(path, wrong, right, ""),
+            "nothing turns\n{wrong}\ninto\n{right}"
+        );
+    }
+}
+
+#[test]
+fn python_mistakes_are_mended() {
+    check(
+        "a.py",
+        &[
+            (
+                "def f(a, b):\n    return a < b\n",
+                "def f(a, b):\n    return a <= b\n",
+            ),
+            (
+                "def f(a, b):\n    return a - b\n",
+                "def f(a, b):\n    return b - a\n",
+            ),
+            (
+                "def f(a, b):\n    if a or b:\n        return 1\n",
+                "def f(a, b):\n    if a and b:\n        return 1\n",
+            ),
+            (
+                "def f(xs):\n    return xs[1:3]\n",
+                "def f(xs):\n    return xs[1:3 + 1]\n",
+            ),
+            (
+                "def f(n):\n    return list(range(n))\n",
+                "def f(n):\n    return list(range(1, n + 1))\n",
+            ),
+            (
+                "def f(d, k):\n    return d[k]\n",
+                "def f(d, k):\n    return d.get(k, 0)\n",
+            ),
+            (
+                "def f(xs=[]):\n    return xs\n",
+                "def f(xs=None):\n    if xs is None:\n        xs = []\n    return xs\n",
+            ),
+            (
+                "def f(xs):\n    return sum(xs) / len(xs)\n",
+                "def f(xs):\n    if not xs:\n        return 0\n    return sum(xs) / len(xs)\n",
+            ),
+            (
+                "def f(xs):\n    for x in xs:\n        y = x\n        return y\n",
+                "def f(xs):\n    for x in xs:\n        y = x\n    return y\n",
+            ),
+            (
+                "def f(a):\n    b = a + 1\n",
+                "def f(a):\n    b = a + 1\n    return b\n",
+            ),
+            (
+                "def f(xs):\n    return sorted(xs)\n",
+                "def f(xs):\n    return sorted(xs, reverse=True)\n",
+            ),
+            (
+                "def f(xs):\n    for x in xs:\n        if x:\n            break\n",
+                "def f(xs):\n    for x in xs:\n        if x:\n            continue\n",
+            ),
+            (
+                "def f(x):\n    return 'a' if x else 'b'\n",
+                "def f(x):\n    return 'b' if x else 'a'\n",
+            ),
+            (
+                "def f(s):\n    return s.lstrip()\n",
+                "def f(s):\n    return s.rstrip()\n",
+            ),
+            ("def f(x):\n    yield x\n", "def f(x):\n    yield from x\n"),
+        ],
+    );
+}
+
+#[test]
+fn javascript_and_typescript_mistakes_are_mended() {
+    let cases = [
+        (
+            "function f(a, b) {\n  return a === b;\n}\n",
+            "function f(a, b) {\n  return a !== b;\n}\n",
+        ),
+        (
+            "function f(xs) {\n  return xs.sort();\n}\n",
+            "function f(xs) {\n  return xs.sort((a, b) => a - b);\n}\n",
+        ),
+        (
+            "function f(x) {\n  return x.y;\n}\n",
+            "function f(x) {\n  return x?.y;\n}\n",
+        ),
+        (
+            "function f(x) {\n  return x || 1;\n}\n",
+            "function f(x) {\n  return x ?? 1;\n}\n",
+        ),
+        (
+            "function f(xs) {\n  return xs[xs.length];\n}\n",
+            "function f(xs) {\n  return xs[xs.length - 1];\n}\n",
+        ),
+        (
+            "function f(a, b) {\n  return g(a, b);\n}\n",
+            "function f(a, b) {\n  return g(b, a);\n}\n",
+        ),
+        (
+            "function f(n) {\n  for (let i = 0; i <= n; i++) {\n    g(i);\n  }\n}\n",
+            "function f(n) {\n  for (let i = 0; i < n; i++) {\n    g(i);\n  }\n}\n",
+        ),
+    ];
+    check("a.js", &cases);
+    check("a.ts", &cases);
+    check(
+        "a.ts",
+        &[(
+            "function f(a: number, b: number): boolean {\n  return a > b;\n}\n",
+            "function f(a: number, b: number): boolean {\n  return a >= b;\n}\n",
+        )],
+    );
+}
+
+#[test]
+fn rust_mistakes_are_mended() {
+    check(
+        "a.rs",
+        &[
+            (
+                "fn f(n: u32) -> u32 { (0..n).sum() }",
+                "fn f(n: u32) -> u32 { (0..=n).sum() }",
+            ),
+            (
+                "fn f(a: u32, b: u32) -> u32 { a - b }",
+                "fn f(a: u32, b: u32) -> u32 { a.saturating_sub(b) }",
+            ),
+            (
+                "fn f(a: i32, b: i32) -> i32 { a.max(b) }",
+                "fn f(a: i32, b: i32) -> i32 { a.min(b) }",
+            ),
+            (
+                "fn f(a: bool) -> bool { if a { true } else { false } }",
+                "fn f(a: bool) -> bool { if !a { true } else { false } }",
+            ),
+            (
+                "fn f(a: i32) -> bool { a > 1 }",
+                "fn f(a: i32) -> bool { a > 2 }",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_error_that_a_test_waits_for_is_raised() {
+    let wrong = "def f(n):\n    return n * 2\n";
+    let right =
+        "def f(n):\n    if n < 0:\n        raise ValueError(\"invalid value\")\n    return n * 2\n";
+    assert!(mends(
+        "a.py",
+        wrong,
+        right,
+        "AssertionError: ValueError not raised"
+    ));
+    assert!(
+        !mends("a.py", wrong, right, ""),
+        "without the clue nobody would guess the error"
+    );
+}
+
+#[test]
+fn the_same_program_is_tried_once() {
+    let source = Source::parse("a.py", b"def f(a):\n    return a\n").unwrap();
+    let mut forms = NormalForms::default();
+    forms.know(&source);
+    let candidate = |text: &str| Candidate {
+        path: "a.py".to_owned(),
+        edits: vec![Edit {
+            start: 21,
+            end: 22,
+            text: text.to_owned(),
+        }],
+        family: Family::Expression,
+        line: 2,
+        suspicion: 1.0,
+        prior: 1.0,
+    };
+    assert!(forms.admit(&source, &candidate("a + 1")).is_some());
+    assert!(
+        forms.admit(&source, &candidate("a  +  1")).is_none(),
+        "spacing"
+    );
+    assert!(
+        forms.admit(&source, &candidate("(a + 1)")).is_none(),
+        "brackets"
+    );
+    assert!(
+        forms.admit(&source, &candidate("a")).is_none(),
+        "the original"
+    );
+    assert!(
+        forms.admit(&source, &candidate("a +")).is_none(),
+        "not a program"
+    );
+}
