@@ -221,6 +221,9 @@ fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
     Ok(calls)
 }
 
+/// How much warmer a model is asked after a bad answer.
+const WARMER: f64 = 0.4;
+
 /// The conversation with a bad answer and what is wrong with it, for another try.
 pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Shaped {
     use crate::normal::Message;
@@ -231,6 +234,9 @@ pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Sh
     if !said.words().trim().is_empty() {
         again.request.messages.push(said);
     }
+    // A model that is asked coldly gives the same answer again.
+    let warmer = again.request.temperature.unwrap_or(0.0) + WARMER;
+    again.request.temperature = Some(warmer.min(1.0));
     again.request.messages.push(Message::user(format!(
         "Your answer could not be used: {fault}\nAnswer again, in the form that was asked for."
     )));
@@ -312,6 +318,7 @@ mod tests {
             again.request.messages.len(),
             shaped.request.messages.len() + 2
         );
+        assert!(again.request.temperature > shaped.request.temperature);
     }
 
     #[test]
