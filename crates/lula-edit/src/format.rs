@@ -51,11 +51,10 @@ impl Format {
         }
     }
 
-    /// The next weaker format, for a model that keeps failing at this one.
+    /// The format to fall back to, for a model that keeps failing at this one.
     pub const fn weaker(self) -> Option<Self> {
         match self {
-            Self::SearchReplace => Some(Self::LineRange),
-            Self::LineRange => Some(Self::Whole),
+            Self::SearchReplace | Self::LineRange => Some(Self::Whole),
             Self::Whole | Self::Function => None,
         }
     }
