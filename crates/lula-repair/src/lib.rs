@@ -1,15 +1,46 @@
-//! Tests as evidence.
+//! The built-in coder: makes failing tests pass by search, with no model.
 //!
-//! A test run is described here, not started: a [`TestCommand`] says what to execute inside a
-//! sandbox, and [`TestCommand::read`] turns what came out of it into a [`TestReport`]. Output is
-//! hostile; a report exists only where the runner that we bring in vouches for it, never because a
-//! text looks like success.
+//! A project's tests are found ([`detect()`]), run, and where some fail, small edits of the code that
+//! they execute are tried, the likeliest first, until the tests pass ([`repair`]). What comes back
+//! is patches with their evidence, never a changed project.
 //!
-//! This crate does no I/O.
+//! This crate decides and touches nothing: files and processes are behind [`Ground`], which hands
+//! out private forks of the project. It must never edit a test, never take output that merely looks
+//! like success for a result, and never outlive its budget.
+//!
+//! ```no_run
+//! # fn show(ground: &dyn lula_repair::Ground) -> Result<(), lula_repair::RepairError> {
+//! use lula_repair::{RepairTask, repair};
+//!
+//! let report = repair(ground, &RepairTask::default(), &|progress| drop(progress))?;
+//! for patch in &report.patches {
+//!     let diff = &patch.diff;
+//! #   let _ = diff;
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
+pub mod detect;
+pub mod ground;
+mod locate;
+pub mod outcome;
+mod patches;
 pub mod report;
+pub mod results;
+mod search;
+mod suite;
+mod syntax;
 pub mod unittest;
 
+pub use detect::{Detection, Framework, TestsFound, detect};
+pub use ground::{Command, Fork, Ground, GroundError, Ran};
+pub use locate::RecentChange;
+pub use outcome::{Patch, RepairOutcome, RepairReport};
+pub use patches::Family;
 pub use report::{Outcome, TestCase, TestReport};
+pub use search::{Progress, RepairError, RepairTask, repair, run_tests};
+pub use suite::SuiteError;
+pub use syntax::{Language, is_test_path};
 pub use unittest::TestCommand;

@@ -1,0 +1,116 @@
+//! A test command that a person gave.
+
+use super::{Detection, Framework, TestsFound};
+
+/// Understands a command line: a framework that we know keeps its options and files, anything else
+/// is run as it is and judged by its exit code.
+pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
+    let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let words: Vec<&str> = argv
+        .iter()
+        .map(|word| word.rsplit('/').next().unwrap_or(word))
+        .collect();
+    let shell = line.contains(['|', ';', '&', '>', '<', '$', '`', '"', '\'', '*']);
+    let framework = match words.as_slice() {
+        _ if shell => Framework::Command,
+        ["pytest" | "py.test", ..] => Framework::Pytest,
+        [python, "-m", "pytest", ..] if python.starts_with("python") => Framework::Pytest,
+        [python, "-m", "unittest", ..] if python.starts_with("python") => Framework::Unittest,
+        ["cargo", "test", ..] => Framework::CargoTest,
+        ["node", "--test", ..] => Framework::NodeTest,
+        ["npx", "jest", ..] | ["jest", ..] => Framework::Jest,
+        ["npx", "vitest", ..] | ["vitest", ..] => Framework::Vitest,
+        ["npx", "mocha", ..] | ["mocha", ..] => Framework::Mocha,
+        ["npm" | "pnpm" | "yarn", "test", ..] | ["npm", "t", ..] => detection
+            .tests
+            .iter()
+            .map(|tests| tests.framework)
+            .find(|framework| {
+                matches!(
+                    framework,
+                    Framework::Jest | Framework::Vitest | Framework::Mocha | Framework::NodeTest
+                )
+            })
+            .unwrap_or(Framework::Command),
+        _ => Framework::Command,
+    };
+    let known = detection
+        .tests
+        .iter()
+        .find(|tests| tests.framework == framework);
+    let rest = words
+        .iter()
+        .position(|word| {
+            matches!(
+                *word,
+                "pytest" | "py.test" | "unittest" | "--test" | "test" | "jest" | "vitest" | "mocha"
+            )
+        })
+        .map_or(argv.len(), |at| at + 1);
+    let given: Vec<String> = argv[rest.min(argv.len())..].to_vec();
+    let is_file = |word: &String| {
+        !word.starts_with('-') && (word.contains('.') || word.contains('/')) && !word.contains("::")
+    };
+    let mut files: Vec<String> = known.map(|tests| tests.files.clone()).unwrap_or_default();
+    let named: Vec<String> = given
+        .iter()
+        .filter(|word| is_file(word))
+        .map(|word| {
+            word.trim_start_matches("./")
+                .trim_end_matches('/')
+                .to_owned()
+        })
+        .collect();
+    if !named.is_empty() {
+        let below: Vec<String> = files
+            .iter()
+            .filter(|file| {
+                named
+                    .iter()
+                    .any(|name| *file == name || file.starts_with(&format!("{name}/")))
+            })
+            .cloned()
+            .collect();
+        files = if below.is_empty() { named } else { below };
+    }
+    let options = given
+        .into_iter()
+        .filter(|word| {
+            !is_file(word)
+                && !matches!(word.as_str(), "-q" | "-v" | "-x" | "--verbose" | "discover")
+        })
+        .collect();
+    TestsFound {
+        framework,
+        argv: if framework == Framework::Command {
+            vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()]
+        } else {
+            argv
+        },
+        files,
+        options,
+        results: framework.results(),
+        reason: "the command that was given".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_framework_keeps_its_files_and_a_strange_command_runs_as_it_is() {
+        let none = Detection {
+            languages: Vec::new(),
+            tests: Vec::new(),
+        };
+        let pytest = from_command("python3 -m pytest -q tests/test_a.py", &none);
+        assert_eq!(
+            (pytest.framework, pytest.files),
+            (Framework::Pytest, vec!["tests/test_a.py".to_owned()])
+        );
+        let strange = from_command("./run-tests.sh --all && echo ok", &none);
+        assert_eq!(strange.framework, Framework::Command);
+        assert_eq!(strange.argv[2], "./run-tests.sh --all && echo ok");
+    }
+}

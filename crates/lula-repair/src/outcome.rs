@@ -1,0 +1,162 @@
+//! What a repair has to show for itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::detect::Framework;
+use crate::patches::Family;
+use crate::report::{Outcome, TestReport};
+
+/// How many tests ended how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Passed.
+    pub passed: usize,
+    /// Failed or broken.
+    pub failed: usize,
+    /// Skipped.
+    pub skipped: usize,
+}
+
+impl Tally {
+    pub(crate) fn of(report: &TestReport) -> Self {
+        Self {
+            passed: report.count(Outcome::Passed),
+            failed: report.failing().count(),
+            skipped: report.count(Outcome::Skipped),
+        }
+    }
+}
+
+/// How a repair ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairOutcome {
+    /// At least one patch makes the failing tests pass and breaks none.
+    Fixed,
+    /// Every test passes already.
+    NothingFailing,
+    /// No patch was found before the candidates or the budget ran out.
+    NotFound,
+}
+
+/// A reason to doubt a patch that passes every test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// It writes down a value that a failing test compares with.
+    NamesTestValue,
+    /// It takes code away.
+    DeletesBehaviour,
+    /// It makes a branch unconditional or dead.
+    FixesCondition,
+    /// It returns a fixed value early.
+    ReturnsEarly,
+    /// The failing tests did not fail again without it.
+    NotReverted,
+}
+
+/// A place where the mistake was looked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suspect {
+    /// The file.
+    pub path: String,
+    /// The line, from one.
+    pub line: usize,
+    /// From zero to one.
+    pub suspicion: f64,
+}
+
+/// One file of a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchedFile {
+    /// Relative to the project's root.
+    pub path: String,
+    /// The file's whole new text.
+    pub text: String,
+}
+
+/// What speaks for a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Tests that failed before and pass with it.
+    pub fixed: Vec<String>,
+    /// All tests with it, in a fresh fork.
+    pub after: Tally,
+    /// Whether taking it back made the failing tests fail again.
+    pub reverted: bool,
+    /// How many candidates were tried before it.
+    pub tried_before: usize,
+    /// When it was found, in milliseconds from the start.
+    pub found_at_ms: u64,
+}
+
+/// A patch that passes every test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Patch {
+    /// As a unified diff against the project.
+    pub diff: String,
+    /// The new texts, ready to be written.
+    pub files: Vec<PatchedFile>,
+    /// The mistake that it supposes.
+    pub family: Family,
+    /// The line where it starts, in its first file.
+    pub line: usize,
+    /// Its rank: suspicion times prior, less for every doubt.
+    pub score: f64,
+    /// Reasons to look twice.
+    pub doubts: Vec<Doubt>,
+    /// What speaks for it.
+    pub evidence: Evidence,
+}
+
+/// What the search cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// Candidates that the families proposed.
+    pub proposed: usize,
+    /// Candidates that the tests judged.
+    pub tried: usize,
+    /// From start to end, in milliseconds.
+    pub total_ms: u64,
+    /// Of these, spent judging candidates.
+    pub search_ms: u64,
+    /// Whether every candidate was tried.
+    pub exhausted: bool,
+}
+
+impl Effort {
+    /// Candidates judged in a second of search.
+    pub fn per_second(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        {
+            self.tried as f64 * 1000.0 / self.search_ms.max(1) as f64
+        }
+    }
+}
+
+/// The whole answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RepairReport {
+    /// How it ended.
+    pub outcome: RepairOutcome,
+    /// The framework that ran the tests.
+    pub framework: Framework,
+    /// The command a person would type.
+    pub command: Vec<String>,
+    /// Why this framework.
+    pub reason: String,
+    /// All tests before.
+    pub before: Tally,
+    /// The tests that fail every time.
+    pub failing: Vec<String>,
+    /// The tests that fail now and then; they prove nothing and are left aside.
+    pub flaky: Vec<String>,
+    /// Failing tests that no patch can help, because something is not installed.
+    pub unfixable: Vec<String>,
+    /// Where the mistake was looked for, the most suspicious first.
+    pub suspects: Vec<Suspect>,
+    /// Patches that pass, best first.
+    pub patches: Vec<Patch>,
+    /// What it cost.
+    pub effort: Effort,
+}

@@ -1,0 +1,418 @@
+//! Conditions that are the wrong way round, lack a part or have one too many.
+
+use tree_sitter::Node;
+
+use super::{Family, Forge};
+use crate::syntax::{binary, condition, is_expression, named};
+
+impl Forge<'_> {
+    /// The opposite of a condition.
+    pub(super) fn negated(&self, text: &str) -> String {
+        match (self.python(), is_atom(text)) {
+            (true, true) => format!("not {text}"),
+            (true, false) => format!("not ({text})"),
+            (false, true) => format!("!{text}"),
+            (false, false) => format!("!({text})"),
+        }
+    }
+
+    fn both(&self) -> (&'static str, &'static str) {
+        if self.python() {
+            ("and", "or")
+        } else {
+            ("&&", "||")
+        }
+    }
+}
+
+fn is_atom(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$'))
+}
+
+pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+    if let Some(found) = condition(node) {
+        decide(forge, found);
+        strengthen(forge, found);
+    }
+    if let Some((left, operator, right)) = binary(node)
+        && matches!(forge.of(operator), "and" | "or" | "&&" | "||")
+    {
+        for side in [left, right] {
+            forge.replace(side, Family::Negation, 0.35, forge.negated(forge.of(side)));
+        }
+    }
+    if node.kind() == "for_in_clause" && forge.python() {
+        filter(forge, node);
+    }
+    if let Some((callee, _)) = crate::syntax::call(node)
+        && !forge.python()
+    {
+        filter_before(forge, callee);
+    }
+    if node.kind() == "match_pattern" && node.child_by_field_name("condition").is_none() {
+        let scope = forge.scope(node);
+        let tests = scope
+            .conditions
+            .iter()
+            .take(6)
+            .map(|test| (test.clone(), 0.15))
+            .chain(scope.fields.iter().take(8).flat_map(|field| {
+                [
+                    (format!("!self.{field}.is_empty()"), 0.1),
+                    (format!("self.{field}.is_empty()"), 0.06),
+                    (format!("self.{field}"), 0.06),
+                ]
+            }));
+        for (test, prior) in tests.collect::<Vec<_>>() {
+            forge.insert(
+                node,
+                node.end_byte(),
+                Family::MissingCondition,
+                prior,
+                format!(" if {test}"),
+            );
+        }
+    }
+    if node.kind() == "not_operator"
+        && let Some(argument) = node.child_by_field_name("argument")
+    {
+        forge.replace(node, Family::Negation, 0.6, forge.of(argument));
+    }
+    if matches!(
+        node.kind(),
+        "return_statement"
+            | "return_expression"
+            | "assignment"
+            | "variable_declarator"
+            | "let_declaration"
+    ) && let Some(value) = node
+        .child_by_field_name("right")
+        .or_else(|| node.child_by_field_name("value"))
+        .or_else(|| {
+            named(node)
+                .first()
+                .copied()
+                .filter(|_| node.kind().starts_with("return"))
+        })
+        && is_expression(value)
+        && matches!(
+            value.kind(),
+            "comparison_operator"
+                | "boolean_operator"
+                | "call"
+                | "call_expression"
+                | "identifier"
+                | "attribute"
+                | "member_expression"
+                | "field_expression"
+                | "binary_expression"
+        )
+    {
+        let logical = binary(value).is_none_or(|(_, operator, _)| {
+            !matches!(forge.of(operator), "+" | "-" | "*" | "/" | "%")
+        });
+        if logical {
+            forge.replace(value, Family::Negation, 0.2, forge.negated(forge.of(value)));
+        }
+        if matches!(
+            value.kind(),
+            "comparison_operator" | "boolean_operator" | "binary_expression"
+        ) && logical
+        {
+            strengthen(forge, value);
+        }
+    }
+}
+
+/// A comprehension that takes too much.
+fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
+    let Some(name) = clause.child_by_field_name("left") else {
+        return;
+    };
+    if clause
+        .next_named_sibling()
+        .is_some_and(|next| next.kind() == "if_clause")
+    {
+        return;
+    }
+    let scope = forge.scope(clause);
+    let own = forge.of(name).to_owned();
+    let mut tests: Vec<(String, f64)> = vec![
+        (own.clone(), 0.3),
+        (format!("{own} is not None"), 0.25),
+        (format!("not {own}"), 0.1),
+        (format!("{own} > 0"), 0.1),
+    ];
+    for field in scope.fields.iter().take(16) {
+        let idle = scope.idleness(field);
+        tests.push((format!("{own}.{field}"), 0.2 * idle));
+        tests.push((format!("not {own}.{field}"), 0.15 * idle));
+    }
+    for function in scope.functions.iter().take(12) {
+        tests.push((format!("{own}.{function}()"), 0.08));
+        tests.push((format!("{function}({own})"), 0.08));
+        tests.push((format!("not {own}.{function}()"), 0.05));
+    }
+    for other in scope.conditions.iter().take(6) {
+        tests.push((other.clone(), 0.12));
+    }
+    for other in scope.names.iter().filter(|other| **other != own).take(6) {
+        tests.push((format!("{own} != {other}"), 0.1));
+        tests.push((format!("{own} not in {other}"), 0.1));
+        tests.push((format!("{own} in {other}"), 0.08));
+    }
+    for (test, prior) in tests {
+        forge.insert(
+            clause,
+            clause.end_byte(),
+            Family::MissingCondition,
+            prior,
+            format!(" if {test}"),
+        );
+    }
+}
+
+/// A chain that takes too much: `xs.map(f)` for `xs.filter(...).map(f)`.
+fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
+    let Some((object, method)) = crate::syntax::member(callee) else {
+        return;
+    };
+    if !matches!(
+        forge.of(method),
+        "map"
+            | "reduce"
+            | "forEach"
+            | "sort"
+            | "flatMap"
+            | "join"
+            | "some"
+            | "every"
+            | "sum"
+            | "count"
+            | "any"
+            | "all"
+            | "collect"
+            | "filter_map"
+            | "flat_map"
+    ) {
+        return;
+    }
+    let scope = forge.scope(callee);
+    let mut tests: Vec<(String, f64)> = vec![
+        ("Boolean".to_owned(), 0.15),
+        ("(each) => each != null".to_owned(), 0.1),
+    ];
+    for field in scope.fields.iter().take(16) {
+        let idle = scope.idleness(field);
+        tests.push((format!("(each) => each.{field}"), 0.15 * idle));
+        tests.push((format!("(each) => !each.{field}"), 0.12 * idle));
+    }
+    for function in scope.functions.iter().take(16) {
+        let idle = if scope.idle_functions.contains(function) {
+            3.0
+        } else {
+            1.0
+        };
+        tests.push((format!("(each) => each.{function}()"), 0.06 * idle));
+        tests.push((format!("(each) => {function}(each)"), 0.06 * idle));
+    }
+    if forge.rust() {
+        for (test, _) in &mut tests {
+            *test = test.replace("(each) => ", "|each| ");
+        }
+        tests.retain(|(test, _)| test.starts_with('|') && !test.contains("null"));
+    }
+    for (test, prior) in tests {
+        forge.insert(
+            callee,
+            object.end_byte(),
+            Family::MissingCondition,
+            prior,
+            format!(".filter({test})"),
+        );
+    }
+}
+
+fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
+    let text = forge.of(found);
+    forge.replace(found, Family::Negation, 0.6, forge.negated(text));
+    let (yes, no) = if forge.python() {
+        ("True", "False")
+    } else {
+        ("true", "false")
+    };
+    forge.replace(found, Family::Branch, 0.1, yes);
+    forge.replace(found, Family::Branch, 0.12, no);
+    if forge.python() && is_atom(text) {
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.35,
+            format!("{text} is not None"),
+        );
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.2,
+            format!("{text} is None"),
+        );
+    }
+    if forge.python()
+        && let Some(rest) = text.strip_prefix("not ")
+        && is_atom(rest)
+    {
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.35,
+            format!("{rest} is None"),
+        );
+    }
+    if forge.script() && is_atom(text) {
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.3,
+            format!("{text} !== undefined"),
+        );
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.3,
+            format!("{text} != null"),
+        );
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.2,
+            format!("{text}.length > 0"),
+        );
+    }
+    if forge.script()
+        && let Some(rest) = text.strip_prefix('!')
+        && is_atom(rest)
+    {
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.3,
+            format!("{rest} === undefined"),
+        );
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.3,
+            format!("{rest} == null"),
+        );
+        forge.replace(
+            found,
+            Family::MissingCondition,
+            0.2,
+            format!("{rest}.length === 0"),
+        );
+    }
+}
+
+/// Joins a condition with what else the function asks, or could ask of its variables.
+fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
+    let scope = forge.scope(found);
+    let own = forge.of(found);
+    let (and, or) = forge.both();
+    let mixed = |other: &str| own.contains(&format!(" {other} "));
+    let all = if mixed(or) {
+        format!("({own})")
+    } else {
+        own.to_owned()
+    };
+    let any = if mixed(and) {
+        format!("({own})")
+    } else {
+        own.to_owned()
+    };
+    let mut parts: Vec<(String, f64)> = Vec::new();
+    for other in scope.conditions.iter().take(8) {
+        if other != own && !own.contains(other.as_str()) {
+            let part = if other.contains(&format!(" {or} ")) || other.contains(&format!(" {and} "))
+            {
+                format!("({other})")
+            } else {
+                other.clone()
+            };
+            parts.push((forge.negated(other), 0.08));
+            parts.push((part, 0.14));
+        }
+    }
+    for name in scope.names.iter().filter(|name| name.len() < 24).take(10) {
+        if forge.python() {
+            parts.push((name.clone(), 0.09));
+            parts.push((format!("not {name}"), 0.08));
+            parts.push((format!("{name} is not None"), 0.08));
+            parts.push((format!("{name} is None"), 0.06));
+            for zero in ["> 0", "< 0", "== 0", ">= 0"] {
+                parts.push((format!("{name} {zero}"), 0.03));
+            }
+        } else if forge.script() {
+            parts.push((name.clone(), 0.08));
+            parts.push((format!("!{name}"), 0.08));
+            parts.push((format!("{name} > 0"), 0.03));
+            parts.push((format!("{name} < 0"), 0.03));
+            parts.push((format!("{name} === 0"), 0.03));
+            parts.push((format!("{name}.length > 0"), 0.03));
+        } else {
+            parts.push((format!("{name} > 0"), 0.03));
+            parts.push((format!("{name} == 0"), 0.03));
+            parts.push((format!("{name} < 0"), 0.03));
+            parts.push((format!("!{name}.is_empty()"), 0.03));
+        }
+    }
+    for field in scope.fields.iter().take(10) {
+        let own_field = if forge.python() {
+            format!("self.{field}")
+        } else if forge.script() {
+            format!("this.{field}")
+        } else {
+            format!("self.{field}")
+        };
+        if forge.rust() {
+            parts.push((format!("{own_field}.is_empty()"), 0.07));
+            parts.push((format!("!{own_field}.is_empty()"), 0.05));
+        }
+        if forge.source.text.contains(&own_field) {
+            let idle = scope.idleness(field);
+            parts.push((forge.negated(&own_field), 0.06 * idle));
+            parts.push((own_field, 0.09 * idle));
+        }
+    }
+    // Bounds in pairs: where one end is checked, the other may be missing.
+    if let Some((left, operator, right)) = binary(found)
+        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")
+    {
+        let (a, b) = (forge.of(left), forge.of(right));
+        for other in scope.names.iter().take(10) {
+            for (subject, not) in [(a, b), (b, a)] {
+                if other != subject && other != not {
+                    for comparison in ["<", "<=", ">", ">="] {
+                        parts.push((format!("{subject} {comparison} {other}"), 0.04));
+                    }
+                }
+            }
+        }
+    }
+    for (part, prior) in parts {
+        if part != own {
+            forge.replace(
+                found,
+                Family::MissingCondition,
+                prior,
+                format!("{all} {and} {part}"),
+            );
+            forge.replace(
+                found,
+                Family::MissingCondition,
+                prior,
+                format!("{any} {or} {part}"),
+            );
+        }
+    }
+}

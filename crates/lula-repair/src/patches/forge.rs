@@ -1,0 +1,158 @@
+//! Where families lay down what they propose.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use super::scope::Scope;
+use super::{Candidate, Edit, Family};
+use crate::locate::{Clues, Heat};
+use crate::syntax::{Language, Source, function, statement};
+
+/// One file under the hammer.
+pub(crate) struct Forge<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) clues: &'a Clues,
+    heat: &'a Heat,
+    scopes: HashMap<usize, Rc<Scope>>,
+    out: Vec<Candidate>,
+}
+
+impl<'a> Forge<'a> {
+    pub(super) fn new(source: &'a Source, heat: &'a Heat, clues: &'a Clues) -> Self {
+        Self {
+            source,
+            clues,
+            heat,
+            scopes: HashMap::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub(super) fn done(self) -> Vec<Candidate> {
+        self.out
+    }
+
+    pub(crate) fn python(&self) -> bool {
+        self.source.language == Language::Python
+    }
+
+    pub(crate) fn script(&self) -> bool {
+        self.source.language.is_script()
+    }
+
+    pub(crate) fn rust(&self) -> bool {
+        self.source.language == Language::Rust
+    }
+
+    pub(crate) fn of(&self, node: Node<'_>) -> &'a str {
+        self.source.of(node)
+    }
+
+    /// How suspicious the place of a node is: that of the lines from its statement to its own end.
+    pub(crate) fn suspicion(&self, node: Node<'_>) -> f64 {
+        let own = statement(node).unwrap_or(node);
+        let (mut first, last) = (own.start_position().row, node.end_position().row);
+        let start = node.start_position().row;
+        // A compound statement is judged by its head, and a node in it by its own lines first.
+        if start > first + 3 {
+            first = start;
+        }
+        (first..=last.min(start + 3))
+            .map(|row| self.heat.at(&self.source.path, row + 1))
+            .fold(0.0, f64::max)
+    }
+
+    pub(super) fn is_warm(&self, node: Node<'_>) -> bool {
+        self.heat.any(
+            &self.source.path,
+            node.start_position().row + 1,
+            node.end_position().row + 1,
+        )
+    }
+
+    /// What can be named around a node.
+    pub(crate) fn scope(&mut self, node: Node<'_>) -> Rc<Scope> {
+        let around = function(node).unwrap_or_else(|| self.source.root());
+        let source = self.source;
+        Rc::clone(
+            self.scopes
+                .entry(around.id())
+                .or_insert_with(|| Rc::new(Scope::of(source, around))),
+        )
+    }
+
+    /// Proposes to replace a node.
+    pub(crate) fn replace(
+        &mut self,
+        node: Node<'_>,
+        family: Family,
+        prior: f64,
+        text: impl Into<String>,
+    ) {
+        let text = text.into();
+        if text == self.of(node) {
+            return;
+        }
+        let edit = Edit {
+            start: node.start_byte(),
+            end: node.end_byte(),
+            text,
+        };
+        self.edit(node, family, prior, vec![edit]);
+    }
+
+    /// Proposes to swap two nodes that do not overlap.
+    pub(crate) fn swap(&mut self, family: Family, prior: f64, left: Node<'_>, right: Node<'_>) {
+        if self.of(left) == self.of(right) {
+            return;
+        }
+        let edits = vec![
+            Edit {
+                start: left.start_byte(),
+                end: left.end_byte(),
+                text: self.of(right).to_owned(),
+            },
+            Edit {
+                start: right.start_byte(),
+                end: right.end_byte(),
+                text: self.of(left).to_owned(),
+            },
+        ];
+        self.edit(left, family, prior, edits);
+    }
+
+    /// Proposes to put text before a byte.
+    pub(crate) fn insert(
+        &mut self,
+        at: Node<'_>,
+        byte: usize,
+        family: Family,
+        prior: f64,
+        text: impl Into<String>,
+    ) {
+        let edit = Edit {
+            start: byte,
+            end: byte,
+            text: text.into(),
+        };
+        self.edit(at, family, prior, vec![edit]);
+    }
+
+    /// Proposes any edits.
+    pub(crate) fn edit(&mut self, at: Node<'_>, family: Family, prior: f64, edits: Vec<Edit>) {
+        let suspicion = self.suspicion(at);
+        if suspicion <= 0.0 {
+            return;
+        }
+        self.out.push(Candidate {
+            path: self.source.path.clone(),
+            edits,
+            family,
+            line: Source::line(at),
+            suspicion,
+            prior: prior * self.clues.boost(family),
+        });
+    }
+}

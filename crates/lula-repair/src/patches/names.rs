@@ -1,0 +1,200 @@
+//! The wrong variable, attribute or expression, where the right one is in reach.
+
+use tree_sitter::Node;
+
+use super::constants::likeness;
+use super::scope::is_variable;
+use super::{Family, Forge};
+use crate::syntax::{call, is_expression, member, named};
+
+pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+    if is_variable(forge.source, node) {
+        variable(forge, node);
+    }
+    if let Some((object, name)) = member(node)
+        && node
+            .parent()
+            .and_then(call)
+            .is_none_or(|(callee, _)| callee != node)
+    {
+        field(forge, object, name);
+    }
+    if let Some((callee, _)) = call(node)
+        && callee.kind() == "identifier"
+    {
+        let scope = forge.scope(node);
+        let own = forge.of(callee);
+        for other in scope.functions.iter().take(20) {
+            forge.replace(
+                callee,
+                Family::Call,
+                0.1 + 0.35 * likeness(own, other),
+                other.as_str(),
+            );
+        }
+    }
+    reuse(forge, node);
+}
+
+fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
+    let scope = forge.scope(node);
+    let own = forge.of(node);
+    let bound = is_binding(node);
+    if bound && (forge.rust() || forge.script()) {
+        return;
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let crowd = 1.0 / (1.0 + 0.06 * scope.names.len() as f64);
+    for other in scope.names.iter().take(24) {
+        let alike = likeness(own, other);
+        let param = if scope.params.contains(other) {
+            0.1
+        } else {
+            0.0
+        };
+        let idle = if scope.unused.contains(other) {
+            0.3
+        } else {
+            0.0
+        };
+        let prior = (0.3 + 0.4 * alike + param + idle) * crowd * if bound { 0.3 } else { 1.0 };
+        forge.replace(node, Family::Variable, prior, other.as_str());
+    }
+    if bound {
+        return;
+    }
+    for other in scope
+        .outer
+        .iter()
+        .filter(|name| !scope.names.contains(name))
+        .take(16)
+    {
+        let prior = 0.08 + 0.3 * likeness(own, other);
+        forge.replace(node, Family::Variable, prior, other.as_str());
+    }
+    if forge.python() {
+        for field in scope.fields.iter().take(10) {
+            if field == own {
+                forge.replace(node, Family::Variable, 0.3, format!("self.{field}"));
+            }
+        }
+    }
+}
+
+/// Whether the identifier is where a variable gets its name or value.
+fn is_binding(node: Node<'_>) -> bool {
+    node.parent().is_some_and(|parent| {
+        ["left", "name", "pattern"]
+            .iter()
+            .any(|field| parent.child_by_field_name(field) == Some(node))
+            && !matches!(
+                parent.kind(),
+                "binary_operator" | "binary_expression" | "boolean_operator" | "keyword_argument"
+            )
+            || matches!(
+                parent.kind(),
+                "parameters"
+                    | "formal_parameters"
+                    | "pattern_list"
+                    | "lambda_parameters"
+                    | "closure_parameters"
+                    | "object_pattern"
+                    | "array_pattern"
+                    | "tuple_pattern"
+            )
+    })
+}
+
+fn field(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+    let scope = forge.scope(name);
+    let own = forge.of(name);
+    #[allow(clippy::cast_precision_loss)]
+    let crowd = 1.0 / (1.0 + 0.05 * scope.fields.len() as f64);
+    for other in scope.fields.iter().take(24) {
+        let prior = (0.25 + 0.4 * likeness(own, other)) * crowd * scope.idleness(other).min(1.6);
+        forge.replace(name, Family::Variable, prior, other.as_str());
+    }
+    if matches!(forge.of(object), "self" | "this")
+        && let Some(whole) = name.parent()
+        && scope.names.iter().any(|known| known == own)
+    {
+        forge.replace(whole, Family::Variable, 0.25, own);
+    }
+}
+
+/// Another expression of the same function in place of this one.
+fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
+    let Some(parent) = node.parent() else {
+        return;
+    };
+    if !is_expression(node) || forge.of(node).len() > 60 {
+        return;
+    }
+    let value = match parent.kind() {
+        "return_statement" | "return_expression" | "argument_list" | "arguments" => true,
+        "assignment"
+        | "assignment_expression"
+        | "augmented_assignment"
+        | "augmented_assignment_expression"
+        | "compound_assignment_expr" => parent.child_by_field_name("right") == Some(node),
+        "variable_declarator" | "let_declaration" | "keyword_argument" | "pair" => {
+            parent.child_by_field_name("value") == Some(node)
+        }
+        "block" => forge.rust() && named(parent).last() == Some(&node),
+        "binary_operator" | "comparison_operator" | "binary_expression" => true,
+        "for_statement" | "for_in_clause" | "for_in_statement" => {
+            parent.child_by_field_name("right") == Some(node)
+        }
+        _ => false,
+    };
+    if !value {
+        return;
+    }
+    let scope = forge.scope(node);
+    let own = forge.of(node);
+    let operand = matches!(
+        parent.kind(),
+        "binary_operator" | "comparison_operator" | "binary_expression"
+    );
+    let returned = parent.kind().starts_with("return");
+    for other in scope.expressions.iter().take(40) {
+        // A value that holds itself would only nest.
+        if other.len() <= 60 && other != own && !other.starts_with('(') {
+            let prior = if operand {
+                0.03
+            } else if returned {
+                0.08
+            } else {
+                0.07
+            };
+            forge.replace(
+                node,
+                Family::Expression,
+                prior * (0.6 + likeness(own, other)),
+                other.as_str(),
+            );
+        }
+    }
+    for idle in &scope.unused {
+        for (text, prior) in [
+            (format!("{idle} - {own}"), 0.3),
+            (format!("{own} - {idle}"), 0.3),
+            (format!("{own} + {idle}"), 0.3),
+            (format!("{own} * {idle}"), 0.2),
+            (format!("{own} / {idle}"), 0.1),
+        ] {
+            forge.replace(node, Family::Expression, prior, text);
+        }
+    }
+    if !operand && node.kind() != "identifier" {
+        for name in scope.names.iter().take(12) {
+            let prior = if returned { 0.12 } else { 0.08 };
+            forge.replace(node, Family::Expression, prior, name.as_str());
+        }
+    }
+    if returned {
+        for other in scope.returns.iter().take(6) {
+            forge.replace(node, Family::Expression, 0.15, other.as_str());
+        }
+    }
+}

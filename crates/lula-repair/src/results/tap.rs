@@ -1,0 +1,99 @@
+//! The Test Anything Protocol, with the nested tests of Node's runner.
+
+use super::case;
+use crate::report::{Outcome, TestCase};
+
+/// Every test that has no tests inside it; its id is the path of names to it, joined by ` > `.
+pub fn tap(text: &str) -> Vec<TestCase> {
+    let mut found = Vec::new();
+    // Names of the open parents, known from their `# Subtest:` lines.
+    let mut open: Vec<(usize, String, usize)> = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let body = line.trim_start();
+        let depth = line.len() - body.len();
+        if let Some(name) = body.strip_prefix("# Subtest: ") {
+            open.retain(|(at, _, _)| *at < depth);
+            open.push((depth, name.to_owned(), found.len()));
+            continue;
+        }
+        let Some((passed, rest)) = result(body) else {
+            continue;
+        };
+        let (name, directive) = split_directive(rest);
+        let mut message = String::new();
+        if lines.peek().is_some_and(|next| next.trim() == "---") {
+            lines.next();
+            for line in lines.by_ref() {
+                if line.trim() == "..." {
+                    break;
+                }
+                message.push_str(line);
+                message.push('\n');
+            }
+        }
+        let own = open
+            .iter()
+            .rposition(|(at, open, _)| *at == depth && open.trim() == name.trim());
+        let leaf = own.is_none_or(|own| open[own].2 == found.len());
+        open.truncate(own.unwrap_or(open.len()));
+        open.retain(|(at, _, _)| *at < depth);
+        if leaf && !(message.contains("type: 'suite'") && passed) {
+            let parents: Vec<&str> = open.iter().map(|(_, name, _)| name.as_str()).collect();
+            let id = parents
+                .iter()
+                .copied()
+                .chain([name])
+                .collect::<Vec<_>>()
+                .join(" > ");
+            let outcome = match directive {
+                Some("skip") => Outcome::Skipped,
+                Some("todo") => Outcome::Passed,
+                _ if passed => Outcome::Passed,
+                _ => Outcome::Failed,
+            };
+            found.push(case(id, outcome, &message));
+        }
+    }
+    found
+}
+
+fn result(body: &str) -> Option<(bool, &str)> {
+    let (passed, rest) = match body.strip_prefix("not ok") {
+        Some(rest) => (false, rest),
+        None => (true, body.strip_prefix("ok")?),
+    };
+    let rest = rest.strip_prefix(' ')?;
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    Some((passed, rest.trim_start().trim_start_matches("- ")))
+}
+
+fn split_directive(rest: &str) -> (&str, Option<&'static str>) {
+    match rest.rsplit_once(" # ") {
+        Some((name, word)) if word.to_ascii_lowercase().starts_with("skip") => (name, Some("skip")),
+        Some((name, word)) if word.to_ascii_lowercase().starts_with("todo") => (name, Some("todo")),
+        _ => (rest, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_tests_are_named_by_their_path() {
+        let text = "TAP version 13\n# Subtest: cart\n    # Subtest: adds\n    ok 1 - adds\n      ---\n      duration_ms: 1\n      ...\n    # Subtest: takes\n    not ok 2 - takes\n      ---\n      error: 'no'\n      ...\n    1..2\nnot ok 1 - cart\n  ---\n  type: 'suite'\n  ...\n# Subtest: alone\nok 2 - alone # SKIP\n1..2\n";
+        let found: Vec<_> = tap(text)
+            .into_iter()
+            .map(|test| (test.id, test.outcome))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("cart > adds".to_owned(), Outcome::Passed),
+                ("cart > takes".to_owned(), Outcome::Failed),
+                ("alone".to_owned(), Outcome::Skipped)
+            ]
+        );
+    }
+}

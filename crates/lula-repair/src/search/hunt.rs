@@ -1,0 +1,221 @@
+//! Judges candidates in parallel forks until something passes or the budget is spent.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::doubt::{doubts, share};
+use super::proof::prove;
+use super::queue::Queue;
+use super::{Progress, RepairError, RepairTask, millis};
+use crate::ground::{Fork, Ground};
+use crate::locate::Clues;
+use crate::outcome::{Doubt, Effort, Patch};
+use crate::patches::Candidate;
+use crate::suite::{Change, Goal, Suite, Trial};
+use crate::syntax::Source;
+
+/// Share of the time that the first passing candidate took, spent on looking for a better one.
+const SECOND_LOOK: f64 = 0.35;
+/// Passing candidates after which nobody needs another.
+const ENOUGH: usize = 12;
+
+/// Patches that are shown beside the best one where proving them is cheap.
+const RUNNERS_UP: usize = 3;
+
+/// Everything that a search needs to know.
+pub(super) struct Hunt<'a> {
+    pub(super) ground: &'a dyn Ground,
+    pub(super) suite: &'a dyn Suite,
+    pub(super) goal: &'a Goal,
+    pub(super) sources: &'a [Source],
+    pub(super) clues: &'a Clues,
+    pub(super) task: &'a RepairTask,
+    pub(super) start: Instant,
+    pub(super) until: Instant,
+    pub(super) watch: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// A candidate that passed in the search, before it is proved in a fork of its own.
+pub(super) struct Survivor {
+    pub(super) parts: Vec<Candidate>,
+    pub(super) files: Vec<Change>,
+    pub(super) fixed: Vec<String>,
+    pub(super) doubts: Vec<Doubt>,
+    pub(super) score: f64,
+    pub(super) tried_before: usize,
+    pub(super) found_at_ms: u64,
+}
+
+struct State<'a> {
+    queue: Queue<'a>,
+    survivors: Vec<Survivor>,
+    stop: Instant,
+}
+
+impl Hunt<'_> {
+    pub(super) fn run(
+        &self,
+        first: Box<dyn Fork>,
+        candidates: Vec<Candidate>,
+    ) -> Result<(Vec<Patch>, Effort), RepairError> {
+        let began = Instant::now();
+        // What proving takes must be left at the end.
+        let reserve = (self.goal.patience * 2).min(self.task.budget / 4);
+        let last = self.until.checked_sub(reserve).unwrap_or(self.until);
+        let state = Mutex::new(State {
+            queue: Queue::new(self.sources, candidates),
+            survivors: Vec::new(),
+            stop: last,
+        });
+        let mut lanes = vec![first];
+        let mut patches: Vec<Patch> = Vec::new();
+        let mut search = Duration::ZERO;
+        let mut exhausted = false;
+        while patches.is_empty() && Instant::now() < last && !exhausted {
+            let spell = Instant::now();
+            exhausted = self.search(&mut lanes, &state)?;
+            search += spell.elapsed();
+            let mut survivors = std::mem::take(&mut lock(&state).survivors);
+            survivors.sort_by(|a, b| b.score.total_cmp(&a.score));
+            let mut quick = true;
+            for survivor in survivors {
+                let enough = !self.task.all
+                    && !patches.is_empty()
+                    && (patches.len() >= RUNNERS_UP || !quick);
+                if enough || Instant::now() >= self.until {
+                    break;
+                }
+                let thorough = patches.is_empty() || self.task.all;
+                let began = Instant::now();
+                patches.extend(prove(self, &survivor, thorough)?);
+                quick = began.elapsed() < Duration::from_secs(1);
+            }
+            lock(&state).stop = last;
+        }
+        let state = state
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        patches.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let effort = Effort {
+            proposed: state.queue.proposed(),
+            tried: state.queue.judged,
+            total_ms: millis(began.elapsed()),
+            search_ms: millis(search),
+            exhausted,
+        };
+        Ok((patches, effort))
+    }
+
+    /// Works until something passes, nothing is left or time is up; true when nothing is left.
+    fn search(
+        &self,
+        lanes: &mut Vec<Box<dyn Fork>>,
+        state: &Mutex<State<'_>>,
+    ) -> Result<bool, RepairError> {
+        while lanes.len() < self.suite.lanes(self.task.lanes.max(1)) {
+            lanes.push(self.ground.fork()?);
+        }
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = lanes
+                .iter_mut()
+                .map(|fork| scope.spawn(|| self.work(fork.as_mut(), state)))
+                .collect();
+            let mut exhausted = true;
+            for worker in workers {
+                match worker.join() {
+                    Ok(done) => exhausted &= done?,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok(exhausted)
+        })
+    }
+
+    fn work(&self, fork: &mut dyn Fork, state: &Mutex<State<'_>>) -> Result<bool, RepairError> {
+        let (mut size, most) = self.suite.batch();
+        loop {
+            let (batch, stop) = {
+                let mut state = lock(state);
+                if Instant::now() >= state.stop || !self.task.all && state.survivors.len() >= ENOUGH
+                {
+                    return Ok(false);
+                }
+                (state.queue.take(size), state.stop)
+            };
+            if batch.is_empty() {
+                return Ok(true);
+            }
+            let began = Instant::now();
+            let mut heard = 0;
+            let until = stop.min(began + self.suite.spell().max(self.goal.patience * 2));
+            let outcome = self
+                .suite
+                .judge(fork, self.goal, &batch, until, &mut |verdict| {
+                    heard += 1;
+                    let mut state = lock(state);
+                    state.queue.heard(&verdict);
+                    if verdict.passes {
+                        self.keep(&mut state, &batch, verdict);
+                    }
+                    Instant::now() < state.stop && (self.task.all || state.survivors.len() < ENOUGH)
+                });
+            outcome.map_err(|error| RepairError::CannotRun(vec![error.to_string()]))?;
+            let rate = f64::from(u32::try_from(heard).unwrap_or(u32::MAX))
+                / began.elapsed().as_secs_f64().max(0.001);
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let fitting = (rate * self.suite.spell().as_secs_f64() * 0.9) as usize;
+            size = fitting.clamp(1, most);
+            let state = lock(state);
+            (self.watch)(Progress::Tried {
+                tried: state.queue.judged,
+                passing: state.survivors.len(),
+            });
+        }
+    }
+
+    fn keep(&self, state: &mut State<'_>, batch: &[Trial], verdict: crate::suite::Verdict) {
+        let Some(trial) = batch.iter().find(|trial| trial.index == verdict.index) else {
+            return;
+        };
+        let parts = state.queue.candidates(verdict.index).to_vec();
+        let text_of = |path: &str| {
+            trial
+                .files
+                .iter()
+                .find(|change| change.path == path)
+                .map(|change| change.old.clone())
+        };
+        let found = doubts(&parts, self.clues, text_of);
+        let size: usize = parts
+            .iter()
+            .flat_map(|part| &part.edits)
+            .map(|edit| edit.text.len())
+            .sum();
+        #[allow(clippy::cast_precision_loss)]
+        let small = 1.0 / (1.0 + size as f64 / 400.0);
+        let weight: f64 = parts.iter().map(Candidate::weight).product();
+        let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
+        if state.survivors.is_empty() && !self.task.all {
+            let spent = self.start.elapsed();
+            let more = spent
+                .mul_f64(SECOND_LOOK)
+                .clamp(Duration::from_millis(300), Duration::from_secs(5));
+            state.stop = state.stop.min(Instant::now() + more);
+        }
+        state.survivors.push(Survivor {
+            parts,
+            files: trial.files.clone(),
+            fixed: verdict.fixed,
+            doubts: found,
+            score,
+            tried_before: state.queue.judged.saturating_sub(1),
+            found_at_ms: millis(self.start.elapsed()),
+        });
+    }
+}
+
+fn lock<'m, 'a>(state: &'m Mutex<State<'a>>) -> std::sync::MutexGuard<'m, State<'a>> {
+    state
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,170 @@
+//! Candidates in the order in which they are worth trying.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::patches::{Candidate, Family, NormalForms};
+use crate::suite::{Change, Trial, Verdict};
+use crate::syntax::Source;
+
+/// How many candidates that help a little are joined with one another.
+const PARTNERS: usize = 40;
+
+/// What is to be tried, what was, and what came of it.
+pub(crate) struct Queue<'a> {
+    sources: HashMap<&'a str, &'a Source>,
+    order: Vec<Candidate>,
+    next: usize,
+    forms: NormalForms,
+    /// What each trial tries.
+    tried: Vec<Vec<Candidate>>,
+    /// Candidates that fixed some of the failing tests and were not seen to break any.
+    helpful: Vec<(Candidate, Vec<String>)>,
+    paired: HashSet<(usize, usize)>,
+    pairs: Vec<Vec<Candidate>>,
+    pub(crate) judged: usize,
+}
+
+impl<'a> Queue<'a> {
+    pub(crate) fn new(sources: &'a [Source], mut order: Vec<Candidate>) -> Self {
+        order.sort_by(|a, b| {
+            b.weight()
+                .total_cmp(&a.weight())
+                .then_with(|| (&a.path, &a.edits).cmp(&(&b.path, &b.edits)))
+        });
+        let mut forms = NormalForms::default();
+        for source in sources {
+            forms.know(source);
+        }
+        Self {
+            sources: sources
+                .iter()
+                .map(|source| (source.path.as_str(), source))
+                .collect(),
+            order,
+            next: 0,
+            forms,
+            tried: Vec::new(),
+            helpful: Vec::new(),
+            paired: HashSet::new(),
+            pairs: Vec::new(),
+            judged: 0,
+        }
+    }
+
+    pub(crate) fn proposed(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(crate) fn candidates(&self, index: usize) -> &[Candidate] {
+        self.tried.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    /// The next candidates, fewer when there are no more.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<Trial> {
+        let mut batch = Vec::new();
+        while batch.len() < count {
+            let parts = if let Some(candidate) = self.order.get(self.next) {
+                self.next += 1;
+                vec![candidate.clone()]
+            } else {
+                if self.pairs.is_empty() {
+                    self.pair_up();
+                }
+                match self.pairs.pop() {
+                    Some(pair) => pair,
+                    None => break,
+                }
+            };
+            if let Some(files) = self.changes(&parts) {
+                batch.push(Trial {
+                    index: self.tried.len(),
+                    files,
+                });
+                self.tried.push(parts);
+            }
+        }
+        batch
+    }
+
+    /// Notes a verdict, to join what helps a little with what helps with the rest.
+    pub(crate) fn heard(&mut self, verdict: &Verdict) {
+        self.judged += 1;
+        if let [candidate] = self.candidates(verdict.index)
+            && !verdict.passes
+            && !verdict.fixed.is_empty()
+            && !verdict.broke
+            && self.helpful.len() < PARTNERS
+        {
+            let entry = (candidate.clone(), verdict.fixed.clone());
+            self.helpful.push(entry);
+        }
+    }
+
+    /// Pairs of which each part fixes something that the other does not.
+    fn pair_up(&mut self) {
+        let mut found: Vec<Vec<Candidate>> = Vec::new();
+        for (i, (first, fixed)) in self.helpful.iter().enumerate() {
+            for (j, (second, also)) in self.helpful.iter().enumerate().skip(i + 1) {
+                let complements = also.iter().any(|test| !fixed.contains(test))
+                    && fixed.iter().any(|test| !also.contains(test));
+                if complements && self.paired.insert((i, j)) {
+                    found.push(vec![first.clone(), second.clone()]);
+                }
+            }
+            // One part is half of the answer: what else near it?
+            for (j, second) in self.order.iter().take(250).enumerate() {
+                if second.path == first.path
+                    && second.edits != first.edits
+                    && self.paired.insert((i, PARTNERS + j))
+                {
+                    found.push(vec![first.clone(), second.clone()]);
+                }
+            }
+        }
+        let weight = |pair: &Vec<Candidate>| pair.iter().map(Candidate::weight).product::<f64>();
+        found.sort_by(|a, b| weight(a).total_cmp(&weight(b)));
+        self.pairs = found;
+    }
+
+    fn changes(&mut self, parts: &[Candidate]) -> Option<Vec<Change>> {
+        let mut merged: Vec<Candidate> = Vec::new();
+        for part in parts {
+            match merged.iter_mut().find(|known| known.path == part.path) {
+                Some(known) => {
+                    let apart = known.edits.iter().all(|a| {
+                        part.edits.iter().all(|b| {
+                            a.end <= b.start && a.start != b.start
+                                || b.end <= a.start && a.start != b.start
+                        })
+                    });
+                    if !apart {
+                        return None;
+                    }
+                    known.edits.extend(part.edits.iter().cloned());
+                    known.family = Family::Pair;
+                }
+                None => merged.push(part.clone()),
+            }
+        }
+        let mut files = Vec::new();
+        for candidate in merged {
+            let source = *self.sources.get(candidate.path.as_str())?;
+            // Parts of a pair in two files were each admitted before, alone.
+            let new = if parts.len() > 1
+                && files.is_empty()
+                && parts.iter().any(|part| part.path != candidate.path)
+            {
+                candidate.apply(&source.text)?
+            } else {
+                self.forms.admit(source, &candidate)?
+            };
+            files.push(Change {
+                path: candidate.path.clone(),
+                old: source.text.clone(),
+                new,
+                edits: candidate.edits,
+            });
+        }
+        Some(files)
+    }
+}

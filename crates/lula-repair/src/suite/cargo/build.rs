@@ -1,0 +1,142 @@
+//! Builds test binaries and says which places do not compile.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::SuiteError;
+use crate::ground::{Command, Fork};
+
+/// A test binary.
+#[derive(Debug, Clone)]
+pub(super) struct Binary {
+    pub(super) target: String,
+    path: String,
+    folder: String,
+}
+
+impl Binary {
+    /// Started in its package's folder, as cargo does.
+    pub(super) fn argv(&self) -> Vec<String> {
+        [
+            "sh",
+            "-c",
+            "cd \"$1\" && shift && exec \"$@\"",
+            "sh",
+            &self.folder,
+            &self.path,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    pub(super) fn id(&self, name: &str) -> String {
+        format!("{} {name}", self.target)
+    }
+
+    pub(super) fn name_of<'a>(&self, id: &'a str) -> Option<&'a str> {
+        id.strip_prefix(self.target.as_str())?.strip_prefix(' ')
+    }
+}
+
+/// What came of a build.
+pub(super) enum Built {
+    /// It holds these binaries.
+    Done(Vec<Binary>),
+    /// It failed at these files and bytes.
+    Broken {
+        places: Vec<(String, usize)>,
+        summary: String,
+    },
+}
+
+pub(super) fn build(
+    fork: &mut dyn Fork,
+    options: &[String],
+    deadline: Duration,
+) -> Result<Built, SuiteError> {
+    let argv = [
+        "cargo",
+        "test",
+        "--offline",
+        "--tests",
+        "--no-run",
+        "--message-format=json",
+    ]
+    .iter()
+    .map(|&part| part.to_owned())
+    .chain(options.iter().cloned());
+    let command = Command::new(argv, deadline)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("CARGO_INCREMENTAL", "1")
+        // Warnings that a project denies must not decide over a candidate.
+        .env("RUSTFLAGS", "--cap-lints=warn -Cdebuginfo=0");
+    let ran = fork.run(&command)?;
+    let mut binaries = Vec::new();
+    let mut places = Vec::new();
+    let mut summary = String::new();
+    for message in ran
+        .out()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
+        match message["reason"].as_str() {
+            Some("compiler-artifact") => {
+                if let (Some(path), Some(manifest)) = (
+                    message["executable"].as_str(),
+                    message["manifest_path"].as_str(),
+                ) && message["profile"]["test"] == true
+                {
+                    let kind = message["target"]["kind"][0].as_str().unwrap_or_default();
+                    let name = message["target"]["name"].as_str().unwrap_or_default();
+                    binaries.push(Binary {
+                        target: match kind {
+                            "test" => format!("tests/{name}"),
+                            "bin" => format!("bin/{name}"),
+                            _ => name.to_owned(),
+                        },
+                        path: path.to_owned(),
+                        folder: manifest.trim_end_matches("Cargo.toml").to_owned(),
+                    });
+                }
+            }
+            Some("compiler-message") if message["message"]["level"] == "error" => {
+                if summary.is_empty() {
+                    message["message"]["message"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .clone_into(&mut summary);
+                }
+                for span in message["message"]["spans"].as_array().into_iter().flatten() {
+                    place_of(span, &mut places);
+                }
+            }
+            _ => {}
+        }
+    }
+    if ran.exit == Some(0) {
+        return Ok(Built::Done(binaries));
+    }
+    if summary.is_empty() {
+        summary = if ran.timed_out {
+            "the build did not end in time".to_owned()
+        } else {
+            ran.err()
+                .lines()
+                .last()
+                .unwrap_or("cargo failed")
+                .to_owned()
+        };
+    }
+    Ok(Built::Broken { places, summary })
+}
+
+/// The place of a span, and of the macro calls that it came from.
+fn place_of(span: &Value, places: &mut Vec<(String, usize)>) {
+    if let (Some(file), Some(byte)) = (span["file_name"].as_str(), span["byte_start"].as_u64()) {
+        places.push((file.to_owned(), usize::try_from(byte).unwrap_or(usize::MAX)));
+    }
+    if span["expansion"]["span"].is_object() {
+        place_of(&span["expansion"]["span"], places);
+    }
+}

@@ -1,0 +1,420 @@
+//! Rust's tests, through cargo; candidates share builds.
+
+mod build;
+mod schemata;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use super::process::with_changes;
+use super::{Goal, Suite, SuiteError, Trial, Verdict};
+use crate::detect::{TestsFound, is_foreign};
+use crate::ground::{Command, Fork};
+use crate::locate::LinesOfTest;
+use crate::report::{Outcome, TestCase, TestReport};
+use crate::results;
+use crate::syntax::{Source, is_test_path};
+use build::{Binary, Built, build};
+use schemata::{HIT, VARIANT, mark, support, weave};
+
+/// Most tests whose lines are looked at one by one.
+const MAX_COVERED: usize = 80;
+/// How often a build is tried again without the candidates that do not compile.
+const ROUNDS: usize = 8;
+
+/// A package or workspace.
+pub(crate) struct Cargo {
+    options: Vec<String>,
+    test_limit: Duration,
+}
+
+impl Cargo {
+    pub(crate) fn open(tests: &TestsFound, test_limit: Duration) -> Self {
+        let options = tests
+            .options
+            .iter()
+            .take_while(|option| *option != "--")
+            .cloned()
+            .collect();
+        Self {
+            options,
+            test_limit,
+        }
+    }
+
+    fn built(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<Vec<Binary>, SuiteError> {
+        match build(fork, &self.options, deadline)? {
+            Built::Done(binaries) => Ok(binaries),
+            Built::Broken { summary, .. } => Err(SuiteError::NoResults(format!(
+                "the project does not build: {summary}"
+            ))),
+        }
+    }
+
+    /// Runs tests of one binary; all of them where none is named.
+    fn run_binary(
+        fork: &mut dyn Fork,
+        binary: &Binary,
+        names: &[&str],
+        variant: Option<usize>,
+        deadline: Duration,
+    ) -> Result<(Vec<TestCase>, bool, String), SuiteError> {
+        let mut argv = binary.argv();
+        if !names.is_empty() {
+            argv.push("--exact".to_owned());
+            argv.extend(names.iter().map(|&name| name.to_owned()));
+        }
+        let mut command = Command::new(argv, deadline)
+            .env("RUST_BACKTRACE", "0")
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C.UTF-8");
+        if let Some(variant) = variant {
+            command = command.env(VARIANT, &(variant + 1).to_string());
+        }
+        let ran = fork.run(&command)?;
+        let mut tests = results::libtest(&ran.out());
+        for test in &mut tests {
+            test.id = binary.id(&test.id);
+        }
+        Ok((tests, ran.timed_out || ran.exit.is_none(), ran.err()))
+    }
+
+    fn names(fork: &mut dyn Fork, binary: &Binary) -> Result<Vec<String>, SuiteError> {
+        let mut argv = binary.argv();
+        argv.extend(["--list", "--format", "terse"].map(str::to_owned));
+        let ran = fork.run(&Command::new(argv, Duration::from_secs(10)))?;
+        Ok(ran
+            .out()
+            .lines()
+            .filter_map(|line| line.strip_suffix(": test"))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Runs everything; where one test takes the others down with it, one by one.
+    fn run_all(
+        &self,
+        fork: &mut dyn Fork,
+        binaries: &[Binary],
+        until: Instant,
+    ) -> Result<TestReport, SuiteError> {
+        let mut tests = Vec::new();
+        for binary in binaries {
+            let left = until.saturating_duration_since(Instant::now());
+            let (found, died, _) =
+                Self::run_binary(fork, binary, &[], None, left.min(self.test_limit * 2))?;
+            if !died {
+                tests.extend(found);
+                continue;
+            }
+            for name in Self::names(fork, binary)? {
+                let left = until
+                    .saturating_duration_since(Instant::now())
+                    .min(self.test_limit);
+                let (found, died, err) = Self::run_binary(fork, binary, &[&name], None, left)?;
+                if died || found.is_empty() {
+                    tests.push(TestCase {
+                        id: binary.id(&name),
+                        outcome: Outcome::Broken,
+                        message: format!("timed out or died\n{err}"),
+                    });
+                } else {
+                    tests.extend(found);
+                }
+            }
+        }
+        Ok(TestReport { tests })
+    }
+
+    /// One build for many candidates; gives back those that compiled and those that do not fit.
+    fn weave_and_build(
+        &self,
+        fork: &mut dyn Fork,
+        batch: &[Trial],
+        until: Instant,
+    ) -> Result<(Vec<Binary>, BTreeSet<usize>, Vec<usize>), SuiteError> {
+        let mut alive: BTreeSet<usize> = batch.iter().map(|trial| trial.index).collect();
+        let mut misfits = Vec::new();
+        for _ in 0..ROUNDS {
+            let trials: Vec<&Trial> = batch
+                .iter()
+                .filter(|trial| alive.contains(&trial.index))
+                .collect();
+            let (woven, unfit) = weave(&trials);
+            for index in unfit {
+                alive.remove(&index);
+                misfits.push(index);
+            }
+            if alive.is_empty() {
+                break;
+            }
+            write_all(
+                fork,
+                woven
+                    .iter()
+                    .map(|(path, file)| (path.clone(), file.text.clone()))
+                    .collect(),
+                0,
+            )?;
+            let left = until.saturating_duration_since(Instant::now());
+            match build(fork, &self.options, left)? {
+                Built::Done(binaries) => return Ok((binaries, alive, misfits)),
+                Built::Broken { places, .. } => {
+                    let bad: BTreeSet<usize> = places
+                        .iter()
+                        .filter_map(|(path, byte)| {
+                            woven
+                                .get(path)?
+                                .arms
+                                .iter()
+                                .find(|(start, end, _)| (*start..*end).contains(byte))
+                        })
+                        .map(|(_, _, index)| *index)
+                        .collect();
+                    if bad.is_empty() {
+                        break;
+                    }
+                    alive.retain(|index| !bad.contains(index));
+                }
+            }
+        }
+        Ok((Vec::new(), BTreeSet::new(), misfits))
+    }
+
+    fn judge_variant(
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        binaries: &[Binary],
+        index: usize,
+    ) -> Result<Verdict, SuiteError> {
+        let patience = goal.patience.min(Duration::from_secs(4));
+        let mut tests = Vec::new();
+        for binary in binaries {
+            let names: Vec<&str> = goal
+                .failing
+                .iter()
+                .filter_map(|id| binary.name_of(id))
+                .collect();
+            if !names.is_empty() {
+                tests.extend(Self::run_binary(fork, binary, &names, Some(index), patience)?.0);
+            }
+        }
+        let verdict = goal.judge(
+            index,
+            tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+        );
+        if verdict.fixed.len() < goal.failing.len() {
+            return Ok(verdict);
+        }
+        for binary in binaries {
+            tests.extend(Self::run_binary(fork, binary, &[], Some(index), patience * 2)?.0);
+        }
+        Ok(goal.judge(
+            index,
+            tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+        ))
+    }
+}
+
+/// Roots of crates: the files that `crate::` means.
+fn roots(files: &[String]) -> Vec<String> {
+    files
+        .iter()
+        .filter(|path| !is_foreign(path))
+        .filter(|path| {
+            let parts: Vec<&str> = path.split('/').collect();
+            matches!(parts.as_slice(), [.., "src", "lib.rs" | "main.rs"])
+                || matches!(parts.as_slice(), [.., "src", "bin", name] if name.ends_with(".rs"))
+        })
+        .cloned()
+        .collect()
+}
+
+/// Writes texts, with support added to every root.
+fn write_all(
+    fork: &mut dyn Fork,
+    mut texts: BTreeMap<String, String>,
+    marks: usize,
+) -> Result<(), SuiteError> {
+    for root in roots(&fork.files()?) {
+        if !texts.contains_key(&root) {
+            let text = String::from_utf8_lossy(&fork.read(&root)?).into_owned();
+            texts.insert(root, text);
+        }
+    }
+    let all_roots: BTreeSet<String> = roots(&texts.keys().cloned().collect::<Vec<_>>())
+        .into_iter()
+        .collect();
+    for (path, mut text) in texts {
+        if all_roots.contains(&path) && !text.contains("mod __lula {") {
+            text.push_str(&support(marks));
+        }
+        fork.write(&path, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// What the files that will be written over hold now.
+fn originals(
+    fork: &dyn Fork,
+    paths: impl Iterator<Item = String>,
+) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
+    let mut found = BTreeMap::new();
+    for path in paths.chain(roots(&fork.files()?)) {
+        let bytes = fork.read(&path)?;
+        found.insert(path, bytes);
+    }
+    Ok(found)
+}
+
+impl Suite for Cargo {
+    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+        let until = Instant::now() + deadline;
+        let binaries = self.built(fork, deadline)?;
+        let report = self.run_all(fork, &binaries, until)?;
+        if report.tests.is_empty() {
+            return Err(SuiteError::NoResults("the project has no tests".to_owned()));
+        }
+        Ok(report)
+    }
+
+    fn cover(
+        &self,
+        fork: &mut dyn Fork,
+        report: &TestReport,
+        deadline: Duration,
+    ) -> Option<Vec<LinesOfTest>> {
+        let until = Instant::now() + deadline;
+        let files = fork.files().ok()?;
+        let mut marks = Vec::new();
+        let mut texts = BTreeMap::new();
+        for path in files.iter().filter(|path| {
+            path.ends_with(".rs")
+                && !is_foreign(path)
+                && !is_test_path(path)
+                && !path.ends_with("build.rs")
+        }) {
+            if let Some(source) = fork
+                .read(path)
+                .ok()
+                .and_then(|bytes| Source::parse(path, &bytes))
+            {
+                texts.insert(path.clone(), mark(&source, &mut marks));
+            }
+        }
+        let before = originals(fork, texts.keys().cloned()).ok()?;
+        write_all(fork, texts, marks.len()).ok()?;
+        let mut covered = Vec::new();
+        if let Ok(binaries) = self.built(fork, deadline) {
+            let failing: HashMap<&str, bool> = report
+                .tests
+                .iter()
+                .map(|test| (test.id.as_str(), test.outcome != Outcome::Passed))
+                .collect();
+            let mut wanted: Vec<(&Binary, &str, bool)> = binaries
+                .iter()
+                .flat_map(|binary| {
+                    failing.iter().filter_map(move |(id, failed)| {
+                        Some((binary, binary.name_of(id)?, *failed))
+                    })
+                })
+                .collect();
+            wanted.sort_by_key(|(binary, name, failed)| (!failed, binary.target.clone(), *name));
+            for (binary, name, failed) in wanted.into_iter().take(MAX_COVERED) {
+                if Instant::now() >= until {
+                    break;
+                }
+                let Ok((_, _, err)) = Self::run_binary(
+                    fork,
+                    binary,
+                    &[name],
+                    None,
+                    self.test_limit.min(Duration::from_secs(4)),
+                ) else {
+                    continue;
+                };
+                let mut lines: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+                for line in err.lines().filter_map(|line| line.strip_prefix(HIT)) {
+                    if let Some((path, line)) = line
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|mark| marks.get(mark.checked_sub(1)?))
+                    {
+                        lines.entry(path.clone()).or_default().push(*line);
+                    }
+                }
+                covered.push(LinesOfTest { failed, lines });
+            }
+        }
+        for (path, bytes) in before {
+            fork.write(&path, &bytes).ok()?;
+        }
+        covered
+            .iter()
+            .any(|test| test.failed && !test.lines.is_empty())
+            .then_some(covered)
+    }
+
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError> {
+        let before = originals(
+            fork,
+            batch
+                .iter()
+                .flat_map(|trial| &trial.files)
+                .map(|change| change.path.clone()),
+        )?;
+        let (binaries, alive, misfits) = self.weave_and_build(fork, batch, until)?;
+        let mut go_on = true;
+        for trial in batch {
+            if alive.contains(&trial.index) {
+                if !go_on || Instant::now() >= until {
+                    break;
+                }
+                go_on = heard(Self::judge_variant(fork, goal, &binaries, trial.index)?);
+            } else if !misfits.contains(&trial.index) {
+                // It does not compile.
+                heard(Verdict {
+                    index: trial.index,
+                    ..Verdict::default()
+                });
+            }
+        }
+        for (path, bytes) in before {
+            fork.write(&path, &bytes)?;
+        }
+        for trial in batch.iter().filter(|trial| misfits.contains(&trial.index)) {
+            if !go_on || Instant::now() >= until {
+                break;
+            }
+            with_changes(fork, trial, |fork| {
+                let outcomes = match self.run(fork, until.saturating_duration_since(Instant::now()))
+                {
+                    Ok(report) => report.tests,
+                    Err(SuiteError::Ground(error)) => return Err(error.into()),
+                    Err(_) => Vec::new(),
+                };
+                go_on = heard(goal.judge(
+                    trial.index,
+                    outcomes.iter().map(|test| (test.id.as_str(), test.outcome)),
+                ));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> (usize, usize) {
+        (32, 120)
+    }
+
+    fn spell(&self) -> Duration {
+        Duration::from_secs(25)
+    }
+}

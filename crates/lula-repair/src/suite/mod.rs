@@ -1,0 +1,171 @@
+//! Test suites that can be run, watched line by line and asked about candidate patches.
+
+mod cargo;
+mod node;
+mod process;
+mod python;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+pub(crate) use python::Python;
+
+use crate::detect::{Framework, TestsFound};
+use crate::ground::{Fork, GroundError};
+use crate::locate::LinesOfTest;
+use crate::patches::Edit;
+use crate::report::{Outcome, TestReport};
+
+/// Why a suite gave no results.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SuiteError {
+    /// The ground failed.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
+    /// The framework is not there.
+    #[error("{framework} cannot be run: {reason}")]
+    Absent {
+        /// What was looked for.
+        framework: String,
+        /// What was tried.
+        reason: String,
+    },
+    /// It ran and reported nothing.
+    #[error("the tests gave no results: {0}")]
+    NoResults(String),
+}
+
+/// One candidate to be judged.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    pub(crate) index: usize,
+    /// New and old text of each file it changes.
+    pub(crate) files: Vec<Change>,
+}
+
+/// A file before and after.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) path: String,
+    pub(crate) old: String,
+    pub(crate) new: String,
+    pub(crate) edits: Vec<Edit>,
+}
+
+/// What the tests said of a candidate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) index: usize,
+    /// Failing tests that now pass.
+    pub(crate) fixed: Vec<String>,
+    /// Whether every failing test passes and no other test broke.
+    pub(crate) passes: bool,
+    /// Whether a test that passed before was seen to break.
+    pub(crate) broke: bool,
+}
+
+/// What a patch must achieve and must keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Goal {
+    pub(crate) failing: Vec<String>,
+    pub(crate) passing: Vec<String>,
+    /// How long one candidate may take.
+    pub(crate) patience: Duration,
+}
+
+impl Goal {
+    /// Judges by the outcomes of a whole run, or of the part of it that was needed.
+    pub(crate) fn judge<'a>(
+        &self,
+        index: usize,
+        outcomes: impl Iterator<Item = (&'a str, Outcome)>,
+    ) -> Verdict {
+        let outcomes: HashMap<&str, Outcome> = outcomes.collect();
+        let passed = |id: &String| outcomes.get(id.as_str()) == Some(&Outcome::Passed);
+        let fixed: Vec<String> = self
+            .failing
+            .iter()
+            .filter(|id| passed(id))
+            .cloned()
+            .collect();
+        let broke = self.passing.iter().any(|id| {
+            matches!(
+                outcomes.get(id.as_str()),
+                Some(Outcome::Failed | Outcome::Broken)
+            )
+        });
+        Verdict {
+            index,
+            passes: fixed.len() == self.failing.len() && self.passing.iter().all(passed),
+            fixed,
+            broke,
+        }
+    }
+}
+
+/// A suite of tests.
+pub(crate) trait Suite: Send + Sync {
+    /// Runs everything once.
+    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError>;
+
+    /// The lines that each test executes; none where that cannot be found out.
+    fn cover(
+        &self,
+        fork: &mut dyn Fork,
+        report: &TestReport,
+        deadline: Duration,
+    ) -> Option<Vec<LinesOfTest>>;
+
+    /// Judges candidates in their order, as many as there is time for and until `heard` has heard
+    /// enough.
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError>;
+
+    /// How many candidates to hand over at once, at first and at most.
+    fn batch(&self) -> (usize, usize);
+
+    /// How long to work on one batch, so that a success elsewhere is heard of soon.
+    fn spell(&self) -> Duration {
+        Duration::from_millis(1200)
+    }
+
+    /// How many forks are worth working in at once.
+    fn lanes(&self, wanted: usize) -> usize {
+        wanted
+    }
+
+    /// Whether stack traces name the innermost place last.
+    fn innermost_last(&self) -> bool {
+        false
+    }
+}
+
+/// Makes what was detected runnable.
+pub(crate) fn open(
+    tests: &TestsFound,
+    fork: &mut dyn Fork,
+    test_limit: Duration,
+) -> Result<Box<dyn Suite>, SuiteError> {
+    match tests.framework {
+        Framework::Pytest | Framework::Unittest | Framework::PlainPython => {
+            Ok(Box::new(Python::open(tests, fork, test_limit)?))
+        }
+
+        Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
+        Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
+        _ => Ok(Box::new(process::Process::open(tests))),
+    }
+}
+
+/// A word that nothing printed by a test can be mistaken for.
+pub(crate) fn nonce() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let word = || std::hash::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", word(), word())
+}

@@ -1,0 +1,328 @@
+//! Python's tests, run by a harness of ours that forks one child per candidate.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
+use crate::detect::{Framework, TestsFound};
+use crate::ground::{Command, Fork};
+use crate::locate::LinesOfTest;
+use crate::report::{Outcome, TestCase, TestReport};
+
+const HARNESS: &str = include_str!("harness.py");
+/// Where an interpreter is looked for: the project's own first.
+const INTERPRETERS: &[&str] = &[
+    ".venv/bin/python",
+    "venv/bin/python",
+    "python3",
+    "python",
+    "/usr/bin/python3",
+];
+
+/// A suite of pytest, unittest or bare functions.
+pub(crate) struct Python {
+    interpreter: String,
+    framework: &'static str,
+    files: Vec<String>,
+    options: Vec<String>,
+    test_limit: Duration,
+    preload: Mutex<Vec<String>>,
+    /// Files of the project that its tests import.
+    warm: Mutex<Vec<String>>,
+    /// File of each test, known after the first run.
+    homes: Mutex<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    tests: Vec<Test>,
+    #[serde(default)]
+    preload: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Test {
+    id: String,
+    outcome: Outcome,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    lines: BTreeMap<String, Vec<usize>>,
+}
+
+#[derive(Deserialize)]
+struct Judged {
+    candidate: usize,
+    tests: Option<Vec<Test>>,
+}
+
+impl Python {
+    /// Finds an interpreter that has the framework.
+    pub(crate) fn open(
+        tests: &TestsFound,
+        fork: &mut dyn Fork,
+        test_limit: Duration,
+    ) -> Result<Self, SuiteError> {
+        let (framework, probe) = match tests.framework {
+            Framework::Pytest => ("pytest", "import sys, pytest; print(sys.executable)"),
+            Framework::Unittest => ("unittest", "import sys, unittest; print(sys.executable)"),
+            _ => ("plain", "import sys, unittest; print(sys.executable)"),
+        };
+        let mut tried = Vec::new();
+        for interpreter in INTERPRETERS {
+            let command = Command::new([*interpreter, "-c", probe], Duration::from_secs(20));
+            match fork.run(&command) {
+                Ok(ran) if ran.exit == Some(0) => {
+                    return Ok(Self {
+                        interpreter: ran.out().trim().to_owned(),
+                        framework,
+                        files: tests.files.clone(),
+                        options: tests.options.clone(),
+                        test_limit,
+                        preload: Mutex::default(),
+                        warm: Mutex::default(),
+                        homes: Mutex::default(),
+                    });
+                }
+                Ok(ran) => tried.push(format!(
+                    "{interpreter}: {}",
+                    ran.err().lines().last().unwrap_or("failed")
+                )),
+                Err(error) => tried.push(format!("{interpreter}: {}", error.reason)),
+            }
+        }
+        Err(SuiteError::Absent {
+            framework: framework.to_owned(),
+            reason: tried.join("; "),
+        })
+    }
+
+    fn command(&self, request: &serde_json::Value, deadline: Duration) -> Command {
+        let mut command = Command::new([self.interpreter.as_str(), "-c", HARNESS], deadline)
+            .stdin(request.to_string().into_bytes());
+        for (name, value) in [
+            ("PYTHONHASHSEED", "0"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("PYTHONIOENCODING", "utf-8"),
+            ("TZ", "UTC"),
+            ("LC_ALL", "C.UTF-8"),
+        ] {
+            command = command.env(name, value);
+        }
+        command
+    }
+
+    fn report(
+        &self,
+        fork: &mut dyn Fork,
+        mode: &str,
+        deadline: Duration,
+    ) -> Result<Report, SuiteError> {
+        let marker = format!("lula-test-report {} ", nonce());
+        let request = json!({
+            "mode": mode,
+            "marker": marker,
+            "framework": self.framework,
+            "files": self.files,
+            "options": self.options,
+            "test_seconds": self.test_limit.as_secs_f64(),
+            "groups": [{"tests": null, "stop": "never"}],
+        });
+        let ran = fork.run(&self.command(&request, deadline))?;
+        let out = ran.out();
+        let line = out
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix(&marker));
+        let Some(line) = line else {
+            let reason = if ran.timed_out {
+                "they did not end in time".to_owned()
+            } else {
+                last_line(&ran.err())
+            };
+            return Err(SuiteError::NoResults(reason));
+        };
+        serde_json::from_str(line).map_err(|error| SuiteError::NoResults(error.to_string()))
+    }
+
+    /// The files that hold these tests, or every file where that is not known.
+    fn homes(&self, tests: &[String]) -> Vec<String> {
+        let homes = self
+            .homes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut found: Vec<String> = Vec::new();
+        for test in tests {
+            match homes.get(test) {
+                Some(home) if !found.contains(home) => found.push(home.clone()),
+                Some(_) => {}
+                None => return self.files.clone(),
+            }
+        }
+        found
+    }
+}
+
+fn last_line(text: &str) -> String {
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("nothing was printed")
+        .to_owned()
+}
+
+/// The file whose module a unittest id starts with.
+fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
+    files
+        .iter()
+        .filter(|file| {
+            let module = file.trim_end_matches(".py").replace('/', ".");
+            // The import root may lie below the project's root.
+            (0..=module.matches('.').count()).any(|skip| {
+                let tail: Vec<&str> = module.split('.').skip(skip).collect();
+                id.starts_with(&format!("{}.", tail.join(".")))
+            })
+        })
+        .max_by_key(|file| file.len())
+}
+
+impl Suite for Python {
+    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+        let report = self.report(fork, "run", deadline)?;
+        let mut homes = self
+            .homes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for test in &report.tests {
+            let file = if self.framework == "pytest" {
+                test.id.split("::").next().map(str::to_owned)
+            } else {
+                home(&test.id, &self.files).cloned()
+            };
+            if let Some(file) = file {
+                homes.insert(test.id.clone(), file);
+            }
+        }
+        Ok(TestReport {
+            tests: report
+                .tests
+                .into_iter()
+                .map(|test| TestCase {
+                    id: test.id,
+                    outcome: test.outcome,
+                    message: test.message,
+                })
+                .collect(),
+        })
+    }
+
+    fn cover(
+        &self,
+        fork: &mut dyn Fork,
+        _: &TestReport,
+        deadline: Duration,
+    ) -> Option<Vec<LinesOfTest>> {
+        let report = self.report(fork, "cover", deadline).ok()?;
+        *self
+            .preload
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = report.preload;
+        let mut warm: Vec<String> = report
+            .tests
+            .iter()
+            .flat_map(|test| test.lines.keys().cloned())
+            .chain(self.files.iter().cloned())
+            .collect();
+        warm.sort();
+        warm.dedup();
+        *self
+            .warm
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = warm;
+        Some(
+            report
+                .tests
+                .into_iter()
+                .filter(|test| test.outcome != Outcome::Skipped)
+                .map(|test| LinesOfTest {
+                    failed: test.outcome != Outcome::Passed,
+                    lines: test.lines,
+                })
+                .collect(),
+        )
+    }
+
+    fn judge(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<(), SuiteError> {
+        let seconds = until.saturating_duration_since(Instant::now());
+        let marker = format!("lula-verdict {} ", nonce());
+        let candidates: Vec<_> = batch
+            .iter()
+            .map(|trial| {
+                let files: BTreeMap<&str, &str> = trial
+                    .files
+                    .iter()
+                    .map(|change| (change.path.as_str(), change.new.as_str()))
+                    .collect();
+                json!({"id": trial.index, "files": files})
+            })
+            .collect();
+        let preload = self
+            .preload
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        let request = json!({
+            "mode": "serve",
+            "marker": marker,
+            "framework": self.framework,
+            "files": self.files,
+            "options": self.options,
+            "preload": preload,
+            "warm": *self.warm.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            "test_seconds": goal.patience.as_secs_f64(),
+            "candidate_seconds": goal.patience.as_secs_f64(),
+            "seconds": seconds.as_secs_f64(),
+            "groups": [
+                {"tests": goal.failing, "stop": "after", "files": self.homes(&goal.failing)},
+                {"tests": goal.passing, "stop": "first", "files": self.homes(&goal.passing)},
+            ],
+            "candidates": candidates,
+        });
+        let ran =
+            fork.run(&self.command(&request, seconds + goal.patience + Duration::from_secs(2)))?;
+        for line in ran
+            .out()
+            .lines()
+            .filter_map(|line| line.strip_prefix(&marker))
+        {
+            let Ok(judged) = serde_json::from_str::<Judged>(line) else {
+                continue;
+            };
+            let tests = judged.tests.unwrap_or_default();
+            heard(goal.judge(
+                judged.candidate,
+                tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+            ));
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> (usize, usize) {
+        (24, 400)
+    }
+
+    fn innermost_last(&self) -> bool {
+        true
+    }
+}

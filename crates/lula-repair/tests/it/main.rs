@@ -1,0 +1,257 @@
+//! Whole repairs of small projects, in plain directories.
+
+#[path = "../support/corpus.rs"]
+mod corpus;
+#[path = "../support/unsandboxed.rs"]
+mod unsandboxed;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lula_repair::outcome::Doubt;
+use lula_repair::{
+    Framework, RepairError, RepairOutcome, RepairReport, RepairTask, repair, run_tests,
+};
+use tempfile::TempDir;
+use unsandboxed::UnsandboxedGround;
+
+fn project(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path
+                    .strip_prefix(root)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn mend(folder: &TempDir) -> Result<RepairReport, RepairError> {
+    let task = RepairTask {
+        budget: Duration::from_secs(120),
+        ..RepairTask::default()
+    };
+    repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ())
+}
+
+const CART: &str = "def total(prices, limit):\n    kept = 0\n    for price in prices:\n        if price < limit:\n            kept += price\n    return kept\n";
+const CART_TEST: &str = "import unittest\nfrom cart import total\n\n\nclass Total(unittest.TestCase):\n    def test_the_limit_itself_counts(self):\n        self.assertEqual(total([1, 5, 9], 5), 6)\n\n    def test_nothing(self):\n        self.assertEqual(total([], 5), 0)\n";
+
+#[test]
+fn a_wrong_comparison_in_python_is_mended_and_proved() {
+    let folder = project(&[("cart.py", CART), ("tests/test_cart.py", CART_TEST)]);
+    let before = contents(folder.path());
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed);
+    assert_eq!(report.framework, Framework::Unittest);
+    let patch = &report.patches[0];
+    assert!(
+        patch.diff.contains("+        if price <= limit:"),
+        "{}",
+        patch.diff
+    );
+    assert!(patch.evidence.reverted && !patch.doubts.contains(&Doubt::NotReverted));
+    assert_eq!(patch.evidence.fixed, report.failing);
+    assert_eq!((report.before.failed, patch.evidence.after.failed), (1, 0));
+    assert_eq!(
+        contents(folder.path()),
+        before,
+        "the project itself is never written to"
+    );
+    let read_back: RepairReport =
+        serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+    assert_eq!(read_back.patches.len(), report.patches.len());
+}
+
+#[test]
+fn a_project_whose_tests_pass_has_nothing_to_mend() {
+    let sound = CART.replace("price < limit", "price <= limit");
+    let folder = project(&[("cart.py", &sound), ("tests/test_cart.py", CART_TEST)]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::NothingFailing);
+    assert!(report.patches.is_empty());
+}
+
+#[test]
+fn a_project_without_tests_is_told_so() {
+    let folder = project(&[("cart.py", CART)]);
+    assert!(matches!(mend(&folder), Err(RepairError::NoTests)));
+}
+
+#[test]
+fn tests_that_need_what_is_not_installed_are_named() {
+    let folder = project(&[
+        ("cart.py", CART),
+        (
+            "tests/test_cart.py",
+            "import unittest\nimport no_such_library_here\n\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        pass\n",
+        ),
+    ]);
+    assert!(matches!(mend(&folder), Err(RepairError::NotInstalled(_))));
+}
+
+#[test]
+fn a_wrong_test_is_never_edited_and_the_budget_holds() {
+    let wrong = CART_TEST.replace("total([1, 5, 9], 5), 6)", "total([1, 5, 9], 5), 'six')");
+    let folder = project(&[("cart.py", CART), ("tests/test_cart.py", &wrong)]);
+    let started = Instant::now();
+    let task = RepairTask {
+        budget: Duration::from_secs(15),
+        ..RepairTask::default()
+    };
+    let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "the budget is long over"
+    );
+    for patch in &report.patches {
+        assert!(
+            patch.files.iter().all(|file| file.path == "cart.py"),
+            "{}",
+            patch.diff
+        );
+    }
+}
+
+#[test]
+fn an_endless_loop_is_mended() {
+    let text = "def halvings(n):\n    count = 0\n    while n > 1:\n        count += 1\n    return count\n\n\ndef double(n):\n    return n * 2\n";
+    let test = "import unittest\nfrom halve import halvings, double\n\n\nclass T(unittest.TestCase):\n    def test_counts(self):\n        self.assertEqual(double(2), 4)\n\n    def test_one(self):\n        self.assertEqual(halvings(1), 0)\n\n    def test_ends(self):\n        self.assertEqual(halvings(3), 2)\n        self.assertEqual(halvings(2), 1)\n";
+    let folder = project(&[("halve.py", text), ("tests/test_halve.py", test)]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn a_command_of_the_users_own_is_judged_by_its_exit_code() {
+    let folder = project(&[
+        ("cart.py", CART),
+        (
+            "check.py",
+            "from cart import total\nassert total([1, 5, 9], 5) == 6\n",
+        ),
+    ]);
+    let task = RepairTask {
+        tests: Some("python3 check.py && true".to_owned()),
+        ..RepairTask::default()
+    };
+    let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
+    assert_eq!(report.framework, Framework::Command);
+    assert_eq!(report.outcome, RepairOutcome::Fixed);
+}
+
+#[test]
+fn javascript_is_mended_with_nodes_own_runner() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"type":"module","scripts":{"test":"node --test"}}"#,
+        ),
+        (
+            "src/page.js",
+            "export function page(items, number, size) {\n  const start = number * size;\n  return items.slice(start, start + size);\n}\n",
+        ),
+        (
+            "test/page.test.js",
+            "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { page } from '../src/page.js';\n\ntest('pages count from one', () => {\n  assert.deepEqual(page([1, 2, 3, 4, 5], 1, 2), [1, 2]);\n  assert.deepEqual(page([1, 2, 3, 4, 5], 3, 2), [5]);\n});\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(
+        (report.outcome, report.framework),
+        (RepairOutcome::Fixed, Framework::NodeTest)
+    );
+    assert!(
+        report
+            .suspects
+            .iter()
+            .all(|suspect| suspect.path == "src/page.js")
+    );
+}
+
+#[test]
+fn rust_is_mended_with_many_candidates_in_one_build() {
+    let folder = project(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"span\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
+        (
+            "src/lib.rs",
+            "pub fn overlap(a: (i32, i32), b: (i32, i32)) -> i32 {\n    let start = a.0.max(b.0);\n    let end = a.1.max(b.1);\n    (end - start).max(0)\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn spans_share_what_both_cover() {\n        assert_eq!(overlap((0, 5), (3, 9)), 2);\n        assert_eq!(overlap((0, 5), (7, 9)), 0);\n        assert_eq!(overlap((0, 9), (3, 5)), 2);\n    }\n}\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(
+        (report.outcome, report.framework),
+        (RepairOutcome::Fixed, Framework::CargoTest)
+    );
+    assert!(
+        report.patches[0]
+            .diff
+            .contains("+    let end = a.1.min(b.1);"),
+        "{}",
+        report.patches[0].diff
+    );
+}
+
+#[test]
+fn two_mistakes_are_mended_by_two_edits() {
+    let text =
+        "def first(items):\n    return items[1]\n\n\ndef last(items):\n    return items[0]\n";
+    let test = "import unittest\nfrom ends import first, last\n\n\nclass T(unittest.TestCase):\n    def test_first(self):\n        self.assertEqual(first([1, 2, 3]), 1)\n\n    def test_last(self):\n        self.assertEqual(last([1, 2, 3]), 3)\n";
+    let folder = project(&[("ends.py", text), ("tests/test_ends.py", test)]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{:?}", report.effort);
+    assert_eq!(report.patches[0].evidence.fixed.len(), 2);
+}
+
+#[test]
+fn seeded_bugs_break_tests_that_can_be_seen() {
+    let projects = corpus::projects();
+    let bugs: usize = projects.iter().map(|project| project.bugs.len()).sum();
+    assert!(bugs >= 60, "{bugs} bugs");
+    for project in &projects {
+        for (index, bug) in project.bugs.iter().enumerate() {
+            let folder = project.seeded(bug);
+            if index >= 2 {
+                continue;
+            }
+            let report = run_tests(
+                &UnsandboxedGround::new(folder.path()),
+                None,
+                Duration::from_secs(120),
+            )
+            .unwrap();
+            assert!(
+                report.failing().next().is_some(),
+                "{}/{}: {}",
+                project.name,
+                bug.id,
+                bug.about
+            );
+        }
+    }
+}

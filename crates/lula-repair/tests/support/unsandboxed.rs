@@ -1,0 +1,171 @@
+//! A ground of plain directories, with no isolation whatever: for tests and benchmarks that run
+//! code written in this repository, and for nothing else.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use lula_repair::{Command, Fork, Ground, GroundError, Ran};
+use tempfile::TempDir;
+
+/// Most that is kept of each output stream.
+const MAX_OUTPUT: u64 = 32 << 20;
+
+/// A project in a directory.
+pub(crate) struct UnsandboxedGround {
+    root: PathBuf,
+}
+
+/// A copy of it in a temporary directory.
+pub(crate) struct UnsandboxedFork {
+    root: TempDir,
+}
+
+impl UnsandboxedGround {
+    /// The project below this directory.
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+}
+
+fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
+    move |error| GroundError::new(format!("{action} {}", path.display()), error)
+}
+
+/// Copies a tree, version control and build products left out.
+pub(crate) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_name() == ".git" || entry.file_name() == "target" {
+            continue;
+        }
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn list(root: &Path, below: &Path, out: &mut Vec<String>) -> std::io::Result<()> {
+    for entry in fs::read_dir(below)? {
+        let entry = entry?;
+        if entry.file_name() == ".git" || entry.file_name() == "target" {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            list(root, &entry.path(), out)?;
+        } else if let Ok(path) = entry.path().strip_prefix(root) {
+            out.push(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+impl Ground for UnsandboxedGround {
+    fn fork(&self) -> Result<Box<dyn Fork>, GroundError> {
+        let root = tempfile::tempdir().map_err(failed("forking", &self.root))?;
+        copy(&self.root, root.path()).map_err(failed("forking", &self.root))?;
+        Ok(Box::new(UnsandboxedFork { root }))
+    }
+}
+
+impl Fork for UnsandboxedFork {
+    fn files(&self) -> Result<Vec<String>, GroundError> {
+        let mut found = Vec::new();
+        list(self.root.path(), self.root.path(), &mut found)
+            .map_err(failed("listing", self.root.path()))?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, GroundError> {
+        fs::read(self.root.path().join(path)).map_err(failed("reading", Path::new(path)))
+    }
+
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
+        fs::write(self.root.path().join(path), bytes).map_err(failed("writing", Path::new(path)))
+    }
+
+    fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+        let started = Instant::now();
+        let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
+        let program = if command.argv[0].contains('/') {
+            self.root.path().join(&command.argv[0])
+        } else {
+            PathBuf::from(&command.argv[0])
+        };
+        let mut child = std::process::Command::new(program);
+        child
+            .args(&command.argv[1..])
+            .current_dir(self.root.path())
+            .env_clear()
+            .envs(
+                [
+                    "PATH",
+                    "HOME",
+                    "CARGO_HOME",
+                    "RUSTUP_HOME",
+                    "RUSTUP_TOOLCHAIN",
+                ]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
+            .envs(command.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = child.spawn().map_err(failed)?;
+        let group = i32::try_from(child.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        std::thread::scope(|scope| {
+            let input = command.stdin.as_slice();
+            scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(input)));
+            let drain = |pipe: Option<Box<dyn Read + Send>>| {
+                scope.spawn(move || {
+                    let mut bytes = Vec::new();
+                    // A stream that breaks off is as long as it is.
+                    let _ = pipe.map(|pipe| pipe.take(MAX_OUTPUT).read_to_end(&mut bytes));
+                    bytes
+                })
+            };
+            let out = drain(stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+            let err = drain(stderr.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+            let (done, wait) = std::sync::mpsc::channel::<()>();
+            let watchdog = scope.spawn(move || {
+                let late = wait.recv_timeout(command.deadline)
+                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+                if late && let Some(group) = group {
+                    let _ =
+                        rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                }
+                late
+            });
+            let status = child.wait();
+            drop(done);
+            let timed_out = watchdog.join().unwrap_or(false);
+            if let Some(group) = group {
+                // Nothing that it started outlives it.
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let status = status.map_err(failed)?;
+            Ok(Ran {
+                stdout: out.join().unwrap_or_default(),
+                stderr: err.join().unwrap_or_default(),
+                exit: status.code(),
+                timed_out,
+                took: started.elapsed(),
+            })
+        })
+    }
+}
