@@ -10,6 +10,7 @@ use crate::format::Edit;
 use crate::functions;
 use crate::ladder::{self, Lost, Place, Rung, Shift};
 use crate::lines::Lines;
+use crate::syntax::{self, Verdict};
 
 /// Lines quoted in an error.
 const QUOTED: usize = 12;
@@ -111,6 +112,20 @@ impl Batch {
     /// Whether every edit found its place. Only then may the files become an effect.
     pub fn is_whole(&self) -> bool {
         self.results.iter().all(Result::is_ok)
+    }
+
+    /// The files whose syntax the edits broke, with the place.
+    pub fn broken(&self, read: impl Fn(&str) -> Option<String>) -> Vec<(String, Verdict)> {
+        self.files
+            .iter()
+            .map(|(path, text)| {
+                (
+                    path.clone(),
+                    syntax::check(path, read(path).as_deref(), text),
+                )
+            })
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Broken { .. }))
+            .collect()
     }
 
     /// The edits to ask for again, by their place in the answer, and why.

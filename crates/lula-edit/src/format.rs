@@ -18,43 +18,43 @@ pub enum Format {
     Function,
 }
 
-/// Stands for text in the examples. Weak models repeat it as if it were a change.
-const PLACEHOLDER: &str = "(your lines)";
+/// The file and a line of the examples. Weak models repeat an example as if it were a change.
+const EXAMPLE: (&str, &str) = ("lula_example.py", "    return \"hello\"");
 
 impl Format {
     /// What a model is told, with one example.
     pub const fn instructions(self) -> &'static str {
         match self {
             Self::SearchReplace => {
-                "Write each change as a block. SEARCH holds whole lines exactly as they are in the \
-                 file now, enough of them to be found once; REPLACE holds what they become. An \
-                 empty SEARCH makes a new file. The line above the block is the file's \
-                 path.\n\nfile.py\n<<<<<<< SEARCH\n(your lines)\n=======\n(your lines)\n>>>>>>> \
-                 REPLACE"
+                "Write each change as a block under the path of its file. SEARCH holds whole lines \
+                 exactly as they are in the file now, enough of them to be found once; REPLACE \
+                 holds what they become. An empty SEARCH makes a new file. For example:\n\n\
+                 lula_example.py\n<<<<<<< SEARCH\ndef greet():\n    return \"hi\"\n=======\n\
+                 def greet():\n    return \"hello\"\n>>>>>>> REPLACE"
             }
             Self::LineRange => {
-                "Files are shown as NUMBER:HASH|line. Write each change as a block that names the \
-                 first and the last line it replaces, numbers and hashes copied from the file. New \
-                 lines have neither. The line above the block is the file's path.\n\nfile.py\n\
-                 <<<<<<< LINES 12:a3f4-14:09bc\n(your lines)\n>>>>>>> END"
+                "Files are shown as NUMBER:HASH|line. Write each change as a block under the path \
+                 of its file. It names the first and the last line it replaces, with numbers and \
+                 hashes as shown, and holds the new lines without them. For example:\n\n\
+                 lula_example.py\n<<<<<<< LINES 2:a3f4-2:a3f4\n    return \"hello\"\n>>>>>>> END"
             }
             Self::Whole => {
                 "Write each changed file whole: its path alone on a line, then all of its new text \
-                 in a fence. Write no other fences.\n\nfile.py\n```\n(your lines)\n```"
+                 in a fence. For example:\n\nlula_example.py\n```\ndef greet():\n    return \
+                 \"hello\"\n```"
             }
             Self::Function => {
-                "Write each changed function whole, as a block with its number from the list. The \
-                 line above the block is the file's path.\n\nfile.py\n<<<<<<< FUNCTION 3\n(your \
-                 lines)\n>>>>>>> END"
+                "Write each changed function whole, as a block under the path of its file, with \
+                 its number from the list. For example:\n\nlula_example.py\n<<<<<<< FUNCTION \
+                 1\ndef greet():\n    return \"hello\"\n>>>>>>> END"
             }
         }
     }
 
-    /// The next weaker format, for a model that keeps failing at this one.
+    /// The format to fall back to, for a model that keeps failing at this one.
     pub const fn weaker(self) -> Option<Self> {
         match self {
-            Self::SearchReplace => Some(Self::LineRange),
-            Self::LineRange => Some(Self::Whole),
+            Self::SearchReplace | Self::LineRange => Some(Self::Whole),
             Self::Whole | Self::Function => None,
         }
     }
@@ -280,7 +280,8 @@ fn not_the_example(edit: &Edit, at: usize) -> Result<(), FormatError> {
     | Edit::Lines { text, .. }
     | Edit::File { text, .. }
     | Edit::Function { text, .. }) = edit;
-    if text.trim() == PLACEHOLDER {
+    let is_example = edit.path() == EXAMPLE.0 || text.lines().eq([EXAMPLE.1]);
+    if is_example {
         Err(FormatError::Example(at + 1))
     } else {
         Ok(())
@@ -324,16 +325,15 @@ fn fenced_file(
         return Ok(None);
     }
     inside(&path)?;
-    if body == [PLACEHOLDER] {
-        return Err(FormatError::Example(at + 1));
-    }
-    Ok(Some((
+    let (edit, next) = (
         Edit::File {
             path,
             text: joined(body),
         },
         at + length + 2,
-    )))
+    );
+    not_the_example(&edit, at)?;
+    Ok(Some((edit, next)))
 }
 
 fn joined(lines: &[&str]) -> String {

@@ -3,7 +3,12 @@
 //! `cargo run -p lula-models --example trial -- NAME [CASSETTE]`
 //!
 //! NAME is a model's name such as `ollama/qwen2.5-coder` or `llamacpp@http://127.0.0.1:8081/m`.
-#![allow(clippy::print_stdout, clippy::unwrap_used)]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -182,25 +182,17 @@ impl Client {
         let mut cuts = 0;
         let mut waited = Duration::ZERO;
         loop {
-            self.admit(endpoint)?;
+            let _admitted = self.admit(endpoint)?;
             let queue = self.bucket(endpoint, Bucket::take);
             let left = deadline.saturating_sub(self.clock.now());
             if queue >= left {
-                self.breaker(endpoint, |breaker, _| breaker.abandoned());
                 return Err(out_of_time());
             }
             self.clock.sleep(queue).await;
             waited += queue;
-            let left = deadline.saturating_sub(self.clock.now());
             let bound = input_bound(&body, endpoint.context);
-            let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens), left);
-            let hold = match purse.reserve(&worst).await {
-                Ok(hold) => hold,
-                Err(error) => {
-                    self.breaker(endpoint, |breaker, _| breaker.abandoned());
-                    return Err(error.into());
-                }
-            };
+            let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens));
+            let hold = purse.reserve(&worst).await?;
             let begun = self.clock.now();
             let attempt = Attempt {
                 client: self,
@@ -209,14 +201,19 @@ impl Client {
                 patience,
                 deadline,
             };
-            let seen = attempt.run(watch).await;
+            let mut told = false;
+            let mut listen = |delta| {
+                told = true;
+                watch(delta);
+            };
+            let seen = attempt.run(&mut listen).await;
             let took = self.clock.now().saturating_sub(begun);
             let spent = match (&seen.result, seen.reached) {
                 // The server did no work that it charges for.
-                (Err(_), false) => Amounts::none().with(Dimension::WallMs, millis(took)),
+                (Err(_), false) => Amounts::none(),
                 (result, _) => {
                     let usage = result.as_ref().ok().and_then(|response| response.usage);
-                    actual(&endpoint.price, usage.as_ref(), &worst, took)
+                    actual(&endpoint.price, usage.as_ref(), &worst)
                 }
             };
             purse.settle(hold, &spent).await?;
@@ -250,8 +247,8 @@ impl Client {
             };
             let trouble = trouble(&error);
             self.note(endpoint, trouble, &error);
-            if trouble == Trouble::Cut {
-                cuts += 1;
+            cuts += u32::from(trouble == Trouble::Cut);
+            if told {
                 watch(Delta::Discarded);
             }
             let count = u32::try_from(tries.len()).unwrap_or(u32::MAX);
@@ -267,13 +264,18 @@ impl Client {
         }
     }
 
-    fn admit(&self, endpoint: &Endpoint) -> Result<(), ModelError> {
+    fn admit<'a>(&'a self, endpoint: &'a Endpoint) -> Result<Admitted<'a>, ModelError> {
         let now = self.clock.now();
-        self.breaker(endpoint, Breaker::admit)
-            .map_err(|until| ModelError::Resting {
+        match self.breaker(endpoint, Breaker::admit) {
+            Ok(()) => Ok(Admitted {
+                client: self,
+                endpoint,
+            }),
+            Err(until) => Err(ModelError::Resting {
                 model: endpoint.name.clone(),
                 rest: until.saturating_sub(now),
-            })
+            }),
+        }
     }
 
     /// Tells the breaker and the bucket what a failure means for later calls.
@@ -293,15 +295,13 @@ impl Client {
                     self.breaker(endpoint, |breaker, now| {
                         breaker.failed(&policy, now, beyond);
                     });
-                } else {
-                    self.breaker(endpoint, |breaker, _| breaker.abandoned());
                 }
             }
             (Trouble::Unreachable | Trouble::Cut, _)
             | (_, ModelError::Deadline { .. } | ModelError::Idle { .. }) => {
                 self.breaker(endpoint, |breaker, now| breaker.failed(&policy, now, false));
             }
-            (Trouble::Final, _) => self.breaker(endpoint, |breaker, _| breaker.abandoned()),
+            (Trouble::Final, _) => {}
         }
     }
 
@@ -343,14 +343,15 @@ impl Client {
         let path = wire::embedding_path(endpoint.wire).map_err(wire_error)?;
         let body = wire::embedding_body(endpoint.wire, model, texts).map_err(wire_error)?;
         let bound = input_bound(&body, None);
-        let worst = worst_case(&endpoint.price, bound, 0, patience.total);
+        let worst = worst_case(&endpoint.price, bound, 0);
         let hold = purse.reserve(&worst).await?;
-        let begun = self.clock.now();
         let answer = self.ask(endpoint, path, body, patience).await;
-        let took = self.clock.now().saturating_sub(begun);
         let used = match &answer {
-            Ok(_) => actual(&endpoint.price, None, &worst, took),
-            Err(_) => Amounts::none().with(Dimension::WallMs, millis(took)),
+            Ok(body) => {
+                let usage = wire::embedding_usage(body);
+                actual(&endpoint.price, usage.as_ref(), &worst)
+            }
+            Err(_) => Amounts::none(),
         };
         purse.settle(hold, &used).await?;
         wire::read_embeddings(endpoint.wire, &answer?, texts.len()).map_err(wire_error)
@@ -432,10 +433,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 fn trouble(error: &ModelError) -> Trouble {
     match error {
         ModelError::Transport {
@@ -453,6 +450,19 @@ fn trouble(error: &ModelError) -> Trouble {
         }
         | ModelError::Idle { .. } => Trouble::Cut,
         _ => Trouble::Final,
+    }
+}
+
+/// A call the breaker let through. However it ends, also by being dropped, the next may try.
+struct Admitted<'a> {
+    client: &'a Client,
+    endpoint: &'a Endpoint,
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        self.client
+            .breaker(self.endpoint, |breaker, _| breaker.abandoned());
     }
 }
 
@@ -487,7 +497,7 @@ impl Attempt<'_> {
                     && !matches!(
                         error,
                         ModelError::Transport {
-                            error: TransportError::NoAnswer(_),
+                            error: TransportError::NoAnswer(_) | TransportError::Unsafe { .. },
                             ..
                         }
                     );

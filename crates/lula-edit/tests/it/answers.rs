@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lula_edit::{Applied, EditError, Format, FormatError, Rung, anchor, apply_all, parse};
+use lula_edit::{Applied, EditError, Format, FormatError, Rung, anchor, apply_all, parse, syntax};
 
 fn files(list: &[(&str, &str)]) -> BTreeMap<String, String> {
     list.iter()
@@ -88,6 +88,18 @@ fn what_fits_is_kept_and_only_what_failed_is_asked_for_again() {
         [1]
     );
     assert!(batch.files["calc.py"].contains("a + b"));
+}
+
+#[test]
+fn an_edit_that_breaks_the_syntax_is_told_before_it_becomes_an_effect() {
+    let answer = "calc.py\n<<<<<<< SEARCH\ndef sub(a, b):\n=======\ndef sub(a, b:\n>>>>>>> REPLACE";
+    let batch = outcome(Format::SearchReplace, answer, &[ADD]);
+    assert!(batch.is_whole());
+    let broken = batch.broken(|_| Some(ADD.1.to_owned()));
+    assert!(
+        matches!(&broken[..], [(path, syntax::Verdict::Broken { line: 5, .. })] if path == "calc.py"),
+        "{broken:?}"
+    );
 }
 
 #[test]

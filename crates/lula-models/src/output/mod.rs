@@ -10,5 +10,5 @@ pub mod shape;
 pub mod text_calls;
 
 pub use capability::Capability;
-pub use read::{Answer, Fault, read};
+pub use read::{Answer, Fault, ask_again, ask_edits_again, read};
 pub use shape::{Shaped, shape};

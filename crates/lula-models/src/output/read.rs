@@ -221,6 +221,30 @@ fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
     Ok(calls)
 }
 
+/// The conversation with edits of which some found no place: only those are asked for again.
+/// `None` where all found theirs.
+pub fn ask_edits_again(
+    shaped: &Shaped,
+    response: &ModelResponse,
+    batch: &lula_edit::Batch,
+) -> Option<Shaped> {
+    let failed: Vec<String> = batch
+        .failures()
+        .map(|(index, error)| format!("- block {}: {error}", index + 1))
+        .collect();
+    if failed.is_empty() {
+        return None;
+    }
+    let fault = Fault::BadEdits(format!(
+        "the other blocks are fine and kept, write only these again\n{}",
+        failed.join("\n")
+    ));
+    Some(ask_again(shaped, response, &fault))
+}
+
+/// How much warmer a model is asked after a bad answer.
+const WARMER: f64 = 0.4;
+
 /// The conversation with a bad answer and what is wrong with it, for another try.
 pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Shaped {
     use crate::normal::Message;
@@ -231,6 +255,9 @@ pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Sh
     if !said.words().trim().is_empty() {
         again.request.messages.push(said);
     }
+    // A model that is asked coldly gives the same answer again.
+    let warmer = again.request.temperature.unwrap_or(0.0) + WARMER;
+    again.request.temperature = Some(warmer.min(1.0));
     again.request.messages.push(Message::user(format!(
         "Your answer could not be used: {fault}\nAnswer again, in the form that was asked for."
     )));
@@ -312,6 +339,7 @@ mod tests {
             again.request.messages.len(),
             shaped.request.messages.len() + 2
         );
+        assert!(again.request.temperature > shaped.request.temperature);
     }
 
     #[test]
@@ -328,6 +356,30 @@ mod tests {
             read(&shaped, &said(whole, Stop::Length)),
             Err(Fault::Unfinished)
         );
+    }
+
+    #[test]
+    fn only_the_edits_that_found_no_place_are_asked_for_again() {
+        let format = lula_edit::Format::SearchReplace;
+        let request = ModelRequest::new("m", vec![Message::user("go")], 100)
+            .with_output(Output::Edits { format });
+        let shaped = shape(&request, Capability::Text).unwrap();
+        let block =
+            |old: &str| format!("a.py\n<<<<<<< SEARCH\n{old}\n=======\nz = 9\n>>>>>>> REPLACE\n");
+        let response = said(&format!("{}{}", block("x = 1"), block("y = 2")), Stop::End);
+        let answer = read(&shaped, &response).unwrap();
+        let with = |text: &str| lula_edit::apply_all(&answer.edits, |_| Some(text.to_owned()));
+        assert_eq!(
+            ask_edits_again(&shaped, &response, &with("x = 1\ny = 2\n")),
+            None
+        );
+        let again = ask_edits_again(&shaped, &response, &with("x = 1\n")).unwrap();
+        let last = again.request.messages.last().unwrap().words();
+        assert!(
+            last.contains("- block 2: these lines are not in a.py"),
+            "{last}"
+        );
+        assert!(!last.contains("block 1"), "{last}");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What a call can cost at most, and what it did cost.
 
-use std::time::Duration;
-
 use lula_protocol::{Amounts, Dimension};
 
 use super::Price;
@@ -17,31 +15,26 @@ pub fn input_bound(body: &[u8], context: Option<u64>) -> u64 {
     context.map_or(bytes, |context| bytes.min(context))
 }
 
-/// The worst case of one call, to be reserved before it is made.
-pub fn worst_case(price: &Price, input: u64, output: u64, time: Duration) -> Amounts {
+/// The worst case of one call, to be reserved before it is made. Time is not part of it: calls
+/// run beside each other, and what is left of a run's time is a deadline to each of them.
+pub fn worst_case(price: &Price, input: u64, output: u64) -> Amounts {
     Amounts::none()
         .with(Dimension::MicroUsd, price.at_most(input, output))
         .with(Dimension::InputTokens, input)
         .with(Dimension::OutputTokens, output)
         .with(Dimension::ModelCalls, 1)
-        .with(Dimension::WallMs, millis(time))
 }
 
 /// What a call used. Where the server did not say, the worst case is what it used.
-pub fn actual(price: &Price, usage: Option<&Usage>, worst: &Amounts, time: Duration) -> Amounts {
+pub fn actual(price: &Price, usage: Option<&Usage>, worst: &Amounts) -> Amounts {
     let Some(usage) = usage else {
-        return worst.clone().with(Dimension::WallMs, millis(time));
+        return worst.clone();
     };
     Amounts::none()
         .with(Dimension::MicroUsd, price.of(usage))
         .with(Dimension::InputTokens, usage.input)
         .with(Dimension::OutputTokens, usage.output)
         .with(Dimension::ModelCalls, 1)
-        .with(Dimension::WallMs, millis(time))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -51,10 +44,9 @@ mod tests {
     #[test]
     fn a_server_that_does_not_count_is_charged_the_worst() {
         let price = Price::ceiling(10.0).unwrap();
-        let worst = worst_case(&price, 1000, 100, Duration::from_mins(1));
-        let spent = actual(&price, None, &worst, Duration::from_secs(2));
+        let worst = worst_case(&price, 1000, 100);
+        let spent = actual(&price, None, &worst);
         assert_eq!(spent.get(Dimension::MicroUsd), Some(11_000));
-        assert_eq!(spent.get(Dimension::WallMs), Some(2000));
     }
 
     #[test]

@@ -50,11 +50,8 @@ impl Transport for Http {
             let address = format!("{place}{}", request.path);
             let url =
                 reqwest::Url::parse(&address).map_err(|error| unreachable(error.to_string()))?;
-            let client = if is_loopback(&url) {
-                &self.local
-            } else {
-                &self.remote
-            };
+            let (local, is_https) = (is_loopback(&url), url.scheme() == "https");
+            let client = if local { &self.local } else { &self.remote };
             let mut builder = match request.method {
                 Method::Get => client.get(url),
                 Method::Post => client
@@ -66,6 +63,13 @@ impl Transport for Http {
                 builder = builder.header(name, value);
             }
             if let Some((header, before, key)) = &request.key {
+                if !is_https && !local {
+                    let reason = "a key leaves this machine only over https".to_owned();
+                    return Err(TransportError::Unsafe {
+                        place: without_user(place),
+                        reason,
+                    });
+                }
                 let text = format!("{before}{}", key.expose());
                 let mut value = reqwest::header::HeaderValue::from_str(&text)
                     .map_err(|_| unreachable("the key cannot stand in a header".to_owned()))?;
@@ -158,6 +162,21 @@ mod tests {
             "http://host:1/v1"
         );
         assert_eq!(without_user("http://host:1/v1"), "http://host:1/v1");
+    }
+
+    #[tokio::test]
+    async fn a_key_does_not_leave_the_machine_in_clear_text() {
+        use crate::secret::Secret;
+        let request = WireRequest {
+            method: Method::Post,
+            base: "http://192.0.2.1:9".into(),
+            path: "/v1/messages".into(),
+            headers: Vec::new(),
+            key: Some(("x-api-key", "", Secret::new("sk-canary-123456"))),
+            body: Vec::new(),
+        };
+        let error = Http::new().unwrap().send(&request).await.unwrap_err();
+        assert!(error.to_string().contains("only over https"), "{error}");
     }
 
     #[test]

@@ -86,6 +86,14 @@ pub enum TransportError {
         /// What happened.
         reason: String,
     },
+    /// It was not sent, because it could be read or taken on the way.
+    #[error("not sent to {place}: {reason}")]
+    Unsafe {
+        /// The server.
+        place: String,
+        /// Why.
+        reason: String,
+    },
     /// The connection broke; the server may have done the work.
     #[error("the connection broke off: {0}")]
     Broken(String),

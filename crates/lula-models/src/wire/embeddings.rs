@@ -4,6 +4,7 @@ use lula_protocol::canonical;
 use serde_json::{Value, json};
 
 use super::{Wire, WireError, malformed};
+use crate::normal::Usage;
 
 /// The path that embeds.
 pub const fn embedding_path(wire: Wire) -> Result<&'static str, WireError> {
@@ -25,6 +26,18 @@ pub fn embedding_body(wire: Wire, model: &str, texts: &[&str]) -> Result<Vec<u8>
         fields.insert("encoding_format".into(), "float".into());
     }
     Ok(canonical::to_vec(&body)?)
+}
+
+/// What embedding used, where the server says so.
+pub fn embedding_usage(body: &[u8]) -> Option<Usage> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let counted = value
+        .pointer("/usage/prompt_tokens")
+        .or_else(|| value.get("prompt_eval_count"))?;
+    Some(Usage {
+        input: counted.as_u64()?,
+        ..Usage::default()
+    })
 }
 
 /// The vectors, one for each text, all of one length.

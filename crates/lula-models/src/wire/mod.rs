@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::normal::{ModelRequest, ModelResponse};
 pub use assembly::Delta;
-pub use embeddings::{embedding_body, embedding_path, read_embeddings};
+pub use embeddings::{embedding_body, embedding_path, embedding_usage, read_embeddings};
 pub use failure::{Failure, FailureKind, read_failure};
 pub use frames::{FrameError, Frames, Framing};
 pub use quirks::{JsonOutput, Quirks};

@@ -1,7 +1,6 @@
 //! Spend against its cap: random prices, usage, failures, crashes and callers at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lula_models::ModelError;
 use lula_models::normal::Usage;
@@ -92,7 +91,7 @@ proptest! {
             match step {
                 Step::Begin { account, input, output } => {
                     let name = ACCOUNTS[account].0;
-                    let worst = worst_case(&price, input, output, Duration::from_secs(1));
+                    let worst = worst_case(&price, input, output);
                     if let Ok(hold) = ledger.reserve(name, &worst) {
                         open.push_back((hold, name, input, output, worst));
                     }
@@ -105,7 +104,7 @@ proptest! {
                         };
                         charged.push((name, price.of(&usage)));
                         let told = counted.then_some(&usage);
-                        let spent = actual(&price, told, &worst, Duration::ZERO);
+                        let spent = actual(&price, told, &worst);
                         prop_assert!(ledger.settle(hold, &spent).unwrap().0.is_empty());
                     }
                 }

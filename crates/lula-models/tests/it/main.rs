@@ -7,6 +7,7 @@ mod canary;
 mod cassettes;
 mod conformance;
 mod public_schemas;
+mod recorded;
 mod repair;
 mod requests;
 mod resilience;

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use lula_models::resilience::Health;
 use lula_models::script::{Player, Script, ScriptedFault, Turn};
-use lula_models::spend::Unlimited;
+use lula_models::spend::{HoldId, LedgerError, Purse, Unlimited};
+use lula_models::transport::Later;
 use lula_models::wire::Wire;
 use lula_models::{ModelError, Patience};
+use lula_protocol::{Amounts, Dimension};
 
 use crate::world::{client_on, endpoint, patience, question};
 
@@ -146,6 +148,52 @@ async fn a_model_that_keeps_failing_is_left_alone_and_then_tried_once() {
     assert_eq!(client.health()[&endpoint.name], Health::Trying);
     assert_eq!(ask().await.unwrap().words(), "well again");
     assert_eq!(client.health()[&endpoint.name], Health::Well);
+}
+
+#[tokio::test]
+async fn a_trial_call_that_is_given_up_half_way_does_not_block_the_next() {
+    let script = Script::default()
+        .then(failing(401, 1))
+        .then_say("well again");
+    let (client, clock) = client_on(Arc::new(Player::new(script)));
+    let endpoint = endpoint(Wire::Chat, "http://x");
+    let request = question("x");
+    let mut silent = |_| {};
+    let first = client.complete(&endpoint, &request, patience(true), &Unlimited, &mut silent);
+    first.await.result.unwrap_err();
+    lula_models::Clock::sleep(&*clock, Duration::from_secs(30)).await;
+    let never = Never;
+    let mut watch = |_| {};
+    {
+        let trial = client.complete(&endpoint, &request, patience(true), &never, &mut watch);
+        let mut trial = Box::pin(trial);
+        let polled = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(std::future::Future::poll(trial.as_mut(), context).is_pending())
+        });
+        assert!(polled.await, "it waits for its purse");
+        assert_eq!(client.health()[&endpoint.name], Health::Resting);
+    }
+    assert_eq!(client.health()[&endpoint.name], Health::Trying);
+    let mut silent = |_| {};
+    let next = client.complete(&endpoint, &request, patience(true), &Unlimited, &mut silent);
+    assert_eq!(next.await.result.unwrap().words(), "well again");
+}
+
+/// A purse that never answers.
+struct Never;
+
+impl Purse for Never {
+    fn reserve<'a>(&'a self, _: &'a Amounts) -> Later<'a, Result<HoldId, LedgerError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn settle<'a>(&'a self, _: HoldId, _: &'a Amounts) -> Later<'a, Result<(), LedgerError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn left(&self, _: Dimension) -> Option<u64> {
+        None
+    }
 }
 
 #[tokio::test]
