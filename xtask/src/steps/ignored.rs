@@ -13,6 +13,22 @@ use crate::{
 /// Tests that are ignored because another test runs them in a process of its own, beside that test.
 const PARTS: &[(&str, &str)] = &[
     (
+        "lula-sandbox::it containers::complete",
+        "lula-sandbox::it containers::root_in_a_container_with_a_masked_proc_gets_a_complete_sandbox",
+    ),
+    (
+        "lula-sandbox::it containers::next_tier",
+        "lula-sandbox::it containers::a_user_in_a_container_with_a_masked_proc_gets_the_next_tier_and_the_reason",
+    ),
+    (
+        "lula-sandbox::it containers::without_id_maps",
+        "lula-sandbox::it containers::a_workspace_on_a_filesystem_without_id_maps_works_and_the_receipt_says_how",
+    ),
+    (
+        "lula-sandbox::it leaks::new_helper",
+        "lula-sandbox::it leaks::a_new_helper_takes_over_from_a_dead_one",
+    ),
+    (
         "lula-graph::it kill::victim",
         "lula-graph::it kill::killed_processes_lose_and_double_nothing_on_sqlite",
     ),
