@@ -7,6 +7,7 @@ use std::time::Duration;
 use lula_protocol::{Amounts, Digest, Dimension};
 use serde_json::{Value, json};
 
+use crate::attempt::{Attempt, trouble};
 use crate::clock::{Clock, Dice, SystemClock, SystemDice};
 use crate::error::ModelError;
 use crate::name::Endpoint;
@@ -15,11 +16,8 @@ use crate::resilience::{
     Breaker, BreakerPolicy, Bucket, BucketPolicy, Health, RetryPolicy, Trouble, next_wait,
 };
 use crate::spend::{Purse, actual, input_bound, worst_case};
-use crate::transport::{Http, Method, Transport, TransportError, WireResponse};
-use crate::wire::{self, Decoder, Delta, FailureKind, WireError, read_failure, request_body};
-
-/// Most bytes of a refusal that are read.
-const MAX_REFUSAL: usize = 64 << 10;
+use crate::transport::{Http, Transport, TransportError};
+use crate::wire::{self, Delta, FailureKind, WireError, request_body};
 
 /// How a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +84,8 @@ pub struct Policies {
 /// Speaks to models. Cheap to clone; clones share buckets and breakers.
 #[derive(Clone)]
 pub struct Client {
-    transport: Arc<dyn Transport>,
-    clock: Arc<dyn Clock>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) clock: Arc<dyn Clock>,
     dice: Arc<dyn Dice>,
     policies: Policies,
     buckets: Arc<Mutex<BTreeMap<String, Bucket>>>,
@@ -433,26 +431,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn trouble(error: &ModelError) -> Trouble {
-    match error {
-        ModelError::Transport {
-            error: TransportError::Unreachable { .. },
-            ..
-        } => Trouble::Unreachable,
-        ModelError::Refused { failure, .. } => Trouble::Refused(failure.kind, failure.retry_after),
-        ModelError::Wire {
-            error: WireError::Cut | WireError::Malformed(_),
-            ..
-        }
-        | ModelError::Transport {
-            error: TransportError::Broken(_),
-            ..
-        }
-        | ModelError::Idle { .. } => Trouble::Cut,
-        _ => Trouble::Final,
-    }
-}
-
 /// A call the breaker let through. However it ends, also by being dropped, the next may try.
 struct Admitted<'a> {
     client: &'a Client,
@@ -463,170 +441,5 @@ impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         self.client
             .breaker(self.endpoint, |breaker, _| breaker.abandoned());
-    }
-}
-
-/// One try.
-struct Attempt<'a> {
-    client: &'a Client,
-    endpoint: &'a Endpoint,
-    body: &'a [u8],
-    patience: Patience,
-    deadline: Duration,
-}
-
-/// What one try saw.
-struct Seen {
-    result: Result<ModelResponse, ModelError>,
-    status: Option<u16>,
-    raw: Vec<u8>,
-    /// Whether the server may have done work that it charges for.
-    reached: bool,
-}
-
-impl Attempt<'_> {
-    fn model(&self) -> String {
-        self.endpoint.name.clone()
-    }
-
-    async fn run(&self, watch: &mut (dyn FnMut(Delta) + Send)) -> Seen {
-        let mut response = match self.begin(self.endpoint.wire.path()).await {
-            Ok(response) => response,
-            Err(error) => {
-                let reached = !matches!(trouble(&error), Trouble::Unreachable)
-                    && !matches!(
-                        error,
-                        ModelError::Transport {
-                            error: TransportError::NoAnswer(_) | TransportError::Unsafe { .. },
-                            ..
-                        }
-                    );
-                return Seen {
-                    result: Err(error),
-                    status: None,
-                    raw: Vec::new(),
-                    reached,
-                };
-            }
-        };
-        let status = Some(response.status);
-        if !(200..300).contains(&response.status) {
-            let mut raw = Vec::new();
-            while raw.len() < MAX_REFUSAL {
-                match self.next(&mut response).await {
-                    Ok(Some(bytes)) => raw.extend(bytes),
-                    // The status alone says enough.
-                    Ok(None) | Err(_) => break,
-                }
-            }
-            raw.truncate(MAX_REFUSAL);
-            let error = self.refusal(&response, &raw);
-            return Seen {
-                result: Err(error),
-                status,
-                raw,
-                reached: false,
-            };
-        }
-        let mut decoder = Decoder::new(self.endpoint.wire, self.patience.streamed);
-        let result = self.read(&mut response, &mut decoder, watch).await;
-        let raw = decoder.raw().to_vec();
-        let result = result.and_then(|()| decoder.finish().map_err(|error| self.wire(error)));
-        Seen {
-            result,
-            status,
-            raw,
-            reached: true,
-        }
-    }
-
-    async fn read(
-        &self,
-        response: &mut WireResponse,
-        decoder: &mut Decoder,
-        watch: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<(), ModelError> {
-        while let Some(bytes) = self.next(response).await? {
-            for delta in decoder.push(&bytes).map_err(|error| self.wire(error))? {
-                watch(delta);
-            }
-        }
-        Ok(())
-    }
-
-    async fn begin(&self, path: &str) -> Result<WireResponse, ModelError> {
-        let request = self
-            .endpoint
-            .request(Method::Post, path, self.body.to_vec());
-        let sent = self.client.transport.send(&request);
-        // A server that does not stream says nothing until it is done.
-        let patience = if self.patience.streamed {
-            self.patience.idle
-        } else {
-            self.patience.total
-        };
-        self.in_time(sent, patience).await
-    }
-
-    async fn next(&self, response: &mut WireResponse) -> Result<Option<Vec<u8>>, ModelError> {
-        self.in_time(response.body.next(), self.patience.idle).await
-    }
-
-    async fn in_time<T>(
-        &self,
-        work: impl Future<Output = Result<T, TransportError>>,
-        idle: Duration,
-    ) -> Result<T, ModelError> {
-        let clock = &self.client.clock;
-        let left = self.deadline.saturating_sub(clock.now());
-        let limit = idle.min(left);
-        tokio::select! {
-            biased;
-            done = work => done.map_err(|error| ModelError::Transport { model: self.model(), error }),
-            () = clock.sleep(limit) => Err(if left <= idle {
-                ModelError::Deadline { model: self.model(), within: self.patience.total }
-            } else {
-                ModelError::Idle { model: self.model(), after: idle }
-            }),
-        }
-    }
-
-    fn refusal(&self, response: &WireResponse, raw: &[u8]) -> ModelError {
-        let mut failure = read_failure(response.status, &response.headers, raw);
-        failure.said = self.endpoint.scrub(&failure.said);
-        self.failed(failure)
-    }
-
-    fn failed(&self, failure: wire::Failure) -> ModelError {
-        if failure.kind == FailureKind::ContextOverflow {
-            ModelError::ContextOverflow {
-                model: self.model(),
-            }
-        } else {
-            ModelError::Refused {
-                model: self.model(),
-                failure,
-            }
-        }
-    }
-
-    fn wire(&self, error: WireError) -> ModelError {
-        match error {
-            WireError::Reported(mut failure) => {
-                failure.said = self.endpoint.scrub(&failure.said);
-                self.failed(failure)
-            }
-            WireError::Malformed(said) => {
-                let error = WireError::Malformed(self.endpoint.scrub(&said));
-                ModelError::Wire {
-                    model: self.model(),
-                    error,
-                }
-            }
-            error => ModelError::Wire {
-                model: self.model(),
-                error,
-            },
-        }
     }
 }

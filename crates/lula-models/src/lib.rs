@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod attempt;
 mod client;
 mod clock;
 pub mod discover;
