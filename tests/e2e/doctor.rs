@@ -114,3 +114,39 @@ fn a_key_is_seen_but_never_shown() {
         ran.says("$OPENAI_API_KEY").says("key is set");
     }
 }
+
+#[test]
+fn every_attack_on_every_tier_that_works_here_is_held_off() {
+    let world = World::new();
+    let tiers = world.run(&["doctor", "--json"]).json();
+    let works = |name: &str| {
+        let tiers = tiers["tiers"].as_array().unwrap();
+        tiers
+            .iter()
+            .any(|tier| tier["name"] == name && tier["available"] == true)
+    };
+    for tier in ["namespace", "landlock"] {
+        assert!(
+            works(tier),
+            "the tests of this product need the {tier} tier: see lula doctor"
+        );
+        let report = world
+            .run(&["doctor", "--attack", "--tier", tier, "--json"])
+            .exits(0)
+            .json();
+        assert_eq!(report["tier"], tier);
+        let probes = report["probes"].as_array().unwrap();
+        assert!(probes.len() >= 60, "only {} probes", probes.len());
+        for probe in probes {
+            assert_eq!(probe["outcome"], "held", "{probe}");
+        }
+    }
+}
+
+#[test]
+fn a_tier_without_probes_cannot_be_attacked() {
+    World::new()
+        .run(&["doctor", "--attack", "--tier", "process"])
+        .exits(2)
+        .says("error[L0001]");
+}

@@ -32,25 +32,41 @@ const MANAGERS: &[(Manager, &str)] = &[
     (Manager::Brew, "brew"),
 ];
 
-/// Installs what the chosen checks need and the machine lacks. Does nothing else where all is
-/// there; what cannot be had is reported as failed, each with its reason.
-pub(crate) fn install_missing(
+/// What the checks need and this machine lacks.
+pub(crate) fn missing(checks: &[Check]) -> Vec<&'static Requirement> {
+    REQUIREMENTS
+        .iter()
+        .filter(|requirement| checks.contains(&requirement.needed_by))
+        .filter(|requirement| requirement.applies_here() && !requirement.is_met())
+        .collect()
+}
+
+/// Reports what is missing as failed, without changing the machine.
+pub(crate) fn refuse(missing: &[&Requirement], report: &mut Report) {
+    for Requirement { name, why, .. } in missing {
+        report.failed(Failure::new(name, format!("not installed; needed: {why}")));
+    }
+    if missing.is_empty() {
+        report.passed("requirements");
+    }
+}
+
+/// Installs what is missing; what cannot be had is reported as failed, each with its reason.
+pub(crate) fn install(
     repository: &Repository,
-    checks: &[Check],
+    missing: &[&Requirement],
     report: &mut Report,
     interrupt: &Interrupt,
 ) {
-    let missing = missing(checks);
     if missing.is_empty() {
-        report.passed("requirements");
-        return;
+        return report.passed("requirements");
     }
-    for requirement in &missing {
+    for requirement in missing {
         println!("    missing: {} ({})", requirement.name, requirement.why);
     }
-    let packages = install_packages(&missing, interrupt).err();
+    let packages = install_packages(missing, interrupt).err();
     let mut complete = true;
-    for requirement in &missing {
+    for requirement in missing {
         let reason = match &requirement.source {
             Source::Packages(_) => packages.clone(),
             Source::Cargo {
@@ -73,14 +89,6 @@ pub(crate) fn install_missing(
     if complete {
         report.passed("requirements");
     }
-}
-
-fn missing(checks: &[Check]) -> Vec<&'static Requirement> {
-    REQUIREMENTS
-        .iter()
-        .filter(|requirement| checks.contains(&requirement.needed_by))
-        .filter(|requirement| requirement.applies_here() && !requirement.is_met())
-        .collect()
 }
 
 fn install_packages(missing: &[&Requirement], interrupt: &Interrupt) -> Result<(), String> {

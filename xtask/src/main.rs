@@ -11,6 +11,7 @@
 )]
 
 mod architecture;
+mod bench;
 mod command;
 mod install;
 mod interrupt;
@@ -44,6 +45,9 @@ enum Task {
         /// Run only these checks
         #[arg(long, value_enum, value_name = "CHECK", value_delimiter = ',')]
         only: Vec<Check>,
+        /// Change nothing on this machine: what is missing is a failure
+        #[arg(long)]
+        no_install: bool,
         /// Arguments for nextest, such as a part of a test's name; runs only the tests
         #[arg(last = true, value_name = "NEXTEST ARGUMENT")]
         nextest: Vec<String>,
@@ -54,6 +58,9 @@ enum Task {
     Fmt,
     /// Hold the workspace to the table and the invariants of ARCHITECTURE.md
     Architecture,
+    /// Race against rivals, in one run
+    #[command(subcommand)]
+    Bench(bench::Race),
     /// Start throw-away PostgreSQL and Redis servers; run a command beside them, or wait for Ctrl-C
     Servers {
         /// The command, which finds the servers in `LULA_TEST_POSTGRES_URL` and `LULA_TEST_REDIS_URL`
@@ -67,8 +74,12 @@ fn main() -> Result<ExitCode> {
     let repository = Repository::around_here()?;
     let interrupt = Interrupt::listen()?;
     match arguments.task {
-        Task::Test { only, nextest } => {
-            let selection = steps::Selection::for_test(only, nextest);
+        Task::Test {
+            only,
+            no_install,
+            nextest,
+        } => {
+            let selection = steps::Selection::for_test(only, nextest).installing(!no_install);
             Ok(steps::run(&repository, &selection, &interrupt))
         }
         Task::Lint => Ok(steps::run(
@@ -78,6 +89,7 @@ fn main() -> Result<ExitCode> {
         )),
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
+        Task::Bench(race) => bench::run(&race, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }
 }

@@ -55,6 +55,11 @@ impl Report {
         self.not_checked.push(Failure::new(name, reason));
     }
 
+    /// A test counted as skipped did run, as a part of another one.
+    pub(crate) fn part_of_another(&mut self) {
+        self.skipped = self.skipped.saturating_sub(1);
+    }
+
     /// Takes over a test runner's counts.
     pub(crate) fn tally(&mut self, runner: &str, tally: &Tally) {
         self.passed += tally.passed;
@@ -167,7 +172,13 @@ fn failed_test(line: &str) -> Option<String> {
 pub(crate) fn read_doctests(output: &str) -> Option<Tally> {
     let output = without_colours(output);
     let mut tally = None;
+    let mut failed_names = Vec::new();
     for line in output.lines() {
+        let test = line.trim().strip_prefix("test ");
+        failed_names.extend(
+            test.and_then(|line| line.strip_suffix(" ... FAILED"))
+                .map(str::to_owned),
+        );
         if let Some((_, counts)) = line
             .trim()
             .strip_prefix("test result: ")
@@ -190,7 +201,10 @@ pub(crate) fn read_doctests(output: &str) -> Option<Tally> {
             }
         }
     }
-    tally
+    tally.map(|tally| Tally {
+        failed_names,
+        ..tally
+    })
 }
 
 fn without_colours(text: &str) -> String {
@@ -269,10 +283,13 @@ mod tests {
 
     #[test]
     fn documentation_tests_of_all_crates_are_added_up() {
-        let output = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
+        let output = "test src/lib.rs - f (line 3) ... ok\n\
+            test src/lib.rs - g (line 9) ... FAILED\n\
+            test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
             test result: FAILED. 1 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
         let tally = read_doctests(output).unwrap();
         assert_eq!((tally.passed, tally.failed, tally.skipped), (4, 2, 1));
+        assert_eq!(tally.failed_names, ["src/lib.rs - g (line 9)"]);
     }
 
     #[test]

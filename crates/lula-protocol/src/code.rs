@@ -55,6 +55,22 @@ codes! {
     NoStateDirectory = "L0203",
     /// A program the task needs is not installed.
     ToolMissing = "L0204",
+    /// No sandbox could be built that meets the policy.
+    SandboxRefused = "L0301",
+    /// A command could not be started inside the sandbox.
+    CommandNotStarted = "L0302",
+    /// The sandbox or its helper ended unexpectedly.
+    SandboxBroke = "L0303",
+    /// A directory that must not be a workspace.
+    WorkspaceTooWide = "L0304",
+    /// A project that cannot be copied to work on.
+    CannotFork = "L0401",
+    /// There is nothing that could be repaired.
+    NothingToRepair = "L0801",
+    /// The project's tests cannot be run.
+    TestsCannotRun = "L0802",
+    /// The failing tests fail only now and then.
+    FlakyTests = "L0803",
 }
 
 /// A text that is no error code.

@@ -23,6 +23,12 @@ pub enum Domain {
     Event,
     /// A policy.
     Policy,
+    /// What an effect of a run asks for.
+    Effect,
+    /// The state a run's events lead to.
+    State,
+    /// What the signature on a log covers.
+    Seal,
 }
 
 impl Domain {
@@ -34,6 +40,9 @@ impl Domain {
             Self::Receipt => b"lula/receipt/v1\0",
             Self::Event => b"lula/event/v1\0",
             Self::Policy => b"lula/policy/v1\0",
+            Self::Effect => b"lula/effect/v1\0",
+            Self::State => b"lula/state/v1\0",
+            Self::Seal => b"lula/seal/v1\0",
         }
     }
 }
@@ -59,6 +68,21 @@ impl Digest {
         hasher.update(domain.prefix());
         hasher.update(&canonical::to_vec(value)?);
         Ok(Self(*hasher.finalize().as_bytes()))
+    }
+
+    /// The digest of a value whose canonical bytes the caller already has, in pieces.
+    pub fn of_canonical(domain: Domain, pieces: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(domain.prefix());
+        for piece in pieces {
+            hasher.update(piece);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    /// A digest read back from where its 32 bytes were stored.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 
     /// The 32 bytes.

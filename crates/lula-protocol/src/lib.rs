@@ -12,26 +12,34 @@
 #![forbid(unsafe_code)]
 
 pub mod approval;
+pub mod budget;
 pub mod call;
 pub mod canonical;
 pub mod code;
 pub mod denial;
 pub mod digest;
+pub mod effect;
 pub mod event;
 pub mod exit;
 pub mod id;
+pub mod interrupt;
 pub mod outcome;
+pub mod payload;
 pub mod receipt;
 pub mod version;
 
 pub use approval::{ApprovalChallenge, ApprovalToken, Decision};
+pub use budget::{Amounts, Dimension};
 pub use call::{Action, ToolCall};
 pub use code::Code;
 pub use denial::Denial;
 pub use digest::Digest;
-pub use event::Event;
+pub use effect::EffectClass;
+pub use event::{Event, EventBody};
 pub use exit::Exit;
 pub use id::{ApprovalId, EffectId, Principal, RunId, WorkspaceId};
+pub use interrupt::{Answer, Interrupt, Signal};
 pub use outcome::{Outcome, ToolResult};
+pub use payload::Payload;
 pub use receipt::{Layer, Receipt, Tier};
 pub use version::ProtocolVersion;

@@ -1,10 +1,14 @@
 //! Every command and flag, in one place. Help, completions and man pages are generated from it;
 //! the flags of configuration keys come from the table of keys.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use lula_config::{keys, variables};
+use lula_protocol::Tier;
+use lula_sandbox::policy::Profile;
 
 use crate::failure::Failure;
 
@@ -13,7 +17,10 @@ const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
+  lula repair                    make this project's failing tests pass
+  lula exec -- pytest -q         run a command in the sandbox
   lula doctor                    what works on this machine, and why not
+  lula doctor --attack           attack the sandbox and see what holds
   lula config explain KEY        which layer a setting comes from
   lula explain L0101             what an error code means
 
@@ -50,8 +57,14 @@ pub(crate) struct OutputFlags {
 pub(crate) enum Command {
     /// Do the main job on a bundled sample project
     Try(TryFlags),
+    /// Make failing tests pass by search, with no model
+    Repair(RepairFlags),
+    /// Tell which tests a project has and how they are run
+    Detect,
+    /// Run a command in the sandbox, in this directory
+    Exec(ExecFlags),
     /// Tell what works on this machine, and why not
-    Doctor,
+    Doctor(DoctorFlags),
     /// Show or change configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -90,12 +103,109 @@ impl Command {
 
 #[derive(Debug, Args)]
 #[command(
+    after_help = "Examples:\n  lula doctor\n  lula doctor --attack\n  lula doctor --attack --tier landlock --json\n\nWith --attack the exit status is 1 if a single probe is not held."
+)]
+pub(crate) struct DoctorFlags {
+    /// Attack the sandbox on this machine with every probe there is
+    #[arg(long)]
+    pub(crate) attack: bool,
+    /// The tier to attack, instead of the strongest that works
+    #[arg(long, value_name = "NAME", requires = "attack", value_parser = parse_tier)]
+    pub(crate) tier: Option<Tier>,
+}
+
+#[derive(Debug, Args)]
+#[command(
     after_help = "The sample is copied to a temporary git repository; your files are not touched."
 )]
 pub(crate) struct TryFlags {
     /// Leave the sample repository on disk and tell where
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The patch goes to standard output; nothing in your files is changed.\n\nExamples:\n  lula repair\n  lula repair --tests 'pytest -q tests/unit' --budget 5m\n  lula repair -q | git apply\n\nExit status: 0 fixed or nothing failing, 1 no patch found, 5 only flaky tests, 6 tests cannot run."
+)]
+pub(crate) struct RepairFlags {
+    /// The command that runs the tests, instead of the one detected
+    #[arg(long, value_name = "CMD")]
+    pub(crate) tests: Option<String>,
+    /// How long to search, such as 2m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) budget: Option<Duration>,
+    /// Look for every patch instead of stopping soon after the first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The directory to repair, instead of the repository around this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+const EXEC_HELP: &str = "\
+The command runs in the repository this directory belongs to, or in the directory itself. It sees
+that, the system's programs and the toolchains on your PATH, has no network and none of your
+variables. It behaves like the command itself: standard input and output, signals, exit status.
+
+Examples:
+  lula exec -- pytest -q
+  lula exec --profile strict --timeout 10s -- ./untrusted.sh
+  lula exec --receipt receipt.json -- make test
+
+Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
+126 and 127 when the command cannot be executed or does not exist.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_HELP)]
+pub(crate) struct ExecFlags {
+    /// Policy to start from: strict, build or browser
+    #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
+    pub(crate) profile: Profile,
+    /// Exactly this tier, or nothing; the only way to get `process`
+    #[arg(long, value_name = "NAME", value_parser = parse_tier)]
+    pub(crate) tier: Option<Tier>,
+    /// What becomes of changes in the workspace
+    #[arg(long, value_enum, default_value = "direct")]
+    pub(crate) write: Write,
+    /// Wall clock, such as 90s; never longer than sandbox.timeout
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Write the posture receipt to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// The directory to work in, instead of the repository around this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What becomes of changes in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Write {
+    /// The workspace is read-only
+    None,
+    /// Changes are made in the workspace itself
+    Direct,
+}
+
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    Profile::from_name(text).ok_or_else(|| "expected strict, build or browser".to_owned())
+}
+
+fn parse_tier(text: &str) -> Result<Tier, String> {
+    let names = || Tier::ALL.map(Tier::name).join(", ");
+    Tier::from_name(text).ok_or_else(|| format!("expected one of {}", names()))
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let kind = keys::SANDBOX_TIMEOUT.spec().kind;
+    match kind.parse(text) {
+        Some(lula_config::Value::Duration(duration)) => Ok(duration),
+        _ => Err(format!("expected {}", kind.expected())),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,9 @@ use std::io;
 
 use lula_config::{ConfigError, Origin};
 use lula_protocol::{Code, Exit};
-use lula_workspace::{GitError, scratch::ScratchError};
+use lula_sandbox::SandboxError;
+use lula_sandbox::probes::AttackError;
+use lula_workspace::{ForkError, GitError, scratch::ScratchError};
 
 /// Why a command ended without doing its job.
 #[derive(Debug)]
@@ -93,6 +95,46 @@ impl From<ScratchError> for Failure {
                 Self::new(Code::FileAccess, Exit::Environment, error.to_string()).remedy(
                     "check that the temporary directory ($TMPDIR) has space and is writable",
                 )
+            }
+        }
+    }
+}
+
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
+        Self::new(Code::CannotFork, Exit::Environment, error.to_string())
+            .remedy("name a smaller part of the project with --workspace")
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let (code, exit) = match &error {
+            SandboxError::NotStarted { .. } => (Code::CommandNotStarted, Exit::Environment),
+            SandboxError::HelperGone
+            | SandboxError::Ended { .. }
+            | SandboxError::Protocol(_)
+            | SandboxError::Credit(_)
+            | SandboxError::Io { .. } => (Code::SandboxBroke, Exit::Failed),
+            _ => (Code::SandboxRefused, Exit::Environment),
+        };
+        let remedy = match &error {
+            SandboxError::NotStarted { .. } => "check that the program exists inside the sandbox",
+            SandboxError::HelperGone | SandboxError::Ended { .. } => "run the command again",
+            _ => "`lula doctor` shows what works on this machine",
+        };
+        Self::new(code, exit, error.to_string()).remedy(remedy)
+    }
+}
+
+impl From<AttackError> for Failure {
+    fn from(error: AttackError) -> Self {
+        match error {
+            AttackError::Sandbox(error) => error.into(),
+            AttackError::Tier(_) => Self::new(Code::BadCommandLine, Exit::Usage, error.to_string())
+                .remedy("name namespace or landlock, or leave --tier out"),
+            AttackError::Stage(_) | AttackError::Program(_) => {
+                Self::new(Code::EnvironmentUnfit, Exit::Environment, error.to_string())
             }
         }
     }

@@ -8,8 +8,11 @@ mod cli;
 mod commands;
 mod doctor;
 mod failure;
+mod ground;
 mod pages;
+mod sandboxed;
 mod session;
+mod status;
 mod term;
 
 use std::process::ExitCode;
@@ -17,28 +20,31 @@ use std::process::ExitCode;
 use lula_protocol::{Code, Exit};
 
 use crate::failure::Failure;
+use crate::status::Status;
 use crate::term::Screen;
 
 fn main() -> ExitCode {
+    // The engine starts this very binary as its helper, which never comes back from here.
+    lula_sandbox::helper_main_if_asked();
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return ExitCode::from(usage(&error).status()),
+        Err(error) => return Status::from(usage(&error)).into(),
     };
-    let exit = match session::open(&matches) {
+    let status = match session::open(&matches) {
         Ok((cli, session)) => {
             commands::run(cli, &session).unwrap_or_else(|failure| report(&session.screen, &failure))
         }
         Err(failure) => report(&Screen::for_arguments(&matches), &failure),
     };
-    ExitCode::from(exit.status())
+    status.into()
 }
 
-fn report(screen: &Screen, failure: &Failure) -> Exit {
+fn report(screen: &Screen, failure: &Failure) -> Status {
     // The reader went away, as in `lula config list | head -1`: nobody is left to tell.
     if !failure.is_closed_pipe() {
         screen.failure(failure);
     }
-    failure.exit
+    failure.exit.into()
 }
 
 /// Help and version go to standard output and are a success; the rest is a usage error.

@@ -28,6 +28,14 @@ pages! {
     GitUnusable = "L0202",
     NoStateDirectory = "L0203",
     ToolMissing = "L0204",
+    SandboxRefused = "L0301",
+    CommandNotStarted = "L0302",
+    SandboxBroke = "L0303",
+    WorkspaceTooWide = "L0304",
+    CannotFork = "L0401",
+    NothingToRepair = "L0801",
+    TestsCannotRun = "L0802",
+    FlakyTests = "L0803",
 }
 
 /// The title of a page: its first line without the code.

@@ -38,7 +38,7 @@ pub(crate) fn run(repository: &Repository) -> Result<ExitCode> {
         println!("the workspace keeps to {DOCUMENT}");
         ExitCode::SUCCESS
     } else {
-        println!("{} rules of {DOCUMENT} are broken", violations.len());
+        println!("broken rules of {DOCUMENT}: {}", violations.len());
         ExitCode::FAILURE
     })
 }

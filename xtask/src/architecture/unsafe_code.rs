@@ -1,7 +1,7 @@
 //! Where `unsafe` may stand: read as tokens, so that comments and strings do not count and macros do.
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
 };
 
@@ -28,15 +28,12 @@ pub(crate) fn check(
     };
     let mut violations = Vec::new();
     for package in &metadata.packages {
-        let directory = fs::canonicalize(package.directory())
-            .with_context(|| format!("cannot resolve the directory of {}", package.name))?;
-        let directory = directory.strip_prefix(&root).unwrap_or(&directory);
+        let directory = below(&root, package.directory())?;
+        let sources = sources(&root, package)?;
         for file in files {
-            if let Ok(inside) = file.strip_prefix(directory)
-                && inside
-                    .extension()
-                    .is_some_and(|extension| extension == "rs")
-            {
+            let is_rust = file.extension().is_some_and(|extension| extension == "rs");
+            if is_rust && sources.iter().any(|directory| file.starts_with(directory)) {
+                let inside = file.strip_prefix(&directory).unwrap_or(file);
                 violations.extend(uses(&package.name, inside, file, &read(file)?));
             }
         }
@@ -47,6 +44,28 @@ pub(crate) fn check(
         }
     }
     Ok(violations)
+}
+
+/// Where a crate's code stands: its own directory, and those its manifest reaches out to.
+fn sources(root: &Path, package: &Package) -> Result<Vec<PathBuf>> {
+    let reached = package
+        .targets
+        .iter()
+        .filter_map(|target| target.src_path.parent());
+    iter::once(package.directory())
+        .chain(reached)
+        .map(|directory| below(root, directory))
+        .collect()
+}
+
+/// A directory as the list of files spells it: relative to the root, without `..`.
+fn below(root: &Path, directory: &Path) -> Result<PathBuf> {
+    let resolved = fs::canonicalize(directory)
+        .with_context(|| format!("cannot resolve {}", directory.display()))?;
+    Ok(resolved
+        .strip_prefix(root)
+        .map(Path::to_path_buf)
+        .unwrap_or(resolved))
 }
 
 /// The files a crate's libraries and programs begin with.

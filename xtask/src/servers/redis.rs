@@ -29,7 +29,9 @@ fn command(home: &Home, port: u16) -> Result<Command> {
         .args(["--bind", &Ipv4Addr::LOCALHOST.to_string()])
         .arg("--dir")
         .arg(home.path())
-        .args(["--appendonly", "yes"]);
+        .args(["--appendonly", "yes"])
+        // A server that cannot write its snapshot refuses to end.
+        .args(["--save", ""]);
     Ok(command)
 }
 

@@ -57,6 +57,7 @@ impl Check {
 pub(crate) struct Selection {
     checks: Vec<Check>,
     nextest: Vec<String>,
+    install: bool,
 }
 
 impl Selection {
@@ -66,7 +67,11 @@ impl Selection {
             (true, false) => vec![Check::Test],
             (true, true) => Check::value_variants().to_vec(),
         };
-        Self { checks, nextest }
+        Self {
+            checks,
+            nextest,
+            install: true,
+        }
     }
 
     pub(crate) fn for_lint() -> Self {
@@ -74,7 +79,13 @@ impl Selection {
         Self {
             checks,
             nextest: Vec::new(),
+            install: true,
         }
+    }
+
+    /// Whether what is missing may be installed.
+    pub(crate) fn installing(self, install: bool) -> Self {
+        Self { install, ..self }
     }
 
     /// Named crates would be lost beside `--workspace`.
@@ -93,7 +104,12 @@ pub(crate) fn run(
 ) -> ExitCode {
     let mut report = Report::default();
     heading("requirements", "What the checks need from this machine");
-    install::install_missing(repository, &selection.checks, &mut report, interrupt);
+    let missing = install::missing(&selection.checks);
+    if selection.install {
+        install::install(repository, &missing, &mut report, interrupt);
+    } else {
+        install::refuse(&missing, &mut report);
+    }
 
     let mut servers = Servers::default();
     if selection.checks.contains(&Check::Test) {

@@ -24,7 +24,7 @@ impl Copy {
         }
         let crates = fs::read_dir(from.join("crates")).expect("the crates");
         let crates = crates.map(|entry| entry.expect("a crate").path());
-        for directory in crates.chain([from.join("xtask")]) {
+        for directory in crates.chain([from.join("xtask"), from.join("tests")]) {
             let name = directory.strip_prefix(from).expect("a path inside");
             copy_rust(&directory, &copy.0.path().join(name));
         }
@@ -106,6 +106,7 @@ fn unsafe_code_and_a_path_of_the_machine_fail_with_file_and_line() {
         "fn f() { unsafe { g() } }\n",
     )
     .unwrap();
+    copy.append("tests/e2e/main.rs", "\nunsafe fn g() {}\n");
     fs::write(
         copy.path("NOTES.md"),
         format!("see\n{}{}notes\n", "/wor", "k/"),
@@ -115,6 +116,7 @@ fn unsafe_code_and_a_path_of_the_machine_fail_with_file_and_line() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     for expected in [
         "crates/lula-protocol/src/fast.rs:1 holds `unsafe`",
+        "tests/e2e/main.rs:",
         "NOTES.md:2 holds a path of one machine",
     ] {
         assert!(said(&output).contains(expected), "{}", said(&output));

@@ -6,6 +6,7 @@
 )]
 
 mod architecture;
+mod counting;
 mod servers;
 
 use std::process::Command;

@@ -13,6 +13,11 @@ pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
         .context_radius(3)
         .header(&format!("a/{name}"), &format!("b/{name}"))
         .to_string();
+    coloured(&text)
+}
+
+/// A diff that exists already, in colour.
+pub(super) fn coloured(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = visible(line);
         let style = match line.as_bytes() {

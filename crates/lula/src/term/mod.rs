@@ -3,6 +3,7 @@
 mod diff;
 mod failure;
 mod progress;
+mod raw;
 mod style;
 mod table;
 
@@ -18,17 +19,25 @@ use crate::cli::OutputFlags;
 use crate::failure::Failure;
 
 pub(crate) use diff::unified;
-pub(crate) use progress::Step;
+pub(crate) use progress::{Live, Step};
+pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
 
 /// Where and how to print.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Screen {
     json: bool,
-    quiet: bool,
-    verbose: bool,
+    talk: Talk,
     live: bool,
+}
+
+/// How much to say beside the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Talk {
+    Nothing,
+    Usual,
+    Everything,
 }
 
 impl Screen {
@@ -44,11 +53,15 @@ impl Screen {
             "never" => false,
             _ => io::stderr().is_terminal(),
         };
+        let talk = match (flags.quiet, flags.verbose) {
+            (true, _) => Talk::Nothing,
+            (false, true) => Talk::Everything,
+            (false, false) => Talk::Usual,
+        };
         Self {
             json: flags.json,
-            quiet: flags.quiet,
-            verbose: flags.verbose,
-            live: live && !flags.quiet,
+            talk,
+            live: live && talk != Talk::Nothing,
         }
     }
 
@@ -56,8 +69,7 @@ impl Screen {
     pub(crate) fn for_arguments(matches: &ArgMatches) -> Self {
         Self {
             json: matches.get_flag("json"),
-            quiet: false,
-            verbose: false,
+            talk: Talk::Usual,
             live: false,
         }
     }
@@ -66,8 +78,7 @@ impl Screen {
     pub(crate) const fn json() -> Self {
         Self {
             json: true,
-            quiet: true,
-            verbose: false,
+            talk: Talk::Nothing,
             live: false,
         }
     }
@@ -83,6 +94,15 @@ impl Screen {
         Ok(writeln!(anstream::stdout(), "{text}")?)
     }
 
+    /// A patch: in colour for a person, byte for byte for `git apply`.
+    pub(crate) fn patch(&self, diff: &str) -> Result<(), Failure> {
+        if io::stdout().is_terminal() {
+            self.line(diff::coloured(diff))
+        } else {
+            Ok(io::stdout().lock().write_all(diff.as_bytes())?)
+        }
+    }
+
     /// The whole result, as JSON.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
@@ -93,21 +113,23 @@ impl Screen {
 
     /// Something worth knowing beside the result.
     pub(crate) fn note(&self, text: &str) {
-        if !self.quiet {
+        if self.talk != Talk::Nothing {
             stderr_line(text);
         }
     }
 
     /// Something only the curious want to know.
     pub(crate) fn detail(&self, text: &str) {
-        if self.verbose {
+        if self.talk == Talk::Everything {
             stderr_line(&paint(DIM, text));
         }
     }
 
     /// Something that may surprise.
     pub(crate) fn warn(&self, text: &str) {
-        stderr_line(&format!("{} {text}", paint(WARN, "warning:")));
+        if self.talk != Talk::Nothing {
+            stderr_line(&format!("{} {text}", paint(WARN, "warning:")));
+        }
     }
 
     /// Why the command ended.
@@ -120,9 +142,14 @@ impl Screen {
         }
     }
 
+    /// Work whose steps are not known before.
+    pub(crate) fn live(&self, what: &str) -> Live {
+        Live::begin(what, self.live, self.talk == Talk::Nothing)
+    }
+
     /// Work that takes a while.
     pub(crate) fn step(&self, what: &str) -> Step {
-        Step::begin(what, self.live, self.quiet)
+        Step::begin(what, self.live, self.talk == Talk::Nothing)
     }
 }
 

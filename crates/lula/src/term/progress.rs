@@ -17,20 +17,19 @@ pub(crate) struct Step {
 
 impl Step {
     pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
-        let spinner = live.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                bar.set_style(style);
-            }
-            bar.set_message(what.to_owned());
-            bar.enable_steady_tick(Duration::from_millis(100));
-            bar
-        });
+        let spinner = live.then(|| spinner(what));
         Self {
             what: what.to_owned(),
             begun: Instant::now(),
             spinner,
             quiet,
+        }
+    }
+
+    /// Shows how far it is, on a terminal.
+    pub(crate) fn say(&self, how_far: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(format!("{}: {how_far}", self.what));
         }
     }
 
@@ -66,6 +65,50 @@ impl Drop for Step {
             spinner.finish_and_clear();
         }
     }
+}
+
+/// Work whose steps are not known before: the latest thing it says is shown.
+#[derive(Debug)]
+pub(crate) struct Live {
+    spinner: Option<ProgressBar>,
+    plain: bool,
+}
+
+impl Live {
+    pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
+        let spinner = live.then(|| spinner(what));
+        Self {
+            plain: spinner.is_none() && !quiet,
+            spinner,
+        }
+    }
+
+    /// Shows what is going on now. Off a terminal each thing is said once, not every count.
+    pub(crate) fn say(&self, what: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(what.to_owned());
+        } else if self.plain && !what.contains(" tried") {
+            stderr_line(&paint(DIM, what));
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+fn spinner(what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 /// `12 ms`, `3.4 s`, `2 min 5 s`.

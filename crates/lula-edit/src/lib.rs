@@ -1,0 +1,23 @@
+//! Edits that a model wrote: reading them, finding the one place they mean, checking the result.
+//!
+//! [`parse`] reads an answer in one of three [`Format`]s, [`apply()`] finds the place of each edit
+//! on a ladder from exact to alike and builds the new text in memory, and [`syntax::check`] says
+//! whether the result still parses. All of it is pure: nothing here touches a file, and an edit
+//! whose place is not certain is an error that quotes what to look at, never a guess.
+//!
+//! It depends on no other crate of this workspace, so that whoever asks the model and whoever
+//! changes the file share one understanding of where an edit goes.
+#![forbid(unsafe_code)]
+
+pub mod anchor;
+mod apply;
+mod format;
+pub mod functions;
+mod ladder;
+mod lines;
+mod skeleton;
+pub mod syntax;
+
+pub use apply::{Applied, Batch, EditError, apply, apply_all};
+pub use format::{Edit, Format, FormatError, parse};
+pub use ladder::{Rung, SAME_ENOUGH};

@@ -1,0 +1,155 @@
+//! Whether a text parses, in the languages whose grammars are built in.
+
+use std::path::Path;
+
+use tree_sitter::{Language, Node, Parser, Tree};
+
+/// Longest text that is parsed, in bytes.
+const MAX_TEXT: usize = 4 << 20;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// No error that was not there before.
+    Fine,
+    /// The edit broke the syntax: the line from 1, and its text.
+    Broken {
+        /// Where, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// No grammar for this kind of file.
+    Unchecked,
+}
+
+/// Compares the text before an edit and after it. A file that was broken before may stay broken,
+/// but not more than it was.
+pub fn check(path: &str, before: Option<&str>, after: &str) -> Verdict {
+    let Some(tree) = parse(path, after) else {
+        return Verdict::Unchecked;
+    };
+    let errors = errors(tree.root_node());
+    let before = before
+        .and_then(|text| parse(path, text))
+        .map_or(0, |tree| self::errors(tree.root_node()).len());
+    match errors.first() {
+        Some(line) if errors.len() > before => Verdict::Broken {
+            line: line + 1,
+            text: after
+                .lines()
+                .nth(*line)
+                .unwrap_or_default()
+                .trim()
+                .chars()
+                .take(120)
+                .collect(),
+        },
+        _ => Verdict::Fine,
+    }
+}
+
+/// The lines of errors, from 0, in order.
+fn errors(root: Node<'_>) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        if node.is_error() || node.is_missing() {
+            lines.push(node.start_position().row);
+        } else if node.has_error() {
+            let mut cursor = node.walk();
+            open.extend(node.children(&mut cursor));
+        }
+    }
+    lines.sort_unstable();
+    lines
+}
+
+pub(crate) fn parse(path: &str, text: &str) -> Option<Tree> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
+    let mut parser = Parser::new();
+    parser.set_language(&language(path)?).ok()?;
+    parser.parse(text, None)
+}
+
+fn language(path: &str) -> Option<Language> {
+    let extension = Path::new(path).extension()?.to_str()?;
+    let language = match extension {
+        "rs" => tree_sitter_rust::LANGUAGE.into(),
+        "py" | "pyi" => tree_sitter_python::LANGUAGE.into(),
+        "js" | "mjs" | "cjs" | "jsx" => tree_sitter_javascript::LANGUAGE.into(),
+        "ts" | "mts" | "cts" => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        "tsx" => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        "go" => tree_sitter_go::LANGUAGE.into(),
+        "c" | "h" => tree_sitter_c::LANGUAGE.into(),
+        "java" => tree_sitter_java::LANGUAGE.into(),
+        "json" => tree_sitter_json::LANGUAGE.into(),
+        _ => return None,
+    };
+    Some(language)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_tells_good_from_broken() {
+        for (path, good, bad) in [
+            ("a.rs", "fn f() { 1 }\n", "fn f() { 1 \n"),
+            (
+                "a.py",
+                "def f():\n    return 1\n",
+                "def f(:\n    return 1\n",
+            ),
+            (
+                "a.js",
+                "function f() { return 1 }\n",
+                "function f( { return 1 }\n",
+            ),
+            ("a.ts", "const a: number = 1;\n", "const a: = 1;\n"),
+            ("a.tsx", "const a = <b>1</b>;\n", "const a = <b>1</b;\n"),
+            (
+                "a.go",
+                "package a\nfunc f() {}\n",
+                "package a\nfunc f( {}\n",
+            ),
+            (
+                "a.c",
+                "int f(void) { return 1; }\n",
+                "int f(void) { return 1; \n",
+            ),
+            (
+                "a.java",
+                "class A { void f() {} }\n",
+                "class A { void f( {} }\n",
+            ),
+            ("a.json", "{\"a\": 1}\n", "{\"a\": }\n"),
+        ] {
+            assert_eq!(check(path, None, good), Verdict::Fine, "{path}");
+            assert!(
+                matches!(check(path, Some(good), bad), Verdict::Broken { .. }),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_broken_file_may_be_edited_but_not_broken_further() {
+        let broken = "def f(:\n    pass\n\ndef g():\n    return 1\n";
+        let edited = "def f(:\n    pass\n\ndef g():\n    return 2\n";
+        assert_eq!(check("a.py", Some(broken), edited), Verdict::Fine);
+        let worse = "def f(:\n    pass\n\ndef g(:\n    return 2\n";
+        assert!(matches!(
+            check("a.py", Some(broken), worse),
+            Verdict::Broken { .. }
+        ));
+    }
+
+    #[test]
+    fn what_cannot_be_checked_says_so() {
+        assert_eq!(check("notes.txt", None, "(("), Verdict::Unchecked);
+    }
+}

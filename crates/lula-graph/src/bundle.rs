@@ -1,0 +1,252 @@
+//! Run bundles: one file with everything that was recorded of a run, which anybody can check on
+//! another machine with no store and no network.
+//!
+//! The format is lines of JSON, compressed: a heading, every event exactly as it was hashed with
+//! its digest, and every blob. It holds no more than the log does, so no secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+
+use lula_protocol::event::Chain;
+use lula_protocol::{Digest, EventBody, RunId, canonical};
+use lula_store::{Record, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::seal::verify_seal;
+
+/// The format this program writes and reads.
+const FORMAT: u32 = 1;
+/// A line longer than this is not read.
+const MAX_LINE: u64 = 512 << 20;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case", deny_unknown_fields)]
+enum Line {
+    Heading {
+        format: u32,
+        run: RunId,
+        events: u64,
+        head: Digest,
+    },
+    Event {
+        seq: u64,
+        epoch: u64,
+        at_ms: u64,
+        schema: u32,
+        hash: Digest,
+        body: Value,
+    },
+    Blob {
+        digest: Digest,
+        /// Canonical JSON, as it was hashed.
+        value: Value,
+    },
+}
+
+/// What is wrong with a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// It cannot be read or written.
+    #[error("the bundle cannot be read or written: {0}")]
+    Io(#[from] std::io::Error),
+    /// The store or the log is broken.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not a bundle.
+    #[error("line {line} of the bundle is not readable: {why}")]
+    Line {
+        /// Which line.
+        line: u64,
+        /// Why.
+        why: String,
+    },
+    /// Something in it was changed, or is missing.
+    #[error("the bundle was changed or is not complete: {0}")]
+    Changed(String),
+}
+
+/// What a bundle was found to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// The run.
+    pub run: RunId,
+    /// Events, whose chain is whole.
+    pub events: u64,
+    /// Blobs, which have the bytes they are named by.
+    pub blobs: u64,
+    /// Digest of the last event.
+    pub head: Digest,
+    /// Keys that sealed the log, with the last position each vouches for. Whose keys they are, the
+    /// reader has to know.
+    pub seals: BTreeMap<String, u64>,
+    /// How the run ended, in one sentence.
+    pub summary: Option<String>,
+}
+
+/// Writes everything that was recorded of a run.
+pub async fn export(
+    store: &dyn Store,
+    run: &RunId,
+    out: impl Write,
+) -> Result<Digest, BundleError> {
+    let mut records: Vec<Record> = Vec::new();
+    loop {
+        let page = store.read(run, records.len() as u64, 512).await?;
+        if page.is_empty() {
+            break;
+        }
+        records.extend(page);
+    }
+    let mut chain = Chain::start(run.clone());
+    Record::verify(&mut chain, &records)?;
+    let mut out = zstd::stream::Encoder::new(out, 3)?;
+    let mut write = |line: &Line| -> Result<(), BundleError> {
+        serde_json::to_writer(&mut out, line).map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        Ok(())
+    };
+    write(&Line::Heading {
+        format: FORMAT,
+        run: run.clone(),
+        events: chain.len(),
+        head: chain.head(),
+    })?;
+    let unreadable = |seq: u64| BundleError::Changed(format!("event {seq} is not JSON"));
+    let mut blobs = BTreeSet::new();
+    for record in &records {
+        for payload in record.read_body()?.payloads() {
+            blobs.extend(payload.blob().map(|reference| reference.digest));
+        }
+        write(&Line::Event {
+            seq: record.seq,
+            epoch: record.epoch,
+            at_ms: record.at_ms,
+            schema: record.schema,
+            hash: record.hash,
+            body: serde_json::from_slice(&record.body).map_err(|_| unreadable(record.seq))?,
+        })?;
+    }
+    for digest in blobs {
+        let bytes = store.blob(&digest).await?;
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|_| BundleError::Changed(format!("blob {digest} is not JSON")))?;
+        write(&Line::Blob { digest, value })?;
+    }
+    out.finish()?.flush()?;
+    Ok(chain.head())
+}
+
+/// Checks a bundle with nothing but its bytes.
+pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
+    let mut reader = BufReader::new(zstd::stream::Decoder::new(bundle)?);
+    let mut number = 0;
+    let mut next_line = || -> Result<Option<Line>, BundleError> {
+        number += 1;
+        let mut text = Vec::new();
+        (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let line = serde_json::from_slice(&text).map_err(|error| BundleError::Line {
+            line: number,
+            why: error.to_string(),
+        })?;
+        Ok(Some(line))
+    };
+    let Some(Line::Heading {
+        format: FORMAT,
+        run,
+        events,
+        head,
+    }) = next_line()?
+    else {
+        let why = "it does not begin with a heading of a known format";
+        return Err(BundleError::Changed(why.to_owned()));
+    };
+    let mut found = Verified {
+        run: run.clone(),
+        events: 0,
+        blobs: 0,
+        head,
+        seals: BTreeMap::new(),
+        summary: None,
+    };
+    let mut chain = Chain::start(run.clone());
+    let mut needed = BTreeSet::new();
+    while let Some(line) = next_line()? {
+        match line {
+            Line::Heading { .. } => {
+                return Err(BundleError::Changed("it has two headings".to_owned()));
+            }
+            Line::Event {
+                seq,
+                epoch,
+                at_ms,
+                schema,
+                hash,
+                body,
+            } => {
+                let record = Record {
+                    run: run.clone(),
+                    seq,
+                    epoch,
+                    at_ms,
+                    schema,
+                    previous: chain.head(),
+                    hash,
+                    body: canonical::to_vec(&body)
+                        .map_err(|error| BundleError::Changed(error.to_string()))?,
+                };
+                Record::verify(&mut chain, std::slice::from_ref(&record))?;
+                look_at(&record, &mut found, &mut needed)?;
+            }
+            Line::Blob { digest, value } => {
+                let bytes = canonical::to_vec(&value)
+                    .map_err(|error| BundleError::Changed(error.to_string()))?;
+                if Digest::of_bytes(&bytes) != digest {
+                    return Err(StoreError::CorruptBlob(digest).into());
+                }
+                needed.remove(&digest);
+                found.blobs += 1;
+            }
+        }
+    }
+    found.events = chain.len();
+    if chain.len() != events || chain.head() != head {
+        return Err(BundleError::Changed(format!(
+            "it announces {events} events up to {head} and holds {} up to {}",
+            chain.len(),
+            chain.head()
+        )));
+    }
+    if let Some(missing) = needed.first() {
+        return Err(StoreError::NoBlob(*missing).into());
+    }
+    Ok(found)
+}
+
+fn look_at(
+    record: &Record,
+    found: &mut Verified,
+    needed: &mut BTreeSet<Digest>,
+) -> Result<(), BundleError> {
+    let body = record.read_body()?;
+    for payload in body.payloads() {
+        needed.extend(payload.blob().map(|reference| reference.digest));
+    }
+    match body {
+        EventBody::Sealed { key, signature } => {
+            if !verify_seal(&key, &signature, &record.previous) {
+                return Err(BundleError::Changed(format!(
+                    "the seal at event {} does not fit",
+                    record.seq
+                )));
+            }
+            found.seals.insert(key, record.seq.saturating_sub(1));
+        }
+        EventBody::RunEnded { summary, .. } => found.summary = Some(summary),
+        _ => {}
+    }
+    Ok(())
+}

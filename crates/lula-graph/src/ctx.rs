@@ -1,0 +1,263 @@
+//! What a node's body may use: the only door to the world, the clock, randomness and people.
+//!
+//! Every call has a place in the visit's journal. What the journal holds is answered from it; what
+//! it does not hold is done and journaled.
+
+use lula_protocol::digest::Domain;
+use lula_protocol::interrupt::ApprovalRule;
+use lula_protocol::{Answer, ApprovalId, Digest, EventBody, Interrupt, Principal};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+use serde::de::DeserializeOwned;
+
+use crate::desk::Desk;
+use crate::ledger::Ledger;
+use crate::progress::Entry;
+use crate::stop::{EffectError, Stop};
+use crate::world::Effect;
+
+/// A question to people whether exactly this may be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Digest of everything the approver sees and the executor will use.
+    pub digest: Digest,
+    /// Who has to agree, and until when.
+    pub rule: ApprovalRule,
+    /// Why they are asked, in one sentence.
+    pub reason: String,
+}
+
+/// What people said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Enough agreed. Good for one effect with the same digest.
+    Approved(ApprovalId),
+    /// They did not.
+    Rejected(String),
+}
+
+/// What a person chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// One of the options.
+    pub choice: String,
+    /// Who.
+    pub by: Principal,
+    /// What else they said.
+    pub note: String,
+}
+
+/// The door of a node's body.
+pub struct Ctx<'a> {
+    pub(crate) desk: &'a mut Desk,
+    node: &'static str,
+    visit: u32,
+    pub(crate) ordinal: u32,
+}
+
+impl<'a> Ctx<'a> {
+    pub(crate) const fn new(desk: &'a mut Desk, node: &'static str, visit: u32) -> Self {
+        Self {
+            desk,
+            node,
+            visit,
+            ordinal: 0,
+        }
+    }
+
+    /// How often this node was left before.
+    pub const fn visit(&self) -> u32 {
+        self.visit
+    }
+
+    /// How often the run was found stuck. A body that sees this rise should try something else.
+    pub fn strikes(&self) -> u32 {
+        self.desk.progress.strikes
+    }
+
+    /// The budget as it stands.
+    pub fn budget(&self) -> &Ledger {
+        &self.desk.progress.ledger
+    }
+
+    /// Unix time in milliseconds, journaled.
+    pub async fn now(&mut self) -> Result<u64, Stop> {
+        let ordinal = self.take_ordinal();
+        let found = kind_digest("clock");
+        match self.desk.progress.journal.get(&ordinal) {
+            Some(Entry::Clock(now_ms)) => Ok(*now_ms),
+            Some(other) => {
+                let recorded = entry_digest(other);
+                Err(self.stray(ordinal, recorded, found).await)
+            }
+            None => {
+                self.enter()?;
+                let now_ms = self.desk.now();
+                self.desk.note(EventBody::ClockRead { ordinal, now_ms })?;
+                Ok(now_ms)
+            }
+        }
+    }
+
+    /// Random numbers that are the same whenever this visit is run again.
+    pub fn rng(&self) -> ChaCha20Rng {
+        let seed = format!("{}/{}/{}", self.desk.progress.seed, self.node, self.visit);
+        ChaCha20Rng::from_seed(*blake3::hash(seed.as_bytes()).as_bytes())
+    }
+
+    /// Has something done and reads the answer.
+    pub async fn effect<T: DeserializeOwned>(&mut self, effect: Effect) -> Result<T, Stop> {
+        let name = effect.name.clone();
+        let value = self.effect_value(effect).await?;
+        serde_json::from_value(value).map_err(|error| {
+            let message = error.to_string();
+            EffectError::Shape { name, message }.into()
+        })
+    }
+
+    /// Waits until people agreed to exactly this, or did not.
+    pub async fn approval(&mut self, ask: Ask) -> Result<Verdict, Stop> {
+        let ordinal = self.ordinal;
+        let (ms, random) = self.name_of("approval", ordinal);
+        let approval = ApprovalId::from_parts(ms, random);
+        let nonce = Digest::of_bytes(format!("{}/{approval}", self.desk.progress.seed).as_bytes());
+        let interrupt = Interrupt::Approval {
+            approval: approval.clone(),
+            digest: ask.digest,
+            nonce: nonce.short(),
+            rule: ask.rule,
+            reason: ask.reason,
+        };
+        match self.wait(interrupt).await? {
+            Answer::Approved => Ok(Verdict::Approved(approval)),
+            Answer::Rejected { reason } => Ok(Verdict::Rejected(reason)),
+            other => Ok(Verdict::Rejected(format!("{other:?}"))),
+        }
+    }
+
+    /// Waits until a person chose.
+    pub async fn ask(&mut self, question: &str, options: &[&str]) -> Result<Choice, Stop> {
+        let interrupt = Interrupt::Operator {
+            question: question.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+        };
+        match self.wait(interrupt).await? {
+            Answer::Chose { choice, by, note } => Ok(Choice { choice, by, note }),
+            other => Err(Stop::Halt(format!(
+                "a question was answered with {other:?}"
+            ))),
+        }
+    }
+
+    /// Waits until a time has come. The run takes no memory meanwhile.
+    pub async fn sleep_until(&mut self, at_ms: u64) -> Result<(), Stop> {
+        self.wait(Interrupt::Timer { at_ms }).await.map(drop)
+    }
+
+    pub(crate) fn take_ordinal(&mut self) -> u32 {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        ordinal
+    }
+
+    /// Puts the entry into the visit before the first thing it journals.
+    pub(crate) fn enter(&mut self) -> Result<(), Stop> {
+        if self.desk.replay {
+            return Err(Stop::EndOfJournal);
+        }
+        if self.desk.live.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        if !self.desk.progress.entered {
+            self.desk.note(EventBody::NodeEntered {
+                node: self.node.to_owned(),
+                visit: self.visit,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Identity of a call: the run, the node, the visit and the place in its journal.
+    pub(crate) fn name_of(&self, kind: &str, ordinal: u32) -> (u64, [u8; 10]) {
+        let run = &self.desk.progress.run;
+        let text = format!("lula/{kind}/{run}/{}/{}/{ordinal}", self.node, self.visit);
+        let hash = blake3::hash(text.as_bytes());
+        let mut ms = [0; 8];
+        ms[2..].copy_from_slice(&hash.as_bytes()[..6]);
+        let mut random = [0; 10];
+        random.copy_from_slice(&hash.as_bytes()[6..16]);
+        (u64::from_be_bytes(ms), random)
+    }
+
+    /// Called when the body has left: everything in the journal must have been asked for.
+    pub(crate) async fn finish(&mut self) -> Result<(), Stop> {
+        let journaled = u32::try_from(self.desk.progress.journal.len()).unwrap_or(u32::MAX);
+        if self.ordinal == journaled {
+            return Ok(());
+        }
+        let ordinal = self.ordinal;
+        let recorded = self.desk.progress.journal.get(&ordinal).map(entry_digest);
+        let recorded = recorded.unwrap_or_else(|| kind_digest("nothing"));
+        Err(self.stray(ordinal, recorded, kind_digest("the end")).await)
+    }
+
+    /// The body does not ask for what the journal holds.
+    pub(crate) async fn stray(&mut self, ordinal: u32, recorded: Digest, found: Digest) -> Stop {
+        if self.desk.replay {
+            return Stop::NonDeterminism {
+                ordinal,
+                recorded,
+                found,
+            };
+        }
+        let interrupt = Interrupt::NonDeterminism {
+            ordinal,
+            recorded,
+            found,
+        };
+        self.desk.suspend(ordinal, interrupt).await
+    }
+
+    async fn wait(&mut self, interrupt: Interrupt) -> Result<Answer, Stop> {
+        let ordinal = self.take_ordinal();
+        match self.desk.progress.journal.get(&ordinal).cloned() {
+            Some(Entry::Wait {
+                interrupt: recorded,
+                answer,
+            }) => {
+                if recorded != interrupt {
+                    let recorded = Digest::of(Domain::Effect, &recorded);
+                    let found = Digest::of(Domain::Effect, &interrupt);
+                    let unknown = kind_digest("unreadable");
+                    let (recorded, found) = (recorded.unwrap_or(unknown), found.unwrap_or(unknown));
+                    return Err(self.stray(ordinal, recorded, found).await);
+                }
+                answer.ok_or(Stop::Suspended)
+            }
+            Some(other) => {
+                let recorded = entry_digest(&other);
+                Err(self.stray(ordinal, recorded, kind_digest("wait")).await)
+            }
+            None => {
+                self.enter()?;
+                Err(self.desk.suspend(ordinal, interrupt).await)
+            }
+        }
+    }
+}
+
+pub(crate) fn kind_digest(kind: &str) -> Digest {
+    Digest::of_bytes(kind.as_bytes())
+}
+
+/// What a journaled call was, for comparing.
+pub(crate) fn entry_digest(entry: &Entry) -> Digest {
+    match entry {
+        Entry::Clock(_) => kind_digest("clock"),
+        Entry::Read { request, .. } | Entry::Refused { request, .. } => *request,
+        Entry::Effect(effect) => effect.request,
+        Entry::Wait { interrupt, .. } => {
+            Digest::of(Domain::Effect, interrupt).unwrap_or_else(|_| kind_digest("wait"))
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The loop: ask what is next, do it, commit what came of it, again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use lula_protocol::event::Ending;
+use lula_protocol::{EventBody, Exit, Payload};
+use lula_store::{Lease, Rest, StoreError};
+
+use crate::ctx::Ctx;
+use crate::desk::{Desk, Tools};
+use crate::engine::{Inner, Live};
+use crate::error::EngineError;
+use crate::graph::{Graph, Label, Leave, Report};
+use crate::load::{self, Loaded, RunState, Step};
+use crate::progress::{Ended, Pending, Progress};
+use crate::signals;
+use crate::stop::Stop;
+
+/// So many events wait at most before they are committed.
+const MAX_WAITING: usize = 32;
+
+/// Why an engine put a run down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rested {
+    /// It is over.
+    Done(Ended),
+    /// It waits for this.
+    Waiting(Pending),
+    /// The world could not be reached; it is tried again later.
+    Trouble(String),
+}
+
+/// Drives a run this engine owns until it rests.
+pub(crate) async fn drive<G: Graph>(
+    inner: &Inner<G>,
+    lease: Lease,
+    loaded: Option<Loaded<G::State>>,
+    live: Arc<Live>,
+) -> Result<Rested, EngineError> {
+    let resumed = loaded.is_none();
+    let loaded = match loaded {
+        Some(loaded) => loaded,
+        None => load::load(&inner.graph, &*inner.store, &lease.run, None).await?,
+    };
+    if loaded.head != lease.head {
+        // Between the claim and the read nobody else could have written: something is wrong.
+        return Err(StoreError::Fenced {
+            run: lease.run,
+            epoch: lease.epoch,
+        }
+        .into());
+    }
+    let tools = Tools {
+        store: Arc::clone(&inner.store),
+        world: Arc::clone(&inner.world),
+        clock: Arc::clone(&inner.clock),
+        options: Arc::clone(&inner.options),
+        live,
+    };
+    let RunState { progress, state } = loaded.run;
+    let mut driver = Driver {
+        inner,
+        desk: Desk::new(tools, lease, progress, loaded.head, loaded.last_at),
+        state,
+    };
+    if resumed && driver.desk.lease.epoch > 1 && driver.desk.progress.ended.is_none() {
+        let worker = inner.options.worker.clone();
+        let noted = driver.desk.note(EventBody::RunTaken { worker });
+        driver.settle(noted)?;
+    }
+    driver.go().await
+}
+
+struct Driver<'e, G: Graph> {
+    inner: &'e Inner<G>,
+    desk: Desk,
+    state: Arc<G::State>,
+}
+
+impl<G: Graph> Driver<'_, G> {
+    /// Errors that end the drive but not the run.
+    fn settle<T>(&self, result: Result<T, Stop>) -> Result<T, EngineError> {
+        result.map_err(|stop| match stop {
+            Stop::Store(error) => EngineError::Store(error),
+            other => EngineError::Store(StoreError::CorruptEvent {
+                run: self.desk.lease.run.clone(),
+                seq: self.desk.progress.next_seq,
+                why: other.to_string(),
+            }),
+        })
+    }
+
+    async fn go(&mut self) -> Result<Rested, EngineError> {
+        loop {
+            if self.desk.live.signalled.swap(false, Ordering::AcqRel) {
+                self.take_signals().await?;
+            }
+            let (graph, table) = (&self.inner.graph, &self.inner.table);
+            let step = load::next(graph, table, &self.desk.progress, &self.state);
+            match step {
+                Step::Done(ended) => {
+                    // Sealed already; only the place in the queue may be missing.
+                    let rested = self.desk.commit(Rest::Done, None).await;
+                    self.settle(rested)?;
+                    return Ok(Rested::Done(ended));
+                }
+                Step::Await(pending) => return self.wait(pending).await,
+                Step::Cancel => {
+                    let (by, reason) = match &self.desk.progress.cancel {
+                        Some((by, reason)) => (by.to_string(), reason.clone()),
+                        None => (String::new(), String::new()),
+                    };
+                    let open = self.open_effects();
+                    let summary = format!("cancelled by {by}: {reason}{open}");
+                    return self.end(Ending::Cancelled, Exit::Failed, summary).await;
+                }
+                Step::Halt(summary) => {
+                    return self.end(Ending::Halted, Exit::Failed, summary).await;
+                }
+                Step::Finish => return self.finish().await,
+                Step::Enter { node, visit } => {
+                    if let Some(rested) = self.visit(node, visit).await? {
+                        return Ok(rested);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says which effects outside nobody knows the end of.
+    fn open_effects(&self) -> String {
+        let open = self
+            .desk
+            .progress
+            .journal
+            .values()
+            .filter_map(|entry| match entry {
+                crate::progress::Entry::Effect(effect) if effect.result.is_none() => {
+                    Some(effect.name.as_str())
+                }
+                _ => None,
+            });
+        let open: Vec<_> = open.collect();
+        if open.is_empty() {
+            String::new()
+        } else {
+            format!(" (may or may not have been done: {})", open.join(", "))
+        }
+    }
+
+    async fn wait(&mut self, pending: Pending) -> Result<Rested, EngineError> {
+        let wake_ms = pending.interrupt.wake_ms();
+        let rested = self.desk.commit(Rest::Suspend { wake_ms }, None).await;
+        self.settle(rested)?;
+        Ok(Rested::Waiting(pending))
+    }
+
+    /// Takes note of what was sent. It is committed with whatever the run does next.
+    async fn take_signals(&mut self) -> Result<(), EngineError> {
+        let waiting = self.inner.store.signals(&self.desk.lease.run).await?;
+        let now_ms = self.desk.now();
+        for (id, signal) in waiting {
+            let body = signals::respond(&self.desk.progress, &signal, now_ms);
+            let noted = self.desk.note(body);
+            self.settle(noted)?;
+            self.desk.takes.push(id);
+        }
+        if let Some(body) = signals::wait_over(&self.desk.progress, now_ms) {
+            let noted = self.desk.note(body);
+            self.settle(noted)?;
+        }
+        Ok(())
+    }
+
+    /// One visit. `None` where the run goes on.
+    async fn visit(&mut self, node: G::Node, visit: u32) -> Result<Option<Rested>, EngineError> {
+        let state = Arc::clone(&self.state);
+        let mut ctx = Ctx::new(&mut self.desk, node.name(), visit);
+        let mut left = self.inner.graph.visit(node, &state, &mut ctx).await;
+        if left.is_ok()
+            && let Err(stop) = ctx.finish().await
+        {
+            left = Err(stop);
+        }
+        drop(state);
+        match left {
+            Ok(leave) => self.leave(node, visit, leave).await,
+            Err(Stop::Suspended) => match self.desk.progress.pending.clone() {
+                Some(pending) => Ok(Some(Rested::Waiting(pending))),
+                None => self.halt("a node waited for nothing".to_owned()).await,
+            },
+            Err(Stop::Cancelled) => {
+                self.desk.live.signalled.store(true, Ordering::Release);
+                if self.desk.progress.cancel.is_none() {
+                    self.take_signals().await?;
+                }
+                Ok(None)
+            }
+            Err(Stop::Halt(summary)) => self.halt(summary).await,
+            Err(Stop::Effect(error)) => self.halt(error.to_string()).await,
+            Err(Stop::Trouble(message)) => {
+                let backoff = self.inner.options.backoff.as_millis();
+                let backoff = u64::try_from(backoff).unwrap_or(u64::MAX);
+                let wake_ms = Some(self.desk.now().saturating_add(backoff));
+                let rested = self.desk.commit(Rest::Suspend { wake_ms }, None).await;
+                self.settle(rested)?;
+                Ok(Some(Rested::Trouble(message)))
+            }
+            Err(stop) => self.settle(Err(stop)).map(|()| None),
+        }
+    }
+
+    async fn halt(&mut self, summary: String) -> Result<Option<Rested>, EngineError> {
+        let ended = self.end(Ending::Halted, Exit::Failed, summary).await?;
+        Ok(Some(ended))
+    }
+
+    async fn leave(
+        &mut self,
+        node: G::Node,
+        visit: u32,
+        leave: Leave<G::Outcome, G::Event>,
+    ) -> Result<Option<Rested>, EngineError> {
+        let mut events = Vec::with_capacity(leave.events.len());
+        for event in &leave.events {
+            let packed = self.desk.pack(event);
+            match packed {
+                Ok(payload) => events.push(payload),
+                Err(error) => return self.halt(format!("{}: {error}", node.name())).await,
+            }
+        }
+        let body = left_body(node, visit, leave.outcome, events);
+        let pure = !self.desk.progress.entered && self.desk.progress.journal.is_empty();
+        // From here on the state is ahead of the log until the commit; an error drops both.
+        for event in &leave.events {
+            self.inner
+                .graph
+                .apply(Arc::make_mut(&mut self.state), event);
+        }
+        let noted = self.desk.note(body);
+        self.settle(noted)?;
+        if let Some(stuck) = stuck(&self.inner.graph, &self.desk.progress, node.name()) {
+            let noted = self.desk.note(stuck);
+            self.settle(noted)?;
+        }
+        let follow = self.inner.table.follow(node, leave.outcome, &self.state);
+        if follow == Some(crate::table::Follow::Done) && self.desk.progress.cancel.is_none() {
+            return self.finish().await.map(Some);
+        }
+        // A visit that asked for nothing comes out the same when it is run again: its end is
+        // committed with the next thing that cannot be taken back.
+        if pure && self.desk.waiting() < MAX_WAITING {
+            return Ok(None);
+        }
+        let (state, epoch, last_at) = (&*self.state, self.desk.lease.epoch, self.desk.last_at);
+        let snap = |progress: &Progress| load::to_snapshot::<G>(progress, state, epoch, last_at);
+        let committed = self.desk.commit(Rest::Keep, Some(&snap)).await;
+        self.settle(committed)?;
+        Ok(None)
+    }
+
+    async fn finish(&mut self) -> Result<Rested, EngineError> {
+        let Report { exit, summary } = self.inner.graph.report(&self.state);
+        self.end(Ending::Completed, exit, summary).await
+    }
+
+    async fn end(
+        &mut self,
+        ending: Ending,
+        exit: Exit,
+        summary: String,
+    ) -> Result<Rested, EngineError> {
+        let ended = Ended {
+            ending,
+            exit,
+            summary: summary.clone(),
+        };
+        let noted = self.desk.note(EventBody::RunEnded {
+            ending,
+            exit,
+            summary,
+        });
+        self.settle(noted)?;
+        let committed = self.desk.commit(Rest::Done, None).await;
+        self.settle(committed)?;
+        Ok(Rested::Done(ended))
+    }
+}
+
+/// The event that ends a visit.
+pub(crate) fn left_body<N: Label, O: Label>(
+    node: N,
+    visit: u32,
+    outcome: O,
+    events: Vec<Payload>,
+) -> EventBody {
+    EventBody::NodeLeft {
+        node: node.name().to_owned(),
+        visit,
+        outcome: outcome.name().to_owned(),
+        events,
+    }
+}
+
+/// The event that says a run is stuck, if the visit that just ended shows it.
+pub(crate) fn stuck<G: Graph>(graph: &G, progress: &Progress, node: &str) -> Option<EventBody> {
+    let guard = graph.loop_guard()?;
+    (progress.repeats_of_last() >= guard.repeats).then(|| EventBody::StuckDetected {
+        node: node.to_owned(),
+        strikes: progress.strikes + 1,
+    })
+}

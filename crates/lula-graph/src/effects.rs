@@ -1,0 +1,432 @@
+//! Having something done: announced, ordered, journaled; and reconciled when its end is not known.
+
+use lula_protocol::digest::Domain;
+use lula_protocol::event::{EffectResult, Via};
+use lula_protocol::interrupt::unknown_effect;
+use lula_protocol::{Amounts, Answer, Digest, EffectClass, EffectId, EventBody, Interrupt};
+use lula_store::Rest;
+use serde_json::{Value, json};
+
+use crate::ctx::{Ctx, entry_digest};
+use crate::ledger::OverBudget;
+use crate::options::OnBudget;
+use crate::progress::{EffectEntry, Entry};
+use crate::replay::Drift;
+use crate::stop::{EffectError, Stop};
+use crate::world::{Effect, Evidence, Order, Performed, Recovery, Trouble, recovery};
+
+/// So often an effect is tried before a person is asked about it.
+const MAX_ATTEMPTS: u32 = 100;
+
+impl Ctx<'_> {
+    pub(crate) async fn effect_value(&mut self, effect: Effect) -> Result<Value, Stop> {
+        let ordinal = self.take_ordinal();
+        let shape = |message: String| EffectError::Shape {
+            name: effect.name.clone(),
+            message,
+        };
+        let value = effect.request.clone().map_err(shape)?;
+        let request = Digest::of(Domain::Effect, &(effect.class, &effect.name, &value))
+            .map_err(|error| shape(error.to_string()))?;
+        if self.is_void(ordinal, &effect) {
+            // Takes no place in the journal: it follows from the state alone.
+            self.ordinal = ordinal;
+            return Err(EffectError::ApprovalVoid { name: effect.name }.into());
+        }
+        match self.desk.progress.journal.get(&ordinal).cloned() {
+            None => self.fresh(ordinal, effect, value, request).await,
+            Some(Entry::Read {
+                name,
+                request: recorded,
+                result,
+            }) if recorded == request => {
+                self.rerun(ordinal, &effect, value, &result).await;
+                self.reply(name, result).await
+            }
+            Some(Entry::Refused {
+                name,
+                request: recorded,
+                over: (dimension, asked, free),
+            }) if recorded == request => Err(EffectError::OverBudget {
+                name,
+                dimension,
+                asked,
+                free,
+            }
+            .into()),
+            Some(Entry::Effect(entry)) if self.is_same(&entry, &effect, request, ordinal) => {
+                match entry.result.clone() {
+                    Some(result) => {
+                        self.rerun(ordinal, &effect, value, &result).await;
+                        self.reply(entry.name, result).await
+                    }
+                    None if self.desk.replay => Err(Stop::EndOfJournal),
+                    None => self.recover(*entry, value).await,
+                }
+            }
+            Some(other) => {
+                let recorded = entry_digest(&other);
+                Err(self.stray(ordinal, recorded, request).await)
+            }
+        }
+    }
+
+    /// Whether an effect names an approval that is not for it.
+    fn is_void(&self, ordinal: u32, effect: &Effect) -> bool {
+        let Some((approval, digest)) = &effect.approval else {
+            return false;
+        };
+        let used_here = matches!(
+            self.desk.progress.journal.get(&ordinal),
+            Some(Entry::Effect(entry)) if entry.approval.as_ref() == Some(approval)
+        );
+        !self
+            .desk
+            .progress
+            .approvals
+            .get(approval)
+            .is_some_and(|asked| {
+                asked.digest == *digest
+                    && asked.answer == Some(Answer::Approved)
+                    && (used_here || !asked.used)
+            })
+    }
+
+    fn is_same(&self, entry: &EffectEntry, effect: &Effect, request: Digest, ordinal: u32) -> bool {
+        let (ms, random) = self.name_of("effect", ordinal);
+        // A fork carries effects of its parent, which have the parent's names.
+        let forked = self.desk.progress.parent.is_some();
+        entry.request == request
+            && entry.reserve == effect.reserve
+            && entry.approval.as_ref() == effect.approval.as_ref().map(|(id, _)| id)
+            && (forked || entry.effect == EffectId::from_parts(ms, random))
+    }
+
+    /// In a replay with a world, does a look or an edit again and compares.
+    async fn rerun(&mut self, ordinal: u32, effect: &Effect, value: Value, result: &EffectResult) {
+        let again = matches!(effect.class, EffectClass::Read | EffectClass::Tree);
+        let (Some(world), true) = (self.desk.rerun.clone(), again) else {
+            return;
+        };
+        let (ms, random) = self.name_of("effect", ordinal);
+        let order = Order {
+            run: self.desk.progress.run.clone(),
+            effect: EffectId::from_parts(ms, random),
+            epoch: self.desk.lease.epoch,
+            attempt: 0,
+            class: effect.class,
+            name: effect.name.clone(),
+            request: value,
+        };
+        let now = match world.perform(&order).await {
+            Ok(done) => self.desk.pack(&done.value).map(EffectResult::Done),
+            Err(trouble) => Ok(EffectResult::Failed(trouble.to_string())),
+        };
+        let now = now.unwrap_or_else(|error| EffectResult::Failed(error.to_string()));
+        if now != *result {
+            let name = effect.name.clone();
+            self.desk.drift.push(Drift { name, ordinal });
+        }
+    }
+
+    async fn reply(&self, name: String, result: EffectResult) -> Result<Value, Stop> {
+        match result {
+            EffectResult::Done(payload) => self.desk.fetch(&payload).await,
+            EffectResult::Failed(message) => Err(EffectError::Failed { name, message }.into()),
+        }
+    }
+
+    async fn fresh(
+        &mut self,
+        ordinal: u32,
+        effect: Effect,
+        value: Value,
+        request: Digest,
+    ) -> Result<Value, Stop> {
+        self.enter()?;
+        let (ms, random) = self.name_of("effect", ordinal);
+        let order = Order {
+            run: self.desk.progress.run.clone(),
+            effect: EffectId::from_parts(ms, random),
+            epoch: self.desk.lease.epoch,
+            attempt: 0,
+            class: effect.class,
+            name: effect.name.clone(),
+            request: value,
+        };
+        if effect.class == EffectClass::Read {
+            return self.look(ordinal, order, request).await;
+        }
+        if let Err(over) = self.desk.progress.ledger.allows(&effect.reserve) {
+            return Err(self.over_budget(ordinal, effect.name, request, over).await);
+        }
+        let pre_tree = match effect.class {
+            EffectClass::Tree => self.desk.world.tree(&order).await.map_err(unreachable)?,
+            _ => None,
+        };
+        self.desk.note(EventBody::EffectIntended {
+            ordinal,
+            effect: order.effect.clone(),
+            class: effect.class,
+            name: effect.name,
+            request,
+            pre_tree,
+            reserve: effect.reserve,
+            approval: effect.approval.map(|(approval, _)| approval),
+        })?;
+        self.desk.commit(Rest::Keep, None).await?;
+        self.dispatch(order).await
+    }
+
+    /// Looks at the world. The result is committed with whatever comes next: losing it costs
+    /// another look.
+    async fn look(&mut self, ordinal: u32, order: Order, request: Digest) -> Result<Value, Stop> {
+        let (result, value) = match self.perform(&order).await? {
+            Ok(performed) => {
+                let payload = self
+                    .desk
+                    .pack(&performed.value)
+                    .map_err(|e| shape(&order, &e))?;
+                (EffectResult::Done(payload), Ok(performed.value))
+            }
+            Err(Trouble::Failed { message, .. }) => {
+                let name = order.name.clone();
+                let failed = EffectError::Failed {
+                    name,
+                    message: message.clone(),
+                };
+                (EffectResult::Failed(message), Err(failed.into()))
+            }
+            Err(trouble) => return Err(unreachable(trouble)),
+        };
+        self.desk.note(EventBody::ReadDone {
+            ordinal,
+            name: order.name,
+            request,
+            result,
+        })?;
+        value
+    }
+
+    async fn over_budget(
+        &mut self,
+        ordinal: u32,
+        name: String,
+        request: Digest,
+        over: OverBudget,
+    ) -> Stop {
+        let OverBudget {
+            dimension,
+            asked,
+            free,
+        } = over;
+        let refuse = self.desk.options.on_budget == OnBudget::Refuse
+            || self.desk.progress.refused.contains(&ordinal);
+        if !refuse {
+            let interrupt = Interrupt::Budget {
+                dimension,
+                asked,
+                free,
+            };
+            return self.desk.suspend(ordinal, interrupt).await;
+        }
+        let noted = self.desk.note(EventBody::EffectRefused {
+            ordinal,
+            name: name.clone(),
+            request,
+            dimension,
+            asked,
+            free,
+        });
+        match noted {
+            Err(stop) => stop,
+            Ok(()) => EffectError::OverBudget {
+                name,
+                dimension,
+                asked,
+                free,
+            }
+            .into(),
+        }
+    }
+
+    /// Performs an order unless the run is cancelled meanwhile.
+    async fn perform(&self, order: &Order) -> Result<Result<Performed, Trouble>, Stop> {
+        tokio::select! {
+            biased;
+            () = self.desk.live.cancel.cancelled() => {
+                self.desk.world.abort(order).await;
+                Err(Stop::Cancelled)
+            }
+            done = self.desk.world.perform(order) => Ok(done),
+        }
+    }
+
+    /// Orders an announced effect and journals what came of it.
+    async fn dispatch(&mut self, order: Order) -> Result<Value, Stop> {
+        let mut order = order;
+        loop {
+            match self.perform(&order).await? {
+                Ok(performed) => return self.settle(&order, Via::Executed, performed).await,
+                Err(Trouble::Failed { message, spent }) => {
+                    return self.fail(&order, message, spent).await;
+                }
+                Err(Trouble::Unreachable(message)) => return Err(Stop::Trouble(message)),
+                Err(Trouble::Lost(_)) => match self.reconcile(&order.effect, &order.request).await?
+                {
+                    Reconciled::Answer(value) => return Ok(value),
+                    Reconciled::Again(again) => order = again,
+                },
+            }
+        }
+    }
+
+    /// Goes on with an effect that was announced and has no result.
+    async fn recover(&mut self, entry: EffectEntry, value: Value) -> Result<Value, Stop> {
+        self.enter()?;
+        match self.reconcile(&entry.effect, &value).await? {
+            Reconciled::Answer(value) => Ok(value),
+            Reconciled::Again(order) => self.dispatch(order).await,
+        }
+    }
+
+    async fn reconcile(&mut self, effect: &EffectId, value: &Value) -> Result<Reconciled, Stop> {
+        let Some(entry) = self.desk.progress.effect(effect).cloned() else {
+            return Err(Stop::Halt(format!("{effect} is not in the journal")));
+        };
+        let order = Order {
+            run: self.desk.progress.run.clone(),
+            effect: effect.clone(),
+            epoch: self.desk.lease.epoch,
+            attempt: entry.attempt,
+            class: entry.class,
+            name: entry.name.clone(),
+            request: value.clone(),
+        };
+        match entry.verdict.as_deref() {
+            Some(unknown_effect::MARK_DONE) => {
+                let said = Performed::free(json!({"operator": unknown_effect::MARK_DONE}));
+                let value = self.settle(&order, Via::Operator, said).await?;
+                return Ok(Reconciled::Answer(value));
+            }
+            Some(unknown_effect::RETRY) => return self.again(order, &entry).await,
+            Some(_) => return Err(Stop::Halt(format!("an operator gave up on {}", entry.name))),
+            None => {}
+        }
+        match recovery(entry.class, entry.attempt) {
+            Recovery::Redo => self.again(order, &entry).await,
+            Recovery::ChargeAndRedo => {
+                let mut after = self.desk.progress.ledger.clone();
+                after.lose(effect.as_str());
+                if after.allows(&entry.reserve).is_ok() {
+                    return self.again(order, &entry).await;
+                }
+                let message = "the call was lost and there is no budget to ask again".to_owned();
+                self.fail(&order, message, entry.reserve)
+                    .await
+                    .map(Reconciled::Answer)
+            }
+            Recovery::Fail => {
+                let message = "the call was lost twice".to_owned();
+                self.fail(&order, message, entry.reserve)
+                    .await
+                    .map(Reconciled::Answer)
+            }
+            Recovery::RestoreAndRedo => {
+                self.desk
+                    .world
+                    .restore(&order, entry.pre_tree)
+                    .await
+                    .map_err(unreachable)?;
+                self.again(order, &entry).await
+            }
+            Recovery::Probe => match self.desk.world.probe(&order).await {
+                Evidence::Done(performed) => {
+                    let value = self.settle(&order, Via::Found, performed).await?;
+                    Ok(Reconciled::Answer(value))
+                }
+                Evidence::NotDone if entry.attempt < MAX_ATTEMPTS => {
+                    self.again(order, &entry).await
+                }
+                Evidence::NotDone => {
+                    let detail = format!("it was tried {MAX_ATTEMPTS} times");
+                    Err(self.unknown(&entry, detail).await)
+                }
+                Evidence::Unknown(detail) => Err(self.unknown(&entry, detail).await),
+            },
+        }
+    }
+
+    async fn unknown(&mut self, entry: &EffectEntry, detail: String) -> Stop {
+        let ordinal = self.ordinal.saturating_sub(1);
+        let interrupt = Interrupt::UnknownEffect {
+            effect: entry.effect.clone(),
+            name: entry.name.clone(),
+            detail,
+        };
+        self.desk.suspend(ordinal, interrupt).await
+    }
+
+    /// Announces another try.
+    async fn again(&mut self, order: Order, entry: &EffectEntry) -> Result<Reconciled, Stop> {
+        let attempt = entry.attempt + 1;
+        self.desk.note(EventBody::EffectRetried {
+            effect: entry.effect.clone(),
+            attempt,
+            reserve: entry.reserve.clone(),
+        })?;
+        self.desk.commit(Rest::Keep, None).await?;
+        Ok(Reconciled::Again(Order { attempt, ..order }))
+    }
+
+    async fn settle(&mut self, order: &Order, via: Via, done: Performed) -> Result<Value, Stop> {
+        let payload = match self.desk.pack(&done.value) {
+            Ok(payload) => payload,
+            // The effect happened; that its answer cannot be kept must not hide it.
+            Err(error) => return self.fail(order, error.to_string(), done.spent).await,
+        };
+        self.desk.note(EventBody::EffectSettled {
+            effect: order.effect.clone(),
+            via,
+            spent: done.spent,
+            result: EffectResult::Done(payload),
+        })?;
+        self.desk.commit(Rest::Keep, None).await?;
+        Ok(done.value)
+    }
+
+    async fn fail(
+        &mut self,
+        order: &Order,
+        message: String,
+        spent: Amounts,
+    ) -> Result<Value, Stop> {
+        self.desk.note(EventBody::EffectSettled {
+            effect: order.effect.clone(),
+            via: Via::Executed,
+            spent,
+            result: EffectResult::Failed(message.clone()),
+        })?;
+        self.desk.commit(Rest::Keep, None).await?;
+        let name = order.name.clone();
+        Err(EffectError::Failed { name, message }.into())
+    }
+}
+
+enum Reconciled {
+    Answer(Value),
+    Again(Order),
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
+fn unreachable(trouble: Trouble) -> Stop {
+    Stop::Trouble(trouble.to_string())
+}
+
+fn shape(order: &Order, error: &dyn std::fmt::Display) -> Stop {
+    EffectError::Shape {
+        name: order.name.clone(),
+        message: error.to_string(),
+    }
+    .into()
+}

@@ -1,0 +1,446 @@
+//! The engine: starts runs, claims them, drives them, and keeps its leases.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lula_protocol::{EventBody, RunId, Signal};
+use lula_store::{Blob, Claim, Head, Hint, Lease, LedgerRow, NewRun, Record, Store, StoreError};
+use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, SystemClock};
+use crate::drive::{self, Rested};
+use crate::error::EngineError;
+use crate::graph::Graph;
+use crate::load::{self, RunState, Step};
+use crate::options::{Options, Start};
+use crate::seal::to_hex;
+use crate::table::Table;
+use crate::world::World;
+
+/// A run this engine is driving.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// Set when the run is to stop.
+    pub(crate) cancel: CancellationToken,
+    /// Set when something was sent to the run.
+    pub(crate) signalled: AtomicBool,
+    poke: Notify,
+    deadline: Mutex<Instant>,
+}
+
+impl Live {
+    /// A run that was just created has been sent nothing yet.
+    pub(crate) fn new(deadline: Instant, created: bool) -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            signalled: AtomicBool::new(!created),
+            poke: Notify::new(),
+            deadline: Mutex::new(deadline),
+        }
+    }
+
+    /// When the owner has to stop by its own clock, which does not jump.
+    pub(crate) fn deadline(&self) -> Instant {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, deadline: Instant) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    }
+}
+
+pub(crate) struct Inner<G: Graph> {
+    pub(crate) graph: G,
+    pub(crate) table: Table<G>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) world: Arc<dyn World>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Arc<Options>,
+    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    listening: AtomicBool,
+}
+
+/// Runs a graph over a store.
+pub struct Engine<G: Graph> {
+    pub(crate) inner: Arc<Inner<G>>,
+}
+
+impl<G: Graph> Clone for Engine<G> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<G: Graph> Engine<G> {
+    /// An engine for a graph. Refuses a graph whose transition table is not complete.
+    pub fn new(
+        graph: G,
+        store: Arc<dyn Store>,
+        world: Arc<dyn World>,
+        options: Options,
+    ) -> Result<Self, EngineError> {
+        Self::with_clock(graph, store, world, options, Arc::new(SystemClock))
+    }
+
+    /// The same with a clock of one's own.
+    pub fn with_clock(
+        graph: G,
+        store: Arc<dyn Store>,
+        world: Arc<dyn World>,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, EngineError> {
+        let table = graph.table();
+        table.check(&graph).map_err(|source| EngineError::Table {
+            graph: G::NAME,
+            source,
+        })?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                graph,
+                table,
+                store,
+                world,
+                clock,
+                options: Arc::new(options),
+                live: Mutex::new(HashMap::new()),
+                listening: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &G {
+        &self.inner.graph
+    }
+
+    /// Puts a run into the queue.
+    pub async fn start(&self, input: &G::Input, start: &Start) -> Result<RunId, EngineError> {
+        let (new, _) = self.inner.new_run(input, start, None)?;
+        let run = new.run.clone();
+        self.inner.store.create(new).await?;
+        Ok(run)
+    }
+
+    /// Starts a run and drives it until it rests.
+    pub async fn run(
+        &self,
+        input: &G::Input,
+        start: &Start,
+    ) -> Result<(RunId, Rested), EngineError> {
+        let (new, lease) = self.inner.new_run(input, start, Some(self.inner.claim()))?;
+        let bodies = new.records.first().map(Record::read_body).transpose()?;
+        let mut blobs = load::Blobs::new();
+        for blob in &new.blobs {
+            blobs.insert(blob.digest, blob.bytes.clone());
+        }
+        let at_ms = new.records.first().map_or(0, |record| record.at_ms);
+        let run = new.run.clone();
+        let started = match bodies {
+            Some(body) => load::begin(&self.inner.graph, &run, &body, &blobs)?,
+            None => return Err(StoreError::NoRun(run).into()),
+        };
+        self.inner.store.create(new).await?;
+        let loaded = load::Loaded {
+            run: started,
+            head: lease.head,
+            last_at: at_ms,
+        };
+        let rested = self.inner.drive(lease, Some(loaded)).await?;
+        Ok((run, rested))
+    }
+
+    /// Claims one run if it is due and drives it until it rests. `None` where it is not due:
+    /// somebody has it, it waits, or it is over.
+    pub async fn resume(&self, run: &RunId) -> Result<Option<Rested>, EngineError> {
+        let claim = self.inner.claim();
+        match self.inner.store.claim_run(run, &claim).await? {
+            None => Ok(None),
+            Some(lease) => self.inner.drive(lease, None).await.map(Some),
+        }
+    }
+
+    /// Claims every run that is due and drives each until it rests. Returns what became of them.
+    pub async fn sweep(&self) -> Result<Vec<(RunId, Result<Rested, EngineError>)>, EngineError> {
+        let limit = u32::try_from(self.inner.options.concurrency).unwrap_or(u32::MAX);
+        let mut rested = Vec::new();
+        loop {
+            let claim = self.inner.claim();
+            let leases = self.inner.store.claim(G::NAME, &claim, limit).await?;
+            if leases.is_empty() {
+                return Ok(rested);
+            }
+            let mut tasks = JoinSet::new();
+            for lease in leases {
+                let inner = Arc::clone(&self.inner);
+                tasks.spawn(async move { (lease.run.clone(), inner.drive(lease, None).await) });
+            }
+            while let Some(done) = tasks.join_next().await {
+                rested.extend(done.ok());
+            }
+        }
+    }
+
+    /// Works on the queue until told to stop; then the runs under way are left where their logs
+    /// are, and whoever comes next goes on with them.
+    pub async fn work(&self, stop: CancellationToken) -> Result<(), EngineError> {
+        let mut hints = self.inner.store.watch_signals();
+        let mut tasks: JoinSet<()> = JoinSet::new();
+        loop {
+            while tasks.try_join_next().is_some() {}
+            let room = self.inner.options.concurrency.saturating_sub(tasks.len());
+            let limit = u32::try_from(room).unwrap_or(u32::MAX);
+            if limit > 0 {
+                // A failure is not the end of a worker: the next round tries again.
+                let claimed = self
+                    .inner
+                    .store
+                    .claim(G::NAME, &self.inner.claim(), limit)
+                    .await;
+                for lease in claimed.unwrap_or_default() {
+                    let inner = Arc::clone(&self.inner);
+                    tasks.spawn(async move { drop(inner.drive(lease, None).await) });
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => {
+                    tasks.shutdown().await;
+                    return Ok(());
+                }
+                () = tokio::time::sleep(self.inner.options.poll) => {}
+                () = until_news(&mut hints) => {}
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+            }
+        }
+    }
+
+    /// Sends something to a run.
+    pub async fn send(&self, run: &RunId, signal: &Signal) -> Result<(), EngineError> {
+        self.inner.store.send(run, signal).await?;
+        Ok(())
+    }
+
+    /// A run as it was after its first `at` events, or as it is.
+    pub async fn show(
+        &self,
+        run: &RunId,
+        at: Option<u64>,
+    ) -> Result<RunState<G::State>, EngineError> {
+        let loaded = load::load(&self.inner.graph, &*self.inner.store, run, at).await?;
+        Ok(loaded.run)
+    }
+
+    /// What a run would do next.
+    pub fn next(&self, run: &RunState<G::State>) -> Step<G::Node> {
+        load::next(
+            &self.inner.graph,
+            &self.inner.table,
+            &run.progress,
+            &run.state,
+        )
+    }
+}
+
+async fn until_news(hints: &mut tokio::sync::broadcast::Receiver<Hint>) {
+    loop {
+        match hints.recv().await {
+            // An owner's own appends say nothing about the queue.
+            Ok(Hint::Run(_)) => {}
+            Ok(Hint::Signal(_) | Hint::Any) | Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], EngineError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Random(error.to_string()))?;
+    Ok(bytes)
+}
+
+impl<G: Graph> Inner<G> {
+    pub(crate) fn claim(&self) -> Claim {
+        Claim {
+            worker: self.options.worker.clone(),
+            now_ms: self.clock.now_ms(),
+            ttl_ms: u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn new_run(
+        &self,
+        input: &G::Input,
+        start: &Start,
+        claim: Option<Claim>,
+    ) -> Result<(NewRun, Lease), EngineError> {
+        let now_ms = self.clock.now_ms();
+        let run = match &start.run {
+            Some(run) => run.clone(),
+            None => RunId::from_parts(now_ms, random()?),
+        };
+        let packed = lula_protocol::Payload::pack(input)
+            .map_err(|error| EngineError::payload(&run, 0, error))?;
+        let seed = start.seed.map_or_else(random, Ok)?;
+        let body = EventBody::RunStarted {
+            graph: G::NAME.to_owned(),
+            graph_version: G::VERSION,
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: to_hex(&seed),
+            limits: start.limits.clone(),
+            max_visits: start.max_visits,
+            input: packed.payload,
+            parent: None,
+        };
+        let epoch = u64::from(claim.is_some());
+        let (records, head) = Record::continue_log(&run, Head::empty(), epoch, now_ms, &[body])?;
+        let blobs = packed.blob.map(|(digest, bytes)| Blob { digest, bytes });
+        let new = NewRun {
+            run: run.clone(),
+            tenant: start.tenant.clone(),
+            graph: G::NAME.to_owned(),
+            graph_version: G::VERSION,
+            parent: None,
+            records,
+            blobs: blobs.into_iter().collect(),
+            ledger: LedgerRow::fresh(&start.limits),
+            epoch,
+            claim,
+        };
+        Ok((new, Lease { run, epoch, head }))
+    }
+
+    /// Drives a claimed run until it rests, keeping the lease meanwhile.
+    pub(crate) async fn drive(
+        self: &Arc<Self>,
+        lease: Lease,
+        loaded: Option<load::Loaded<G::State>>,
+    ) -> Result<Rested, EngineError> {
+        self.listen();
+        let live = Arc::new(Live::new(
+            Instant::now() + self.patience(),
+            loaded.is_some(),
+        ));
+        let registered = Registered::new(self, &lease.run, &live);
+        let work = drive::drive(self, lease.clone(), loaded, Arc::clone(&live));
+        let rested = tokio::select! {
+            biased;
+            rested = work => rested,
+            lost = self.keep_lease(&lease, &live) => Err(lost),
+        };
+        drop(registered);
+        rested
+    }
+
+    /// How long an owner may go on after the last renewal.
+    fn patience(&self) -> Duration {
+        self.options.lease.saturating_sub(self.options.margin)
+    }
+
+    /// Renews the lease and listens for signals. Returns only when the lease is lost.
+    async fn keep_lease(&self, lease: &Lease, live: &Live) -> EngineError {
+        let mut renew_at = Instant::now() + self.options.renew;
+        loop {
+            let renewing = tokio::select! {
+                () = tokio::time::sleep_until(renew_at.into()) => true,
+                () = live.poke.notified() => false,
+            };
+            let signals = if renewing {
+                let asked = Instant::now();
+                let until = self.claim().until_ms();
+                match self.store.renew(lease, until).await {
+                    Ok(signals) => {
+                        live.extend(asked + self.patience());
+                        renew_at = asked + self.options.renew;
+                        signals
+                    }
+                    Err(StoreError::Fenced { run, epoch }) => {
+                        return StoreError::Fenced { run, epoch }.into();
+                    }
+                    Err(error) if Instant::now() >= live.deadline() => return error.into(),
+                    Err(_) => {
+                        renew_at = Instant::now() + self.options.renew / 10;
+                        false
+                    }
+                }
+            } else {
+                true
+            };
+            if signals && let Ok(waiting) = self.store.signals(&lease.run).await {
+                live.signalled.store(true, Ordering::Release);
+                let cancel = |(_, signal): &(u64, Signal)| matches!(signal, Signal::Cancel { .. });
+                if waiting.iter().any(cancel) {
+                    live.cancel.cancel();
+                }
+            }
+        }
+    }
+
+    /// Passes hints about signals on to the runs they are for.
+    fn listen(self: &Arc<Self>) {
+        if self.listening.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut hints = self.store.watch_signals();
+        let weak = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                let hint = hints.recv().await;
+                let Some(inner) = weak.upgrade() else { return };
+                let live = inner.live.lock().unwrap_or_else(PoisonError::into_inner);
+                match hint {
+                    Ok(Hint::Run(_)) => {}
+                    Ok(Hint::Signal(run)) => {
+                        if let Some(live) = live.get(&run) {
+                            live.poke.notify_one();
+                        }
+                    }
+                    Ok(Hint::Any) | Err(RecvError::Lagged(_)) => {
+                        live.values().for_each(|live| live.poke.notify_one());
+                    }
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+    }
+}
+
+/// A run in the list of live ones, for as long as this value lives.
+struct Registered<'a, G: Graph> {
+    inner: &'a Inner<G>,
+    run: RunId,
+}
+
+impl<'a, G: Graph> Registered<'a, G> {
+    fn new(inner: &'a Inner<G>, run: &RunId, live: &Arc<Live>) -> Self {
+        let mut list = inner.live.lock().unwrap_or_else(PoisonError::into_inner);
+        list.insert(run.clone(), Arc::clone(live));
+        drop(list);
+        Self {
+            inner,
+            run: run.clone(),
+        }
+    }
+}
+
+impl<G: Graph> Drop for Registered<'_, G> {
+    fn drop(&mut self) {
+        let mut list = self
+            .inner
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        list.remove(&self.run);
+    }
+}

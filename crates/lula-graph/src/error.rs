@@ -1,0 +1,78 @@
+//! What can go wrong with an engine, and what to do about it.
+
+use lula_protocol::RunId;
+use lula_protocol::payload::PayloadError;
+use lula_store::StoreError;
+
+use crate::progress::BrokenHistory;
+use crate::table::TableError;
+
+/// Why an engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The transition table is not complete.
+    #[error("the transition table of {graph} is wrong: {source}")]
+    Table {
+        /// The graph.
+        graph: &'static str,
+        /// What is wrong.
+        source: TableError,
+    },
+    /// The store failed or somebody else owns the run.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log was not written by this engine, or was changed.
+    #[error("the log of {run} cannot be followed: {source}")]
+    History {
+        /// The run.
+        run: RunId,
+        /// Where.
+        source: BrokenHistory,
+    },
+    /// A value in the log is not what the graph expects.
+    #[error("event {seq} of {run} is not one of this graph: {source}")]
+    Payload {
+        /// The run.
+        run: RunId,
+        /// The position.
+        seq: u64,
+        /// Why.
+        source: PayloadError,
+    },
+    /// The run keeps to a version of its graph that this program does not have.
+    #[error(
+        "{run} keeps to version {version} of {graph}, which this program does not have: use the \
+         lula that started it, or migrate it"
+    )]
+    Version {
+        /// The run.
+        run: RunId,
+        /// The graph.
+        graph: String,
+        /// The version.
+        version: u32,
+    },
+    /// The run cannot be forked there.
+    #[error("{run} cannot be forked at {at}: {why}")]
+    Fork {
+        /// The run.
+        run: RunId,
+        /// The position.
+        at: u64,
+        /// Why, and where it can.
+        why: String,
+    },
+    /// The machine gave no random numbers.
+    #[error("the system gave no random numbers: {0}")]
+    Random(String),
+}
+
+impl EngineError {
+    pub(crate) fn payload(run: &RunId, seq: u64, source: PayloadError) -> Self {
+        Self::Payload {
+            run: run.clone(),
+            seq,
+            source,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A durable state graph.
+//!
+//! Runs last minutes to days, wait for people, and die with their machines. This crate drives them:
+//! a graph of nodes over a typed state, where the state is a pure fold of events, the next step is
+//! a pure function of the state, and nodes act on the world only through journaled effects. Kill
+//! the process at any moment; another one claims the run, verifies its log, finds out what the last
+//! effect came to, and goes on.
+//!
+//! It must never do an effect outside twice without evidence or a person's word, never let two
+//! owners write one log, and never go on after a body asked for something else than its journal
+//! holds. It knows nothing of agents, models or git. It depends on `lula-store` and
+//! `lula-protocol`.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use lula_graph::{async_trait, labels, *};
+//! use lula_protocol::Exit;
+//! use lula_store::{SqliteStore, sqlite::SqliteOptions};
+//!
+//! labels! { pub enum Node { Draft = "draft", Publish = "publish" } }
+//! labels! { pub enum Way { Ok = "ok", Weak = "weak" } }
+//!
+//! /// Drafts a text until it is long enough, then publishes it once.
+//! struct Article;
+//!
+//! #[async_trait]
+//! impl Graph for Article {
+//!     type Node = Node;
+//!     type Outcome = Way;
+//!     type Input = String;
+//!     type State = String;
+//!     type Event = String;
+//!     const NAME: &'static str = "article";
+//!     const VERSION: u32 = 1;
+//!
+//!     fn outcomes(&self, node: Node) -> &'static [Way] {
+//!         match node { Node::Draft => &[Way::Ok, Way::Weak], Node::Publish => &[Way::Ok] }
+//!     }
+//!     fn table(&self) -> Table<Self> {
+//!         Table::starting_at(Node::Draft)
+//!             .on(Node::Draft, Way::Weak, Node::Draft)
+//!             .on(Node::Draft, Way::Ok, Node::Publish)
+//!             .done(Node::Publish, Way::Ok)
+//!     }
+//!     fn begin(&self, topic: String) -> String { topic }
+//!     fn apply(&self, text: &mut String, more: &String) { text.push_str(more) }
+//!     async fn visit(&self, node: Node, text: &String, ctx: &mut Ctx<'_>) -> Visit<Self> {
+//!         match node {
+//!             Node::Draft => {
+//!                 let more: String = ctx.effect(Effect::model("write", text)).await?;
+//!                 let way = if text.len() + more.len() > 20 { Way::Ok } else { Way::Weak };
+//!                 Ok(Leave::by(way).with(more))
+//!             }
+//!             Node::Publish => {
+//!                 let () = ctx.effect(Effect::external("publish", text)).await?;
+//!                 Ok(Leave::by(Way::Ok))
+//!             }
+//!         }
+//!     }
+//!     fn report(&self, text: &String) -> Report {
+//!         Report { exit: Exit::Verified, summary: format!("published {text:?}") }
+//!     }
+//! }
+//!
+//! struct Press;
+//!
+//! #[async_trait]
+//! impl World for Press {
+//!     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+//!         Ok(match order.name.as_str() {
+//!             "write" => Performed::free(" and more".into()),
+//!             _ => Performed::default(),
+//!         })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("runs.db");
+//! let store = Arc::new(SqliteStore::open(path, SqliteOptions::default())?);
+//! let engine = Engine::new(Article, store, Arc::new(Press), Options::default())?;
+//! let (run, rested) = engine.run(&"Rust".to_owned(), &Start::default()).await?;
+//! let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+//! assert_eq!(ended.summary, "published \"Rust and more and more\"");
+//! assert!(engine.replay(&run).await?.differences.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod approval;
+pub mod bundle;
+mod clock;
+mod ctx;
+mod desk;
+mod drive;
+mod effects;
+mod engine;
+mod error;
+mod fork;
+mod graph;
+mod journal;
+pub mod ledger;
+mod load;
+mod options;
+pub mod progress;
+mod replay;
+pub mod seal;
+pub mod signals;
+mod stop;
+mod table;
+mod together;
+mod world;
+
+pub use async_trait::async_trait;
+pub use clock::{Clock, SystemClock};
+pub use ctx::{Ask, Choice, Ctx, Verdict};
+pub use drive::Rested;
+pub use ed25519_dalek::SigningKey;
+pub use engine::Engine;
+pub use error::EngineError;
+pub use graph::{Graph, Label, Leave, LoopGuard, Report, Visit};
+pub use load::{RunState, Step};
+pub use options::{OnBudget, Options, Start};
+pub use replay::{Difference, Drift, Replayed};
+pub use stop::{EffectError, Stop};
+pub use table::{Table, TableError};
+pub use tokio_util::sync::CancellationToken;
+pub use world::{Effect, Evidence, Order, Performed, Recovery, Trouble, World, recovery};

@@ -1,0 +1,100 @@
+//! How an engine works.
+
+use std::time::Duration;
+
+use ed25519_dalek::SigningKey;
+use lula_protocol::{Amounts, RunId};
+
+/// What happens when an effect does not fit into the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnBudget {
+    /// The run waits until somebody raises the limit or refuses.
+    #[default]
+    Ask,
+    /// The node is told, and decides.
+    Refuse,
+}
+
+/// How an engine works.
+#[derive(Clone)]
+pub struct Options {
+    /// Name of this worker, for people.
+    pub worker: String,
+    /// How long a lease lasts.
+    pub lease: Duration,
+    /// How often it is renewed.
+    pub renew: Duration,
+    /// A worker that could not renew stops so long before its lease ends.
+    pub margin: Duration,
+    /// How long a run rests after the world could not be reached.
+    pub backoff: Duration,
+    /// How often the queue is looked at without a hint.
+    pub poll: Duration,
+    /// How many runs are driven at once.
+    pub concurrency: usize,
+    /// What happens when an effect does not fit into the budget.
+    pub on_budget: OnBudget,
+    /// Vouches for logs.
+    pub seal: Option<SigningKey>,
+    /// After how many events a log is sealed before its end.
+    pub seal_every: u64,
+    /// After how many events a snapshot is taken; 0 for never.
+    pub snapshot_every: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            worker: format!("worker-{}", std::process::id()),
+            lease: Duration::from_secs(30),
+            renew: Duration::from_secs(10),
+            margin: Duration::from_secs(5),
+            backoff: Duration::from_secs(5),
+            poll: Duration::from_secs(1),
+            concurrency: 256,
+            on_budget: OnBudget::Ask,
+            seal: None,
+            seal_every: 256,
+            snapshot_every: 64,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("worker", &self.worker)
+            .field("lease", &self.lease)
+            .field("seals", &self.seal.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a run is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Whose it is.
+    pub tenant: String,
+    /// What it may spend.
+    pub limits: Amounts,
+    /// After how many visits it is stopped.
+    pub max_visits: u64,
+    /// What random numbers are derived from; drawn where none is given.
+    pub seed: Option<[u8; 32]>,
+    /// The id of the run; made where none is given. Starting the same id twice fails with
+    /// [`StoreError::RunExists`](lula_store::StoreError::RunExists), which makes starting a run an
+    /// effect that can be repeated.
+    pub run: Option<RunId>,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            tenant: "local".to_owned(),
+            limits: Amounts::none(),
+            max_visits: 1_000,
+            seed: None,
+            run: None,
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Injected faults: lost answers, programs that changed their mind, leases lost, clocks, disks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lula_graph::{
+    Effect, EngineError, Evidence, Options, Order, Performed, Rested, Start, Trouble, World,
+    async_trait,
+};
+use lula_protocol::event::Ending;
+use lula_protocol::{Interrupt, Signal};
+use lula_store::sqlite::SqliteOptions;
+use lula_store::{Durability, EffectState, SqliteStore, Status, StoreError, check_run};
+
+use crate::delivery::{
+    Death, Delivery, HandClock, Job, LEASE, Mortal, Yard, engine, engine_with, options, sqlite,
+};
+use crate::single::{Obliging, Single};
+
+fn job() -> Job {
+    Job {
+        rounds: 1,
+        weight: 10,
+        price: 0,
+    }
+}
+
+#[tokio::test]
+async fn lost_answers_are_reconciled_by_class_without_a_crash() {
+    for name in ["plan", "edit", "commit", "push"] {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = HandClock::new();
+        let yard = Arc::new(Yard::default());
+        yard.lose.lock().unwrap().insert(name);
+        let engine = engine(Delivery, sqlite(directory.path()), yard.clone(), &clock);
+        let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
+        assert!(matches!(rested, Rested::Done(_)), "{name}: {rested:?}");
+        let site = yard.site(&run);
+        assert_eq!(
+            (yard.pushes(&run), site.commit, site.tree.len()),
+            (1, 1, 2),
+            "{name}"
+        );
+        assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+    }
+}
+
+/// A push was ordered, the answer was lost, and the world kept no book.
+async fn unknown_push(choice: &str) -> (Rested, u32) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let engine = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
+    yard.lose.lock().unwrap().insert("push");
+    yard.forgetful.store(true, Ordering::Relaxed);
+    let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    assert!(matches!(pending.interrupt, Interrupt::UnknownEffect { .. }));
+    assert_eq!(
+        store.effects_in(EffectState::Unknown).await.unwrap().len(),
+        1
+    );
+    clock.forward(LEASE);
+    assert!(
+        engine.sweep().await.unwrap().is_empty(),
+        "nobody tries again by himself"
+    );
+    let answer = Signal::Answer {
+        interrupt: pending.seq,
+        choice: choice.to_owned(),
+        by: "alice".parse().unwrap(),
+        note: String::new(),
+    };
+    engine.send(&run, &answer).await.unwrap();
+    let rested = engine.resume(&run).await.unwrap().unwrap();
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+    assert_eq!(
+        store.effects_in(EffectState::Unknown).await.unwrap().len(),
+        usize::from(choice == "abort")
+    );
+    (rested, yard.pushes(&run))
+}
+
+#[tokio::test]
+async fn an_effect_nobody_knows_about_waits_for_a_persons_word() {
+    let (rested, pushes) = unknown_push("mark-done").await;
+    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Completed));
+    assert_eq!(pushes, 1, "it was done, and the person said so");
+    let (rested, pushes) = unknown_push("retry").await;
+    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Completed));
+    assert_eq!(pushes, 2, "the person took it upon himself");
+    let (rested, pushes) = unknown_push("abort").await;
+    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Halted));
+    assert_eq!(pushes, 1);
+}
+
+#[tokio::test]
+async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let mad = Arc::new(AtomicBool::new(false));
+    let graph = |mad: &Arc<AtomicBool>| {
+        let mad = Arc::clone(mad);
+        Single::new(move |ctx| {
+            let target = if mad.load(Ordering::Relaxed) {
+                "prod"
+            } else {
+                "test"
+            };
+            Box::pin(async move { ctx.effect(Effect::external("deploy", target)).await })
+        })
+    };
+    let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
+    let first = engine(graph(&mad), mortal, Arc::new(Obliging), &clock);
+    let run = first.start(&(), &Start::default()).await.unwrap();
+    first.resume(&run).await.unwrap_err();
+    clock.forward(LEASE);
+
+    mad.store(true, Ordering::Relaxed);
+    let second = engine(graph(&mad), Arc::clone(&store), Arc::new(Remembers), &clock);
+    let rested = second.resume(&run).await.unwrap().unwrap();
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    assert!(matches!(
+        pending.interrupt,
+        Interrupt::NonDeterminism { ordinal: 0, .. }
+    ));
+
+    mad.store(false, Ordering::Relaxed);
+    let retry = Signal::Answer {
+        interrupt: pending.seq,
+        choice: "retry".to_owned(),
+        by: "alice".parse().unwrap(),
+        note: "fixed".to_owned(),
+    };
+    second.send(&run, &retry).await.unwrap();
+    let rested = second.resume(&run).await.unwrap().unwrap();
+    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert_eq!(second.replay(&run).await.unwrap().differences, []);
+    mad.store(true, Ordering::Relaxed);
+    assert!(
+        !second.replay(&run).await.unwrap().differences.is_empty(),
+        "a replay sees it too"
+    );
+}
+
+/// Knows that everything was done.
+struct Remembers;
+
+#[async_trait]
+impl World for Remembers {
+    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+        panic!("{} was done again", order.name);
+    }
+    async fn probe(&self, _: &Order) -> Evidence {
+        Evidence::Done(Performed::free("deployed".into()))
+    }
+}
+
+/// Takes a long time.
+struct Slow(tokio::sync::Notify);
+
+#[async_trait]
+impl World for Slow {
+    async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let graph =
+        || Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("wait", "")).await }));
+    let quick = Options {
+        renew: Duration::from_millis(20),
+        ..options()
+    };
+    let slow = Arc::new(Slow(tokio::sync::Notify::new()));
+    let first = engine_with(graph(), Arc::clone(&store), slow.clone(), &clock, quick);
+    let run = first.start(&(), &Start::default()).await.unwrap();
+    let driving = {
+        let (first, run) = (first.clone(), run.clone());
+        tokio::spawn(async move { first.resume(&run).await })
+    };
+    slow.0.notified().await;
+    let second = engine(
+        graph(),
+        sqlite(directory.path()),
+        Arc::new(Obliging),
+        &clock,
+    );
+    // The clock of the second jumps an hour; the first one's renewals are beaten to it.
+    let taken = loop {
+        clock.forward(Duration::from_hours(1));
+        if let Some(rested) = second.resume(&run).await.unwrap() {
+            break rested;
+        }
+    };
+    assert!(matches!(taken, Rested::Done(_)), "{taken:?}");
+    let lost = driving.await.unwrap().unwrap_err();
+    assert!(
+        matches!(lost, EngineError::Store(StoreError::Fenced { .. })),
+        "{lost}"
+    );
+    check_run(&*store, &run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_world_that_cannot_be_reached_is_tried_again_later() {
+    struct Closed(AtomicBool);
+    #[async_trait]
+    impl World for Closed {
+        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+            if self.0.swap(false, Ordering::Relaxed) {
+                return Err(Trouble::Unreachable("nobody answers".to_owned()));
+            }
+            Ok(Performed::free("open again".into()))
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let graph = Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("call", "")).await }));
+    let world = Arc::new(Closed(AtomicBool::new(true)));
+    let engine = engine(graph, Arc::clone(&store), world, &clock);
+    let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
+    assert_eq!(rested, Rested::Trouble("nobody answers".to_owned()));
+    assert!(engine.sweep().await.unwrap().is_empty(), "not at once");
+    clock.forward(LEASE);
+    assert_eq!(engine.sweep().await.unwrap().len(), 1);
+    assert_eq!(store.run(&run).await.unwrap().unwrap().status, Status::Done);
+}
+
+#[tokio::test]
+async fn clocks_that_jump_cost_time_never_correctness() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let first = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
+    let run = first.start(&job(), &Start::default()).await.unwrap();
+    let hour = Duration::from_hours(1);
+    for number in 0..6 {
+        if number % 2 == 0 {
+            clock.forward(2 * hour);
+        } else {
+            clock.back(hour);
+        }
+        let mortal = Mortal::new(Arc::clone(&store), Death::After(2));
+        // A clock that went back does not get the run; a dead owner's lease seems fresh to it.
+        let _ = engine(Delivery, mortal, yard.clone(), &clock)
+            .resume(&run)
+            .await;
+    }
+    clock.forward(10 * hour);
+    let rested = first.resume(&run).await.unwrap();
+    assert!(matches!(rested, Some(Rested::Done(_)) | None), "{rested:?}");
+    assert_eq!(yard.pushes(&run), 1);
+    let log = store.read(&run, 0, 1000).await.unwrap();
+    assert!(
+        log.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms),
+        "time runs one way"
+    );
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.db");
+    let open = |max_bytes| {
+        let options = SqliteOptions {
+            durability: Durability::ProcessCrash,
+            max_bytes,
+            ..SqliteOptions::default()
+        };
+        Arc::new(SqliteStore::open(&path, options).unwrap())
+    };
+    let clock = HandClock::new();
+    let heavy = || {
+        Single::new(|ctx| {
+            Box::pin(async move {
+                use rand_core::Rng;
+                let mut noise = vec![0_u8; 40_000];
+                ctx.rng().fill_bytes(&mut noise);
+                for _ in 0..3 {
+                    let text = format!("{noise:x?}");
+                    noise.rotate_left(1);
+                    let _: String = ctx.effect(Effect::model("echo", &text)).await?;
+                }
+                Ok("all written".to_owned())
+            })
+        })
+    };
+    let small = engine(heavy(), open(Some(180_000)), Arc::new(Obliging), &clock);
+    let run = small.start(&(), &Start::default()).await.unwrap();
+    let full = small.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(full, EngineError::Store(StoreError::Full(_))),
+        "{full}"
+    );
+    clock.forward(LEASE);
+    let roomy = engine(heavy(), open(None), Arc::new(Obliging), &clock);
+    let rested = roomy.resume(&run).await.unwrap().unwrap();
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.summary, "all written");
+}
+
+#[tokio::test]
+async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let heavy = Job {
+        weight: 9_000,
+        ..job()
+    };
+    let mortal = Mortal::new(Arc::clone(&store), Death::After(8));
+    let first = engine(Delivery, mortal, yard.clone(), &clock);
+    let run = first.start(&heavy, &Start::default()).await.unwrap();
+    first.resume(&run).await.unwrap_err();
+    let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
+    let rotten = file
+        .execute("UPDATE blobs SET bytes = x'00aabb'", [])
+        .unwrap();
+    assert!(rotten > 0);
+    clock.forward(LEASE);
+    let second = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
+    let stopped = second.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(stopped, EngineError::Store(StoreError::CorruptBlob(_))),
+        "{stopped}"
+    );
+    assert_eq!(yard.pushes(&run), 0);
+}

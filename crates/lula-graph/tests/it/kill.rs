@@ -1,0 +1,348 @@
+//! Killing real processes, over every backend.
+//!
+//! The test starts itself again as a victim: a process that works on a queue of runs until it is
+//! killed with SIGKILL at a random moment, or dies at a random commit. The world is a directory
+//! that survives. In the end every run must have come to the end of an undisturbed one, with every
+//! push done exactly once. `LULA_CRASH_KILLS` sets how many deaths there are per backend;
+//! `LULA_CRASH_RESTART` is a command that kills and restarts the server now and then.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_graph::{
+    Clock, Engine, Evidence, Options, Order, Performed, Start, SystemClock, Trouble, World,
+    async_trait,
+};
+use lula_protocol::event::Ending;
+use lula_protocol::{Amounts, Digest, Dimension, RunId};
+use lula_store::{Status, Store, check_run};
+use rand_core::{Rng, SeedableRng};
+use serde_json::json;
+
+use crate::backends::{fresh_name, open};
+use crate::delivery::{Death, Delivery, Job, Mortal};
+
+/// The world as a directory: one folder per run, changed under a lock, in single steps.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn of(&self, run: &RunId) -> PathBuf {
+        self.0.join(run.as_str())
+    }
+
+    /// Locks a run's folder and refuses an owner of the past.
+    fn enter(&self, order: &Order) -> Result<(PathBuf, File), Trouble> {
+        let folder = self.of(&order.run);
+        fs::create_dir_all(folder.join("trees")).unwrap();
+        let lock = File::create(folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let seen: u64 = read(&folder.join("epoch")).parse().unwrap_or(0);
+        if order.epoch < seen {
+            return Err(Trouble::Unreachable("an owner of the past".to_owned()));
+        }
+        replace(&folder.join("epoch"), &order.epoch.to_string());
+        Ok((folder, lock))
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn replace(path: &Path, text: &str) {
+    let fresh = path.with_extension(format!("new{}", std::process::id()));
+    fs::write(&fresh, text).unwrap();
+    fs::rename(fresh, path).unwrap();
+}
+
+fn add_line(path: &Path, line: &str) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+#[async_trait]
+impl World for Folder {
+    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+        let (folder, _lock) = self.enter(order)?;
+        // Something to be killed in the middle of.
+        std::thread::sleep(Duration::from_micros(300));
+        let value = match order.name.as_str() {
+            "look" => json!(format!(
+                "{} lines",
+                read(&folder.join("tree")).lines().count()
+            )),
+            "edit" | "format" => {
+                let line = order.request["line"].as_str().unwrap_or_default();
+                add_line(&folder.join("tree"), &format!("{} {line}", order.name));
+                json!("edited")
+            }
+            "commit" => {
+                add_line(&folder.join("commits"), order.effect.as_str());
+                json!(1)
+            }
+            "push" => {
+                add_line(&folder.join("pushes"), order.effect.as_str());
+                json!({"pushed": order.request})
+            }
+            _ => json!("a plan"),
+        };
+        std::thread::sleep(Duration::from_micros(300));
+        Ok(Performed::free(value))
+    }
+
+    async fn probe(&self, order: &Order) -> Evidence {
+        let Ok((folder, _lock)) = self.enter(order) else {
+            return Evidence::Unknown("an owner of the past asks".to_owned());
+        };
+        let (book, value) = match order.name.as_str() {
+            "commit" => ("commits", json!(1)),
+            _ => ("pushes", json!({"pushed": order.request})),
+        };
+        let done = read(&folder.join(book))
+            .lines()
+            .any(|line| line == order.effect.as_str());
+        if done {
+            Evidence::Done(Performed::free(value))
+        } else {
+            Evidence::NotDone
+        }
+    }
+
+    async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
+        let (folder, _lock) = self.enter(order)?;
+        let tree = read(&folder.join("tree"));
+        let digest = Digest::of_bytes(tree.as_bytes());
+        replace(&folder.join("trees").join(digest.short()), &tree);
+        Ok(Some(digest))
+    }
+
+    async fn restore(&self, order: &Order, tree: Option<Digest>) -> Result<(), Trouble> {
+        let (folder, _lock) = self.enter(order)?;
+        let tree = tree.map(|tree| read(&folder.join("trees").join(tree.short())));
+        replace(&folder.join("tree"), &tree.unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// The machine's clock, so far ahead that every lease of an earlier life is over.
+struct Ahead(u64);
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> u64 {
+        SystemClock.now_ms() + self.0 * 60_000
+    }
+}
+
+fn engine(store: Arc<dyn Store>, world: &Path, life: u64) -> Engine<Delivery> {
+    let options = Options {
+        worker: format!("life {life}"),
+        poll: Duration::from_millis(20),
+        concurrency: 8,
+        snapshot_every: 5,
+        backoff: Duration::from_millis(1),
+        ..Options::default()
+    };
+    let world = Arc::new(Folder(world.to_owned()));
+    Engine::with_clock(Delivery, store, world, options, Arc::new(Ahead(life))).unwrap()
+}
+
+/// What a victim is told through its environment.
+#[test]
+#[ignore = "not a test: the process the tests below start and kill"]
+fn victim() {
+    let told = |name: &str| {
+        std::env::var(name).unwrap_or_else(|_| panic!("{name}: only the kill tests start this"))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = open(&told("LULA_VICTIM_STORE")).await;
+        let death = match told("LULA_VICTIM_DEATH").split_once(' ') {
+            Some(("before", number)) => Death::Before(number.parse().unwrap()),
+            Some(("after", number)) => Death::After(number.parse().unwrap()),
+            _ => Death::Never,
+        };
+        let life = told("LULA_VICTIM_LIFE").parse().unwrap();
+        let world = told("LULA_VICTIM_WORLD");
+        let engine = engine(Mortal::really(store, death), Path::new(&world), life);
+        engine
+            .work(lula_graph::CancellationToken::new())
+            .await
+            .unwrap();
+    });
+}
+
+fn start_victim(place: &str, world: &Path, life: u64, death: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["kill::victim", "--exact", "--ignored", "--nocapture"])
+        .env("LULA_VICTIM_STORE", place)
+        .env("LULA_VICTIM_WORLD", world)
+        .env("LULA_VICTIM_LIFE", life.to_string())
+        .env("LULA_VICTIM_DEATH", death)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn kills() -> u32 {
+    std::env::var("LULA_CRASH_KILLS").map_or(40, |text| text.parse().unwrap())
+}
+
+fn job() -> (Job, Start) {
+    let job = Job {
+        rounds: 2,
+        weight: 5_000,
+        price: 1,
+    };
+    let start = Start {
+        limits: Amounts::none().with(Dimension::MicroUsd, 100_000),
+        seed: Some([8; 32]),
+        ..Start::default()
+    };
+    (job, start)
+}
+
+/// Asks again while a server is down.
+async fn patiently<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let mut tries = 0;
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tries += 1;
+                assert!(tries < 200, "{error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Kills and restarts the server, where a command for that was given.
+fn restart_server() {
+    if let Ok(command) = std::env::var("LULA_CRASH_RESTART") {
+        let restarted = Command::new("sh")
+            .args(["-c", &command])
+            .stdout(Stdio::null())
+            .status();
+        assert!(restarted.unwrap().success(), "{command}");
+    }
+}
+
+async fn unfinished(store: &dyn Store, runs: &[RunId]) -> usize {
+    let mut open = 0;
+    for run in runs {
+        let row = patiently(|| store.run(run)).await.unwrap();
+        open += usize::from(row.status != Status::Done);
+    }
+    open
+}
+
+/// Kills `herd` processes at a time until enough died, then looks at every run.
+async fn slaughter(place: &str, herd: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let world = directory.path().join("world");
+    let store = open(place).await;
+    let (job, start) = job();
+    let parent = engine(Arc::clone(&store), &world, 0);
+    let (reference, _) = parent.run(&job, &start).await.unwrap();
+
+    let mut dice = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
+    let mut between = |low: u32, high: u32| low + dice.next_u32() % (high - low);
+    let mut runs = Vec::new();
+    let (mut deaths, mut life) = (0, 0);
+    while deaths < kills() {
+        while unfinished(&*store, &runs).await < 6 {
+            runs.push(patiently(|| parent.start(&job, &start)).await);
+        }
+        life += 1;
+        let mut victims: Vec<Child> = (0..herd)
+            .map(|_| {
+                let death = match between(0, 3) {
+                    0 => format!("before {}", between(0, 60)),
+                    1 => format!("after {}", between(0, 60)),
+                    _ => String::new(),
+                };
+                start_victim(place, &world, life, &death)
+            })
+            .collect();
+        let patience = Duration::from_millis(u64::from(between(30, 150)));
+        tokio::time::sleep(patience).await;
+        if life % 10 == 0 {
+            restart_server();
+        }
+        for victim in &mut victims {
+            // SIGKILL; fails where it is dead already.
+            let _ = victim.kill();
+            victim.wait().unwrap();
+            deaths += 1;
+        }
+    }
+
+    let last = engine(Arc::clone(&store), &world, life + 1);
+    while unfinished(&*store, &runs).await > 0 {
+        patiently(|| last.sweep()).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let end = |run: &RunId| {
+        let folder = world.join(run.as_str());
+        let lines = |name: &str| read(&folder.join(name)).lines().count();
+        (
+            read(&folder.join("tree")),
+            lines("commits"),
+            lines("pushes"),
+        )
+    };
+    let wanted = parent
+        .show(&reference, None)
+        .await
+        .unwrap()
+        .digest()
+        .unwrap();
+    let mut taken = 0;
+    for run in &runs {
+        let shown = last.show(run, None).await.unwrap();
+        let ended = shown.progress.ended.clone().unwrap();
+        assert_eq!(ended.ending, Ending::Completed, "{run}: {}", ended.summary);
+        assert_eq!(shown.digest().unwrap(), wanted, "{run}");
+        assert_eq!(end(run), end(&reference), "{run}");
+        check_run(&*store, run).await.unwrap();
+        assert_eq!(last.replay(run).await.unwrap().differences, [], "{run}");
+        taken += store.run(run).await.unwrap().unwrap().epoch - 1;
+    }
+    assert!(taken > 0, "no run was ever interrupted: nothing was tested");
+    println!(
+        "{place}: {deaths} deaths, {} runs, {taken} taken over, each pushed once",
+        runs.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_processes_lose_and_double_nothing_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.db");
+    slaughter(&format!("sqlite {}", path.display()), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_killed_engines_on_one_postgres_lose_and_double_nothing() {
+    slaughter(&format!("postgres {}", fresh_name()), 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_engines_lose_and_double_nothing_on_redis() {
+    slaughter(&format!("redis {}", fresh_name()), 2).await;
+}

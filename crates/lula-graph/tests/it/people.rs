@@ -1,0 +1,471 @@
+//! Waiting for people and for time: approvals, choices, timers, budgets, cancelling.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_graph::{
+    Ask, Effect, EffectError, Engine, OnBudget, Options, Rested, Start, Stop, Verdict,
+};
+use lula_protocol::approval::Decision;
+use lula_protocol::event::Ending;
+use lula_protocol::interrupt::ApprovalRule;
+use lula_protocol::{Amounts, Digest, Dimension, Interrupt, RunId, Signal};
+use lula_store::{ApprovalState, Status, Store};
+
+use crate::delivery::{
+    Delivery, HandClock, Job, LEASE, Yard, engine, engine_with, options, sqlite,
+};
+use crate::single::{Obliging, Single};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn digest(text: &str) -> Digest {
+    Digest::of_bytes(text.as_bytes())
+}
+
+/// Asks for two maintainers, then pushes what `pushed` says; asked was for "the diff".
+fn gated(pushed: &'static str) -> Single {
+    Single::new(move |ctx| {
+        Box::pin(async move {
+            let now = ctx.now().await?;
+            let ask = Ask {
+                digest: digest("the diff"),
+                rule: ApprovalRule {
+                    quorum: 2,
+                    roles: vec!["maintainer".to_owned()],
+                    requester: Some("alice".parse().unwrap()),
+                    four_eyes: true,
+                    expires_ms: now + 3_600_000,
+                },
+                reason: "pushes to main".to_owned(),
+            };
+            let approval = match ctx.approval(ask).await? {
+                Verdict::Approved(approval) => approval,
+                Verdict::Rejected(reason) => return Ok(format!("rejected: {reason}")),
+            };
+            let push =
+                |approval| Effect::external("push", "main").approved(approval, digest(pushed));
+            match ctx.effect::<String>(push(approval.clone())).await {
+                Ok(_) => {}
+                Err(Stop::Effect(error @ EffectError::ApprovalVoid { .. })) => {
+                    return Ok(error.to_string());
+                }
+                Err(stop) => return Err(stop),
+            }
+            // The same approval does not serve twice.
+            match ctx.effect::<String>(push(approval)).await {
+                Err(Stop::Effect(EffectError::ApprovalVoid { .. })) => Ok("pushed once".to_owned()),
+                Ok(_) => Ok("pushed twice".to_owned()),
+                Err(stop) => Err(stop),
+            }
+        })
+    })
+}
+
+struct Asked {
+    _directory: tempfile::TempDir,
+    store: Arc<dyn Store>,
+    clock: Arc<HandClock>,
+    engine: Engine<Single>,
+    run: RunId,
+    interrupt: Interrupt,
+}
+
+async fn ask(graph: Single) -> Asked {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
+    let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(
+        store.run(&run).await.unwrap().unwrap().status,
+        Status::Suspended
+    );
+    Asked {
+        _directory: directory,
+        store,
+        clock,
+        engine,
+        run,
+        interrupt: pending.interrupt,
+    }
+}
+
+impl Asked {
+    async fn vote(&self, by: &str, role: &str, seen: &str, decision: Decision) {
+        let Interrupt::Approval { approval, .. } = &self.interrupt else {
+            panic!("{:?}", self.interrupt)
+        };
+        let vote = Signal::Vote {
+            approval: approval.clone(),
+            digest: digest(seen),
+            by: by.parse().unwrap(),
+            role: role.to_owned(),
+            decision,
+        };
+        self.engine.send(&self.run, &vote).await.unwrap();
+    }
+
+    async fn approve(&self, by: &str) {
+        self.vote(by, "maintainer", "the diff", Decision::Approve)
+            .await;
+    }
+
+    /// What the run says in the end; `None` while it waits.
+    async fn outcome(&self) -> Option<String> {
+        match self.engine.resume(&self.run).await.unwrap() {
+            Some(Rested::Done(ended)) => {
+                assert_eq!(self.engine.replay(&self.run).await.unwrap().differences, []);
+                Some(ended.summary)
+            }
+            Some(Rested::Waiting(_)) | None => None,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_maintainers_approve_and_it_is_done_once() {
+    let asked = ask(gated("the diff")).await;
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Open)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    asked.approve("bob").await;
+    assert_eq!(asked.outcome().await, None, "one is not two");
+    asked.approve("bob").await;
+    assert_eq!(asked.outcome().await, None, "bob twice is still one");
+    asked.approve("carol").await;
+    assert_eq!(asked.outcome().await.unwrap(), "pushed once");
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Used)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn votes_that_do_not_count_are_ignored_and_said_so() {
+    let asked = ask(gated("the diff")).await;
+    asked.approve("alice").await;
+    asked
+        .vote("bob", "guest", "the diff", Decision::Approve)
+        .await;
+    asked
+        .vote("carol", "maintainer", "another diff", Decision::Approve)
+        .await;
+    asked
+        .vote("mallory", "guest", "the diff", Decision::Reject)
+        .await;
+    assert_eq!(asked.outcome().await, None);
+    let log = asked.store.read(&asked.run, 0, 100).await.unwrap();
+    let ignored = log
+        .iter()
+        .filter(|r| r.read_body().unwrap().kind() == "signal_ignored");
+    assert_eq!(ignored.count(), 4);
+    asked.approve("bob").await;
+    asked.approve("dave").await;
+    assert_eq!(asked.outcome().await.unwrap(), "pushed once");
+}
+
+#[tokio::test]
+async fn one_rejection_is_enough() {
+    let asked = ask(gated("the diff")).await;
+    asked.approve("bob").await;
+    asked
+        .vote("carol", "maintainer", "the diff", Decision::Reject)
+        .await;
+    assert_eq!(
+        asked.outcome().await.unwrap(),
+        "rejected: carol rejected it"
+    );
+}
+
+#[tokio::test]
+async fn silence_becomes_a_no_by_itself_when_the_time_is_over() {
+    let asked = ask(gated("the diff")).await;
+    asked.approve("bob").await;
+    assert_eq!(asked.outcome().await, None);
+    asked.clock.forward(HOUR);
+    asked.approve("carol").await;
+    assert_eq!(
+        asked.outcome().await.unwrap(),
+        "rejected: nobody answered in time"
+    );
+}
+
+#[tokio::test]
+async fn an_approval_is_void_for_anything_but_what_was_seen() {
+    let asked = ask(gated("another diff")).await;
+    asked.approve("bob").await;
+    asked.approve("carol").await;
+    assert!(
+        asked
+            .outcome()
+            .await
+            .unwrap()
+            .contains("not what was approved")
+    );
+    assert_eq!(
+        asked
+            .store
+            .approvals_in(ApprovalState::Used)
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
+    assert!(asked.store.effects(&asked.run).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_person_chooses() {
+    let asked = ask(Single::new(|ctx| {
+        Box::pin(async move {
+            let choice = ctx.ask("ship it?", &["yes", "no"]).await?;
+            Ok(format!(
+                "{} said {} ({})",
+                choice.by, choice.choice, choice.note
+            ))
+        })
+    }))
+    .await;
+    let seq = asked
+        .engine
+        .show(&asked.run, None)
+        .await
+        .unwrap()
+        .progress
+        .pending
+        .unwrap()
+        .seq;
+    let answer = |interrupt, choice: &str| Signal::Answer {
+        interrupt,
+        choice: choice.to_owned(),
+        by: "bob".parse().unwrap(),
+        note: "go".to_owned(),
+    };
+    asked
+        .engine
+        .send(&asked.run, &answer(seq, "maybe"))
+        .await
+        .unwrap();
+    asked
+        .engine
+        .send(&asked.run, &answer(seq + 1, "yes"))
+        .await
+        .unwrap();
+    assert_eq!(
+        asked.outcome().await,
+        None,
+        "neither answer fits the question"
+    );
+    asked
+        .engine
+        .send(&asked.run, &answer(seq, "yes"))
+        .await
+        .unwrap();
+    assert_eq!(asked.outcome().await.unwrap(), "bob said yes (go)");
+}
+
+#[tokio::test]
+async fn a_sleeping_run_wakes_by_itself_even_when_the_clock_was_set_back() {
+    let asked = ask(Single::new(|ctx| {
+        Box::pin(async move {
+            let now = ctx.now().await?;
+            ctx.sleep_until(now + 3_600_000).await?;
+            let later = ctx.now().await?;
+            Ok(format!("slept {}", later >= now + 3_600_000))
+        })
+    }))
+    .await;
+    assert!(asked.engine.sweep().await.unwrap().is_empty());
+    asked.clock.back(HOUR);
+    assert!(asked.engine.sweep().await.unwrap().is_empty());
+    asked.clock.forward(2 * HOUR);
+    let swept = asked.engine.sweep().await.unwrap();
+    let (_, Ok(Rested::Done(ended))) = &swept[0] else {
+        panic!("{swept:?}")
+    };
+    assert_eq!(ended.summary, "slept true");
+}
+
+fn poor() -> (Job, Start) {
+    let job = Job {
+        rounds: 1,
+        weight: 0,
+        price: 100,
+    };
+    let start = Start {
+        limits: Amounts::none().with(Dimension::MicroUsd, 60),
+        ..Start::default()
+    };
+    (job, start)
+}
+
+#[tokio::test]
+async fn a_run_without_budget_waits_and_goes_on_when_the_limit_is_raised() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let engine = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
+    let (job, start) = poor();
+    let (run, rested) = engine.run(&job, &start).await.unwrap();
+    let Rested::Waiting(pending) = rested else {
+        panic!("{rested:?}")
+    };
+    let expected = Interrupt::Budget {
+        dimension: Dimension::MicroUsd,
+        asked: 100,
+        free: 60,
+    };
+    assert_eq!(pending.interrupt, expected);
+    assert_eq!(yard.site(&run).model_calls, 0, "nothing was spent");
+    let raise = |to| Signal::RaiseLimit {
+        dimension: Dimension::MicroUsd,
+        to,
+        by: "alice".parse().unwrap(),
+    };
+    engine.send(&run, &raise(80)).await.unwrap();
+    let rested = engine.resume(&run).await.unwrap();
+    assert!(
+        matches!(rested, Some(Rested::Waiting(_))),
+        "80 is not enough: {rested:?}"
+    );
+    engine.send(&run, &raise(100)).await.unwrap();
+    let rested = engine.resume(&run).await.unwrap();
+    assert!(matches!(rested, Some(Rested::Done(_))), "{rested:?}");
+    let row = store.ledger(&run).await.unwrap()[0];
+    assert_eq!((row.limit, row.reserved, row.settled), (Some(100), 0, 7));
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
+#[tokio::test]
+async fn a_refused_budget_is_told_to_the_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = HandClock::new();
+    let (job, start) = poor();
+    let refuse = Options {
+        on_budget: OnBudget::Refuse,
+        ..options()
+    };
+    let yard = Arc::new(Yard::default());
+    let engine = engine_with(Delivery, sqlite(directory.path()), yard, &clock, refuse);
+    let (run, rested) = engine.run(&job, &start).await.unwrap();
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.exit, lula_protocol::Exit::Budget);
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
+#[tokio::test]
+async fn a_waiting_run_is_cancelled() {
+    let asked = ask(gated("the diff")).await;
+    let cancel = Signal::Cancel {
+        by: "alice".parse().unwrap(),
+        reason: "no longer needed".to_owned(),
+    };
+    asked.engine.send(&asked.run, &cancel).await.unwrap();
+    let rested = asked.engine.resume(&asked.run).await.unwrap().unwrap();
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.ending, Ending::Cancelled);
+    assert_eq!(ended.summary, "cancelled by alice: no longer needed");
+    asked.clock.forward(LEASE);
+    assert!(
+        asked.engine.sweep().await.unwrap().is_empty(),
+        "what is cancelled stays so"
+    );
+    assert_eq!(
+        asked.engine.replay(&asked.run).await.unwrap().differences,
+        []
+    );
+}
+
+mod children {
+    use lula_graph::{Order, Performed, Trouble, World, async_trait};
+    use std::collections::HashMap;
+    use tokio::process::{Child, Command};
+    use tokio::sync::Mutex;
+
+    /// Starts real processes.
+    #[derive(Default)]
+    pub(super) struct Host {
+        children: Mutex<HashMap<String, Child>>,
+        pub(super) pids: std::sync::Mutex<Vec<u32>>,
+    }
+
+    #[async_trait]
+    impl World for Host {
+        async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            self.pids.lock().unwrap().push(child.id().unwrap());
+            self.children
+                .lock()
+                .await
+                .insert(order.effect.to_string(), child);
+            std::future::pending().await
+        }
+
+        async fn abort(&self, order: &Order) {
+            if let Some(mut child) = self.children.lock().await.remove(order.effect.as_str()) {
+                child.kill().await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn cancelling_leaves_no_process_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = HandClock::new();
+    let host = Arc::new(children::Host::default());
+    let graph =
+        Single::new(|ctx| Box::pin(async move { ctx.effect(Effect::tree("exec", "sleep")).await }));
+    let engine = engine(graph, sqlite(directory.path()), host.clone(), &clock);
+    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let driving = {
+        let (engine, run) = (engine.clone(), run.clone());
+        tokio::spawn(async move { engine.resume(&run).await })
+    };
+    while host.pids.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let cancel = Signal::Cancel {
+        by: "alice".parse().unwrap(),
+        reason: "enough".to_owned(),
+    };
+    engine.send(&run, &cancel).await.unwrap();
+    let rested = driving.await.unwrap().unwrap().unwrap();
+    let Rested::Done(ended) = rested else {
+        panic!("{rested:?}")
+    };
+    assert_eq!(ended.ending, Ending::Cancelled);
+    assert!(
+        ended
+            .summary
+            .contains("may or may not have been done: exec"),
+        "{}",
+        ended.summary
+    );
+    let pid = host.pids.lock().unwrap()[0];
+    assert!(
+        !std::path::Path::new(&format!("/proc/{pid}")).exists(),
+        "a process is left"
+    );
+}

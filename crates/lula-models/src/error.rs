@@ -1,0 +1,105 @@
+//! Why there is no answer.
+
+use std::time::Duration;
+
+use crate::output::Fault;
+use crate::output::schema::Unsupported;
+use crate::spend::LedgerError;
+use crate::transport::TransportError;
+use crate::wire::{Failure, FailureKind, WireError};
+
+/// Why a model gave no answer that can be used. Holds no key and no prompt.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    /// The server was not reached, or the connection broke.
+    #[error("{model}: {error}")]
+    Transport {
+        /// The model.
+        model: String,
+        /// What happened.
+        error: TransportError,
+    },
+    /// The server refused.
+    #[error("{model}: {failure}{}", advice(.failure.kind))]
+    Refused {
+        /// The model.
+        model: String,
+        /// What it said.
+        failure: Failure,
+    },
+    /// The prompt is longer than the model's context: it must be made shorter.
+    #[error("{model}: the prompt does not fit the model's context: it must be compacted")]
+    ContextOverflow {
+        /// The model.
+        model: String,
+    },
+    /// The answer is not of its protocol, or broke off.
+    #[error("{model}: {error}")]
+    Wire {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: WireError,
+    },
+    /// Nothing came for too long.
+    #[error("{model}: nothing came for {} s: the server is stuck or too slow", .after.as_secs())]
+    Idle {
+        /// The model.
+        model: String,
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The time for the whole call is over.
+    #[error("{model}: no answer within {} s", .within.as_secs())]
+    Deadline {
+        /// The model.
+        model: String,
+        /// The time there was.
+        within: Duration,
+    },
+    /// The model is left alone after failures.
+    #[error("{model} is left alone for {} more seconds, because it kept failing", .rest.as_secs())]
+    Resting {
+        /// The model.
+        model: String,
+        /// How much longer.
+        rest: Duration,
+    },
+    /// The budget does not cover the call.
+    #[error(transparent)]
+    Budget(#[from] LedgerError),
+    /// The answer could not be used, also after asking again.
+    #[error("{model}: after {asked} tries its answer still could not be used: {fault}")]
+    Unusable {
+        /// The model.
+        model: String,
+        /// How often it was asked.
+        asked: u32,
+        /// What is wrong with the last answer.
+        fault: Fault,
+    },
+    /// The question cannot be put to this model.
+    #[error(transparent)]
+    Schema(#[from] Unsupported),
+}
+
+impl ModelError {
+    /// Whether a shorter prompt could help.
+    pub const fn wants_compaction(&self) -> bool {
+        matches!(self, Self::ContextOverflow { .. })
+    }
+
+    /// Whether another model could help.
+    pub const fn wants_another_model(&self) -> bool {
+        !matches!(self, Self::Budget(_) | Self::ContextOverflow { .. })
+    }
+}
+
+const fn advice(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Unauthorized => "; check its key with `lula models test`",
+        FailureKind::NotFound => "; see which models there are with `lula models list`",
+        FailureKind::Unpaid => "; add credit at the provider, or use another model",
+        _ => "",
+    }
+}

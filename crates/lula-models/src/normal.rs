@@ -1,0 +1,336 @@
+//! The normal form: one request and one response, whatever the provider speaks.
+
+use lula_protocol::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::wire::Wire;
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Rules and facts the model is to work under.
+    System,
+    /// The task, and the results of calls.
+    User,
+    /// The model itself.
+    Assistant,
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// `image/png`, `image/jpeg`, …
+        media_type: String,
+        /// The bytes in base64.
+        base64: String,
+    },
+    /// The model asks for a tool. Only whole calls are ever built.
+    Call(Call),
+    /// The model asked for a tool in a way that cannot be understood. Never acted on.
+    Broken {
+        /// The tool.
+        name: String,
+        /// What is wrong with its arguments.
+        why: String,
+    },
+    /// What a tool answered.
+    Result {
+        /// The id of the call it answers.
+        id: String,
+        /// The name of the tool.
+        name: String,
+        /// What the tool said.
+        content: String,
+        /// Whether the tool failed.
+        failed: bool,
+    },
+    /// The model's own notes. Providers demand them back unchanged, so the raw block is kept.
+    Reasoning {
+        /// The protocol whose block this is; other protocols never see it.
+        wire: Wire,
+        /// The readable part, if any.
+        text: String,
+        /// The block, byte for byte as values.
+        raw: Value,
+    },
+}
+
+impl Part {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// A whole call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The provider's id, or one made from the call's place.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments: always an object.
+    pub arguments: Value,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who wrote it.
+    pub role: Role,
+    /// What it holds.
+    pub parts: Vec<Part>,
+    /// Whether everything up to here is worth caching.
+    #[serde(default)]
+    pub cache_here: bool,
+}
+
+impl Message {
+    /// A message of words.
+    pub fn new(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            parts: vec![Part::text(text)],
+            cache_here: false,
+        }
+    }
+
+    /// Rules.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(Role::System, text)
+    }
+
+    /// A task.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, text)
+    }
+
+    /// What the model said.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, text)
+    }
+
+    /// The same, with a seam of the prompt cache behind it.
+    #[must_use]
+    pub fn cached(mut self) -> Self {
+        self.cache_here = true;
+        self
+    }
+
+    /// All words of the message.
+    pub fn words(&self) -> String {
+        words(&self.parts)
+    }
+}
+
+/// A tool the model may ask for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What kind of answer is wanted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Output {
+    /// Words, and calls where tools are given.
+    #[default]
+    Text,
+    /// One JSON value of this schema.
+    Json {
+        /// A short name for it.
+        name: String,
+        /// The schema.
+        schema: Value,
+    },
+    /// Text of this grammar (GBNF), for servers that constrain by grammar only.
+    Grammar {
+        /// The grammar.
+        gbnf: String,
+    },
+    /// Edits of files, written in this format.
+    Edits {
+        /// How they are written.
+        format: lula_edit::Format,
+    },
+}
+
+/// How much the model is to think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Not asked for.
+    #[default]
+    Off,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// A question to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// The provider's name of the model.
+    pub model: String,
+    /// The conversation, oldest first.
+    pub messages: Vec<Message>,
+    /// Tools it may ask for. They are sent sorted by name, so that the prompt's prefix is stable.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    /// The kind of answer.
+    #[serde(default)]
+    pub output: Output,
+    /// Most tokens it may write, its reasoning included. The spend cap rests on it.
+    pub max_tokens: u32,
+    /// Sampling temperature.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Sampling seed, where the provider takes one.
+    #[serde(default)]
+    pub seed: Option<u32>,
+    /// Reasoning asked for.
+    #[serde(default)]
+    pub effort: Effort,
+    /// Context to reserve, where the server must be told (Ollama).
+    #[serde(default)]
+    pub context: Option<u32>,
+}
+
+impl ModelRequest {
+    /// A question with nothing but messages.
+    pub fn new(model: impl Into<String>, messages: Vec<Message>, max_tokens: u32) -> Self {
+        Self {
+            model: model.into(),
+            messages,
+            tools: Vec::new(),
+            output: Output::Text,
+            max_tokens,
+            temperature: None,
+            seed: None,
+            effort: Effort::Off,
+            context: None,
+        }
+    }
+
+    /// The same with tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<Tool>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The same with another kind of answer.
+    #[must_use]
+    pub fn with_output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// The tools in the order they are sent.
+    pub(crate) fn sorted_tools(&self) -> Vec<&Tool> {
+        let mut tools: Vec<_> = self.tools.iter().collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It was done.
+    End,
+    /// It waits for the results of its calls.
+    Calls,
+    /// It reached the most tokens it may write: what it wrote is not whole.
+    Length,
+    /// The provider's filter stopped it.
+    Filter,
+    /// The model declined.
+    Refusal,
+    /// Something this crate does not know.
+    Other(String),
+}
+
+/// What a call used, as the provider counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// All tokens read, cached ones included.
+    pub input: u64,
+    /// All tokens written, reasoning included.
+    pub output: u64,
+    /// Of `input`: read from the prompt cache.
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Of `input`: written to the prompt cache.
+    #[serde(default)]
+    pub cache_write: u64,
+    /// Of `output`: spent on reasoning.
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+/// A whole answer. A cut or unfinished stream never becomes one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelResponse {
+    /// What the model said, in order.
+    pub parts: Vec<Part>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it used; `None` where the server did not say.
+    pub usage: Option<Usage>,
+    /// The digest of the answer's raw bytes.
+    pub raw: Digest,
+}
+
+impl ModelResponse {
+    /// All words.
+    pub fn words(&self) -> String {
+        words(&self.parts)
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The answer as a message of the conversation, to be sent back.
+    pub fn message(&self) -> Message {
+        Message {
+            role: Role::Assistant,
+            parts: self.parts.clone(),
+            cache_here: false,
+        }
+    }
+}
+
+fn words(parts: &[Part]) -> String {
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}

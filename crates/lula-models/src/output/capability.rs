@@ -1,0 +1,54 @@
+//! What a model can be trusted to do with structure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Quirks, Wire};
+
+/// From strong to weak. Each rung can do what the rungs below it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// Words only; calls are asked for in text and read from it.
+    Text,
+    /// The server constrains the answer by a grammar.
+    Grammar,
+    /// The server constrains the answer by a JSON schema.
+    JsonSchema,
+    /// The model calls tools by itself.
+    ToolCalls,
+}
+
+impl Capability {
+    /// A careful first guess where the user said nothing: hosted models call tools; small local
+    /// ones do not, but their servers constrain.
+    pub fn presumed(wire: Wire, quirks: &Quirks) -> Self {
+        match (wire, quirks.name.as_str()) {
+            (Wire::Ollama, _) | (_, "llamacpp" | "lmstudio" | "vllm") => Self::JsonSchema,
+            (Wire::Chat, "openai-compatible") => Self::Text,
+            _ => Self::ToolCalls,
+        }
+    }
+
+    /// The edit format to ask for first. A coding model of 1.5 billion parameters was seen to
+    /// write blocks of old and new lines and whole files well, and numbered lines badly.
+    pub const fn edit_format(self) -> lula_edit::Format {
+        match self {
+            Self::ToolCalls | Self::JsonSchema | Self::Grammar => lula_edit::Format::SearchReplace,
+            Self::Text => lula_edit::Format::Whole,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_local_models_are_constrained_and_unknown_servers_get_words() {
+        let of = |wire, name| Capability::presumed(wire, &Quirks::of(name));
+        assert_eq!(of(Wire::Messages, "anthropic"), Capability::ToolCalls);
+        assert_eq!(of(Wire::Chat, "llamacpp"), Capability::JsonSchema);
+        assert_eq!(of(Wire::Ollama, "ollama"), Capability::JsonSchema);
+        assert_eq!(of(Wire::Chat, "openai-compatible"), Capability::Text);
+    }
+}

@@ -1,0 +1,139 @@
+//! Whether to try again, and after how long.
+
+use std::time::Duration;
+
+use crate::wire::FailureKind;
+
+/// How often and how patiently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Tries in all.
+    pub tries: u32,
+    /// Retries after an answer that broke off.
+    pub cuts: u32,
+    /// The longest first wait; it doubles with each try.
+    pub base: Duration,
+    /// No own wait is longer.
+    pub cap: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            tries: 5,
+            cuts: 1,
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What went wrong with a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server was not reached.
+    Unreachable,
+    /// The server refused.
+    Refused(FailureKind, Option<Duration>),
+    /// The answer broke off, stood still or made no sense.
+    Cut,
+    /// Nothing that trying again could change.
+    Final,
+}
+
+/// How long to wait before the next try; `None` where there is none.
+///
+/// `tried` counts the tries so far, `cuts` those of them that broke off, `roll` is a draw from
+/// 0 to 1: the wait is spread over its whole range, so that many clients do not return at once.
+pub fn next_wait(
+    policy: &RetryPolicy,
+    trouble: Trouble,
+    tried: u32,
+    cuts: u32,
+    roll: f64,
+) -> Option<Duration> {
+    if tried >= policy.tries {
+        return None;
+    }
+    let asked = match trouble {
+        Trouble::Final => return None,
+        Trouble::Refused(kind, _) if !kind.is_passing() => return None,
+        Trouble::Cut if cuts > policy.cuts => return None,
+        Trouble::Refused(_, asked) => asked,
+        Trouble::Unreachable | Trouble::Cut => None,
+    };
+    let doubled = policy
+        .base
+        .saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(16)));
+    let own = doubled.min(policy.cap).mul_f64(roll.clamp(0.0, 1.0));
+    // A server's wish is a least wait, never a shorter one than ours.
+    Some(asked.map_or(own, |asked| asked.saturating_add(own)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const P: fn() -> RetryPolicy = RetryPolicy::default;
+
+    #[test]
+    fn waits_double_up_to_the_cap() {
+        let waits: Vec<_> = (1..5)
+            .map(|tried| {
+                next_wait(&P(), Trouble::Unreachable, tried, 0, 1.0)
+                    .unwrap()
+                    .as_millis()
+            })
+            .collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000]);
+        let patient = RetryPolicy { tries: 100, ..P() };
+        let late = next_wait(&patient, Trouble::Unreachable, 60, 0, 1.0).unwrap();
+        assert_eq!(late, Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_servers_wish_is_honoured() {
+        let asked = Some(Duration::from_secs(7));
+        let trouble = Trouble::Refused(FailureKind::RateLimited, asked);
+        assert_eq!(next_wait(&P(), trouble, 1, 0, 0.0), asked);
+    }
+
+    #[test]
+    fn what_cannot_pass_is_not_tried_again() {
+        for kind in [
+            FailureKind::Unauthorized,
+            FailureKind::NotFound,
+            FailureKind::BadRequest,
+            FailureKind::ContextOverflow,
+            FailureKind::Filtered,
+            FailureKind::Unpaid,
+        ] {
+            assert_eq!(
+                next_wait(&P(), Trouble::Refused(kind, None), 1, 0, 0.5),
+                None
+            );
+        }
+        assert_eq!(next_wait(&P(), Trouble::Final, 1, 0, 0.5), None);
+    }
+
+    #[test]
+    fn an_answer_that_broke_off_is_tried_once_more() {
+        assert!(next_wait(&P(), Trouble::Cut, 1, 1, 0.5).is_some());
+        assert_eq!(next_wait(&P(), Trouble::Cut, 2, 2, 0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn tries_are_bounded_whatever_happens(tried in 5_u32.., cuts: u32, roll: f64) {
+            prop_assert_eq!(next_wait(&P(), Trouble::Unreachable, tried, cuts, roll), None);
+        }
+
+        #[test]
+        fn own_waits_are_within_the_cap(tried in 1_u32..200, roll: f64) {
+            let policy = RetryPolicy { tries: 1000, ..P() };
+            let wait = next_wait(&policy, Trouble::Unreachable, tried, 0, roll).unwrap();
+            prop_assert!(wait <= policy.cap);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How models did: folded from records of the event log, shown by `lula models stats`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::normal::Usage;
+
+/// One finished piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The model.
+    pub model: String,
+    /// The role it had.
+    pub role: String,
+    /// The class of the task.
+    pub task_class: String,
+    /// Whether the result was verified. Only tests and checks say so, never a model.
+    pub verified: bool,
+    /// What it cost, in millionths of a dollar.
+    pub cost: u64,
+    /// What it used.
+    pub usage: Usage,
+    /// How often its answer had to be asked for again.
+    pub repairs: u32,
+}
+
+/// A model's sums.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StatsRow {
+    /// Pieces of work.
+    pub calls: u32,
+    /// Of those, verified.
+    pub verified: u32,
+    /// What they cost, in millionths of a dollar.
+    pub cost: u64,
+    /// What they used.
+    pub usage: Usage,
+    /// Answers asked for again.
+    pub repairs: u32,
+}
+
+impl StatsRow {
+    /// The part of the input that came from the prompt cache, from 0 to 1.
+    #[allow(clippy::cast_precision_loss)] // A ratio for people.
+    pub fn cache_share(&self) -> f64 {
+        self.usage.cache_read as f64 / (self.usage.input.max(1)) as f64
+    }
+
+    fn add(&mut self, record: &Record) {
+        self.calls = self.calls.saturating_add(1);
+        self.verified = self.verified.saturating_add(u32::from(record.verified));
+        self.cost = self.cost.saturating_add(record.cost);
+        self.repairs = self.repairs.saturating_add(record.repairs);
+        let (sum, more) = (&mut self.usage, &record.usage);
+        sum.input = sum.input.saturating_add(more.input);
+        sum.output = sum.output.saturating_add(more.output);
+        sum.cache_read = sum.cache_read.saturating_add(more.cache_read);
+        sum.cache_write = sum.cache_write.saturating_add(more.cache_write);
+        sum.reasoning = sum.reasoning.saturating_add(more.reasoning);
+    }
+}
+
+/// All records, by role, class and model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats(BTreeMap<(String, String, String), StatsRow>);
+
+impl Stats {
+    /// Adds a record.
+    pub fn add(&mut self, record: &Record) {
+        let key = (
+            record.role.clone(),
+            record.task_class.clone(),
+            record.model.clone(),
+        );
+        self.0.entry(key).or_default().add(record);
+    }
+
+    /// The rows of one role and class, by model: what a choice is made from.
+    pub fn of(&self, role: &str, task_class: &str) -> BTreeMap<String, StatsRow> {
+        self.0
+            .iter()
+            .filter(|((r, c, _), _)| r == role && c == task_class)
+            .map(|((_, _, model), row)| (model.clone(), row.clone()))
+            .collect()
+    }
+
+    /// Every row: role, class, model and sums.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str, &str, &StatsRow)> {
+        self.0
+            .iter()
+            .map(|((role, class, model), row)| (role.as_str(), class.as_str(), model.as_str(), row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_add_up_by_role_and_class() {
+        let record = |role: &str, verified| Record {
+            model: "m".into(),
+            role: role.into(),
+            task_class: "t".into(),
+            verified,
+            cost: 10,
+            usage: Usage {
+                input: 100,
+                cache_read: 80,
+                ..Usage::default()
+            },
+            repairs: 1,
+        };
+        let mut stats = Stats::default();
+        for verified in [true, false] {
+            stats.add(&record("coder", verified));
+        }
+        stats.add(&record("planner", true));
+        let row = &stats.of("coder", "t")["m"];
+        assert_eq!(
+            (row.calls, row.verified, row.cost, row.repairs),
+            (2, 1, 20, 2)
+        );
+        assert!((row.cache_share() - 0.8).abs() < 1e-9);
+        assert_eq!(stats.rows().count(), 2);
+    }
+}

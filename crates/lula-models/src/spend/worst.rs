@@ -1,0 +1,57 @@
+//! What a call can cost at most, and what it did cost.
+
+use lula_protocol::{Amounts, Dimension};
+
+use super::Price;
+use crate::normal::Usage;
+
+/// Tokens a provider may add around a prompt: its template, its own words about tools.
+const TEMPLATE: u64 = 1024;
+
+/// The most tokens a request can be read as: every tokenizer in use makes at most one token of a
+/// byte. A smaller context is a smaller bound, because a longer prompt is refused.
+pub fn input_bound(body: &[u8], context: Option<u64>) -> u64 {
+    let bytes = (body.len() as u64).saturating_add(TEMPLATE);
+    context.map_or(bytes, |context| bytes.min(context))
+}
+
+/// The worst case of one call, to be reserved before it is made. Time is not part of it: calls
+/// run beside each other, and what is left of a run's time is a deadline to each of them.
+pub fn worst_case(price: &Price, input: u64, output: u64) -> Amounts {
+    Amounts::none()
+        .with(Dimension::MicroUsd, price.at_most(input, output))
+        .with(Dimension::InputTokens, input)
+        .with(Dimension::OutputTokens, output)
+        .with(Dimension::ModelCalls, 1)
+}
+
+/// What a call used. Where the server did not say, the worst case is what it used.
+pub fn actual(price: &Price, usage: Option<&Usage>, worst: &Amounts) -> Amounts {
+    let Some(usage) = usage else {
+        return worst.clone();
+    };
+    Amounts::none()
+        .with(Dimension::MicroUsd, price.of(usage))
+        .with(Dimension::InputTokens, usage.input)
+        .with(Dimension::OutputTokens, usage.output)
+        .with(Dimension::ModelCalls, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_count_is_charged_the_worst() {
+        let price = Price::ceiling(10.0).unwrap();
+        let worst = worst_case(&price, 1000, 100);
+        let spent = actual(&price, None, &worst);
+        assert_eq!(spent.get(Dimension::MicroUsd), Some(11_000));
+    }
+
+    #[test]
+    fn a_prompt_is_bounded_by_its_bytes_and_by_the_context() {
+        assert_eq!(input_bound(&[0; 5000], None), 6024);
+        assert_eq!(input_bound(&[0; 5000], Some(4096)), 4096);
+    }
+}

@@ -1,0 +1,395 @@
+//! Anthropic messages.
+
+use serde_json::{Map, Value, json};
+
+use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::failure::reported;
+use super::{Wire, WireError, malformed, read};
+use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+
+/// Seams of the prompt cache a request may have.
+const MAX_CACHE_SEAMS: usize = 4;
+/// The tool a JSON answer is written through.
+const ANSWER: &str = "answer";
+
+pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, WireError> {
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert("max_tokens".into(), request.max_tokens.into());
+    let seams = cache_seams(&request.messages);
+    let mut system = Vec::new();
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (message, seam) in request.messages.iter().zip(seams) {
+        let mut blocks = blocks(message);
+        if let (true, Some(Value::Object(last))) = (seam, blocks.last_mut()) {
+            last.insert("cache_control".into(), json!({"type": "ephemeral"}));
+        }
+        match message.role {
+            // Rules that come late stay in their place, or they would move the cached prefix.
+            Role::System if turns.is_empty() => system.extend(blocks),
+            Role::System | Role::User => turn(&mut turns, "user", blocks),
+            Role::Assistant => turn(&mut turns, "assistant", blocks),
+        }
+    }
+    let messages: Vec<_> = turns
+        .into_iter()
+        .map(|(role, content)| json!({"role": role, "content": content}))
+        .collect();
+    body.insert("messages".into(), messages.into());
+    if !system.is_empty() {
+        body.insert("system".into(), system.into());
+    }
+    match thinking(request) {
+        Some(tokens) => {
+            let thinking = json!({"type": "enabled", "budget_tokens": tokens});
+            body.insert("thinking".into(), thinking);
+        }
+        // A temperature beside thinking is refused by the provider.
+        None => {
+            if let Some(temperature) = request.temperature {
+                body.insert("temperature".into(), temperature.into());
+            }
+        }
+    }
+    tools(&mut body, request)?;
+    if streamed {
+        body.insert("stream".into(), true.into());
+    }
+    Ok(Value::Object(body))
+}
+
+/// Thinking, where asked for and possible: the provider takes 1024 tokens at least, less than the
+/// whole answer, and no forced tool beside it.
+fn thinking(request: &ModelRequest) -> Option<u32> {
+    let wanted = match request.effort {
+        Effort::Off => return None,
+        Effort::Low => 1024,
+        Effort::Medium => 4096,
+        Effort::High => 16_384,
+    };
+    let possible = wanted.min(request.max_tokens / 2);
+    (possible >= 1024 && request.output == Output::Text).then_some(possible)
+}
+
+/// The last seams count: they hold the longest prefixes.
+fn cache_seams(messages: &[Message]) -> Vec<bool> {
+    let surplus = messages
+        .iter()
+        .filter(|message| message.cache_here)
+        .count()
+        .saturating_sub(MAX_CACHE_SEAMS);
+    let mut seen = 0;
+    messages
+        .iter()
+        .map(|message| {
+            seen += usize::from(message.cache_here);
+            message.cache_here && seen > surplus
+        })
+        .collect()
+}
+
+/// Turns must alternate, so neighbours of one role become one turn.
+fn turn(turns: &mut Vec<(&'static str, Vec<Value>)>, role: &'static str, blocks: Vec<Value>) {
+    if blocks.is_empty() {
+        return;
+    }
+    match turns.last_mut() {
+        Some((last, content)) if *last == role => content.extend(blocks),
+        _ => turns.push((role, blocks)),
+    }
+}
+
+fn blocks(message: &Message) -> Vec<Value> {
+    message
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } if text.is_empty() => None,
+            Part::Text { text } => Some(json!({"type": "text", "text": text})),
+            Part::Image { media_type, base64 } => Some(json!({"type": "image", "source": {
+                "type": "base64", "media_type": media_type, "data": base64,
+            }})),
+            Part::Call(call) => Some(json!({"type": "tool_use", "id": call.id, "name": call.name,
+                "input": call.arguments})),
+            Part::Result {
+                id,
+                content,
+                failed,
+                ..
+            } => Some(json!({"type": "tool_result",
+                "tool_use_id": id, "content": content, "is_error": failed})),
+            Part::Reasoning {
+                wire: Wire::Messages,
+                raw,
+                ..
+            } => Some(raw.clone()),
+            Part::Reasoning { .. } | Part::Broken { .. } => None,
+        })
+        .collect()
+}
+
+fn tools(body: &mut Map<String, Value>, request: &ModelRequest) -> Result<(), WireError> {
+    let mut tools: Vec<_> = request
+        .sorted_tools()
+        .into_iter()
+        .map(|tool| {
+            json!({"name": tool.name, "description": tool.description,
+                "input_schema": tool.parameters})
+        })
+        .collect();
+    match &request.output {
+        Output::Text => {}
+        // A forced tool is how every version of the protocol gives JSON of a schema.
+        Output::Json { schema, .. } => {
+            tools.push(json!({"name": ANSWER, "description": "Give the answer.",
+                "input_schema": schema}));
+            let choice = json!({"type": "tool", "name": ANSWER});
+            body.insert("tool_choice".into(), choice);
+        }
+        Output::Grammar { .. } => {
+            return Err(WireError::Unsupported {
+                wire: Wire::Messages,
+                what: "a grammar",
+            });
+        }
+        Output::Edits { .. } => {
+            return Err(WireError::Unsupported {
+                wire: Wire::Messages,
+                what: "unshaped edits",
+            });
+        }
+    }
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.into());
+    }
+    Ok(())
+}
+
+pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+    if let Some(failure) = reported(body) {
+        return Err(WireError::Reported(failure));
+    }
+    let content = body
+        .get("content")
+        .and_then(Value::as_array)
+        .ok_or_else(|| malformed("a message without content"))?;
+    let stop = stop(read::text(body, "stop_reason"));
+    let mut parts = Vec::new();
+    for block in content {
+        parts.extend(whole_block(block, parts.len(), &stop)?);
+    }
+    let parts = unwrap_answer(parts);
+    let stop = settle_stop(stop, &parts);
+    Ok((parts, stop, body.get("usage").and_then(usage)))
+}
+
+fn whole_block(block: &Value, place: usize, stop: &Stop) -> Result<Option<Part>, WireError> {
+    match read::text(block, "type") {
+        Some("text") => Ok(read::text(block, "text")
+            .filter(|text| !text.is_empty())
+            .map(Part::text)),
+        Some("tool_use") => {
+            let name =
+                read::text(block, "name").ok_or_else(|| malformed("a call without a name"))?;
+            let input = block.get("input").unwrap_or(&Value::Null);
+            Ok(whole_call(
+                place,
+                read::text(block, "id"),
+                name,
+                input,
+                stop,
+            ))
+        }
+        Some("thinking" | "redacted_thinking") => Ok(Some(Part::Reasoning {
+            wire: Wire::Messages,
+            text: read::text(block, "thinking").unwrap_or_default().to_owned(),
+            raw: block.clone(),
+        })),
+        _ => Ok(None),
+    }
+}
+
+/// A JSON answer came through a tool: for the caller it is the text of the answer.
+fn unwrap_answer(parts: Vec<Part>) -> Vec<Part> {
+    parts
+        .into_iter()
+        .map(|part| match part {
+            Part::Call(call) if call.name == ANSWER => Part::text(call.arguments.to_string()),
+            other => other,
+        })
+        .collect()
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("end_turn" | "stop_sequence") | None => Stop::End,
+        Some("tool_use") => Stop::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
+        Some("refusal") => Stop::Refusal,
+        Some(other) => Stop::Other(other.to_owned()),
+    }
+}
+
+/// This provider counts cached tokens apart; the normal form counts them in.
+fn usage(usage: &Value) -> Option<Usage> {
+    usage
+        .get("input_tokens")
+        .or_else(|| usage.get("output_tokens"))?;
+    let cache_read = read::number(usage, &["cache_read_input_tokens"]);
+    let cache_write = read::number(usage, &["cache_creation_input_tokens"]);
+    Some(Usage {
+        input: read::number(usage, &["input_tokens"])
+            .saturating_add(cache_read)
+            .saturating_add(cache_write),
+        output: read::number(usage, &["output_tokens"]),
+        cache_read,
+        cache_write,
+        reasoning: 0,
+    })
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    assembly: Assembly,
+    /// A thinking block under way: its index and the block as it grows.
+    thinking: Option<(u64, Value)>,
+    usage: Map<String, Value>,
+    stop: Option<Stop>,
+    ended: bool,
+}
+
+impl Reader {
+    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+        match read::text(event, "type").unwrap_or_default() {
+            "message_start" => {
+                let message = event.get("message").unwrap_or(&Value::Null);
+                self.count(message.get("usage"));
+            }
+            "content_block_start" => {
+                let block = event.get("content_block").unwrap_or(&Value::Null);
+                self.start(index, block, deltas)?;
+            }
+            "content_block_delta" => {
+                let delta = event.get("delta").unwrap_or(&Value::Null);
+                self.delta(index, delta, deltas)?;
+            }
+            "content_block_stop" => self.end_thinking(),
+            "message_delta" => {
+                if let Some(reason) = event
+                    .get("delta")
+                    .and_then(|d| read::text(d, "stop_reason"))
+                {
+                    self.stop = Some(stop(Some(reason)));
+                }
+                self.count(event.get("usage"));
+            }
+            "message_stop" => self.ended = true,
+            "error" => {
+                let failure = reported(event).ok_or_else(|| malformed("error"))?;
+                return Err(WireError::Reported(failure));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Counts are cumulative: the last one of each kind holds.
+    fn count(&mut self, usage: Option<&Value>) {
+        for (name, count) in usage.and_then(Value::as_object).into_iter().flatten() {
+            if count.is_u64() {
+                self.usage.insert(name.clone(), count.clone());
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        index: u64,
+        block: &Value,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        match read::text(block, "type") {
+            Some("text") => {
+                let text = read::text(block, "text").unwrap_or_default();
+                self.assembly.text(index, text, deltas);
+            }
+            Some("tool_use") => {
+                let name =
+                    read::text(block, "name").ok_or_else(|| malformed("a call without a name"))?;
+                let id = read::text(block, "id").unwrap_or_default();
+                self.assembly.start_call(index, id, name, deltas);
+                if let Some(Value::Object(input)) = block.get("input")
+                    && !input.is_empty()
+                {
+                    let input = Value::Object(input.clone()).to_string();
+                    self.assembly.arguments(index, &input, deltas)?;
+                }
+            }
+            Some("thinking" | "redacted_thinking") => self.thinking = Some((index, block.clone())),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        index: u64,
+        delta: &Value,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        match read::text(delta, "type") {
+            Some("text_delta") => {
+                let text = read::text(delta, "text").unwrap_or_default();
+                self.assembly.text(index, text, deltas);
+            }
+            Some("input_json_delta") => {
+                let more = read::text(delta, "partial_json").unwrap_or_default();
+                self.assembly.arguments(index, more, deltas)?;
+            }
+            Some("thinking_delta") => {
+                let more = read::text(delta, "thinking").unwrap_or_default();
+                deltas.push(Delta::Reasoning(more.to_owned()));
+                self.extend_thinking("thinking", more);
+            }
+            Some("signature_delta") => {
+                let more = read::text(delta, "signature").unwrap_or_default();
+                self.extend_thinking("signature", more);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn extend_thinking(&mut self, field: &str, more: &str) {
+        if let Some((_, Value::Object(block))) = &mut self.thinking {
+            let so_far = block.get(field).and_then(Value::as_str).unwrap_or_default();
+            let grown = format!("{so_far}{more}");
+            block.insert(field.to_owned(), grown.into());
+        }
+    }
+
+    fn end_thinking(&mut self) {
+        if let Some((index, raw)) = self.thinking.take() {
+            let text = read::text(&raw, "thinking").unwrap_or_default().to_owned();
+            self.assembly.done(
+                index,
+                Part::Reasoning {
+                    wire: Wire::Messages,
+                    text,
+                    raw,
+                },
+            );
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+        let Some(stop) = self.stop.take().filter(|_| self.ended) else {
+            return Err(WireError::Cut);
+        };
+        self.end_thinking();
+        let parts = unwrap_answer(self.assembly.finish(&stop));
+        let stop = settle_stop(stop, &parts);
+        Ok((parts, stop, usage(&Value::Object(self.usage))))
+    }
+}

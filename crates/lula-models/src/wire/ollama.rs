@@ -1,0 +1,202 @@
+//! Ollama's own protocol: its OpenAI face hides `num_ctx`, and with it silently cuts prompts.
+
+use serde_json::{Map, Value, json};
+
+use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::failure::reported;
+use super::{Wire, WireError, malformed, read};
+use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+
+/// How long the server keeps the model in memory between two calls.
+const KEEP_ALIVE: &str = "10m";
+
+pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, WireError> {
+    let mut options = Map::new();
+    options.insert("num_predict".into(), request.max_tokens.into());
+    if let Some(context) = request.context {
+        options.insert("num_ctx".into(), context.into());
+    }
+    if let Some(temperature) = request.temperature {
+        options.insert("temperature".into(), temperature.into());
+    }
+    if let Some(seed) = request.seed {
+        options.insert("seed".into(), seed.into());
+    }
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert(
+        "messages".into(),
+        request.messages.iter().flat_map(messages).collect(),
+    );
+    body.insert("options".into(), options.into());
+    body.insert("keep_alive".into(), KEEP_ALIVE.into());
+    // Left out it would mean true.
+    body.insert("stream".into(), streamed.into());
+    if request.effort != Effort::Off {
+        body.insert("think".into(), true.into());
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<_> = request
+            .sorted_tools()
+            .into_iter()
+            .map(|tool| {
+                json!({"type": "function", "function": {
+                    "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+                }})
+            })
+            .collect();
+        body.insert("tools".into(), tools.into());
+    }
+    match &request.output {
+        Output::Text => {}
+        Output::Json { schema, .. } => {
+            body.insert("format".into(), schema.clone());
+        }
+        Output::Grammar { .. } => {
+            return Err(WireError::Unsupported {
+                wire: Wire::Ollama,
+                what: "a grammar",
+            });
+        }
+        Output::Edits { .. } => {
+            return Err(WireError::Unsupported {
+                wire: Wire::Ollama,
+                what: "unshaped edits",
+            });
+        }
+    }
+    Ok(Value::Object(body))
+}
+
+fn messages(message: &Message) -> Vec<Value> {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    let mut out = Vec::new();
+    let mut own = Map::new();
+    let mut images = Vec::new();
+    let mut calls = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Result { name, content, .. } => {
+                out.push(json!({"role": "tool", "tool_name": name, "content": content}));
+            }
+            Part::Image { base64, .. } => images.push(base64.clone()),
+            Part::Call(call) => calls.push(json!({"function": {
+                "name": call.name, "arguments": call.arguments,
+            }})),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Broken { .. } => {}
+        }
+    }
+    let words = message.words();
+    if words.is_empty() && images.is_empty() && calls.is_empty() {
+        return out;
+    }
+    own.insert("role".into(), role.into());
+    own.insert("content".into(), words.into());
+    if !images.is_empty() {
+        own.insert("images".into(), images.into());
+    }
+    if !calls.is_empty() {
+        own.insert("tool_calls".into(), calls.into());
+    }
+    out.push(Value::Object(own));
+    out
+}
+
+pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+    let mut reader = Reader::default();
+    reader.take(body, &mut Vec::new())?;
+    reader.finish()
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("stop") | None => Stop::End,
+        Some("length") => Stop::Length,
+        Some(other) => Stop::Other(other.to_owned()),
+    }
+}
+
+fn usage(event: &Value) -> Option<Usage> {
+    // A prompt that is wholly cached has no count of its own.
+    event
+        .get("prompt_eval_count")
+        .or_else(|| event.get("eval_count"))?;
+    Some(Usage {
+        input: read::number(event, &["prompt_eval_count"]),
+        output: read::number(event, &["eval_count"]),
+        ..Usage::default()
+    })
+}
+
+const NOTES: u64 = 0;
+const WORDS: u64 = 1;
+const CALLS: u64 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    assembly: Assembly,
+    notes: String,
+    calls: u64,
+    stop: Option<Stop>,
+    usage: Option<Usage>,
+}
+
+impl Reader {
+    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        if let Some(failure) = reported(event) {
+            return Err(WireError::Reported(failure));
+        }
+        let message = event.get("message").unwrap_or(&Value::Null);
+        if let Some(text) = read::text(message, "thinking").filter(|text| !text.is_empty()) {
+            deltas.push(Delta::Reasoning(text.to_owned()));
+            self.notes.push_str(text);
+        }
+        let words = read::text(message, "content").unwrap_or_default();
+        self.assembly.text(WORDS, words, deltas);
+        for call in message
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let function = call
+                .get("function")
+                .ok_or_else(|| malformed("a call without a function"))?;
+            let name =
+                read::text(function, "name").ok_or_else(|| malformed("a call without a name"))?;
+            let arguments = function.get("arguments").unwrap_or(&Value::Null);
+            let place = usize::try_from(self.calls).unwrap_or(usize::MAX);
+            let id = read::text(call, "id");
+            if let Some(part) = whole_call(place, id, name, arguments, &Stop::Calls) {
+                deltas.push(Delta::CallStarted(name.to_owned()));
+                self.assembly.done(CALLS + self.calls, part);
+                self.calls += 1;
+            }
+        }
+        if event.get("done").and_then(Value::as_bool) == Some(true) {
+            self.stop = Some(stop(read::text(event, "done_reason")));
+            self.usage = usage(event);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+        let stop = self.stop.take().ok_or(WireError::Cut)?;
+        if !self.notes.is_empty() {
+            let text = std::mem::take(&mut self.notes);
+            let part = Part::Reasoning {
+                wire: Wire::Ollama,
+                text,
+                raw: Value::Null,
+            };
+            self.assembly.done(NOTES, part);
+        }
+        let parts = self.assembly.finish(&stop);
+        let stop = settle_stop(stop, &parts);
+        Ok((parts, stop, self.usage))
+    }
+}

@@ -1,0 +1,348 @@
+//! OpenAI chat completions, and every server compatible with them.
+
+use serde_json::{Map, Value, json};
+
+use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::failure::reported;
+use super::quirks::{JsonOutput, Quirks};
+use super::{Wire, WireError, is_strict, malformed, read, takes_temperature};
+use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+use crate::output::gbnf;
+
+pub(super) fn request(
+    request: &ModelRequest,
+    quirks: &Quirks,
+    streamed: bool,
+) -> Result<Value, WireError> {
+    let mut body = Map::new();
+    body.insert("model".into(), request.model.clone().into());
+    body.insert("messages".into(), messages(&request.messages));
+    let limit = if quirks.max_completion_tokens {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
+    };
+    body.insert(limit.into(), request.max_tokens.into());
+    if let Some(temperature) = request
+        .temperature
+        .filter(|_| takes_temperature(&request.model))
+    {
+        body.insert("temperature".into(), temperature.into());
+    }
+    if let (Some(seed), true) = (request.seed, quirks.seed) {
+        body.insert("seed".into(), seed.into());
+    }
+    if quirks.effort && request.effort != Effort::Off {
+        body.insert("reasoning_effort".into(), json!(request.effort));
+    }
+    if quirks.cache_prompt {
+        body.insert("cache_prompt".into(), true.into());
+    }
+    if quirks.ask_usage {
+        body.insert("usage".into(), json!({"include": true}));
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<_> = request
+            .sorted_tools()
+            .into_iter()
+            .map(|tool| {
+                json!({"type": "function", "function": {
+                    "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+                }})
+            })
+            .collect();
+        body.insert("tools".into(), tools.into());
+    }
+    output(&mut body, &request.output, quirks)?;
+    if streamed {
+        body.insert("stream".into(), true.into());
+        if quirks.stream_usage {
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+    }
+    Ok(Value::Object(body))
+}
+
+fn output(
+    body: &mut Map<String, Value>,
+    output: &Output,
+    quirks: &Quirks,
+) -> Result<(), WireError> {
+    match output {
+        Output::Text => {}
+        Output::Json { name, schema } => match quirks.json {
+            JsonOutput::ResponseFormat => {
+                body.insert(
+                    "response_format".into(),
+                    json!({"type": "json_schema", "json_schema": {
+                        "name": name, "schema": schema, "strict": is_strict(schema),
+                    }}),
+                );
+            }
+            JsonOutput::StructuredOutputs => {
+                body.insert("structured_outputs".into(), json!({"json": schema}));
+            }
+            JsonOutput::Grammar => {
+                let gbnf = gbnf::of_schema(schema)
+                    .map_err(|error| WireError::Unwritable(error.to_string()))?;
+                body.insert("grammar".into(), gbnf.into());
+            }
+        },
+        Output::Grammar { gbnf } => {
+            body.insert("grammar".into(), gbnf.clone().into());
+        }
+        Output::Edits { .. } => {
+            return Err(WireError::Unsupported {
+                wire: Wire::Chat,
+                what: "unshaped edits",
+            });
+        }
+    }
+    Ok(())
+}
+
+fn messages(messages: &[Message]) -> Value {
+    let mut out = Vec::new();
+    for message in messages {
+        let role = match message.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        // Results are messages of their own here, and come before what the user adds to them.
+        for part in &message.parts {
+            if let Part::Result { id, content, .. } = part {
+                out.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+            }
+        }
+        let content = content(&message.parts);
+        let calls: Vec<_> = message
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Call(call) => Some(json!({"id": call.id, "type": "function", "function": {
+                    "name": call.name, "arguments": call.arguments.to_string(),
+                }})),
+                _ => None,
+            })
+            .collect();
+        if calls.is_empty() {
+            if let Some(content) = content {
+                out.push(json!({"role": role, "content": content}));
+            }
+        } else {
+            out.push(json!({"role": role, "content": content, "tool_calls": calls}));
+        }
+    }
+    Value::Array(out)
+}
+
+fn content(parts: &[Part]) -> Option<Value> {
+    let has_image = parts.iter().any(|part| matches!(part, Part::Image { .. }));
+    if has_image {
+        let blocks = parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(json!({"type": "text", "text": text})),
+            Part::Image { media_type, base64 } => Some(json!({"type": "image_url", "image_url": {
+                "url": format!("data:{media_type};base64,{base64}"),
+            }})),
+            _ => None,
+        });
+        return Some(Value::Array(blocks.collect()));
+    }
+    let text: String = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    (!text.is_empty()).then(|| text.into())
+}
+
+pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+    if let Some(failure) = reported(body) {
+        return Err(WireError::Reported(failure));
+    }
+    let choice = body
+        .get("choices")
+        .and_then(|choices| choices.get(0))
+        .ok_or_else(|| malformed("no choices"))?;
+    let message = choice
+        .get("message")
+        .ok_or_else(|| malformed("a choice without a message"))?;
+    let stop = stop(read::text(choice, "finish_reason"));
+    let mut parts = Vec::new();
+    if let Some(text) = reasoning(message) {
+        parts.push(notes(text));
+    }
+    if let Some(text) = read::text(message, "content").filter(|text| !text.is_empty()) {
+        parts.push(Part::text(text));
+    }
+    let refused = read::text(message, "refusal").filter(|text| !text.is_empty());
+    if let Some(text) = refused {
+        parts.push(Part::text(text));
+    }
+    for call in message
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let function = call
+            .get("function")
+            .ok_or_else(|| malformed("a call without a function"))?;
+        let name =
+            read::text(function, "name").ok_or_else(|| malformed("a call without a name"))?;
+        let arguments = function.get("arguments").unwrap_or(&Value::Null);
+        parts.extend(whole_call(
+            parts.len(),
+            read::text(call, "id"),
+            name,
+            arguments,
+            &stop,
+        ));
+    }
+    let stop = if refused.is_some() {
+        Stop::Refusal
+    } else {
+        settle_stop(stop, &parts)
+    };
+    Ok((parts, stop, body.get("usage").and_then(usage)))
+}
+
+fn notes(text: &str) -> Part {
+    Part::Reasoning {
+        wire: Wire::Chat,
+        text: text.to_owned(),
+        raw: Value::Null,
+    }
+}
+
+fn reasoning(message: &Value) -> Option<&str> {
+    read::text(message, "reasoning_content")
+        .or_else(|| read::text(message, "reasoning"))
+        .filter(|text| !text.is_empty())
+}
+
+fn stop(reason: Option<&str>) -> Stop {
+    match reason {
+        Some("stop") | None => Stop::End,
+        Some("tool_calls" | "function_call") => Stop::Calls,
+        Some("length") => Stop::Length,
+        Some("content_filter") => Stop::Filter,
+        Some(other) => Stop::Other(other.to_owned()),
+    }
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    usage.get("prompt_tokens")?;
+    Some(Usage {
+        input: read::number(usage, &["prompt_tokens"]),
+        output: read::number(usage, &["completion_tokens"]),
+        cache_read: read::number(usage, &["prompt_tokens_details", "cached_tokens"]),
+        cache_write: 0,
+        reasoning: read::number(usage, &["completion_tokens_details", "reasoning_tokens"]),
+    })
+}
+
+/// Where words and notes stand among the blocks; calls follow at their index.
+const NOTES: u64 = 0;
+const WORDS: u64 = 1;
+const CALLS: u64 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    assembly: Assembly,
+    notes: String,
+    stop: Option<Stop>,
+    refused: bool,
+    usage: Option<Usage>,
+    /// Servers that give no index mean the call they last named.
+    last_call: Option<u64>,
+}
+
+impl Reader {
+    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        if let Some(failure) = reported(event) {
+            return Err(WireError::Reported(failure));
+        }
+        if let Some(usage) = event.get("usage").and_then(usage) {
+            self.usage = Some(usage);
+        }
+        let Some(choice) = event.get("choices").and_then(|choices| choices.get(0)) else {
+            return Ok(());
+        };
+        if let Some(delta) = choice.get("delta") {
+            self.delta(delta, deltas)?;
+        }
+        if let Some(reason) = read::text(choice, "finish_reason") {
+            self.stop = Some(stop(Some(reason)));
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        if let Some(text) = reasoning(delta) {
+            deltas.push(Delta::Reasoning(text.to_owned()));
+            self.notes.push_str(text);
+        }
+        if let Some(text) = read::text(delta, "content") {
+            self.assembly.text(WORDS, text, deltas);
+        }
+        if let Some(text) = read::text(delta, "refusal").filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.assembly.text(WORDS, text, deltas);
+        }
+        for call in delta
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            self.call(call, deltas)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        let function = call.get("function").unwrap_or(&Value::Null);
+        let name = read::text(function, "name").filter(|name| !name.is_empty());
+        let id = read::text(call, "id").filter(|id| !id.is_empty());
+        let index = match call.get("index").and_then(Value::as_u64) {
+            Some(index) => CALLS.saturating_add(index),
+            None if name.is_some() => self.assembly.next_index().max(CALLS),
+            None => self
+                .last_call
+                .ok_or_else(|| malformed("arguments without a call"))?,
+        };
+        self.last_call = Some(index);
+        if let Some(name) = name.filter(|_| !self.assembly.has_call(index)) {
+            self.assembly
+                .start_call(index, id.unwrap_or_default(), name, deltas);
+        }
+        match function.get("arguments") {
+            Some(Value::String(more)) => self.assembly.arguments(index, more, deltas),
+            Some(whole @ Value::Object(_)) => {
+                self.assembly.arguments(index, &whole.to_string(), deltas)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+        // Some servers end without [DONE]; none ends honestly without a reason to stop.
+        let Some(stop) = self.stop else {
+            return Err(WireError::Cut);
+        };
+        if !self.notes.is_empty() {
+            self.assembly.done(NOTES, notes(&self.notes));
+        }
+        let parts = self.assembly.finish(&stop);
+        let stop = if self.refused {
+            Stop::Refusal
+        } else {
+            settle_stop(stop, &parts)
+        };
+        Ok((parts, stop, self.usage))
+    }
+}

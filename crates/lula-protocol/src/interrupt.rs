@@ -1,0 +1,192 @@
+//! What a run waits for, and what people send it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::approval::Decision;
+use crate::budget::Dimension;
+use crate::digest::Digest;
+use crate::id::{ApprovalId, EffectId, Principal};
+
+/// Who has to agree, and until when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRule {
+    /// How many different people have to agree. Never below one.
+    pub quorum: u32,
+    /// Roles whose vote counts; any role where the list is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// Who asked for the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Principal>,
+    /// Whether the requester's own vote does not count.
+    pub four_eyes: bool,
+    /// Unix time in milliseconds after which the answer is no.
+    pub expires_ms: u64,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Interrupt {
+    /// People have to agree to exactly this.
+    Approval {
+        /// The question.
+        approval: ApprovalId,
+        /// Digest of what is asked.
+        digest: Digest,
+        /// Fresh per question, so that no old token fits.
+        nonce: String,
+        /// Who has to agree, and until when.
+        rule: ApprovalRule,
+        /// Why they are asked, in one sentence.
+        reason: String,
+    },
+    /// A person has to choose.
+    Operator {
+        /// The question.
+        question: String,
+        /// The choices.
+        options: Vec<String>,
+    },
+    /// A time has to come.
+    Timer {
+        /// Unix time in milliseconds.
+        at_ms: u64,
+    },
+    /// A limit has to be raised.
+    Budget {
+        /// Which.
+        dimension: Dimension,
+        /// How much the next effect may need.
+        asked: u64,
+        /// How much is left.
+        free: u64,
+    },
+    /// Nobody knows whether an effect outside was done.
+    UnknownEffect {
+        /// Which.
+        effect: EffectId,
+        /// What it is called.
+        name: String,
+        /// What is known.
+        detail: String,
+    },
+    /// The program asks for something else than it asked for the first time.
+    NonDeterminism {
+        /// Which journaled call of the visit.
+        ordinal: u32,
+        /// What the journal holds.
+        recorded: Digest,
+        /// What is asked now.
+        found: Digest,
+    },
+}
+
+/// The choices for an effect nobody knows about.
+pub mod unknown_effect {
+    /// It was done.
+    pub const MARK_DONE: &str = "mark-done";
+    /// It was not done: do it.
+    pub const RETRY: &str = "retry";
+    /// Give up.
+    pub const ABORT: &str = "abort";
+    /// All of them.
+    pub const OPTIONS: [&str; 3] = [MARK_DONE, RETRY, ABORT];
+}
+
+impl Interrupt {
+    /// What a person may choose; empty where no choice is asked.
+    pub fn options(&self) -> Vec<String> {
+        match self {
+            Self::Operator { options, .. } => options.clone(),
+            Self::UnknownEffect { .. } => unknown_effect::OPTIONS.map(str::to_owned).to_vec(),
+            Self::NonDeterminism { .. } => [unknown_effect::RETRY, unknown_effect::ABORT]
+                .map(str::to_owned)
+                .to_vec(),
+            Self::Budget { .. } => vec!["refuse".to_owned()],
+            Self::Approval { .. } | Self::Timer { .. } => Vec::new(),
+        }
+    }
+
+    /// When the run should look again even if nobody answers.
+    pub const fn wake_ms(&self) -> Option<u64> {
+        match self {
+            Self::Approval { rule, .. } => Some(rule.expires_ms),
+            Self::Timer { at_ms } => Some(*at_ms),
+            _ => None,
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// Enough people agreed.
+    Approved,
+    /// Somebody said no, or the time ran out.
+    Rejected {
+        /// Why.
+        reason: String,
+    },
+    /// A person chose.
+    Chose {
+        /// One of the options.
+        choice: String,
+        /// Who.
+        by: Principal,
+        /// What else they said.
+        note: String,
+    },
+    /// The time came.
+    Fired,
+    /// The limit was raised.
+    Raised,
+}
+
+/// What somebody outside sends a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Signal {
+    /// A vote, from a verified identity.
+    Vote {
+        /// The question.
+        approval: ApprovalId,
+        /// Digest of what the voter saw.
+        digest: Digest,
+        /// Who.
+        by: Principal,
+        /// In which role.
+        role: String,
+        /// What they said.
+        decision: Decision,
+    },
+    /// A choice.
+    Answer {
+        /// Sequence number of the event that asked.
+        interrupt: u64,
+        /// One of the options.
+        choice: String,
+        /// Who.
+        by: Principal,
+        /// What else they said.
+        note: String,
+    },
+    /// More budget.
+    RaiseLimit {
+        /// Which limit.
+        dimension: Dimension,
+        /// The new limit.
+        to: u64,
+        /// Who.
+        by: Principal,
+    },
+    /// Stop.
+    Cancel {
+        /// Who.
+        by: Principal,
+        /// Why.
+        reason: String,
+    },
+}

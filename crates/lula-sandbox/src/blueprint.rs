@@ -1,0 +1,228 @@
+//! A sandbox as the zygote is asked for it: plain data, decided beforehand by the runner.
+//!
+//! The zygote and init carry it out step by step and decide nothing themselves.
+
+use lula_protocol::Tier;
+
+use crate::frames::{FrameError, Reader, Writer};
+use crate::landlock::{Access, Grant};
+use crate::seccomp::Instruction;
+
+/// The user and group every command sees itself as.
+pub(crate) const INSIDE_ID: u32 = 1000;
+
+/// A path of the host shown inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bind {
+    pub(crate) source: String,
+    pub(crate) target: String,
+    /// A single file, not a directory.
+    pub(crate) file: bool,
+}
+
+/// A path of the host placed into each sandbox by itself: every writable one, and those that lie
+/// below a private directory. Identified, so that nothing can be put in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) bind: Bind,
+    pub(crate) writable: bool,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) owner: (u32, u32),
+}
+
+/// The part of the root that sandboxes of the same policy share.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RootPlan {
+    /// Read-only binds, parents before children.
+    pub(crate) binds: Vec<Bind>,
+    /// Links, each with where it points.
+    pub(crate) links: Vec<(String, String)>,
+    /// Directories that only have to exist, mostly to mount on.
+    pub(crate) directories: Vec<String>,
+    /// Small files with their text.
+    pub(crate) files: Vec<(String, String)>,
+}
+
+/// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
+#[allow(clippy::struct_excessive_bools)] // one switch for each layer
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switches {
+    pub(crate) namespaces: bool,
+    pub(crate) landlock: bool,
+    pub(crate) seccomp: bool,
+    pub(crate) no_new_privileges: bool,
+    pub(crate) no_capabilities: bool,
+    pub(crate) rlimits: bool,
+    pub(crate) no_network: bool,
+    pub(crate) proc_masks: bool,
+}
+
+/// Everything the zygote needs to build one sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blueprint {
+    pub(crate) tier: Tier,
+    pub(crate) root: RootPlan,
+    /// Parents before children.
+    pub(crate) placed: Vec<Placed>,
+    /// Host directories shown below a private layer.
+    pub(crate) caches: Vec<Bind>,
+    /// Paths hidden even where a grant would show them.
+    pub(crate) masks: Vec<String>,
+    /// Size of the private directories together.
+    pub(crate) scratch_bytes: u64,
+    pub(crate) open_files: u64,
+    pub(crate) file_size: Option<u64>,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) program: Vec<Instruction>,
+    /// Whether the program's refusals are answered by the runner, which remembers them.
+    pub(crate) listened: bool,
+    pub(crate) switches: Switches,
+    /// The first descriptor after the socket is a v2 control group to be born in.
+    pub(crate) born_in_cgroup: bool,
+}
+
+impl Blueprint {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        let w = &mut writer;
+        w.text(self.tier.name());
+        write_root(w, &self.root);
+        w.list(&self.placed, |w, placed| {
+            write_bind(w, &placed.bind);
+            w.bool(placed.writable)
+                .u64(placed.device)
+                .u64(placed.inode)
+                .u32(placed.owner.0)
+                .u32(placed.owner.1);
+        })
+        .list(&self.caches, write_bind)
+        .list(&self.masks, |w, path| {
+            w.text(path);
+        })
+        .u64(self.scratch_bytes)
+        .u64(self.open_files)
+        .option(self.file_size, |w, size| {
+            w.u64(size);
+        })
+        .list(&self.grants, |w, grant| {
+            w.text(&grant.path).u8(grant.access.number());
+        })
+        .list(&self.program, |w, one| {
+            w.u16(one.code).u8(one.jt).u8(one.jf).u32(one.k);
+        });
+        let on = self.switches;
+        for switch in [
+            on.namespaces,
+            on.landlock,
+            on.seccomp,
+            on.no_new_privileges,
+            on.no_capabilities,
+            on.rlimits,
+            on.no_network,
+            on.proc_masks,
+        ] {
+            w.bool(switch);
+        }
+        w.bool(self.born_in_cgroup).bool(self.listened);
+        writer.bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader::new(bytes);
+        let r = &mut reader;
+        let blueprint = Self {
+            tier: Tier::from_name(&r.text("tier")?).ok_or(FrameError::NotText { what: "tier" })?,
+            root: RootPlan {
+                binds: r.list("binds", read_bind)?,
+                links: r.list("links", read_pair)?,
+                directories: r.list("directories", |r| r.text("directory"))?,
+                files: r.list("files", read_pair)?,
+            },
+            placed: r.list("placed", |r| {
+                Ok(Placed {
+                    bind: read_bind(r)?,
+                    writable: r.bool("writable")?,
+                    device: r.u64("device")?,
+                    inode: r.u64("inode")?,
+                    owner: (r.u32("owner")?, r.u32("group")?),
+                })
+            })?,
+            caches: r.list("caches", read_bind)?,
+            masks: r.list("masks", |r| r.text("mask"))?,
+            scratch_bytes: r.u64("scratch")?,
+            open_files: r.u64("open files")?,
+            file_size: r.option("file size", |r| r.u64("file size"))?,
+            grants: r.list("grants", |r| {
+                Ok(Grant {
+                    path: r.text("grant")?,
+                    access: {
+                        let number = r.u8("access")?;
+                        Access::from_number(number).ok_or(FrameError::Unknown {
+                            what: "access",
+                            value: number.into(),
+                        })?
+                    },
+                })
+            })?,
+            program: r.list("program", |r| {
+                Ok(Instruction {
+                    code: r.u16("code")?,
+                    jt: r.u8("jt")?,
+                    jf: r.u8("jf")?,
+                    k: r.u32("k")?,
+                })
+            })?,
+            switches: Switches {
+                namespaces: r.bool("namespaces")?,
+                landlock: r.bool("landlock")?,
+                seccomp: r.bool("seccomp")?,
+                no_new_privileges: r.bool("no_new_privileges")?,
+                no_capabilities: r.bool("no_capabilities")?,
+                rlimits: r.bool("rlimits")?,
+                no_network: r.bool("no_network")?,
+                proc_masks: r.bool("proc_masks")?,
+            },
+            born_in_cgroup: r.bool("cgroup")?,
+            listened: r.bool("listened")?,
+        };
+        reader.end()?;
+        Ok(blueprint)
+    }
+
+    /// What two sandboxes must agree on to share a template.
+    pub(crate) fn template_key(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        write_root(&mut writer, &self.root);
+        writer.bytes
+    }
+}
+
+fn write_root(w: &mut Writer, root: &RootPlan) {
+    w.list(&root.binds, write_bind)
+        .list(&root.links, write_pair)
+        .list(&root.directories, |w, path| {
+            w.text(path);
+        })
+        .list(&root.files, write_pair);
+}
+
+fn write_bind(w: &mut Writer, bind: &Bind) {
+    w.text(&bind.source).text(&bind.target).bool(bind.file);
+}
+
+fn read_bind(r: &mut Reader<'_>) -> Result<Bind, FrameError> {
+    Ok(Bind {
+        source: r.text("source")?,
+        target: r.text("target")?,
+        file: r.bool("file")?,
+    })
+}
+
+fn write_pair(w: &mut Writer, pair: &(String, String)) {
+    w.text(&pair.0).text(&pair.1);
+}
+
+fn read_pair(r: &mut Reader<'_>) -> Result<(String, String), FrameError> {
+    Ok((r.text("path")?, r.text("text")?))
+}

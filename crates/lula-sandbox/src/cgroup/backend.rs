@@ -1,0 +1,324 @@
+//! Finding a way to make groups on this machine, by making one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::dir::Dir;
+use super::layout::{Controller, Hierarchy, Version, layout};
+use super::leaf::Leaf;
+use super::owner::Owner;
+use super::{CgroupError, Kind, Limits};
+
+/// The directory below which all groups of this program live.
+const HOME: &str = "lula";
+/// The group this process moves to where it stands in the way of its own children.
+const SELF: &str = "lula-runner";
+const WANTED: [(Controller, &str); 3] = [
+    (Controller::Memory, "memory"),
+    (Controller::Pids, "pids"),
+    (Controller::Cpu, "cpu"),
+];
+/// Small and odd, so that reading them back proves something.
+const TRIAL: Limits = Limits {
+    memory_bytes: Some(33 << 20),
+    cpu_millicores: Some(130),
+    pids: Some(37),
+};
+
+/// The way to make control groups on this machine.
+#[derive(Debug)]
+pub struct Backend {
+    kind: Kind,
+    hierarchies: Vec<Base>,
+    refusals: Vec<Refusal>,
+}
+
+/// Why a way does not work here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The way.
+    pub kind: Kind,
+    /// The reason.
+    pub reason: String,
+}
+
+/// The directory of this runner in one hierarchy.
+#[derive(Debug)]
+pub(super) struct Base {
+    pub(super) version: Version,
+    pub(super) controllers: BTreeSet<Controller>,
+    /// Holds the directories of all runners.
+    home: Dir,
+    name: String,
+    pub(super) dir: Arc<Dir>,
+}
+
+impl Backend {
+    /// Tries every way, best first: make a group, set limits, read them back.
+    pub fn detect() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        Self::among(&hierarchies)
+    }
+
+    fn among(found: &[Hierarchy]) -> Self {
+        let mut refusals = Vec::new();
+        let unified_kind = if rustix::process::geteuid().is_root() {
+            Kind::V2Root
+        } else {
+            Kind::V2Delegated
+        };
+        let unified = found.iter().find(|one| one.version == Version::V2);
+        let unified = unified
+            .ok_or_else(|| "no v2 hierarchy is mounted here".to_owned())
+            .and_then(|hierarchy| unified_base(hierarchy).map_err(|error| error.to_string()));
+        let mut hierarchies = Vec::new();
+        match unified {
+            Ok(base) => hierarchies.push(base),
+            Err(reason) => refusals.push(Refusal {
+                kind: unified_kind,
+                reason,
+            }),
+        }
+        let mut kind = if hierarchies.is_empty() {
+            Kind::None
+        } else {
+            unified_kind
+        };
+        if hierarchies.iter().all(|base| base.controllers.is_empty()) {
+            if !hierarchies.is_empty() {
+                let reason = "the v2 hierarchy has no memory, pids or cpu controller".to_owned();
+                refusals.push(Refusal {
+                    kind: unified_kind,
+                    reason,
+                });
+            }
+            let split_kind = if hierarchies.is_empty() {
+                Kind::V1
+            } else {
+                Kind::Hybrid
+            };
+            let (split, reasons) = split_bases(found, split_kind == Kind::V1);
+            refusals.extend(reasons.into_iter().map(|reason| Refusal {
+                kind: split_kind,
+                reason,
+            }));
+            if !split.is_empty() {
+                kind = split_kind;
+                hierarchies.extend(split);
+            }
+        }
+        let mut backend = Self {
+            kind,
+            hierarchies,
+            refusals,
+        };
+        if backend.kind != Kind::None
+            && let Err(reason) = backend.trial()
+        {
+            backend.refusals.push(Refusal {
+                kind: backend.kind,
+                reason,
+            });
+            backend.kind = Kind::None;
+            backend.hierarchies.clear();
+        }
+        backend
+    }
+
+    /// Makes a group and removes it.
+    fn trial(&self) -> Result<(), String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("trial-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let leaf = self
+            .create(&name, &TRIAL)
+            .map_err(|error| error.to_string())?;
+        leaf.remove().map_err(|error| error.to_string())
+    }
+
+    /// Which way it is.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Why each better way does not work here.
+    pub fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    /// A new empty group with those limits. A limit that could not be set or did not read back is
+    /// in [`Leaf::not_applied`]; with no control groups at all, every limit is.
+    pub fn create(&self, name: &str, limits: &Limits) -> Result<Leaf, CgroupError> {
+        let plain = name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+        if !plain || name.is_empty() || name.len() > 64 {
+            return Err(CgroupError::Name(name.chars().take(80).collect()));
+        }
+        let reason = || match self.refusals.last() {
+            Some(refusal) => refusal.reason.clone(),
+            None => "its controller is not available".to_owned(),
+        };
+        Leaf::create(&self.hierarchies, name, limits, reason)
+    }
+
+    /// Removes the groups of runners that are certainly dead, with every process in them. Returns
+    /// how many runners were swept.
+    pub fn sweep(&self) -> usize {
+        let mut swept = BTreeSet::new();
+        for base in &self.hierarchies {
+            for name in base.home.children().unwrap_or_default() {
+                let dead = Owner::from_name(&name).is_some_and(Owner::is_dead);
+                if dead && super::leaf::remove_tree(&base.home, &name, base.version).is_ok() {
+                    swept.insert(name);
+                }
+            }
+        }
+        swept.len()
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        // Still occupied by a leaf that outlives us: then the next sweep takes it.
+        let _ = self.home.remove(&self.name);
+    }
+}
+
+fn base(
+    parent: &Dir,
+    version: Version,
+    controllers: BTreeSet<Controller>,
+    prepare: impl Fn(&Dir) -> Result<(), CgroupError>,
+) -> Result<Base, CgroupError> {
+    let home = parent.child_or_make(HOME)?;
+    prepare(&home)?;
+    let name = Owner::this()
+        .ok_or_else(|| CgroupError::Absent {
+            act: "be named after this process",
+            reason: "/proc/self/stat and /proc/self/ns/pid cannot be read".to_owned(),
+        })?
+        .to_string();
+    let dir = home.child_or_make(&name)?;
+    let base = Base {
+        version,
+        controllers,
+        home,
+        name,
+        dir: Arc::new(dir),
+    };
+    prepare(&base.dir)?;
+    Ok(base)
+}
+
+/// The v2 base: in this process's own group, or in the nearest group above it that lets us.
+fn unified_base(hierarchy: &Hierarchy) -> Result<Base, CgroupError> {
+    let mut candidates = path(hierarchy)?;
+    let mut first_error = None;
+    let mut without_controllers = None;
+    while let Some(candidate) = candidates.pop() {
+        match unified_base_in(&candidate) {
+            Ok(base) if !base.controllers.is_empty() => return Ok(base),
+            Ok(base) => without_controllers = without_controllers.or(Some(base)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    without_controllers.ok_or_else(|| {
+        first_error.unwrap_or_else(|| CgroupError::Absent {
+            act: "be made",
+            reason: "the mount of the v2 hierarchy is empty".to_owned(),
+        })
+    })
+}
+
+fn unified_base_in(candidate: &Dir) -> Result<Base, CgroupError> {
+    if !candidate.may_write("cgroup.procs") {
+        return Err(CgroupError::Absent {
+            act: "be joined",
+            reason: format!(
+                "{}/cgroup.procs is not writable for this user",
+                candidate.shown()
+            ),
+        });
+    }
+    let available = candidate.read("cgroup.controllers")?;
+    let wanted: Vec<_> = WANTED
+        .into_iter()
+        .filter(|(_, name)| available.split_whitespace().any(|one| one == *name))
+        .collect();
+    let enable = |dir: &Dir| {
+        let on = dir.read("cgroup.subtree_control")?;
+        for (_, name) in &wanted {
+            if !on.split_whitespace().any(|one| one == *name) {
+                dir.write("cgroup.subtree_control", &format!("+{name}"))?;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = enable(candidate) {
+        // A group with processes cannot share its controllers with children. If the only process
+        // is this one, it steps aside.
+        let alone = candidate.read("cgroup.procs")?.trim() == std::process::id().to_string();
+        if !alone {
+            return Err(error);
+        }
+        let aside = candidate.child_or_make(SELF)?;
+        aside.write("cgroup.procs", "0")?;
+        enable(candidate)?;
+    }
+    let controllers = wanted.iter().map(|(controller, _)| *controller).collect();
+    base(candidate, Version::V2, controllers, enable)
+}
+
+/// A base in each v1 hierarchy that limits something; without v2 also in those that stop and count.
+fn split_bases(found: &[Hierarchy], alone: bool) -> (Vec<Base>, Vec<String>) {
+    let mut bases = Vec::new();
+    let mut reasons = Vec::new();
+    for hierarchy in found.iter().filter(|one| one.version == Version::V1) {
+        let limits = WANTED
+            .iter()
+            .any(|(one, _)| hierarchy.controllers.contains(one));
+        if !limits && !alone {
+            continue;
+        }
+        let made = path(hierarchy).and_then(|mut path| match path.pop() {
+            Some(own) => base(&own, Version::V1, hierarchy.controllers.clone(), |_| Ok(())),
+            None => Err(CgroupError::Name(hierarchy.mount_point.clone())),
+        });
+        match made {
+            Ok(base) => bases.push(base),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    if bases.iter().all(|base| {
+        WANTED
+            .iter()
+            .all(|(one, _)| !base.controllers.contains(one))
+    }) {
+        bases.clear();
+        reasons.push("no v1 hierarchy with a memory, pids or cpu controller".to_owned());
+    }
+    (bases, reasons)
+}
+
+/// The directories from the mount point down to this process's own group.
+fn path(hierarchy: &Hierarchy) -> Result<Vec<Dir>, CgroupError> {
+    let root = Dir::open(&hierarchy.mount_point)?;
+    if !root.is_control_group() {
+        return Err(CgroupError::Absent {
+            act: "be made",
+            reason: format!(
+                "{} is not a control group filesystem",
+                hierarchy.mount_point
+            ),
+        });
+    }
+    let mut path = vec![root];
+    for name in &hierarchy.own {
+        if let Some(last) = path.last() {
+            path.push(last.child(name)?);
+        }
+    }
+    Ok(path)
+}

@@ -1,0 +1,252 @@
+//! One running command: its process, its pipes or terminal, and what is still to be moved.
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+
+use crate::frames::{CHUNK, Credit, ExecRequest, Stream, Terminal};
+use crate::sys::exec::{Launch, LaunchStep, launch};
+use crate::sys::process::Reaped;
+
+/// A source of output with what may still be sent of it.
+pub(super) struct Output {
+    pub(super) stream: Stream,
+    pub(super) from: OwnedFd,
+    pub(super) credit: Credit,
+}
+
+pub(super) struct Running {
+    pub(super) pid: i32,
+    /// Where standard input goes: a pipe, or the terminal's master.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) pending: VecDeque<u8>,
+    pub(super) stdin_ends: bool,
+    pub(super) outputs: Vec<Output>,
+    pub(super) terminal: bool,
+    pub(super) ended: Option<Reaped>,
+    pub(super) killed: bool,
+}
+
+/// What one attempt to read gave.
+pub(super) enum Drawn {
+    Bytes(Vec<u8>),
+    NothingYet,
+    End,
+}
+
+impl Running {
+    /// Starts the command.
+    pub(super) fn start(
+        request: &ExecRequest,
+        die_with_parent: bool,
+    ) -> Result<Self, (LaunchStep, io::Error)> {
+        let streams = |error: Errno| (LaunchStep::Streams, error.into());
+        let (theirs, ours) = match request.terminal {
+            Some(size) => terminal(size).map_err(streams)?,
+            None => pipes().map_err(streams)?,
+        };
+        let text = |bytes: &Vec<u8>| {
+            CString::new(bytes.clone())
+                .map_err(|_| (LaunchStep::Program, io::ErrorKind::InvalidInput.into()))
+        };
+        let arguments = request
+            .arguments
+            .iter()
+            .map(text)
+            .collect::<Result<Vec<_>, _>>()?;
+        let environment = request
+            .environment
+            .iter()
+            .map(text)
+            .collect::<Result<Vec<_>, _>>()?;
+        let pid = launch(&Launch {
+            candidates: candidates(request)
+                .iter()
+                .map(text)
+                .collect::<Result<_, _>>()?,
+            arguments,
+            environment,
+            directory: text(&request.directory)?,
+            streams: theirs.each_ref().map(AsRawFd::as_raw_fd),
+            terminal: request.terminal.is_some(),
+            die_with_parent,
+        })?;
+        let (stdin, sources) = ours;
+        Ok(Self {
+            pid,
+            stdin: Some(stdin),
+            pending: VecDeque::new(),
+            stdin_ends: false,
+            outputs: sources
+                .into_iter()
+                .map(|(stream, from)| Output {
+                    stream,
+                    from,
+                    credit: Credit::default(),
+                })
+                .collect(),
+            terminal: request.terminal.is_some(),
+            ended: None,
+            killed: false,
+        })
+    }
+
+    /// Moves waiting input on. Returns how many bytes went.
+    pub(super) fn feed(&mut self) -> u64 {
+        let mut moved = 0;
+        while let Some(stdin) = &self.stdin {
+            let (first, _) = self.pending.as_slices();
+            if first.is_empty() {
+                if self.stdin_ends {
+                    // A terminal has no end to close; its line discipline knows a character.
+                    if self.terminal {
+                        let _ = rustix::io::write(stdin, &[4]);
+                        self.stdin_ends = false;
+                    } else {
+                        self.stdin = None;
+                    }
+                }
+                break;
+            }
+            match rustix::io::write(stdin, first) {
+                Ok(count) => {
+                    self.pending.drain(..count);
+                    moved += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                // The command no longer reads: what is left goes nowhere, as with any pipe.
+                Err(_) => {
+                    moved += self.pending.len() as u64;
+                    self.pending.clear();
+                    self.stdin = None;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Gives the terminal another size.
+    pub(super) fn resize(&self, size: Terminal) {
+        if let (true, Some(master)) = (self.terminal, &self.stdin) {
+            let _ = rustix::termios::tcsetwinsize(master, window(size));
+        }
+    }
+}
+
+impl Output {
+    /// Takes what can be read and may be sent now.
+    pub(super) fn draw(&mut self, buffer: &mut [u8]) -> Drawn {
+        let most = usize::try_from(self.credit.left()).map_or(CHUNK, |left| left.min(CHUNK));
+        if most == 0 {
+            return Drawn::NothingYet;
+        }
+        loop {
+            match rustix::io::read(&self.from, &mut buffer[..most]) {
+                Ok(0) => return Drawn::End,
+                Ok(count) => {
+                    // Never more than `most`, which is within the credit.
+                    let _ = self.credit.spend(count as u64);
+                    return Drawn::Bytes(buffer[..count].to_vec());
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Drawn::NothingYet,
+                // A terminal whose last user is gone says EIO.
+                Err(_) => return Drawn::End,
+            }
+        }
+    }
+}
+
+type Ours = (OwnedFd, Vec<(Stream, OwnedFd)>);
+
+fn pipes() -> Result<([OwnedFd; 3], Ours), Errno> {
+    let make = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
+    let (stdin_theirs, stdin) = make()?;
+    let (stdout, stdout_theirs) = make()?;
+    let (stderr, stderr_theirs) = make()?;
+    for ours in [&stdin, &stdout, &stderr] {
+        rustix::io::ioctl_fionbio(ours, true)?;
+    }
+    Ok((
+        [stdin_theirs, stdout_theirs, stderr_theirs],
+        (
+            stdin,
+            vec![(Stream::Stdout, stdout), (Stream::Stderr, stderr)],
+        ),
+    ))
+}
+
+fn terminal(size: Terminal) -> Result<([OwnedFd; 3], Ours), Errno> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags)?;
+    rustix::pty::unlockpt(&master)?;
+    let theirs = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    rustix::termios::tcsetwinsize(&master, window(size))?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    let reads = rustix::io::fcntl_dupfd_cloexec(&master, 3)?;
+    let again = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3);
+    Ok((
+        [again()?, again()?, again()?],
+        (master, vec![(Stream::Stdout, reads)]),
+    ))
+}
+
+fn window(size: Terminal) -> Winsize {
+    Winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
+/// Where to look for the program: as it is where it names a path, else along the command's own
+/// `PATH`.
+fn candidates(request: &ExecRequest) -> Vec<Vec<u8>> {
+    let Some(program) = request.arguments.first() else {
+        return Vec::new();
+    };
+    if program.contains(&b'/') {
+        return vec![program.clone()];
+    }
+    let path = request
+        .environment
+        .iter()
+        .find_map(|variable| variable.strip_prefix(b"PATH="))
+        .unwrap_or_default();
+    path.split(|byte| *byte == b':')
+        .filter(|directory| directory.starts_with(b"/"))
+        .map(|directory| [directory, b"/", program].concat())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(program: &str, path: &str) -> ExecRequest {
+        ExecRequest {
+            arguments: vec![program.into()],
+            environment: vec![format!("PATH={path}").into()],
+            directory: b"/".to_vec(),
+            terminal: None,
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_along_its_own_path_only() {
+        assert_eq!(
+            candidates(&request("ls", "/usr/bin:relative:/bin")),
+            [b"/usr/bin/ls".to_vec(), b"/bin/ls".to_vec()]
+        );
+        assert_eq!(candidates(&request("./ls", "/bin")), [b"./ls".to_vec()]);
+        assert!(candidates(&request("ls", "")).is_empty());
+    }
+}

@@ -1,0 +1,205 @@
+//! The steps that take things away, in the order in which they must happen.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use lula_protocol::Tier;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Resource, Rlimit};
+
+use super::{CONNECTION, Identity, Site};
+use crate::blueprint::{Blueprint, INSIDE_ID};
+use crate::frames::SetupStage;
+use crate::idmap;
+use crate::landlock::{self, Enforced};
+use crate::sys::process::{Apart, become_ids, enter, own_number, unshare};
+use crate::sys::{lockdown, refusals};
+use crate::zygote::{During, Failure};
+
+/// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
+/// none of the global locks that moving another process takes.
+pub(super) fn join_groups(site: &Site) -> Result<(), Failure> {
+    for tasks in &site.join_groups {
+        rustix::io::write(tasks, b"0")
+            .map_err(io::Error::from)
+            .during(SetupStage::Cgroup, || "a v1 hierarchy".to_owned())?;
+    }
+    Ok(())
+}
+
+/// The cgroup namespace is made here and not at birth: its root is the group this process is in.
+pub(super) fn enter_network(site: &Site) -> Result<(), Failure> {
+    unshare(Apart::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
+    if let Some(network) = &site.network {
+        enter(network.namespace.as_fd(), Apart::NET)
+            .during(SetupStage::Network, || "the private network".to_owned())?;
+    }
+    rustix::system::sethostname(b"lula")
+        .map_err(io::Error::from)
+        .during(SetupStage::Identity, || "host name".to_owned())
+}
+
+/// Becomes the sandbox's user, in a user namespace that holds this one id and owns no other
+/// namespace: whatever a command becomes inside, it has power over nothing.
+pub(super) fn take_identity(site: &Site) -> Result<(), Failure> {
+    let stage = SetupStage::Identity;
+    let outside = match site.identity {
+        Some(Identity::Taken { uid, gid }) => {
+            become_ids(uid, gid).during(stage, || format!("user {uid}"))?;
+            lockdown::raise_permitted().during(stage, || "its privileges".to_owned())?;
+            // Changing ids hides /proc/self from the process itself.
+            lockdown::set_dumpable(true).during(stage, || "/proc/self".to_owned())?;
+            (uid, gid)
+        }
+        Some(Identity::Own) | None => (0, 0),
+    };
+    unshare(Apart::USER).during(SetupStage::UserNamespace, || "the sandbox's".to_owned())?;
+    let map = || "its id map".to_owned();
+    write_proc("/proc/self/setgroups", "deny").during(stage, map)?;
+    write_proc("/proc/self/gid_map", &idmap::line(INSIDE_ID, outside.1)).during(stage, map)?;
+    write_proc("/proc/self/uid_map", &idmap::line(INSIDE_ID, outside.0)).during(stage, map)
+}
+
+fn write_proc(path: &str, text: &str) -> io::Result<()> {
+    let file = rustix::fs::open(
+        path,
+        rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    rustix::io::write(&file, text.as_bytes())?;
+    Ok(())
+}
+
+/// Closes every descriptor but the connection and the zygote's, and gives nothing for the standard
+/// streams.
+pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
+    // Out of the way of the places they are going to.
+    let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
+    let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)?;
+    // Everything this process ever held is closed by number below. The owners of those numbers are
+    // forgotten, so that no destructor closes a number that means something else by then.
+    std::mem::forget(site);
+    for stream in 0..3 {
+        lockdown::place_descriptor(null.as_raw_fd(), stream, true)?;
+    }
+    lockdown::place_descriptor(connection.as_raw_fd(), CONNECTION, false)?;
+    lockdown::place_descriptor(zygote.as_raw_fd(), CONNECTION + 1, false)?;
+    std::mem::forget((connection, zygote, null));
+    lockdown::close_from(CONNECTION + 2)?;
+    Ok((own_number(CONNECTION)?, own_number(CONNECTION + 1)?))
+}
+
+/// From here on this process dies with the zygote; if that has happened already, now. Without a pid
+/// namespace it must not be killed before it has killed what it started: there the end of the
+/// connection tells it.
+pub(super) fn tie_life(zygote: OwnedFd, tier: Tier) -> Result<(), Failure> {
+    let stage = SetupStage::Lifeline;
+    // A cloned process may already lead a session where it is pid 1.
+    let _ = rustix::process::setsid();
+    if tier == Tier::Namespace {
+        lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
+    }
+    let now = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut waiting = [PollFd::new(&zygote, PollFlags::IN)];
+    rustix::event::poll(&mut waiting, Some(&now))
+        .map_err(io::Error::from)
+        .during(stage, || "the zygote".to_owned())?;
+    if !waiting[0].revents().is_empty() {
+        return Err(Failure {
+            stage,
+            detail: "the zygote died while the sandbox was being built".to_owned(),
+            errno: 0,
+        });
+    }
+    drop(zygote);
+    Ok(())
+}
+
+/// What came of locking.
+pub(super) struct Locked {
+    pub(super) enforced: Option<Enforced>,
+    /// Where refused calls wait for an answer.
+    pub(super) refusals: Option<OwnedFd>,
+}
+
+/// Limits, capabilities, no new privileges, Landlock, and seccomp last.
+pub(super) fn lock(blueprint: &Blueprint) -> Result<Locked, Failure> {
+    let on = blueprint.switches;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    if on.rlimits {
+        limits(blueprint).during(SetupStage::Limits, || "resource limits".to_owned())?;
+    }
+    let boundary = blueprint.tier != Tier::Process;
+    if on.no_capabilities && boundary {
+        drop_capabilities(blueprint.tier)
+            .during(SetupStage::Capabilities, || "every set".to_owned())?;
+    }
+    if on.no_new_privileges && boundary {
+        lockdown::no_new_privileges()
+            .during(SetupStage::Capabilities, || "no_new_privs".to_owned())?;
+    }
+    if blueprint.tier != Tier::Namespace {
+        lockdown::adopt_orphans().during(SetupStage::Lifeline, || "orphans".to_owned())?;
+    }
+    let enforced = if on.landlock && boundary {
+        Some(
+            landlock::enforce(&blueprint.grants)
+                .during(SetupStage::Landlock, || "path rules".to_owned())?,
+        )
+    } else {
+        None
+    };
+    // Commands have this user too: they must not look into the process that starts them.
+    lockdown::set_dumpable(false).during(SetupStage::Lifeline, || "dumpable".to_owned())?;
+    let mut refusals = None;
+    if on.seccomp && boundary {
+        let installed = if blueprint.listened {
+            refusals::install_with_listener(&blueprint.program).map(|one| refusals = Some(one))
+        } else {
+            lockdown::install_seccomp(&blueprint.program)
+        };
+        installed.during(SetupStage::Seccomp, || "the program".to_owned())?;
+    }
+    Ok(Locked { enforced, refusals })
+}
+
+/// An unprivileged process may not shrink its bounding set; with no capability to begin with and
+/// `no_new_privs` it can gain none either.
+fn drop_capabilities(tier: Tier) -> io::Result<()> {
+    match lockdown::drop_capabilities() {
+        Err(error) if tier == Tier::Landlock && error.raw_os_error() == Some(libc::EPERM) => {
+            lockdown::clear_capability_sets()
+        }
+        other => other,
+    }
+}
+
+fn limits(blueprint: &Blueprint) -> io::Result<()> {
+    let set = |resource, value| {
+        // An unprivileged process can lower a limit, never raise it.
+        let most = rustix::process::getrlimit(resource).maximum;
+        let value = most.map_or(value, |most| most.min(value));
+        rustix::process::setrlimit(
+            resource,
+            Rlimit {
+                current: Some(value),
+                maximum: Some(value),
+            },
+        )
+    };
+    set(Resource::Nofile, blueprint.open_files)?;
+    set(Resource::Core, 0)?;
+    if let Some(size) = blueprint.file_size {
+        set(Resource::Fsize, size)?;
+    }
+    Ok(())
+}

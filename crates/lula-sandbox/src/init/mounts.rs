@@ -1,0 +1,236 @@
+//! What each sandbox mounts for itself inside its copy of the template.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+
+use super::{Identity, Site};
+use crate::blueprint::{Bind, Blueprint};
+use crate::frames::SetupStage;
+use crate::mounts::{HOME, SCRATCH};
+use crate::sys::mount::{self, Without};
+use crate::zygote::{During, Failure};
+
+/// Directories of `/proc` that tell about the machine.
+const MASKED_DIRECTORIES: [&CStr; 6] = [
+    c"/proc/acpi",
+    c"/proc/asound",
+    c"/proc/bus",
+    c"/proc/fs",
+    c"/proc/irq",
+    c"/proc/scsi",
+];
+
+/// Files of `/proc` that tell about the kernel.
+const MASKED_FILES: [&CStr; 2] = [c"/proc/kallsyms", c"/proc/keys"];
+
+/// Files of `/proc` that only the machine's root may touch. They matter where a sandbox has to run as
+/// that user, for want of id maps.
+const MASKED_FROM_ROOT: [&CStr; 6] = [
+    c"/proc/kcore",
+    c"/proc/kmsg",
+    c"/proc/latency_stats",
+    c"/proc/sched_debug",
+    c"/proc/sysrq-trigger",
+    c"/proc/timer_list",
+];
+
+/// An empty read-only directory of the template.
+const EMPTY: &CStr = c"/var/empty";
+
+const CLOSED: Without = Without::SETUID.and(Without::DEVICES);
+
+pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failure> {
+    // Modes are meant as they are written; the commands get an ordinary mask.
+    rustix::process::umask(Mode::empty());
+    proc().during(SetupStage::Proc, || "/proc".to_owned())?;
+    scratch(blueprint, site).during(SetupStage::Mounts, || "private directories".to_owned())?;
+    if blueprint.switches.proc_masks {
+        mask_proc(site).during(SetupStage::Proc, || "masks".to_owned())?;
+    }
+    terminals(site).during(SetupStage::Mounts, || "/dev/pts".to_owned())?;
+    let placed = blueprint.placed.iter().map(|placed| &placed.bind);
+    for (bind, tree) in placed.zip(&site.placed) {
+        place(bind, tree, site).during(SetupStage::Mounts, || bind.target.clone())?;
+    }
+    caches(blueprint, site)?;
+    for path in &blueprint.masks {
+        mask(path).during(SetupStage::Mounts, || format!("mask over {path}"))?;
+    }
+    cover_run().during(SetupStage::Mounts, || "/run".to_owned())
+}
+
+/// The private filesystem was put together at `/run`; an empty directory goes over it.
+fn cover_run() -> io::Result<()> {
+    mount::bind(EMPTY, c"/run")
+}
+
+fn root() -> rustix::fd::BorrowedFd<'static> {
+    rustix::fs::CWD
+}
+
+fn proc() -> io::Result<()> {
+    // Over the template's view, where there is one: it had to show for this one to be allowed. Nobody
+    // inside can unmount, and unmounting here would cost a grace period of the kernel.
+    let fresh = mount::new_filesystem("proc", &[], CLOSED.and(Without::EXECUTION))?;
+    mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)
+}
+
+fn mask_proc(site: &Site) -> io::Result<()> {
+    // An unprivileged engine cannot be root outside, whatever it is called in its own namespace.
+    let runs_as_root = matches!(site.identity, Some(Identity::Taken { uid: 0, .. }));
+    let from_root = MASKED_FROM_ROOT.iter().filter(|_| runs_as_root);
+    let files = MASKED_FILES.iter().chain(from_root);
+    let binds = MASKED_DIRECTORIES
+        .iter()
+        .map(|path| (EMPTY, *path))
+        .chain(files.map(|path| (c"/dev/null", *path)));
+    for (over, path) in binds {
+        // By name: /proc is the kernel's own and has no links here.
+        match mount::bind(over, path) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            other => other?,
+        }
+    }
+    if runs_as_root {
+        mount::bind(c"/proc/sys", c"/proc/sys")?;
+        mount::make_read_only(c"/proc/sys")?;
+    }
+    Ok(())
+}
+
+/// Hides a path behind emptiness. A path that is not there needs no hiding.
+fn mask(path: &str) -> io::Result<()> {
+    let held = match mount::hold(root(), Path::new(path)) {
+        Ok(held) => held,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode);
+    let empty = if kind == FileType::Directory {
+        "/var/empty"
+    } else {
+        "/dev/null"
+    };
+    let tree = mount::clone_tree(root(), Path::new(empty))?;
+    mount::attach(&tree, held)
+}
+
+/// One private filesystem for every private directory, so that one size limits them together.
+fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
+    let most = blueprint.scratch_bytes.to_string();
+    let inodes = (blueprint.scratch_bytes / 4096)
+        .clamp(1024, 1 << 20)
+        .to_string();
+    let options = [("mode", "0755"), ("size", &*most), ("nr_inodes", &*inodes)];
+    let scratch = mount::new_filesystem("tmpfs", &options, CLOSED)?;
+    mount::attach(&scratch, mount::hold(root(), Path::new("/run"))?)?;
+    for (name, target) in SCRATCH {
+        let mode = if *target == HOME { 0o700 } else { 0o1777 };
+        rustix::fs::mkdirat(&scratch, *name, Mode::from_raw_mode(mode))?;
+        if *target == HOME {
+            own(&scratch, name, site)?;
+        }
+        let tree = mount::clone_tree(root(), Path::new(&format!("/run/{name}")))?;
+        mount::attach(&tree, mount::hold(root(), Path::new(target))?)?;
+    }
+    Ok(())
+}
+
+fn terminals(site: &Site) -> io::Result<()> {
+    // The group of a terminal must be one this user namespace will know; its own user's does.
+    let gid = match site.identity {
+        Some(Identity::Taken { gid, .. }) => gid,
+        _ => 0,
+    };
+    let gid = gid.to_string();
+    let options = [
+        ("newinstance", ""),
+        ("ptmxmode", "0666"),
+        ("mode", "0620"),
+        ("gid", &*gid),
+    ];
+    let terminals =
+        mount::new_filesystem("devpts", &options, Without::SETUID.and(Without::EXECUTION))?;
+    mount::attach(&terminals, mount::hold(root(), Path::new("/dev/pts"))?)
+}
+
+fn place(bind: &Bind, tree: impl AsFd, site: &Site) -> io::Result<()> {
+    let target = Path::new(&bind.target);
+    if mount::hold(root(), target).is_err() {
+        make_place(bind, site)?;
+    }
+    mount::attach(tree, mount::hold(root(), target)?)
+}
+
+/// Makes a place to mount on inside a private directory, owned like everything there. Elsewhere
+/// the template already has one.
+fn make_place(bind: &Bind, site: &Site) -> io::Result<()> {
+    let mut so_far = String::new();
+    let parts: Vec<&str> = bind
+        .target
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    for (index, part) in parts.iter().enumerate() {
+        so_far.push('/');
+        so_far.push_str(part);
+        let made = if bind.file && index + 1 == parts.len() {
+            rustix::fs::open(
+                &*so_far,
+                OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC,
+                Mode::from_raw_mode(0o644),
+            )
+            .map(drop)
+        } else {
+            rustix::fs::mkdir(&*so_far, Mode::from_raw_mode(0o755))
+        };
+        match made {
+            Ok(()) => own(rustix::fs::CWD, &so_far, site)?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Gives a path to the sandbox's user.
+fn own(at: impl AsFd, path: &str, site: &Site) -> io::Result<()> {
+    if let Some(Identity::Taken { uid, gid }) = site.identity {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::fs::chownat(at, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    Ok(())
+}
+
+/// Each cache is an overlay: the host's below, read-only, and a private layer above.
+fn caches(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
+    for (index, (bind, tree)) in blueprint.caches.iter().zip(&site.caches).enumerate() {
+        overlay(index, bind, tree, site)
+            .during(SetupStage::Mounts, || format!("cache {}", bind.target))?;
+    }
+    Ok(())
+}
+
+fn overlay(index: usize, bind: &Bind, lower: impl AsFd, site: &Site) -> io::Result<()> {
+    let name = |part: &str| format!("/run/{part}{index}");
+    let (below, above, work) = (name("lower"), name("upper"), name("work"));
+    for path in [&below, &above, &work] {
+        rustix::fs::mkdir(&**path, Mode::from_raw_mode(0o755))?;
+    }
+    mount::attach(lower, mount::hold(root(), Path::new(&below))?)?;
+    own(rustix::fs::CWD, &above, site)?;
+    let mut options = vec![
+        ("lowerdir", &*below),
+        ("upperdir", &*above),
+        ("workdir", &*work),
+    ];
+    if !matches!(site.identity, Some(Identity::Taken { .. })) {
+        options.push(("userxattr", ""));
+    }
+    let merged = mount::new_filesystem("overlay", &options, CLOSED)?;
+    place(bind, &merged, site)
+}

@@ -1,0 +1,168 @@
+//! Reading back, from the kernel, what a process in the sandbox is under.
+
+use std::fs;
+
+use lula_protocol::Tier;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Resource;
+
+use crate::blueprint::Blueprint;
+use crate::frames::{Posture, SetupStage};
+use crate::landlock::Enforced;
+use crate::sys::lockdown;
+use crate::zygote::{During, Failure};
+
+const NAMESPACES: [(&str, &str); 7] = [
+    ("user", "user"),
+    ("mount", "mnt"),
+    ("pid", "pid"),
+    ("net", "net"),
+    ("ipc", "ipc"),
+    ("uts", "uts"),
+    ("cgroup", "cgroup"),
+];
+
+/// What the kernel says about this process, which refuses to go on where that is less than asked.
+///
+/// `interfaces` were listed when the network was made: nobody inside can add one.
+pub(super) fn own(
+    blueprint: &Blueprint,
+    enforced: Option<Enforced>,
+    interfaces: &[String],
+) -> Result<Posture, Failure> {
+    let stage = SetupStage::ReadBack;
+    let mut posture = lockdown::standing().during(stage, || "this process".to_owned())?;
+    add_inherited(&mut posture, enforced);
+    let links = rustix::fs::open(
+        "/proc/self/ns",
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(std::io::Error::from)
+    .during(stage, || "/proc/self/ns".to_owned())?;
+    for (name, file) in NAMESPACES {
+        let link = rustix::fs::readlinkat(&links, file, Vec::new())
+            .map_err(std::io::Error::from)
+            .during(stage, || format!("/proc/self/ns/{file}"))?;
+        let inode = link.to_str().ok().and_then(inode).unwrap_or(0);
+        posture.namespaces.push((name.to_owned(), inode));
+    }
+    posture.root_device = rustix::fs::stat("/")
+        .map_err(std::io::Error::from)
+        .during(stage, || "/".to_owned())?
+        .st_dev;
+    posture.interfaces = interfaces.to_vec();
+    let on = blueprint.switches;
+    let boundary = blueprint.tier != Tier::Process;
+    let checks = [
+        (
+            on.no_new_privileges && !posture.no_new_privileges,
+            "no_new_privs is not set",
+        ),
+        (
+            on.seccomp && posture.seccomp_mode != 2,
+            "seccomp is not in force",
+        ),
+        (
+            on.no_capabilities
+                && blueprint.tier == Tier::Namespace
+                && posture.capabilities | posture.bounding != 0,
+            "capabilities are left",
+        ),
+        (
+            on.landlock && posture.landlock_abi == 0,
+            "Landlock is not in force",
+        ),
+        (
+            on.no_network && blueprint.tier == Tier::Namespace && posture.interfaces != ["lo"],
+            "the network has more than its loopback",
+        ),
+    ];
+    for (missing, what) in checks {
+        if boundary && missing {
+            return Err(Failure {
+                stage,
+                detail: what.to_owned(),
+                errno: 0,
+            });
+        }
+    }
+    Ok(posture)
+}
+
+/// The number in `user:[4026531837]`.
+fn inode(link: &str) -> Option<u64> {
+    link.split_once('[')?.1.strip_suffix(']')?.parse().ok()
+}
+
+/// The posture of a process by its name in `/proc`.
+pub(super) fn of_process(name: &str, enforced: Option<Enforced>) -> std::io::Result<Posture> {
+    let status = fs::read_to_string(format!("/proc/{name}/status"))?;
+    let mut posture = parse(&status);
+    add_inherited(&mut posture, enforced);
+    Ok(posture)
+}
+
+fn add_inherited(posture: &mut Posture, enforced: Option<Enforced>) {
+    // Resource limits are inherited and cannot be raised: those of this process are the command's.
+    posture.open_files = rustix::process::getrlimit(Resource::Nofile)
+        .maximum
+        .unwrap_or(u64::MAX);
+    posture.file_size = rustix::process::getrlimit(Resource::Fsize).maximum;
+    if let Some(enforced) = enforced {
+        posture.landlock_abi = enforced.abi;
+        posture.landlock_rules = enforced.rules;
+    }
+}
+
+fn parse(status: &str) -> Posture {
+    let mut posture = Posture::default();
+    for line in status.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let value = value.trim();
+        match key {
+            "NoNewPrivs" => posture.no_new_privileges = value == "1",
+            "Seccomp" => posture.seccomp_mode = value.parse().unwrap_or(0),
+            "Seccomp_filters" => posture.seccomp_filters = value.parse().unwrap_or(0),
+            // A set that cannot be read counts as full: never claim what was not read.
+            "CapBnd" => posture.bounding = u64::from_str_radix(value, 16).unwrap_or(u64::MAX),
+            "CapInh" | "CapPrm" | "CapEff" | "CapAmb" => {
+                posture.capabilities |= u64::from_str_radix(value, 16).unwrap_or(u64::MAX);
+            }
+            _ => {}
+        }
+    }
+    posture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_page_says_what_it_says() {
+        let posture = parse(
+            "Name:\tcat\nCapInh:\t0000000000000000\nCapBnd:\t0000000000000008\n\
+             NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n",
+        );
+        assert!(posture.no_new_privileges);
+        assert_eq!(posture.seccomp_mode, 2);
+        assert_eq!((posture.capabilities, posture.bounding), (0, 8));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_claimed() {
+        let posture = parse("CapEff:\tgarbage\nNoNewPrivs:\t\nSeccomp:\tx\n");
+        assert!(!posture.no_new_privileges);
+        assert_eq!(posture.seccomp_mode, 0);
+        assert_eq!(posture.capabilities, u64::MAX);
+    }
+
+    #[test]
+    fn namespace_numbers_are_taken_from_the_link() {
+        assert_eq!(inode("user:[4026531837]"), Some(4_026_531_837));
+        assert_eq!(inode("user:4026531837"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! The execution engine: one policy over several isolation tiers.
+//!
+//! This crate turns a [`policy::Policy`] into a running, fenced command and reports exactly what it
+//! applied. It must never claim a layer that was not read back, never run below the floor a policy
+//! states, and never build a path from a name it did not check. It depends on `lula-protocol` only;
+//! system calls that need `unsafe` live in `sys`.
+//!
+//! # One sandbox, many commands
+//!
+//! ```no_run
+//! use lula_sandbox::policy::Profile;
+//! use lula_sandbox::{Command, Engine, Sandbox};
+//!
+//! fn main() -> Result<(), lula_sandbox::SandboxError> {
+//!     // The first thing in main, before any thread: the engine starts this very binary as its
+//!     // helper, which never comes back from here.
+//!     lula_sandbox::helper_main_if_asked();
+//!
+//!     let engine = Engine::start()?;
+//!     let session = engine.open(&Sandbox::new(Profile::Build.policy(), "."))?;
+//!     let finished = session.run(&Command::new("cargo").arguments(["test", "--offline"]))?;
+//!     assert!(finished.succeeded());
+//!     println!("{}", String::from_utf8_lossy(&finished.stdout.bytes()));
+//!     println!("{:?}", finished.receipt.layers);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A [`Session`] is one sandbox; dropping it ends everything in it. [`Session::start`] gives a
+//! [`Process`] with standard input, streamed output, signals and, where asked for, a terminal.
+//! Calls block. Nothing here needs a thread of its own unless a command runs in the background
+//! ([`Session::start_in_background`]); an event loop can watch [`Session::descriptors`] instead and
+//! call [`Session::take_ready`] when one is readable.
+//!
+//! # Who does what
+//!
+//! The engine never forks. It starts one tiny helper, the zygote, which clones a first process for
+//! each sandbox; that process builds the sandbox from the inside, locks itself in, and serves
+//! commands over [`frames`]. If the engine dies, the zygote ends; if the zygote ends, every sandbox
+//! does.
+
+mod blueprint;
+pub mod cgroup;
+mod error;
+pub mod frames;
+mod helper;
+mod idmap;
+mod init;
+mod landlock;
+mod mounts;
+pub mod policy;
+pub mod probes;
+mod receipt;
+pub mod seccomp;
+mod session;
+mod sys;
+pub mod tiers;
+mod zygote;
+
+pub use error::SandboxError;
+pub use helper::{Helper, helper_main_if_asked};
+pub use mounts::Toolchains;
+pub use session::{
+    Captured, Command, Engine, Finished, Next, Output, Process, ProcessId, Sandbox, Session,
+};

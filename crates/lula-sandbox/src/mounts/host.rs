@@ -1,0 +1,66 @@
+//! Looking at the host's tree.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::SandboxError;
+
+/// What makes a file this one and no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) owner: (u32, u32),
+}
+
+/// What is at a path, without following it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Look {
+    Nothing,
+    Link(PathBuf),
+    Directory(Found),
+    File(Found),
+}
+
+pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
+    let unusable = |source| SandboxError::Path {
+        path: path.to_owned(),
+        source,
+    };
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Look::Nothing);
+        }
+        Err(error) => return Err(unusable(error)),
+    };
+    if metadata.is_symlink() {
+        return Ok(Look::Link(fs::read_link(path).map_err(unusable)?));
+    }
+    let found = Found {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        owner: (metadata.uid(), metadata.gid()),
+    };
+    Ok(if metadata.is_dir() {
+        Look::Directory(found)
+    } else {
+        Look::File(found)
+    })
+}
+
+/// The text of a small file.
+pub(super) fn small_text(path: &Path) -> Option<String> {
+    const SMALL: u64 = 16 * 1024;
+    if fs::metadata(path).ok()?.len() > SMALL {
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    (!text.contains('\0')).then_some(text)
+}

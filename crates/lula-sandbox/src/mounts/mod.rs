@@ -1,0 +1,461 @@
+//! What a sandbox's file tree looks like: a pure plan from a policy and a look at the host.
+//!
+//! A few system directories read-only, a handful of files of `/etc`, the workspace at its own path,
+//! one private filesystem behind every temporary directory. Not the host's root with holes in it.
+
+mod host;
+mod toolchains;
+
+use std::path::{Path, PathBuf};
+
+use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan};
+use crate::error::SandboxError;
+use crate::frames::HeldBack;
+use crate::landlock::{Access, Grant};
+use crate::policy::{AbsolutePath, PackageCache, Policy};
+
+pub use toolchains::Toolchains;
+
+use host::Look;
+
+/// The home of the sandbox's user.
+pub(crate) const HOME: &str = "/home/user";
+
+/// Directories of the private filesystem, and where each is seen.
+pub(crate) const SCRATCH: &[(&str, &str)] = &[("tmp", "/tmp"), ("shm", "/dev/shm"), ("home", HOME)];
+
+/// Directories every program may need.
+const SYSTEM: [&str; 8] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+];
+
+/// What of `/etc` programs read and nobody hides anything in.
+const ETC: [&str; 23] = [
+    "alternatives",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "lsb-release",
+    "magic",
+    "mime.types",
+    "os-release",
+    "pki",
+    "protocols",
+    "redhat-release",
+    "services",
+    "ssl",
+    "terminfo",
+    "timezone",
+    "xdg",
+    "xml",
+];
+
+/// Configuration of language runtimes, by how the name begins.
+const ETC_BEGINS: [&str; 4] = ["java", "openjdk", "python", "perl"];
+
+/// The plan for one policy and workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) root: RootPlan,
+    pub(crate) placed: Vec<Placed>,
+    pub(crate) caches: Vec<Bind>,
+    pub(crate) masks: Vec<String>,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) held_back: Vec<HeldBack>,
+}
+
+impl Plan {
+    /// Paths shown read-only, for the receipt.
+    pub(crate) fn read_only(&self) -> Vec<String> {
+        let placed = self.placed.iter().filter(|placed| !placed.writable);
+        self.root
+            .binds
+            .iter()
+            .chain(placed.map(|placed| &placed.bind))
+            .map(|bind| bind.target.clone())
+            .collect()
+    }
+
+    /// Paths of the host that are writable, for the receipt.
+    pub(crate) fn writable(&self) -> Vec<String> {
+        let placed = self.placed.iter().filter(|placed| placed.writable);
+        placed.map(|placed| placed.bind.target.clone()).collect()
+    }
+}
+
+/// The directory a sandbox is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workspace<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) writable: bool,
+}
+
+/// The system's own directories, looked at once: they do not change while an engine runs.
+#[derive(Debug, Clone)]
+pub(crate) struct System(RootPlan);
+
+impl System {
+    pub(crate) fn look() -> Result<Self, SandboxError> {
+        let mut plan = Plan::of(RootPlan::default());
+        for path in SYSTEM.iter().map(|path| (*path).to_owned()) {
+            plan.show_system(&path)?;
+        }
+        for path in etc_entries() {
+            plan.show_system(&path)?;
+        }
+        Ok(Self(plan.root))
+    }
+}
+
+/// Plans the tree of a sandbox with a private root.
+pub(crate) fn plan(
+    policy: &Policy,
+    workspace: Workspace<'_>,
+    toolchains: &Toolchains,
+    system: &System,
+) -> Result<Plan, SandboxError> {
+    let mut plan = Plan::of(system.0.clone());
+    plan.masks = policy
+        .paths
+        .mask
+        .iter()
+        .map(|path| path.as_str().to_owned())
+        .collect();
+    let granted = policy.paths.read.iter().map(AbsolutePath::as_path);
+    for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
+        plan.show_granted(path)?;
+    }
+    plan.place(workspace.path, workspace.writable)?;
+    for path in &policy.paths.write {
+        plan.place(path.as_path(), true)?;
+    }
+    for cache in &policy.caches {
+        plan.show_cache(*cache, toolchains.home())?;
+    }
+    plan.finish();
+    Ok(plan)
+}
+fn etc_entries() -> Vec<String> {
+    let mut names: Vec<String> = ETC.iter().map(|name| format!("/etc/{name}")).collect();
+    if let Ok(entries) = std::fs::read_dir("/etc") {
+        let found = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            ETC_BEGINS
+                .iter()
+                .any(|begin| name.starts_with(begin))
+                .then(|| format!("/etc/{name}"))
+        });
+        names.extend(found);
+    }
+    names.sort();
+    names
+}
+
+/// Whether `path` is `above` or lies below it.
+pub(crate) fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above == "/")
+}
+
+fn is_private(path: &str) -> bool {
+    SCRATCH.iter().any(|(_, target)| is_below(path, target))
+}
+
+fn text(path: &Path) -> Result<String, SandboxError> {
+    path.to_str()
+        .filter(|text| !text.chars().any(char::is_control))
+        .map(str::to_owned)
+        .ok_or_else(|| SandboxError::PathText(path.to_owned()))
+}
+
+impl Plan {
+    fn of(root: RootPlan) -> Self {
+        Self {
+            root,
+            placed: Vec::new(),
+            caches: Vec::new(),
+            masks: Vec::new(),
+            grants: Vec::new(),
+            held_back: Vec::new(),
+        }
+    }
+
+    fn bind(&mut self, source: &str, file: bool) {
+        if self
+            .root
+            .binds
+            .iter()
+            .any(|bind| is_below(source, &bind.target))
+        {
+            return;
+        }
+        self.root
+            .binds
+            .retain(|bind| !is_below(&bind.target, source));
+        self.root.binds.push(Bind {
+            source: source.to_owned(),
+            target: source.to_owned(),
+            file,
+        });
+    }
+
+    fn show_system(&mut self, path: &str) -> Result<(), SandboxError> {
+        match host::look(Path::new(path))? {
+            Look::Nothing => {}
+            Look::Link(to) => self.root.links.push((path.to_owned(), text(&to)?)),
+            Look::Directory(_) => self.bind(path, false),
+            // A copy of a small text costs less than one more mount in every sandbox.
+            Look::File(_) => match host::small_text(Path::new(path)) {
+                Some(text) => self.root.files.push((path.to_owned(), text)),
+                None => self.bind(path, true),
+            },
+        }
+        Ok(())
+    }
+
+    /// A path the policy grants for reading, also where it is reached through a link.
+    fn show_granted(&mut self, path: &Path) -> Result<(), SandboxError> {
+        let Ok(real) = path.canonicalize() else {
+            self.held_back.push(HeldBack {
+                asked: format!("read {}", path.display()),
+                reason: "there is nothing at that path".to_owned(),
+            });
+            return Ok(());
+        };
+        let (real_text, named) = (text(&real)?, text(path)?);
+        if is_private(&real_text) {
+            self.place(&real, false)?;
+        } else {
+            self.bind(&real_text, !real.is_dir());
+        }
+        if named != real_text && !is_private(&named) && !self.is_shown(&named) {
+            self.root.links.push((named, real_text));
+        }
+        Ok(())
+    }
+
+    fn is_shown(&self, path: &str) -> bool {
+        let links = self.root.links.iter().map(|(link, _)| link.as_str());
+        let binds = self.root.binds.iter().map(|bind| bind.target.as_str());
+        links.chain(binds).any(|shown| is_below(path, shown))
+    }
+
+    fn place(&mut self, path: &Path, writable: bool) -> Result<(), SandboxError> {
+        let unusable = |source| SandboxError::Path {
+            path: path.to_owned(),
+            source,
+        };
+        let real = path.canonicalize().map_err(unusable)?;
+        let target = text(&real)?;
+        let identity = match host::look(&real)? {
+            Look::Directory(identity) => (identity, false),
+            Look::File(identity) => (identity, true),
+            Look::Link(_) | Look::Nothing => {
+                return Err(unusable(std::io::ErrorKind::NotFound.into()));
+            }
+        };
+        let (found, file) = identity;
+        if self
+            .placed
+            .iter()
+            .any(|placed| placed.bind.target == target)
+        {
+            return Ok(());
+        }
+        self.placed.push(Placed {
+            bind: Bind {
+                source: target.clone(),
+                target,
+                file,
+            },
+            writable,
+            device: found.device,
+            inode: found.inode,
+            owner: found.owner,
+        });
+        Ok(())
+    }
+
+    fn show_cache(&mut self, cache: PackageCache, home: Option<&Path>) -> Result<(), SandboxError> {
+        let Some(home) = home else { return Ok(()) };
+        let places: &[&str] = match cache {
+            PackageCache::Cargo => &[".cargo/registry", ".cargo/git"],
+            PackageCache::Pip => &[".cache/pip"],
+            PackageCache::Npm => &[".npm"],
+            PackageCache::Go => &["go/pkg/mod", ".cache/go-build"],
+        };
+        for place in places {
+            let Ok(source) = home.join(place).canonicalize() else {
+                continue;
+            };
+            if source.is_dir() {
+                self.caches.push(Bind {
+                    source: text(&source)?,
+                    target: format!("{HOME}/{place}"),
+                    file: false,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that follows from the choices made: places to mount on, own files, rules.
+    fn finish(&mut self) {
+        self.root.binds.sort_by(|a, b| a.target.cmp(&b.target));
+        self.placed
+            .sort_by(|a, b| a.bind.target.cmp(&b.bind.target));
+        let mut directories: Vec<String> = ["/etc", "/proc", "/run", "/tmp", "/var/empty", HOME]
+            .map(str::to_owned)
+            .to_vec();
+        let shown: Vec<&str> = self.root.binds.iter().map(|bind| &*bind.target).collect();
+        for placed in &self.placed {
+            let target = &placed.bind.target;
+            if !is_private(target) && !shown.iter().any(|bind| is_below(target, bind)) {
+                if placed.bind.file {
+                    self.root.files.push((target.clone(), String::new()));
+                } else {
+                    directories.push(target.clone());
+                }
+            }
+        }
+        let binds = self.root.binds.iter().map(|bind| &bind.target);
+        if !directories
+            .iter()
+            .chain(binds)
+            .any(|path| is_below(path, "/var/tmp"))
+        {
+            let link = ("/var/tmp".to_owned(), "/tmp".to_owned());
+            self.root.links.push(link);
+        }
+        self.root.directories = directories;
+        self.root.files.extend(own_files());
+
+        let mut grant = |path: &str, access| {
+            self.grants.push(Grant {
+                path: path.to_owned(),
+                access,
+            });
+        };
+        grant("/", Access::List);
+        grant("/proc", Access::Read);
+        grant("/etc", Access::Read);
+        grant("/dev", Access::Use);
+        for (_, target) in SCRATCH {
+            grant(target, Access::Write);
+        }
+        for bind in &self.root.binds {
+            if !is_below(&bind.target, "/etc") {
+                grant(&bind.target, Access::Read);
+            }
+        }
+        for placed in &self.placed {
+            let access = if placed.writable {
+                Access::Write
+            } else {
+                Access::Read
+            };
+            grant(&placed.bind.target, access);
+        }
+    }
+}
+
+/// Files that would tell about the host, written anew.
+fn own_files() -> Vec<(String, String)> {
+    [
+        (
+            "/etc/passwd",
+            format!(
+                "user:x:{INSIDE_ID}:{INSIDE_ID}:user:{HOME}:/bin/sh\n\
+                 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            ),
+        ),
+        (
+            "/etc/group",
+            format!("user:x:{INSIDE_ID}:\nnogroup:x:65534:\n"),
+        ),
+        (
+            "/etc/hosts",
+            "127.0.0.1 localhost lula\n::1 localhost\n".to_owned(),
+        ),
+        ("/etc/hostname", "lula\n".to_owned()),
+        ("/etc/resolv.conf", String::new()),
+        (
+            "/etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\n".to_owned(),
+        ),
+        ("/etc/host.conf", "multi on\n".to_owned()),
+    ]
+    .into_iter()
+    .map(|(path, text)| (path.to_owned(), text))
+    .collect()
+}
+
+/// The rules of a sandbox that sees the host's own tree.
+pub(crate) fn shared_grants(
+    policy: &Policy,
+    workspace: Workspace<'_>,
+    toolchains: &Toolchains,
+    private: &Path,
+) -> Result<Vec<Grant>, SandboxError> {
+    let mut grants = Vec::new();
+    let mut grant = |path: &Path, access| -> Result<(), SandboxError> {
+        grants.push(Grant {
+            path: text(path)?,
+            access,
+        });
+        Ok(())
+    };
+    for path in SYSTEM
+        .iter()
+        .map(|path| (*path).to_owned())
+        .chain(etc_entries())
+    {
+        grant(Path::new(&path), Access::Read)?;
+    }
+    for file in [
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/hosts",
+        "/etc/nsswitch.conf",
+        "/proc",
+    ] {
+        grant(Path::new(file), Access::Read)?;
+    }
+    for path in policy.paths.read.iter().map(AbsolutePath::as_path) {
+        grant(path, Access::Read)?;
+    }
+    for path in toolchains.directories() {
+        grant(path, Access::Read)?;
+    }
+    // Not `pts`: the terminals there are the host's, and typing into one is an escape.
+    for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
+        grant(&Path::new("/dev").join(device), Access::Use)?;
+    }
+    for path in policy.paths.write.iter().map(AbsolutePath::as_path) {
+        grant(path, Access::Write)?;
+    }
+    let access = if workspace.writable {
+        Access::Write
+    } else {
+        Access::Read
+    };
+    grant(workspace.path, access)?;
+    grant(private, Access::Write)?;
+    Ok(grants)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What a sandboxed command may use: paths, variables, limits, network, and the least protection it
+//! may run under.
+//!
+//! A policy is data. It is read from TOML ([`Policy::from_toml`]), starts from a built-in
+//! [`Profile`], can be narrowed by an [`Overlay`] that never widens it ([`Policy::tightened`]), and
+//! has a digest over its canonical form. Nothing here touches the machine.
+
+pub mod amount;
+mod limits;
+mod overlay;
+mod path;
+mod profile;
+mod reader;
+mod toml;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lula_protocol::Tier;
+use lula_protocol::canonical::CanonicalError;
+use lula_protocol::digest::{Digest, Domain};
+use serde::{Deserialize, Serialize};
+
+pub use amount::{ByteSize, Cpu, InvalidAmount, Memory, Percent, Wall};
+pub use limits::{Granted, Limits, Machine};
+pub use overlay::{Overlay, OverlayLimits, OverlayPaths};
+pub use path::{AbsolutePath, VariableName};
+pub use profile::Profile;
+pub use toml::{Mistake, PolicyError};
+
+/// Everything a command is granted, and the least protection it may run under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The profile this policy started from.
+    pub profile: Profile,
+    /// The weakest tier it may run in. Nothing weaker is ever tried.
+    pub min_tier: Tier,
+    /// Layers without which it must not run, whatever the tier.
+    pub required_layers: BTreeSet<LayerName>,
+    /// What it may reach over the network.
+    pub network: Network,
+    /// Whether it may make user namespaces of its own.
+    pub nested_userns: bool,
+    /// Package caches of the host it may read; what it adds stays private.
+    pub caches: BTreeSet<PackageCache>,
+    /// Paths of the host beside the system directories and the workspace.
+    pub paths: Paths,
+    /// Variables set in addition to the engine's own. Nothing is inherited.
+    pub environment: BTreeMap<VariableName, String>,
+    /// How much of each resource.
+    pub limits: Limits,
+}
+
+impl Policy {
+    /// The digest that receipts, approvals and the audit log carry.
+    pub fn digest(&self) -> Result<Digest, CanonicalError> {
+        Digest::of(Domain::Policy, self)
+    }
+}
+
+/// Paths of the host, each with everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paths {
+    /// Visible read-only.
+    pub read: BTreeSet<AbsolutePath>,
+    /// Visible and writable.
+    pub write: BTreeSet<AbsolutePath>,
+    /// Hidden even where a grant would show them. A mask beats every grant.
+    pub mask: BTreeSet<AbsolutePath>,
+}
+
+macro_rules! names {
+    ($(#[$meta:meta])* $name:ident: $what:literal { $($(#[$doc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every one there is.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+            pub(crate) const WHAT: &str = $what;
+
+            /// The name in policies and on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),* }
+            }
+
+            /// The one of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+pub(crate) use names;
+
+names! {
+    /// A layer of protection, by the name it has in receipts.
+    LayerName: "layer" {
+        /// Kernel namespaces of its own.
+        Namespaces = "namespaces",
+        /// A root directory of its own.
+        PrivateRoot = "private_root",
+        /// Landlock rules.
+        Landlock = "landlock",
+        /// A seccomp filter.
+        Seccomp = "seccomp",
+        /// `no_new_privs`.
+        NoNewPrivileges = "no_new_privileges",
+        /// No capability held or gained.
+        NoCapabilities = "no_capabilities",
+        /// Control group limits.
+        Cgroup = "cgroup",
+        /// Per-process resource limits.
+        Rlimits = "rlimits",
+        /// No network but its own loopback.
+        NoNetwork = "no_network",
+        /// An environment built from nothing.
+        CleanEnvironment = "clean_environment",
+    }
+}
+
+names! {
+    /// A package cache of the host, shown read-only below a private layer.
+    PackageCache: "package cache" {
+        /// `~/.cargo/registry` and `~/.cargo/git`.
+        Cargo = "cargo",
+        /// `~/.cache/pip`.
+        Pip = "pip",
+        /// `~/.npm`.
+        Npm = "npm",
+        /// `~/go/pkg/mod` and `~/.cache/go-build`.
+        Go = "go",
+    }
+}
+
+names! {
+    /// What a command may reach over the network. Grants by name become further variants.
+    Network: "network" {
+        /// Nothing but its own loopback.
+        None = "none",
+    }
+}
+
+#[cfg(test)]
+mod tests;

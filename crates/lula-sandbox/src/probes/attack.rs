@@ -1,0 +1,275 @@
+//! Running every probe against a tier.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use lula_protocol::Tier;
+use lula_protocol::receipt::Ended;
+
+use super::probe::{Expect, Family, KILLED, Outcome, Probe, Report, Seen, Verdict};
+use super::stage::Stage;
+use super::{ARGUMENT, parse, probes, scenarios};
+#[cfg(feature = "test-switches")]
+use crate::policy::LayerName;
+use crate::policy::{ByteSize, Policy, Profile};
+use crate::{Command, Engine, Sandbox, SandboxError, Session};
+
+/// No attempt takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why an attack could not be run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum AttackError {
+    /// The stage could not be set.
+    #[error(
+        "cannot set the stage for the attack: {0}; check that the temporary directory, /dev/shm and /dev/pts are usable"
+    )]
+    Stage(#[from] std::io::Error),
+    /// There is no sandbox to attack.
+    #[error("there is no sandbox to attack: {0}")]
+    Sandbox(#[from] SandboxError),
+    /// A tier these probes are not written for.
+    #[error("the probes attack the tiers namespace and landlock, not {0}")]
+    Tier(Tier),
+    /// The program's own path cannot be shown inside.
+    #[error("the path of this program, {0:?}, cannot be shown in a sandbox: use one of plain text")]
+    Program(PathBuf),
+}
+
+/// Name, kind and purpose of every probe.
+pub fn catalogue() -> Vec<(&'static str, Family, &'static str)> {
+    let acts = probes().map(|probe| (probe.name, probe.family, probe.attempts));
+    let scenes = scenarios::ALL
+        .iter()
+        .map(|one| (one.name, one.family, one.attempts));
+    acts.chain(scenes).collect()
+}
+
+/// An attack on one tier.
+pub struct Attack<'a> {
+    pub(super) engine: &'a Engine,
+    program: PathBuf,
+    pub(super) tier: Tier,
+    only: Option<BTreeSet<String>>,
+    #[cfg(feature = "test-switches")]
+    without: Vec<LayerName>,
+}
+
+impl<'a> Attack<'a> {
+    /// An attack through that engine. The program is the attacker: it must call
+    /// [`crate::helper_main_if_asked`] first thing.
+    pub fn new(engine: &'a Engine, program: impl Into<PathBuf>, tier: Tier) -> Self {
+        Self {
+            engine,
+            program: program.into(),
+            tier,
+            only: None,
+            #[cfg(feature = "test-switches")]
+            without: Vec::new(),
+        }
+    }
+
+    /// Runs only the probes of these names.
+    #[must_use]
+    pub fn only<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.only = Some(names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    fn includes(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(name))
+    }
+
+    /// Attacks a sandbox that lacks a layer, to show that some probe depends on it.
+    #[cfg(feature = "test-switches")]
+    #[must_use]
+    pub fn without(mut self, layer: LayerName) -> Self {
+        self.without.push(layer);
+        self
+    }
+
+    /// Runs every probe that applies to the tier.
+    pub fn run(&self) -> Result<Report, AttackError> {
+        if !matches!(self.tier, Tier::Namespace | Tier::Landlock) {
+            return Err(AttackError::Tier(self.tier));
+        }
+        let stage = Stage::set(&self.program)?;
+        let session = self.open(&stage)?;
+        let mut verdicts = Vec::new();
+        for probe in probes().filter(|probe| self.includes(probe.name)) {
+            if let Some(expected) = probe.expected(self.tier) {
+                verdicts.push(self.judge(probe, expected, &stage, &session)?);
+            }
+        }
+        for scenario in scenarios::ALL {
+            if scenario.tiers.contains(&self.tier) && self.includes(scenario.name) {
+                verdicts.push(scenario.judge(self, &stage));
+            }
+        }
+        Ok(Report {
+            tier: self.tier,
+            probes: verdicts,
+        })
+    }
+
+    /// What the attacked sandbox may use: little, so that limits are met soon.
+    pub(super) fn policy(&self) -> Result<Policy, AttackError> {
+        let unusable = || AttackError::Program(self.program.clone());
+        let mut policy = Profile::Strict.policy();
+        let program = self.program.to_str().ok_or_else(unusable)?;
+        policy
+            .paths
+            .read
+            .insert(program.parse().map_err(|_| unusable())?);
+        policy.limits.disk = ByteSize::mib(64);
+        policy.min_tier = self.tier;
+        // Every layer is asked for; whether it is there is what the probes find out.
+        policy.required_layers.clear();
+        Ok(policy)
+    }
+
+    pub(super) fn open(&self, stage: &Stage) -> Result<Session, AttackError> {
+        let sandbox = Sandbox::new(self.policy()?, stage.workspace())
+            .tier(self.tier)
+            .toolchains(crate::Toolchains::none());
+        #[cfg(feature = "test-switches")]
+        let sandbox = self
+            .without
+            .iter()
+            .fold(sandbox, |sandbox, layer| sandbox.without(*layer));
+        Ok(self.engine.open(&sandbox)?)
+    }
+
+    fn judge(
+        &self,
+        probe: &Probe,
+        expected: Expect,
+        stage: &Stage,
+        session: &Session,
+    ) -> Result<Verdict, AttackError> {
+        stage.renew_targets()?;
+        let control = self.outside(probe, stage);
+        // Who may not do it outside either, or has a kernel without it, cannot do it inside.
+        let moot = match control {
+            Seen::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
+            Seen::Errno(libc::ENOSYS) => probe.family == Family::Syscalls,
+            _ => false,
+        };
+        let controlled = moot || probe.outside.met_by(&control);
+
+        let own_session;
+        let session = if probe.destructive {
+            own_session = self.open(stage)?;
+            &own_session
+        } else {
+            session
+        };
+        let seen = self.inside(probe, stage, session);
+        let (outcome, observed) = match seen {
+            Err(error) => (Outcome::Error, error),
+            Ok(_) if !controlled => {
+                let wanted = probe.outside;
+                (
+                    Outcome::Error,
+                    format!("control: expected {wanted} outside, saw {control}"),
+                )
+            }
+            Ok(_) if !stage.is_untouched() => {
+                (Outcome::Broken, "something outside was changed".to_owned())
+            }
+            Ok(seen) if expected.met_by(&seen) && moot => {
+                (Outcome::Held, format!("{seen} (outside: {control})"))
+            }
+            Ok(seen) if expected.met_by(&seen) => (Outcome::Held, seen.to_string()),
+            Ok(seen) => (Outcome::Broken, seen.to_string()),
+        };
+        Ok(Verdict {
+            name: probe.name.to_owned(),
+            family: probe.family,
+            outcome,
+            expected: expected.to_string(),
+            observed,
+        })
+    }
+
+    /// The attempt.
+    fn inside(&self, probe: &Probe, stage: &Stage, session: &Session) -> Result<Seen, String> {
+        let names: Vec<_> = session
+            .layers()
+            .into_iter()
+            .find_map(variables)
+            .unwrap_or_default();
+        let scene = stage.inside().with("variables", names.join(","));
+        let command = self
+            .attacker("inside", probe.name)
+            .arguments(scene.arguments());
+        let finished = session
+            .run(&command.timeout(PATIENCE))
+            .map_err(|error| error.to_string())?;
+        match (&finished.receipt.ended, parse(&finished.stdout.text())) {
+            (Ended::Exited { status: 0 }, Some(seen)) => Ok(seen),
+            (Ended::Signalled { signal: 9 } | Ended::LimitReached { .. }, _) => {
+                Ok(Seen::Ended(KILLED.to_owned()))
+            }
+            (ended, _) => Err(format!("the attempt ended without a word: {ended:?}")),
+        }
+    }
+
+    pub(super) fn attacker(&self, side: &str, name: &str) -> Command {
+        Command::new(&self.program).arguments([ARGUMENT, side, name])
+    }
+
+    /// The positive control.
+    fn outside(&self, probe: &Probe, stage: &Stage) -> Seen {
+        let mut command = std::process::Command::new(&self.program);
+        command
+            .args([ARGUMENT, "outside", probe.name])
+            .args(stage.outside().arguments())
+            .env("LULA_ATTACK_SECRET", &stage.token)
+            .env("LD_LIBRARY_PATH", "/nonexistent")
+            .current_dir(stage.workspace());
+        match output_within(&mut command, PATIENCE) {
+            Ok(text) => parse(&text).unwrap_or_else(|| Seen::Ended("no answer".to_owned())),
+            Err(error) => Seen::Ended(error.to_string()),
+        }
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+}
+
+/// The names the sandbox says it set.
+fn variables(layer: lula_protocol::Layer) -> Option<Vec<String>> {
+    match layer {
+        lula_protocol::Layer::CleanEnvironment { names } => Some(names),
+        _ => None,
+    }
+}
+
+/// Runs a program to its end, or kills it. Its output is one short line.
+pub(super) fn output_within(
+    command: &mut std::process::Command,
+    patience: Duration,
+) -> std::io::Result<String> {
+    use std::io::Read;
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let deadline = Instant::now() + patience;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            child.kill()?;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut text = String::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_string(&mut text)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,97 @@
+//! The sandbox's own word about itself, checked from the inside.
+
+use super::act::{call, status};
+use super::probe::{Expect, Family, Probe, Seen, Try};
+use super::scene::Scene;
+
+const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
+    Probe::new(Family::Honesty, name, attempts, body)
+}
+
+/// Whether this process is in another namespace than the host.
+fn separate(scene: &Scene, kind: &str) -> Try {
+    let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
+    let same = link.to_str() == Some(scene.namespace(kind));
+    Ok(if same {
+        "shared with the host"
+    } else {
+        "separate"
+    }
+    .to_owned())
+}
+
+const fn namespace(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
+    probe(name, attempts, body)
+        .outside(Expect::Yields("shared with the host"))
+        .by_tier(Some(Expect::Yields("separate")), None)
+}
+
+pub(super) const PROBES: &[Probe] = &[
+    namespace(
+        "separate_users",
+        "is the user namespace another one?",
+        |s| separate(s, "user"),
+    ),
+    namespace(
+        "separate_mounts",
+        "is the mount namespace another one?",
+        |s| separate(s, "mnt"),
+    ),
+    namespace(
+        "separate_processes",
+        "is the pid namespace another one?",
+        |s| separate(s, "pid"),
+    ),
+    namespace(
+        "separate_network",
+        "is the network namespace another one?",
+        |s| separate(s, "net"),
+    ),
+    namespace("separate_ipc", "is the IPC namespace another one?", |s| {
+        separate(s, "ipc")
+    }),
+    namespace(
+        "separate_host_name",
+        "is the UTS namespace another one?",
+        |s| separate(s, "uts"),
+    ),
+    namespace(
+        "separate_control_groups",
+        "is the cgroup namespace another one?",
+        |s| separate(s, "cgroup"),
+    ),
+    probe("filter_in_force", "is a seccomp filter in force?", |_| {
+        status("Seccomp")
+    })
+    .outside(Expect::Yields("0"))
+    .inside(Expect::Yields("2")),
+    probe(
+        "path_rules_in_force",
+        "are Landlock rules in force?",
+        |_| free_landlock_layers(),
+    )
+    .outside(Expect::Yields("16"))
+    .inside(Expect::Yields("15")),
+];
+
+/// How many more Landlock layers this process may take. The kernel allows sixteen: one less shows
+/// that one is in force.
+fn free_landlock_layers() -> Try {
+    const NO_NEW_PRIVS: u64 = 38;
+    call("prctl", &[NO_NEW_PRIVS, 1, 0, 0, 0])?;
+    // Handles nothing but execution, which this process is done with.
+    let attributes = [1_u64];
+    let ruleset = call(
+        "landlock_create_ruleset",
+        &[attributes.as_ptr().addr() as u64, 8, 0],
+    )?;
+    let mut free = 0;
+    while free < 64 {
+        match call("landlock_restrict_self", &[ruleset, 0]) {
+            Ok(_) => free += 1,
+            Err(Seen::Errno(libc::E2BIG)) => break,
+            Err(seen) => return Err(seen),
+        }
+    }
+    Ok(free.to_string())
+}

@@ -1,0 +1,383 @@
+//! Attacks that take more than one act: floods, trees that outlive their command, neighbours.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use lula_protocol::Tier;
+use lula_protocol::receipt::Ended;
+
+use super::attack::{Attack, output_within};
+use super::probe::{Family, Outcome, Seen, Try, Verdict};
+use super::scene::Scene;
+use super::stage::Stage;
+use super::{ARGUMENT, parse};
+use crate::{Command, Engine, Sandbox, SandboxError, Toolchains};
+
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) family: Family,
+    pub(super) attempts: &'static str,
+    pub(super) tiers: &'static [Tier],
+    expected: &'static str,
+    /// Held with what was seen, or not.
+    play: fn(&Attack<'_>, &Stage) -> Result<Played, String>,
+}
+
+enum Played {
+    Held(String),
+    Broken(String),
+}
+
+impl Scenario {
+    pub(super) fn judge(&self, attack: &Attack<'_>, stage: &Stage) -> Verdict {
+        let (outcome, observed) = match (self.play)(attack, stage) {
+            Ok(Played::Held(seen)) => (Outcome::Held, seen),
+            Ok(Played::Broken(seen)) => (Outcome::Broken, seen),
+            Err(error) => (Outcome::Error, error),
+        };
+        Verdict {
+            name: self.name.to_owned(),
+            family: self.family,
+            outcome,
+            expected: self.expected.to_owned(),
+            observed,
+        }
+    }
+}
+
+const BOTH: &[Tier] = &[Tier::Namespace, Tier::Landlock];
+
+pub(super) const ALL: &[Scenario] = &[
+    Scenario {
+        name: "outlive_timeout",
+        family: Family::Resources,
+        attempts: "outlive the command's timeout by setsid and a double fork",
+        tiers: BOTH,
+        expected: "timed out and silent",
+        play: outlive_timeout,
+    },
+    Scenario {
+        name: "outlive_session",
+        family: Family::Resources,
+        attempts: "outlive the sandbox itself",
+        tiers: BOTH,
+        expected: "silent",
+        play: outlive_session,
+    },
+    Scenario {
+        name: "outlive_runner",
+        family: Family::Resources,
+        attempts: "outlive a runner that is killed",
+        tiers: BOTH,
+        expected: "silent",
+        play: outlive_runner,
+    },
+    Scenario {
+        name: "flood",
+        family: Family::Resources,
+        attempts: "fill the runner's memory with output",
+        tiers: BOTH,
+        expected: "kept within the limit, the rest counted",
+        play: flood,
+    },
+    Scenario {
+        name: "inbound",
+        family: Family::Network,
+        attempts: "be reached from the host on a port inside",
+        tiers: &[Tier::Namespace],
+        expected: "refused",
+        play: inbound,
+    },
+    Scenario {
+        name: "neighbour",
+        family: Family::Network,
+        attempts: "reach a service in a neighbouring sandbox",
+        tiers: &[Tier::Namespace],
+        expected: "refused",
+        play: neighbour,
+    },
+    Scenario {
+        name: "floor",
+        family: Family::Honesty,
+        attempts: "be run in a weaker tier than the policy demands",
+        tiers: BOTH,
+        expected: "refused",
+        play: floor,
+    },
+];
+
+/// Small parts that other processes play.
+pub(super) fn part(name: &str, scene: &Scene) -> Option<Try> {
+    match name {
+        "runner" => Some(runner(scene)),
+        // Waits until its maker lets go of its standard input.
+        "victim" => {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            Some(Ok(String::new()))
+        }
+        // Serves one port, tells which, and waits.
+        "listen" => {
+            let served = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+            Some(
+                served
+                    .and_then(|listener| listener.local_addr().map(|at| (listener, at)))
+                    .map_or_else(
+                        |error| Err(Seen::from(error)),
+                        |(_listener, at)| {
+                            super::report(Ok(at.port().to_string()));
+                            std::thread::sleep(Duration::from_secs(20));
+                            Ok(String::new())
+                        },
+                    ),
+            )
+        }
+        port => port
+            .strip_prefix("connect-")
+            .and_then(|port| port.parse::<u16>().ok())
+            .map(|port| {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(Seen::from)?;
+                Ok(String::new())
+            }),
+    }
+}
+
+/// A process that outlives its maker writes a heartbeat to this file in the workspace.
+fn heart(file: &Path) -> String {
+    let file = file.display();
+    format!(
+        "setsid sh -c '(while :; do echo x >> {file}; sleep 0.02; done) & \
+         echo $! > {file}.pid' >/dev/null 2>&1 </dev/null & "
+    )
+}
+
+fn beats(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |meta| meta.len())
+}
+
+fn begins(file: &Path) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while beats(file) == 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    beats(file) > 0
+}
+
+fn still_beating(file: &Path) -> bool {
+    let before = beats(file);
+    std::thread::sleep(Duration::from_millis(400));
+    beats(file) > before
+}
+
+/// Outside, the heart goes on after the shell that started it has ended.
+fn heart_outlives_outside(stage: &Stage) -> Result<(), String> {
+    let file = stage.outside().workspace().join("heart");
+    let _ = std::fs::remove_file(&file);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &heart(&file)]);
+    output_within(&mut shell, Duration::from_secs(5)).map_err(|error| error.to_string())?;
+    let outlived = begins(&file) && still_beating(&file);
+    let pid = std::fs::read_to_string(file.with_extension("pid")).unwrap_or_default();
+    if let Some(pid) = pid
+        .trim()
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    if outlived {
+        Ok(())
+    } else {
+        Err("control: the heart does not outlive its shell".to_owned())
+    }
+}
+
+fn outlive_timeout(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    heart_outlives_outside(stage)?;
+    let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let file = stage.workspace().join("heart-timeout");
+    let command = Command::shell(format!("{} sleep 30", heart(&file)));
+    let finished = session
+        .run(&command.timeout(Duration::from_millis(700)))
+        .map_err(|error| error.to_string())?;
+    if beats(&file) == 0 {
+        return Err("the heart never beat".to_owned());
+    }
+    let alive = still_beating(&file);
+    Ok(match finished.receipt.ended {
+        Ended::TimedOut if !alive => Played::Held("timed out and silent".to_owned()),
+        ended => Played::Broken(format!("{ended:?}, still beating: {alive}")),
+    })
+}
+
+fn outlive_session(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    heart_outlives_outside(stage)?;
+    let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let file = stage.workspace().join("heart-session");
+    let command = Command::shell(format!("{} sleep 0.3", heart(&file)));
+    session
+        .run(&command.timeout(Duration::from_secs(5)))
+        .map_err(|error| error.to_string())?;
+    if beats(&file) == 0 {
+        return Err("the heart never beat".to_owned());
+    }
+    session.close().map_err(|error| error.to_string())?;
+    Ok(if still_beating(&file) {
+        Played::Broken("still beating".to_owned())
+    } else {
+        Played::Held("silent".to_owned())
+    })
+}
+
+/// A runner with one sandbox in which a heart beats. It waits to be killed.
+fn runner(scene: &Scene) -> Try {
+    let failed = |error: &dyn std::fmt::Display| Seen::Ended(error.to_string());
+    let engine = Engine::start().map_err(|error| failed(&error))?;
+    let program = std::env::current_exe()?;
+    let attack = Attack::new(&engine, program, scene.tier());
+    let policy = attack.policy().map_err(|error| failed(&error))?;
+    let sandbox = Sandbox::new(policy, scene.workspace())
+        .tier(scene.tier())
+        .toolchains(Toolchains::none());
+    let session = engine.open(&sandbox).map_err(|error| failed(&error))?;
+    let command = Command::shell(format!("{} sleep 30", heart(&scene.target())));
+    session.run(&command).map_err(|error| failed(&error))?;
+    Ok(String::new())
+}
+
+fn outlive_runner(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    heart_outlives_outside(stage)?;
+    let file = stage.workspace().join("heart-runner");
+    let scene = stage
+        .inside()
+        .with("tier", attack.tier)
+        .with("target", file.display());
+    let mut runner = std::process::Command::new(attack.program())
+        .args([ARGUMENT, "help", "runner"])
+        .args(scene.arguments())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let began = begins(&file);
+    let _ = runner.kill();
+    let _ = runner.wait();
+    if !began {
+        return Err("the heart never beat".to_owned());
+    }
+    // The news travels from the runner to its helper and from there to the sandbox.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while still_beating(&file) {
+        if Instant::now() > deadline {
+            return Ok(Played::Broken("still beating".to_owned()));
+        }
+    }
+    Ok(Played::Held("silent".to_owned()))
+}
+
+fn flood(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    let policy = attack.policy().map_err(|error| error.to_string())?;
+    let limit = policy.limits.output.bytes();
+    let wanted = limit * 4;
+    let line = format!("yes | head -c {wanted}");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("{line} | wc -c")]);
+    let counted =
+        output_within(&mut shell, Duration::from_secs(10)).map_err(|error| error.to_string())?;
+    if counted.trim() != wanted.to_string() {
+        return Err(format!("control: the flood has {counted:?} bytes"));
+    }
+    let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let finished = session
+        .run(&Command::shell(line).timeout(Duration::from_secs(10)))
+        .map_err(|error| error.to_string())?;
+    let (kept, total) = (
+        finished.stdout.bytes().len() as u64,
+        finished.stdout.total(),
+    );
+    // The mark between head and tail is ours.
+    Ok(if kept <= limit + 4096 && total == wanted {
+        Played::Held(format!("kept {kept} of {total} bytes"))
+    } else {
+        Played::Broken(format!("kept {kept} of {total} bytes"))
+    })
+}
+
+/// Starts a service in a sandbox of its own and proves it by reaching it from the same sandbox.
+fn serve(attack: &Attack<'_>, session: &crate::Session) -> Result<u16, String> {
+    let process = session
+        .start_in_background(&attack.attacker("help", "listen").streamed())
+        .map_err(|error| error.to_string())?;
+    let next = process
+        .next_output_within(Duration::from_secs(5))
+        .map_err(|error| error.to_string())?;
+    let output = match next {
+        crate::Next::Output(output) => output,
+        crate::Next::NothingYet => return Err("the service said nothing in time".to_owned()),
+        crate::Next::End => return Err("the service ended".to_owned()),
+    };
+    let said = String::from_utf8_lossy(&output.bytes).into_owned();
+    let Some(Seen::Done(port)) = parse(&said) else {
+        return Err(format!("the service said {said:?}"));
+    };
+    let port = port
+        .parse()
+        .map_err(|_| format!("the service said {said:?}"))?;
+    match visit(attack, session, port)? {
+        Seen::Done(_) => Ok(port),
+        other => Err(format!(
+            "control: the service is not reached from its own sandbox: {other}"
+        )),
+    }
+}
+
+fn visit(attack: &Attack<'_>, session: &crate::Session, port: u16) -> Result<Seen, String> {
+    let finished = session
+        .run(
+            &attack
+                .attacker("help", &format!("connect-{port}"))
+                .timeout(Duration::from_secs(5)),
+        )
+        .map_err(|error| error.to_string())?;
+    parse(&finished.stdout.text()).ok_or_else(|| "the visitor said nothing".to_owned())
+}
+
+fn refused(seen: &Seen) -> Played {
+    match seen {
+        Seen::Errno(libc::ECONNREFUSED) => Played::Held("refused".to_owned()),
+        other => Played::Broken(other.to_string()),
+    }
+}
+
+fn inbound(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let port = serve(attack, &session)?;
+    let mut visitor = std::process::Command::new(attack.program());
+    visitor.args([ARGUMENT, "help", &format!("connect-{port}")]);
+    let said =
+        output_within(&mut visitor, Duration::from_secs(5)).map_err(|error| error.to_string())?;
+    parse(&said)
+        .map(|seen| refused(&seen))
+        .ok_or_else(|| "the visitor said nothing".to_owned())
+}
+
+fn neighbour(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    let session = attack.open(stage).map_err(|error| error.to_string())?;
+    let port = serve(attack, &session)?;
+    let other = attack.open(stage).map_err(|error| error.to_string())?;
+    Ok(refused(&visit(attack, &other, port)?))
+}
+
+fn floor(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+    let mut policy = attack.policy().map_err(|error| error.to_string())?;
+    policy.min_tier = Tier::Microvm;
+    let sandbox = Sandbox::new(policy, stage.workspace()).tier(attack.tier);
+    Ok(match attack.engine.open(&sandbox) {
+        Err(SandboxError::FloorNotMet { .. }) => Played::Held("refused".to_owned()),
+        Err(error) => return Err(error.to_string()),
+        Ok(session) => Played::Broken(format!("opened in {}", session.tier())),
+    })
+}

@@ -1,0 +1,230 @@
+//! The stage: things outside that an attack tries to reach. It goes away when dropped.
+
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::act;
+use super::scene::Scene;
+
+pub(super) struct Stage {
+    root: PathBuf,
+    shared_file: PathBuf,
+    victim: Child,
+    shared_memory: u64,
+    scene: Scene,
+    /// Held open for as long as the stage stands.
+    _listeners: Vec<TcpListener>,
+    _datagrams: UdpSocket,
+    _sockets: Vec<UnixListener>,
+    _terminal: std::os::fd::OwnedFd,
+    pub(super) token: String,
+}
+
+/// What a target holds before and after.
+const UNTOUCHED: &str = "untouched";
+
+/// `IPC_CREAT`, for this user only.
+const CREATE_PRIVATE: u64 = 0o1600;
+
+/// What `writes` tries to create beside the workspace.
+pub(super) const BESIDE: &str = "beside";
+
+static STAGES: AtomicU32 = AtomicU32::new(0);
+
+impl Stage {
+    pub(super) fn set(program: &Path) -> std::io::Result<Self> {
+        let number = STAGES.fetch_add(1, Ordering::Relaxed);
+        let own = format!("lula-attack-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().canonicalize()?.join(&own);
+        std::fs::DirBuilder::new().mode(0o755).create(&root)?;
+        for folder in [
+            "secrets",
+            "targets",
+            "workspace",
+            "control",
+            "control/workspace",
+        ] {
+            std::fs::create_dir(root.join(folder))?;
+        }
+        let token = format!("lula-secret-{}-{number}", own.len() * 7919);
+        std::fs::write(root.join("secrets/credential"), &token)?;
+        let shared_file = Path::new("/dev/shm").join(&own);
+        std::fs::write(&shared_file, &token)?;
+
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = first.local_addr()?.port();
+        let mut listeners = vec![first];
+        listeners.extend(TcpListener::bind((Ipv4Addr::new(127, 1, 2, 3), port)));
+        let sixth = TcpListener::bind("[::1]:0");
+        let port6 = sixth
+            .as_ref()
+            .ok()
+            .and_then(|one| one.local_addr().ok())
+            .map_or(0, |a| a.port());
+        listeners.extend(sixth);
+        let host = host_address();
+        if let Some(host) = host {
+            listeners.extend(TcpListener::bind((host, port)));
+        }
+        let datagrams = UdpSocket::bind((host.unwrap_or(Ipv4Addr::LOCALHOST), 0))?;
+        let (terminal, terminal_name) = terminal()?;
+        let victim = Command::new(program)
+            .args([super::ARGUMENT, "help", "victim", &token])
+            .env_clear()
+            .env("LULA_ATTACK_SECRET", &token)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let shared_memory = act::call("shmget", &[0, 4096, CREATE_PRIVATE]).unwrap_or(u64::MAX);
+        let abstract_name = format!("{own}-abstract");
+        let sockets = vec![
+            UnixListener::bind(root.join("agent"))?,
+            UnixListener::bind_addr(&{
+                use std::os::linux::net::SocketAddrExt;
+                std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?
+            })?,
+        ];
+        let mut scene = Scene::default()
+            .with("secret", root.join("secrets/credential").display())
+            .with("nekot", token.chars().rev().collect::<String>())
+            .with("victim", victim.id())
+            .with("tcp", port)
+            .with("tcp6", port6)
+            .with("udp", datagrams.local_addr()?.port())
+            .with(
+                "host",
+                host.map_or_else(String::new, |host| host.to_string()),
+            )
+            .with("socket", root.join("agent").display())
+            .with("abstract", abstract_name)
+            .with("terminal", terminal_name.display())
+            .with("device", device().display())
+            .with("kernel", kernel_file().display())
+            .with("shm", shared_memory);
+        for kind in ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"] {
+            let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
+            scene = scene.with(&format!("ns-{kind}"), link.display());
+        }
+        Ok(Self {
+            root,
+            shared_file,
+            victim,
+            shared_memory,
+            scene,
+            _listeners: listeners,
+            _datagrams: datagrams,
+            _sockets: sockets,
+            _terminal: terminal,
+            token,
+        })
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.root.join("workspace")
+    }
+
+    /// What bodies inside are told.
+    pub(super) fn inside(&self) -> Scene {
+        let scene = self
+            .scene
+            .clone()
+            .with("workspace", self.workspace().display());
+        scene.with("target", self.target("inside").display())
+    }
+
+    /// What controls are told: the same world, with a workspace and a target of their own.
+    pub(super) fn outside(&self) -> Scene {
+        let scene = self
+            .scene
+            .clone()
+            .with("workspace", self.root.join("control/workspace").display());
+        scene.with("target", self.target("control").display())
+    }
+
+    fn target(&self, side: &str) -> PathBuf {
+        self.root.join("targets").join(side)
+    }
+
+    /// Makes both targets new, and undoes what an earlier attempt did beside the workspace.
+    pub(super) fn renew_targets(&self) -> std::io::Result<()> {
+        let _ = std::fs::remove_file(self.root.join(BESIDE));
+        for side in ["inside", "control"] {
+            std::fs::write(self.target(side), UNTOUCHED)?;
+        }
+        Ok(())
+    }
+
+    /// Whether everything outside is as the attempt inside found it.
+    pub(super) fn is_untouched(&self) -> bool {
+        let target = std::fs::read_to_string(self.target("inside"));
+        target.is_ok_and(|text| text == UNTOUCHED) && !self.root.join(BESIDE).exists()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        const REMOVE: u64 = 0;
+        let _ = act::call("shmctl", &[self.shared_memory, REMOVE, 0]);
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = std::fs::remove_file(&self.shared_file);
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// The host's address on the network it would use to reach another one. Nothing is sent.
+fn host_address() -> Option<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // An address kept for documentation.
+    socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;
+    match socket.local_addr().ok()?.ip() {
+        std::net::IpAddr::V4(address) if !address.is_loopback() => Some(address),
+        _ => None,
+    }
+}
+
+/// A terminal that belongs to nobody in a sandbox.
+fn terminal() -> std::io::Result<(std::os::fd::OwnedFd, PathBuf)> {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&control)?;
+    unlockpt(&control)?;
+    let name = ptsname(&control, Vec::new())?;
+    let name = name.into_string().map_err(std::io::Error::other)?;
+    Ok((control, name.into()))
+}
+
+/// A device of this machine that no command needs.
+fn device() -> PathBuf {
+    let candidates = [
+        "/dev/kmsg",
+        "/dev/mem",
+        "/dev/fuse",
+        "/dev/vda",
+        "/dev/sda",
+        "/dev/loop0",
+        "/dev/rtc0",
+    ];
+    let found = candidates.into_iter().find(|name| Path::new(name).exists());
+    found.unwrap_or("/dev/kmsg").into()
+}
+
+/// A file of `/proc` that tells about the kernel's insides.
+fn kernel_file() -> PathBuf {
+    let candidates = [
+        "/proc/kcore",
+        "/proc/kallsyms",
+        "/proc/keys",
+        "/proc/timer_list",
+    ];
+    let found = candidates
+        .into_iter()
+        .find(|name| std::fs::File::open(name).is_ok());
+    found.unwrap_or("/proc/kcore").into()
+}

@@ -1,0 +1,270 @@
+//! Receipts: what the kernel said, compared with what was asked, and nothing else.
+
+use lula_protocol::denial::{Attempt, Denial};
+use lula_protocol::receipt::{Ended, Layer, Limits, NotApplied, Receipt, Usage};
+use lula_protocol::{Digest, Tier};
+
+use crate::cgroup::{self, Events};
+use crate::frames::{ExitHow, Posture};
+use crate::policy::{Granted, LayerName};
+
+const SIGKILL: u8 = 9;
+const SIGXFSZ: u8 = 25;
+
+/// What is known about a sandbox before its first command.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) tier: Tier,
+    pub(crate) policy: Digest,
+    pub(crate) granted: Granted,
+    pub(crate) read_only: Vec<String>,
+    pub(crate) writable: Vec<String>,
+    pub(crate) program: Digest,
+    pub(crate) instructions: u32,
+    /// Whether the seccomp program refuses internet sockets.
+    pub(crate) no_sockets: bool,
+    /// Nothing was inherited into the commands' environment.
+    pub(crate) clean_environment: bool,
+    pub(crate) cgroup: Option<(&'static str, cgroup::Limits)>,
+    pub(crate) host: Host,
+    pub(crate) not_applied: Vec<NotApplied>,
+}
+
+/// What the sandbox is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) namespaces: Vec<(String, u64)>,
+    pub(crate) root_device: u64,
+}
+
+impl Host {
+    /// The runner's own namespaces and root.
+    pub(crate) fn of_this_process() -> std::io::Result<Self> {
+        let names = [
+            ("user", "user"),
+            ("mount", "mnt"),
+            ("pid", "pid"),
+            ("net", "net"),
+            ("ipc", "ipc"),
+            ("uts", "uts"),
+            ("cgroup", "cgroup"),
+        ];
+        let mut namespaces = Vec::new();
+        for (name, file) in names {
+            let link = std::fs::read_link(format!("/proc/self/ns/{file}"))?;
+            let inode = link
+                .to_str()
+                .and_then(|text| text.split_once('[')?.1.strip_suffix(']')?.parse().ok())
+                .ok_or_else(|| std::io::Error::other("a namespace without a number"))?;
+            namespaces.push((name.to_owned(), inode));
+        }
+        Ok(Self {
+            namespaces,
+            root_device: rustix::fs::stat("/")?.st_dev,
+        })
+    }
+}
+
+impl Context {
+    /// The layers in force, from what was read back of the sandbox and of the command.
+    pub(crate) fn layers(
+        &self,
+        sandbox: &Posture,
+        command: &Posture,
+        environment: &[String],
+    ) -> Vec<Layer> {
+        let mut layers = Vec::new();
+        let separate: Vec<String> = sandbox
+            .namespaces
+            .iter()
+            .filter(|(name, inode)| {
+                let host = self.host.namespaces.iter().find(|(host, _)| host == name);
+                *inode != 0 && host.is_some_and(|(_, host)| host != inode)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        let own_network = separate.iter().any(|name| name == "net") && sandbox.interfaces == ["lo"];
+        if !separate.is_empty() {
+            layers.push(Layer::Namespaces { separate });
+        }
+        if sandbox.root_device != self.host.root_device && self.tier == Tier::Namespace {
+            layers.push(Layer::PrivateRoot {
+                read_only: self.read_only.clone(),
+                writable: self.writable.clone(),
+            });
+        }
+        if command.landlock_abi > 0 {
+            layers.push(Layer::Landlock {
+                abi: command.landlock_abi,
+                rules: command.landlock_rules,
+            });
+        }
+        let seccomp = command.seccomp_mode == 2 && command.seccomp_filters != 0;
+        if seccomp {
+            layers.push(Layer::Seccomp {
+                program: self.program,
+                instructions: self.instructions,
+            });
+        }
+        if command.no_new_privileges {
+            layers.push(Layer::NoNewPrivileges);
+        }
+        if command.capabilities == 0 && (command.bounding == 0 || command.no_new_privileges) {
+            layers.push(Layer::NoCapabilities);
+        }
+        if let Some((backend, limits)) = self.cgroup
+            && limits != cgroup::Limits::default()
+        {
+            layers.push(Layer::Cgroup {
+                backend: backend.to_owned(),
+                limits: Limits {
+                    memory_bytes: limits.memory_bytes,
+                    cpu_millicores: limits.cpu_millicores,
+                    pids: limits.pids,
+                    ..Limits::default()
+                },
+            });
+        }
+        if command.open_files <= self.granted.open_files {
+            layers.push(Layer::Rlimits {
+                open_files: command.open_files,
+                file_size: command.file_size,
+            });
+        }
+        if own_network || (seccomp && self.no_sockets) {
+            layers.push(Layer::NoNetwork);
+        }
+        if self.clean_environment {
+            layers.push(Layer::CleanEnvironment {
+                names: environment.to_vec(),
+            });
+        }
+        layers
+    }
+
+    /// The first required layer that is not among those in force.
+    pub(crate) fn missing(
+        required: impl IntoIterator<Item = LayerName>,
+        layers: &[Layer],
+    ) -> Option<LayerName> {
+        required
+            .into_iter()
+            .find(|required| !layers.iter().any(|layer| layer.name() == required.name()))
+    }
+}
+
+/// What happened to one command.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    /// `None` where the sandbox ended under it.
+    pub(crate) how: Option<ExitHow>,
+    pub(crate) timed_out: bool,
+    pub(crate) timeout_ms: u64,
+    pub(crate) wall_us: u64,
+    pub(crate) cpu_us: Option<u64>,
+    pub(crate) peak_memory_bytes: Option<u64>,
+    /// Limits met while it ran.
+    pub(crate) events: Events,
+    pub(crate) stdout: (u64, u64),
+    pub(crate) stderr: (u64, u64),
+    pub(crate) scratch_full: bool,
+}
+
+/// How it ended, in the words of the receipt. `None` where nobody knows.
+pub(crate) fn ended(outcome: &Outcome) -> Option<Ended> {
+    if outcome.timed_out {
+        return Some(Ended::TimedOut);
+    }
+    let limit = |limit: &str| {
+        Some(Ended::LimitReached {
+            limit: limit.to_owned(),
+        })
+    };
+    match outcome.how {
+        Some(ExitHow::Signal(SIGKILL)) | None if outcome.events.oom_kills > 0 => limit("memory"),
+        Some(ExitHow::Signal(SIGXFSZ)) => limit("disk"),
+        Some(ExitHow::Signal(signal)) => Some(Ended::Signalled { signal }),
+        Some(ExitHow::Status(status)) => Some(Ended::Exited { status }),
+        None => None,
+    }
+}
+
+/// What limits refused, each with the smallest grant that would have allowed it.
+pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
+    let granted = &context.granted;
+    let output_dropped = outcome.stdout.1 + outcome.stderr.1;
+    let most_output = outcome.stdout.0.max(outcome.stderr.0);
+    let disk = outcome.scratch_full || outcome.how == Some(ExitHow::Signal(SIGXFSZ));
+    let seen = [
+        (
+            u64::from(outcome.timed_out),
+            "wall",
+            outcome.timeout_ms,
+            format!("limits.wall above {} ms", outcome.timeout_ms),
+        ),
+        (
+            outcome.events.oom_kills,
+            "memory",
+            granted.memory_bytes,
+            format!("limits.memory above {} bytes", granted.memory_bytes),
+        ),
+        (
+            outcome.events.pids_refused,
+            "pids",
+            granted.pids,
+            format!("limits.pids above {}", granted.pids),
+        ),
+        (
+            u64::from(disk),
+            "disk",
+            granted.disk_bytes,
+            format!("limits.disk above {} bytes", granted.disk_bytes),
+        ),
+        (
+            u64::from(output_dropped > 0),
+            "output",
+            granted.output_bytes,
+            format!("limits.output of {most_output} bytes"),
+        ),
+    ];
+    seen.into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, limit, granted, grant)| Denial {
+            attempt: Attempt::Exceed {
+                limit: limit.to_owned(),
+                granted,
+            },
+            rule: format!("limits.{limit}"),
+            grant: Some(grant),
+            count,
+        })
+        .collect()
+}
+
+/// The receipt of one command.
+pub(crate) fn receipt(
+    context: &Context,
+    layers: Vec<Layer>,
+    outcome: &Outcome,
+    ended: Ended,
+) -> Receipt {
+    Receipt {
+        tier: context.tier,
+        layers,
+        not_applied: context.not_applied.clone(),
+        policy: context.policy,
+        ended,
+        usage: Usage {
+            setup_us: 0,
+            wall_us: outcome.wall_us,
+            cpu_us: outcome.cpu_us,
+            peak_memory_bytes: outcome.peak_memory_bytes,
+            stdout_bytes: outcome.stdout.0,
+            stderr_bytes: outcome.stderr.0,
+        },
+        denials: denials(context, outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests;

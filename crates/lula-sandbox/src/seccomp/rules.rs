@@ -1,0 +1,368 @@
+//! The declarative policy: what each system call may do.
+
+use super::families::{KERNEL_IPC, MISSING, NAMESPACES, REFUSED};
+
+/// An instruction set with its own numbering of system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Abi {
+    /// 64-bit x86. Its second numbering (x32) is refused.
+    X86_64,
+    /// 64-bit ARM.
+    Aarch64,
+}
+
+impl Abi {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// The ABI this program was built for, where it is one of the known.
+    pub const fn native() -> Option<Self> {
+        if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
+            Some(Self::X86_64)
+        } else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
+            Some(Self::Aarch64)
+        } else {
+            None
+        }
+    }
+
+    /// The `AUDIT_ARCH` value the kernel reports.
+    pub const fn audit_arch(self) -> u32 {
+        match self {
+            Self::X86_64 => 0xc000_003e,
+            Self::Aarch64 => 0xc000_00b7,
+        }
+    }
+}
+
+/// What differs between sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether the command may make namespaces of its own and mount inside them.
+    pub nested_userns: bool,
+    /// Whether it may open IPv4, IPv6 and routing sockets. Harmless in a network namespace of its
+    /// own; off where the network is the host's.
+    pub internet_sockets: bool,
+    /// Which Unix sockets it may make.
+    pub unix_sockets: UnixSockets,
+    /// Whether every process, message queue, semaphore and shared memory it can name by number is
+    /// its own. Off where the host's could be named: then no such IPC is allowed, and limits and
+    /// priorities can be changed for the caller only.
+    pub private_ids: bool,
+    /// How a refusal is answered.
+    pub refusals: Refusals,
+}
+
+impl Rules {
+    /// For a sandbox with namespaces of its own.
+    pub const NAMESPACE: Self = Self {
+        nested_userns: false,
+        internet_sockets: true,
+        unix_sockets: UnixSockets::All,
+        private_ids: true,
+        refusals: Refusals::Errno,
+    };
+
+    /// For a sandbox that shares the host's network, processes and file tree.
+    pub const SHARED: Self = Self {
+        nested_userns: false,
+        internet_sockets: false,
+        unix_sockets: UnixSockets::ConnectedPairs,
+        private_ids: false,
+        refusals: Refusals::Errno,
+    };
+}
+
+/// Which Unix sockets a command may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnixSockets {
+    /// Any: the sockets it could reach are its own.
+    All,
+    /// Only stream and packet pairs, which can never be connected to anything else. A datagram
+    /// pair can: each message may name another receiver.
+    ConnectedPairs,
+}
+
+/// How a refused call is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusals {
+    /// By the kernel, at once, unseen.
+    Errno,
+    /// By whoever holds the listener, who records the call and answers with the error the policy
+    /// names. Allowed calls, and calls that libraries merely try (`ENOSYS`), cost the same as
+    /// without.
+    Notify,
+}
+
+/// One system call as seccomp sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Call {
+    /// The `AUDIT_ARCH` value.
+    pub arch: u32,
+    /// The number.
+    pub number: u32,
+    /// The six arguments.
+    pub args: [u64; 6],
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The call goes ahead.
+    Allow,
+    /// The call fails with this error and does nothing.
+    Errno(u16),
+}
+
+impl Verdict {
+    /// Not permitted.
+    pub const EPERM: Self = Self::Errno(1);
+    /// There is no such call here.
+    pub const ENOSYS: Self = Self::Errno(38);
+    /// There is no such kind of socket here.
+    pub const EAFNOSUPPORT: Self = Self::Errno(97);
+
+    /// Whether a refusal is worth a record: `ENOSYS` answers calls that libraries merely try.
+    pub const fn is_reported(self) -> bool {
+        matches!(self, Self::Errno(_)) && !matches!(self, Self::ENOSYS)
+    }
+}
+
+/// What holds for one call number: the first case whose conditions are all met, else `otherwise`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Special cases, in order.
+    pub cases: Vec<(Vec<Condition>, Verdict)>,
+    /// The verdict when no case fits.
+    pub otherwise: Verdict,
+}
+
+/// A condition on the low 32 bits of an argument. The kernel itself takes no more of the arguments
+/// compared here, so that a value with high bits set cannot pass as another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// The masked argument equals the value.
+    Is {
+        /// Index of the argument.
+        arg: u8,
+        /// Bits that count.
+        mask: u32,
+        /// What they must be.
+        value: u32,
+    },
+    /// The argument has at least one of the bits.
+    Has {
+        /// Index of the argument.
+        arg: u8,
+        /// The bits.
+        bits: u32,
+    },
+}
+
+impl Condition {
+    /// Whether the arguments meet it.
+    pub fn holds(self, args: &[u64; 6]) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "only the low word counts")]
+        let low = |arg: u8| args.get(usize::from(arg)).map_or(0, |value| *value as u32);
+        match self {
+            Self::Is { arg, mask, value } => low(arg) & mask == value,
+            Self::Has { arg, bits } => low(arg) & bits != 0,
+        }
+    }
+}
+
+const fn is(arg: u8, value: u32) -> Condition {
+    Condition::Is {
+        arg,
+        mask: u32::MAX,
+        value,
+    }
+}
+
+const fn has(arg: u8, bits: u32) -> Condition {
+    Condition::Has { arg, bits }
+}
+
+/// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is not among them: there its bit is part
+/// of the exit signal.
+const CLONE_NAMESPACES: u32 = 0x7e02_0000;
+/// Flags of `unshare` that make a namespace.
+const UNSHARE_NAMESPACES: u32 = CLONE_NAMESPACES | 0x80;
+const TIOCSTI: u32 = 0x5412;
+const TIOCLINUX: u32 = 0x541c;
+const TIOCCONS: u32 = 0x541d;
+const TIOCSETD: u32 = 0x5423;
+const AF_UNIX: u32 = 1;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
+const NETLINK_ROUTE: u32 = 0;
+const SOCK_STREAM: u32 = 1;
+const SOCK_DGRAM: u32 = 2;
+const SOCK_SEQPACKET: u32 = 5;
+const SET_USER_ID: u32 = 0o4000;
+/// `O_CREAT` and `__O_TMPFILE`: without one of them the mode argument means nothing.
+const CREATES: u32 = 0o20_000_100;
+const FILE_TYPE: u32 = 0o170_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
+const BLOCK_DEVICE: u32 = 0o060_000;
+
+const fn socket_type(value: u32) -> Condition {
+    Condition::Is {
+        arg: 1,
+        mask: 0xf,
+        value,
+    }
+}
+
+impl Rules {
+    /// The answer to a call under these rules.
+    pub fn decide(&self, abi: Abi, call: &Call) -> Verdict {
+        if call.arch != abi.audit_arch() {
+            return Verdict::ENOSYS;
+        }
+        abi.name_of(call.number)
+            .map_or(Verdict::ENOSYS, |name| self.rule(name).apply(&call.args))
+    }
+
+    /// What holds for the call of that name.
+    pub fn rule(&self, name: &str) -> Rule {
+        if MISSING.contains(&name) {
+            return Rule::always(Verdict::ENOSYS);
+        }
+        if REFUSED.contains(&name)
+            || (!self.nested_userns && NAMESPACES.contains(&name))
+            || (!self.private_ids && KERNEL_IPC.contains(&name))
+        {
+            return Rule::always(Verdict::EPERM);
+        }
+        match name {
+            // Its flags are behind a pointer; libraries fall back to `clone`.
+            "clone3" if !self.nested_userns => Rule::always(Verdict::ENOSYS),
+            "clone" if !self.nested_userns => Rule::refuse([vec![has(0, CLONE_NAMESPACES)]]),
+            "unshare" if !self.nested_userns => Rule::refuse([vec![has(0, UNSHARE_NAMESPACES)]]),
+
+            "personality" => Rule::only([vec![is(0, 0)], vec![is(0, 8)], vec![is(0, u32::MAX)]]),
+            "ioctl" => {
+                Rule::refuse([TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD].map(|cmd| vec![is(1, cmd)]))
+            }
+
+            "socket" => self.socket(),
+            "socketpair" => self.socket_pair(),
+
+            "prlimit64" if !self.private_ids => Rule::only([vec![is(0, 0)]]),
+            "setpriority" | "ioprio_set" if !self.private_ids => Rule::only([vec![is(1, 0)]]),
+
+            // No program that becomes its owner, and no device, is left behind in a workspace.
+            "chmod" | "fchmod" | "creat" => Rule::refuse([vec![has(1, SET_USER_ID)]]),
+            "fchmodat" | "fchmodat2" => Rule::refuse([vec![has(2, SET_USER_ID)]]),
+            "open" => Rule::refuse([vec![has(2, SET_USER_ID), has(1, CREATES)]]),
+            "openat" => Rule::refuse([vec![has(3, SET_USER_ID), has(2, CREATES)]]),
+            "mknod" => Rule::make_node(1),
+            "mknodat" => Rule::make_node(2),
+
+            _ => Rule::always(Verdict::Allow),
+        }
+    }
+
+    fn socket(self) -> Rule {
+        let all_unix = self.unix_sockets == UnixSockets::All;
+        let unix = if all_unix {
+            Verdict::Allow
+        } else {
+            Verdict::EPERM
+        };
+        let mut cases = vec![(vec![is(0, AF_UNIX)], unix)];
+        for family in [AF_INET, AF_INET6] {
+            for kind in [SOCK_STREAM, SOCK_DGRAM] {
+                if self.internet_sockets {
+                    cases.push((vec![is(0, family), socket_type(kind)], Verdict::Allow));
+                }
+            }
+            cases.push((vec![is(0, family)], Verdict::EPERM));
+        }
+        if self.internet_sockets {
+            // Needed to list interfaces; the namespace it shows is the sandbox's own.
+            cases.push((
+                vec![is(0, AF_NETLINK), is(2, NETLINK_ROUTE)],
+                Verdict::Allow,
+            ));
+        }
+        cases.push((vec![is(0, AF_NETLINK)], Verdict::EPERM));
+        Rule {
+            cases,
+            otherwise: Verdict::EAFNOSUPPORT,
+        }
+    }
+
+    fn socket_pair(self) -> Rule {
+        let cases = match self.unix_sockets {
+            UnixSockets::All => vec![(vec![is(0, AF_UNIX)], Verdict::Allow)],
+            UnixSockets::ConnectedPairs => vec![
+                (
+                    vec![is(0, AF_UNIX), socket_type(SOCK_STREAM)],
+                    Verdict::Allow,
+                ),
+                (
+                    vec![is(0, AF_UNIX), socket_type(SOCK_SEQPACKET)],
+                    Verdict::Allow,
+                ),
+                (vec![is(0, AF_UNIX)], Verdict::EPERM),
+            ],
+        };
+        Rule {
+            cases,
+            otherwise: Verdict::EAFNOSUPPORT,
+        }
+    }
+}
+
+impl Rule {
+    const fn always(verdict: Verdict) -> Self {
+        Self {
+            cases: Vec::new(),
+            otherwise: verdict,
+        }
+    }
+
+    fn refuse<const N: usize>(cases: [Vec<Condition>; N]) -> Self {
+        let cases = cases.map(|conditions| (conditions, Verdict::EPERM)).into();
+        Self {
+            cases,
+            otherwise: Verdict::Allow,
+        }
+    }
+
+    fn only<const N: usize>(cases: [Vec<Condition>; N]) -> Self {
+        let cases = cases.map(|conditions| (conditions, Verdict::Allow)).into();
+        Self {
+            cases,
+            otherwise: Verdict::EPERM,
+        }
+    }
+
+    fn make_node(mode: u8) -> Self {
+        let device = |value| {
+            vec![Condition::Is {
+                arg: mode,
+                mask: FILE_TYPE,
+                value,
+            }]
+        };
+        Self::refuse([
+            device(CHARACTER_DEVICE),
+            device(BLOCK_DEVICE),
+            vec![has(mode, SET_USER_ID)],
+        ])
+    }
+
+    fn apply(&self, args: &[u64; 6]) -> Verdict {
+        let fits = |(conditions, _): &&(Vec<Condition>, Verdict)| {
+            conditions.iter().all(|condition| condition.holds(args))
+        };
+        self.cases
+            .iter()
+            .find(fits)
+            .map_or(self.otherwise, |(_, verdict)| *verdict)
+    }
+}

@@ -1,0 +1,197 @@
+//! The books about the commands of one session: pure, so that every event can be tested.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use lula_protocol::Denial;
+
+use super::Captured;
+use super::process::Output;
+use crate::cgroup::Events;
+use crate::error::SandboxError;
+use crate::frames::{
+    Credit, Decoder, Event, ExitHow, HeldBack, Posture, Request, SetupStage, Stream, WINDOW,
+};
+
+/// How long a killed tree may take before the whole sandbox is ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Different refusals remembered for one command.
+const MOST_DENIALS: usize = 64;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) leading: bool,
+    pub(super) decoder: Decoder,
+    pub(super) ready: Option<(Posture, Vec<HeldBack>)>,
+    pub(super) setup_failure: Option<(SetupStage, String, u32)>,
+    pub(super) ended: Option<String>,
+    pub(super) commands: HashMap<u32, Entry>,
+    pub(super) last: u32,
+    pub(super) pumped: bool,
+    /// Refused calls so far.
+    pub(super) refusals: u64,
+}
+
+pub(super) struct Entry {
+    pub(super) program: String,
+    pub(super) names: Vec<String>,
+    pub(super) begun: Instant,
+    pub(super) deadline: Instant,
+    pub(super) timeout_ms: u64,
+    pub(super) killed_at: Option<Instant>,
+    pub(super) timed_out: bool,
+    pub(super) streamed: bool,
+    pub(super) started: Option<(u32, Posture)>,
+    pub(super) not_started: Option<(String, u32)>,
+    pub(super) input: Credit,
+    pub(super) captured: [Captured; 2],
+    pub(super) credit: [Credit; 2],
+    pub(super) queue: VecDeque<Output>,
+    pub(super) exited: Option<Exit>,
+    pub(super) denials: Vec<Denial>,
+    /// Whether nothing else ran in the session at the same time.
+    pub(super) alone: bool,
+    pub(super) before: (Option<u64>, Events),
+}
+
+pub(super) struct Exit {
+    pub(super) how: ExitHow,
+    pub(super) cpu_us: u64,
+    pub(super) peak_memory_bytes: u64,
+    pub(super) scratch_left: Option<u64>,
+    pub(super) at: Instant,
+}
+
+pub(super) const fn index(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+    }
+}
+
+impl Entry {
+    pub(super) fn is_over(&self) -> bool {
+        self.exited.is_some() || self.not_started.is_some()
+    }
+
+    /// When something has to be done about it, if nothing is heard before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if self.is_over() {
+            return None;
+        }
+        Some(self.killed_at.map_or(self.deadline, |at| at + PATIENCE))
+    }
+}
+
+pub(super) enum Overdue {
+    Nobody,
+    Kill(Vec<u32>),
+    EndAll,
+}
+
+impl State {
+    /// Books a refused call. It counts for every command that runs: a caller that left its parent
+    /// cannot be told apart.
+    pub(super) fn book_refusal(&mut self, denial: &Denial) {
+        self.refusals += 1;
+        for entry in self.commands.values_mut().filter(|entry| !entry.is_over()) {
+            let same =
+                |known: &Denial| (&known.attempt, &known.rule) == (&denial.attempt, &denial.rule);
+            match entry.denials.iter().position(same) {
+                Some(known) => entry.denials[known].count += denial.count,
+                None if entry.denials.len() < MOST_DENIALS => entry.denials.push(denial.clone()),
+                None => {}
+            }
+        }
+    }
+
+    /// Books what has arrived. Returns what must be answered.
+    pub(super) fn take_in(&mut self, bytes: &[u8]) -> Result<Vec<(u32, Request)>, SandboxError> {
+        let mut replies = Vec::new();
+        self.decoder.push(bytes);
+        while let Some(frame) = self.decoder.next_frame()? {
+            let event = Event::from_frame(&frame)?;
+            if let Some(request) = self.book(frame.command, event)? {
+                replies.push((frame.command, request));
+            }
+        }
+        Ok(replies)
+    }
+
+    fn book(&mut self, id: u32, event: Event) -> Result<Option<Request>, SandboxError> {
+        match event {
+            Event::Ready { posture, held_back } => {
+                self.ready = Some((posture, held_back));
+                return Ok(None);
+            }
+            Event::SetupFailed {
+                stage,
+                detail,
+                errno,
+            } => {
+                self.setup_failure = Some((stage, detail, errno));
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let Some(entry) = self.commands.get_mut(&id) else {
+            return Ok(None);
+        };
+        match event {
+            Event::Ready { .. } | Event::SetupFailed { .. } => {}
+            Event::Started { pid, posture } => entry.started = Some((pid, posture)),
+            Event::NotStarted { step, errno } => entry.not_started = Some((step, errno)),
+            Event::StdinCredit(bytes) => entry.input.grant(bytes)?,
+            Event::Output(stream, bytes) => {
+                let credit = &mut entry.credit[index(stream)];
+                credit.spend(bytes.len() as u64)?;
+                entry.captured[index(stream)].add(&bytes);
+                if entry.streamed {
+                    entry.queue.push_back(Output { stream, bytes });
+                } else if credit.left() <= WINDOW / 2 {
+                    let owed = WINDOW - credit.left();
+                    credit.grant(owed)?;
+                    return Ok(Some(Request::Credit(stream, owed)));
+                }
+            }
+            Event::Exited {
+                how,
+                cpu_us,
+                peak_memory_bytes,
+                killed: _,
+                scratch_left,
+            } => {
+                entry.exited = Some(Exit {
+                    how,
+                    cpu_us,
+                    peak_memory_bytes,
+                    scratch_left,
+                    at: Instant::now(),
+                });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Who has outlived a deadline, and what that calls for.
+    pub(super) fn overdue(&mut self) -> Overdue {
+        let now = Instant::now();
+        let mut kill = Vec::new();
+        for (id, entry) in &mut self.commands {
+            if entry.due().is_none_or(|due| due > now) {
+                continue;
+            }
+            if entry.killed_at.is_some() {
+                return Overdue::EndAll;
+            }
+            entry.timed_out = true;
+            entry.killed_at = Some(now);
+            kill.push(*id);
+        }
+        if kill.is_empty() {
+            Overdue::Nobody
+        } else {
+            Overdue::Kill(kill)
+        }
+    }
+}

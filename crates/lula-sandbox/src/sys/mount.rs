@@ -1,0 +1,179 @@
+//! The new mount interface: trees by descriptor, attributes by struct.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
+
+use super::check;
+
+/// What a mount does not let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Without(u64);
+
+impl Without {
+    pub(crate) const SETUID: Self = Self(libc::MOUNT_ATTR_NOSUID);
+    pub(crate) const DEVICES: Self = Self(libc::MOUNT_ATTR_NODEV);
+    pub(crate) const EXECUTION: Self = Self(libc::MOUNT_ATTR_NOEXEC);
+    pub(crate) const WRITING: Self = Self(libc::MOUNT_ATTR_RDONLY);
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A detached copy of the tree at `path` below `at`, with everything mounted in it.
+pub(crate) fn clone_tree(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::mount::open_tree(
+        at,
+        path,
+        OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_NO_AUTOMOUNT
+            | OpenTreeFlags::AT_SYMLINK_NOFOLLOW,
+    )?)
+}
+
+/// Takes abilities away from a whole tree and, where given, shifts its owners through the id map of
+/// a user namespace.
+pub(crate) fn restrict_tree(
+    tree: BorrowedFd<'_>,
+    without: Without,
+    id_map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    let mut attributes = libc::mount_attr {
+        attr_set: without.0,
+        attr_clr: 0,
+        propagation: libc::MS_PRIVATE,
+        userns_fd: 0,
+    };
+    if let Some(namespace) = id_map {
+        attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
+        attributes.userns_fd = u64::try_from(namespace.as_raw_fd()).unwrap_or(0);
+    }
+    // SAFETY: the path is a static empty string, `attributes` outlives the call and has the size
+    // passed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Makes one mount read-only where it is, without touching what is mounted in it.
+pub(crate) fn make_read_only(path: &std::ffi::CStr) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: `path` is NUL-terminated, `attributes` outlives the call and has the size passed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            0,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// A new instance of a filesystem, not attached anywhere yet.
+pub(crate) fn new_filesystem(
+    kind: &str,
+    options: &[(&str, &str)],
+    without: Without,
+) -> io::Result<OwnedFd> {
+    let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        if value.is_empty() {
+            rustix::mount::fsconfig_set_flag(&context, *key)?;
+        } else {
+            rustix::mount::fsconfig_set_string(&context, *key, *value)?;
+        }
+    }
+    rustix::mount::fsconfig_create(&context)?;
+    #[allow(clippy::cast_possible_truncation)]
+    let attributes = MountAttrFlags::from_bits_retain(without.0 as u32);
+    Ok(rustix::mount::fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        attributes,
+    )?)
+}
+
+/// Attaches a detached tree onto the place a descriptor holds.
+pub(crate) fn attach(tree: impl AsFd, onto: impl AsFd) -> io::Result<()> {
+    Ok(rustix::mount::move_mount(
+        tree,
+        c"",
+        onto,
+        c"",
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH,
+    )?)
+}
+
+/// Holds a place below `root` without following any link.
+pub(crate) fn hold(root: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let relative = if relative.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        relative
+    };
+    Ok(rustix::fs::openat2(
+        root,
+        relative,
+        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT,
+    )?)
+}
+
+/// Holds a place of the process's own root, following links.
+pub(crate) fn hold_host(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// Shows one path also at another, with what the first may and may not do.
+pub(crate) fn bind(path: &std::ffi::CStr, also_at: &std::ffi::CStr) -> io::Result<()> {
+    Ok(rustix::mount::mount_bind(path, also_at)?)
+}
+
+/// No mount event travels in or out of this mount namespace any more.
+pub(crate) fn stop_propagation() -> io::Result<()> {
+    use rustix::mount::MountPropagationFlags as Propagation;
+    Ok(rustix::mount::mount_change(
+        c"/",
+        Propagation::PRIVATE | Propagation::REC,
+    )?)
+}
+
+/// Makes the directory a descriptor holds the root, and lets go of the old one.
+pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<()> {
+    rustix::process::fchdir(new_root)?;
+    rustix::process::pivot_root(c".", c".")?;
+    rustix::mount::unmount(c".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir(c"/")?)
+}

@@ -1,0 +1,201 @@
+//! Making, identifying and reaping processes.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::check;
+
+/// What a new process does not share with its maker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Apart(u64);
+
+impl Apart {
+    pub(crate) const NOTHING: Self = Self(0);
+    pub(crate) const USER: Self = Self(libc::CLONE_NEWUSER as u64);
+    pub(crate) const MOUNT: Self = Self(libc::CLONE_NEWNS as u64);
+    pub(crate) const PID: Self = Self(libc::CLONE_NEWPID as u64);
+    pub(crate) const IPC: Self = Self(libc::CLONE_NEWIPC as u64);
+    pub(crate) const UTS: Self = Self(libc::CLONE_NEWUTS as u64);
+    pub(crate) const NET: Self = Self(libc::CLONE_NEWNET as u64);
+    pub(crate) const CGROUP: Self = Self(libc::CLONE_NEWCGROUP as u64);
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Which side of [`clone_process`] this is.
+pub(crate) enum Side {
+    Parent { pid: i32, pidfd: OwnedFd },
+    Child,
+}
+
+/// `clone3` without shared memory: a copy of this process, born in the namespaces and the control
+/// group asked for. The caller must be single-threaded: only then may the child run ordinary code.
+pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Side> {
+    const INTO_CGROUP: u64 = 0x2_0000_0000;
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: all-zero is a valid `clone_args`: every field is an integer.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = apart.0 | libc::CLONE_PIDFD as u64;
+    args.pidfd = std::ptr::from_mut(&mut pidfd) as u64;
+    #[allow(clippy::cast_sign_loss)]
+    {
+        args.exit_signal = libc::SIGCHLD as u64;
+    }
+    if let Some(group) = cgroup {
+        args.flags |= INTO_CGROUP;
+        #[allow(clippy::cast_sign_loss)]
+        {
+            args.cgroup = group.as_raw_fd() as u64;
+        }
+    }
+    // SAFETY: `args` outlives the call and has the size passed; memory is copied, not shared, and no
+    // stack is given, so the child returns here on its own copy of this stack.
+    let pid = check(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            std::ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    })?;
+    if pid == 0 {
+        return Ok(Side::Child);
+    }
+    Ok(Side::Parent {
+        #[allow(clippy::cast_possible_truncation)]
+        pid: pid as i32,
+        // SAFETY: CLONE_PIDFD stored a new descriptor that nobody else owns.
+        pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+    })
+}
+
+/// Leaves the namespaces named, for new ones.
+pub(crate) fn unshare(apart: Apart) -> io::Result<()> {
+    // SAFETY: takes flags only.
+    check(unsafe { libc::syscall(libc::SYS_unshare, apart.0) }).map(drop)
+}
+
+/// Enters the namespace behind a descriptor.
+pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
+    // SAFETY: takes a live descriptor and flags.
+    check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
+}
+
+/// How a process ended, and what it and the children it waited for used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reaped {
+    pub(crate) pid: i32,
+    /// Exit status, or `None` with a signal.
+    pub(crate) status: Option<u8>,
+    pub(crate) signal: Option<u8>,
+    pub(crate) cpu_us: u64,
+    pub(crate) peak_memory_bytes: u64,
+}
+
+/// Reaps one ended child if there is one.
+pub(crate) fn reap() -> io::Result<Option<Reaped>> {
+    let mut status: libc::c_int = 0;
+    // SAFETY: all-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both out-pointers are live for the call.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    if pid < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ECHILD) {
+            Ok(None)
+        } else {
+            Err(error)
+        };
+    }
+    if pid == 0 {
+        return Ok(None);
+    }
+    let micros = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0)
+    };
+    let exited = libc::WIFEXITED(status);
+    Ok(Some(Reaped {
+        pid,
+        status: exited.then(|| u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX)),
+        signal: (!exited).then(|| u8::try_from(libc::WTERMSIG(status)).unwrap_or(u8::MAX)),
+        cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak_memory_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }))
+}
+
+/// Waits for one particular child.
+pub(crate) fn wait_for(pid: i32) -> io::Result<()> {
+    loop {
+        // SAFETY: a null status pointer is allowed.
+        let done = unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        if done == pid {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Ends this process now: no destructors, no exit handlers of a copied parent.
+pub(crate) fn exit_now(status: i32) -> ! {
+    // SAFETY: does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Takes the ids given, real, effective and saved, with no other group. Keeps capabilities.
+pub(crate) fn become_ids(uid: u32, gid: u32) -> io::Result<()> {
+    // Raw calls: the C library's own change every thread it believes in, and this process was
+    // cloned without telling it.
+    // SAFETY: an empty group list needs no memory; the rest take numbers only.
+    unsafe {
+        check(libc::syscall(
+            libc::SYS_setgroups,
+            0,
+            std::ptr::null::<u32>(),
+        ))?;
+        check(libc::syscall(
+            libc::SYS_prctl,
+            libc::PR_SET_KEEPCAPS,
+            1,
+            0,
+            0,
+            0,
+        ))?;
+        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+        check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
+    }
+    Ok(())
+}
+
+/// Writes to a descriptor by number, for reporting a failure whose owner may already be gone.
+pub(crate) fn write_number(descriptor: i32, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: `bytes` is live; a number that is no open socket gives an error. MSG_NOSIGNAL makes a
+    // closed peer an error too.
+    let sent = check(unsafe {
+        libc::send(
+            descriptor,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            libc::MSG_NOSIGNAL,
+        )
+    } as libc::c_long)?;
+    if usize::try_from(sent) == Ok(bytes.len()) {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero))
+    }
+}
+
+/// Takes ownership of a descriptor by number.
+pub(crate) fn own_number(descriptor: i32) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD takes no memory.
+    check(libc::c_long::from(unsafe {
+        libc::fcntl(descriptor, libc::F_GETFD)
+    }))?;
+    // SAFETY: it is open, and the callers have just placed it there for themselves.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}

@@ -1,0 +1,85 @@
+//! The kernel's side of a seccomp listener: refused calls come in, errors go out.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+use crate::seccomp::Instruction;
+
+const NEW_LISTENER: libc::c_ulong = 1 << 3;
+/// While the listener thinks, only death interrupts the caller: otherwise each timer signal would
+/// make it ask again.
+const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+const RECEIVE: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
+const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
+
+/// A call that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) id: u64,
+    pub(crate) pid: u32,
+    pub(crate) arch: u32,
+    pub(crate) number: u32,
+    pub(crate) args: [u64; 6],
+}
+
+/// Installs a seccomp program whose refusals are answered through the returned descriptor. Needs
+/// `no_new_privs`. With the descriptor closed everywhere, refused calls fail with `ENOSYS`.
+pub(crate) fn install_with_listener(program: &[Instruction]) -> io::Result<OwnedFd> {
+    let length = u16::try_from(program.len())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "seccomp program too long"))?;
+    let filter = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies the program
+        // and checks it.
+        check(unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                flags,
+                &raw const filter,
+            )
+        })
+    };
+    let descriptor = match install(NEW_LISTENER | WAIT_KILLABLE) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(NEW_LISTENER),
+        other => other,
+    }?;
+    let descriptor = i32::try_from(descriptor).map_err(io::Error::other)?;
+    // SAFETY: the kernel returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Takes the next refused call. `ENOENT` where its caller died meanwhile.
+pub(crate) fn receive(listener: impl AsFd) -> io::Result<Waiting> {
+    // SAFETY: all-zero is a valid `seccomp_notif`, and the kernel demands it.
+    let mut call: libc::seccomp_notif = unsafe { zeroed() };
+    // SAFETY: the request writes one `seccomp_notif`, which is live.
+    let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), RECEIVE, &raw mut call) };
+    check(done.into())?;
+    Ok(Waiting {
+        id: call.id,
+        pid: call.pid,
+        arch: call.data.arch,
+        #[expect(clippy::cast_sign_loss, reason = "numbers are unsigned to the filter")]
+        number: call.data.nr as u32,
+        args: call.data.args,
+    })
+}
+
+/// Answers a call with an error.
+pub(crate) fn refuse(listener: impl AsFd, id: u64, errno: u16) -> io::Result<()> {
+    let mut answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: -i32::from(errno),
+        flags: 0,
+    };
+    // SAFETY: the request reads one `seccomp_notif_resp`, which is live.
+    let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), SEND, &raw mut answer) };
+    check(done.into()).map(drop)
+}

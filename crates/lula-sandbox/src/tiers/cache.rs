@@ -1,0 +1,92 @@
+//! Verdicts remembered for as long as the machine and the program stay the same.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use lula_protocol::{Digest, Tier};
+
+use super::Refusal;
+use crate::helper::Helper;
+
+/// What a verdict depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key(Digest);
+
+impl Key {
+    /// `None` where the machine does not say which boot this is.
+    pub(super) fn of(helper: &Helper, tier: Tier) -> Option<Self> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let program = fs::canonicalize(helper.path()).ok()?;
+        let about = fs::metadata(&program).ok()?;
+        // Identity, size and time of change stand for the contents: hashing a large program would
+        // cost more than the trial.
+        let text = format!(
+            "{boot}|{}|{}:{}:{}:{}.{}|{}|{tier}",
+            program.display(),
+            about.dev(),
+            about.ino(),
+            about.len(),
+            about.ctime(),
+            about.ctime_nsec(),
+            rustix::process::geteuid().as_raw(),
+        );
+        Some(Self(Digest::of_bytes(text.as_bytes())))
+    }
+}
+
+type Verdict = Result<(), Refusal>;
+
+static KNOWN: Mutex<Vec<(Key, Verdict)>> = Mutex::new(Vec::new());
+
+/// Where a success is remembered across processes: a directory only this user can write.
+fn place(key: &Key) -> Option<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let user = rustix::process::geteuid();
+    let base = match runtime {
+        Some(runtime) => runtime,
+        None if user.is_root() => PathBuf::from("/run"),
+        None => return None,
+    };
+    let about = fs::metadata(&base).ok()?;
+    if about.uid() != user.as_raw() || about.mode() & 0o022 != 0 {
+        return None;
+    }
+    Some(
+        base.join("lula-tiers")
+            .join(key.0.to_string().replace(':', "-")),
+    )
+}
+
+pub(super) fn recall(key: &Key) -> Option<Verdict> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, verdict)) = known.iter().find(|(known, _)| known == key) {
+        return Some(verdict.clone());
+    }
+    drop(known);
+    place(key)?.is_file().then_some(Ok(()))
+}
+
+/// A success is remembered for this boot. A refusal only for this process: somebody may just be
+/// turning the knob it names.
+pub(super) fn remember(key: &Key, verdict: &Verdict) {
+    KNOWN
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push((key.clone(), verdict.clone()));
+    if verdict.is_err() {
+        return;
+    }
+    let Some(path) = place(key) else { return };
+    if let Some(directory) = path.parent() {
+        let _ = fs::create_dir(directory);
+    }
+    // Forgetting is harmless: the trial is run again.
+    let _ = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+}

@@ -1,0 +1,182 @@
+//! Who sandboxes are outside, and the user namespaces that shift a workspace's owner to them.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::{During, Failure};
+use crate::blueprint::Blueprint;
+use crate::frames::{HeldBack, SetupStage};
+use crate::idmap::{self, Ids};
+use crate::init::Identity;
+use crate::sys::process::{self, Apart, Side};
+
+/// How many user namespaces for id maps are kept.
+const KEPT: usize = 64;
+
+pub(crate) struct Identities {
+    /// `/proc` as it was before the root changed.
+    proc: OwnedFd,
+    /// Where privileged: an id of its own for each sandbox.
+    ids: Option<Ids>,
+    shifts: HashMap<(u32, (u32, u32)), OwnedFd>,
+    /// Filesystems that refused an id map once, by device.
+    refusing: Vec<u64>,
+}
+
+impl Identities {
+    /// Finds out what this process may do, and takes a user namespace where it may do little.
+    pub(crate) fn take_over() -> Result<Self, Failure> {
+        let proc = crate::sys::mount::hold_host(Path::new("/proc"))
+            .during(SetupStage::MountNamespace, || "/proc".to_owned())?;
+        let mut identities = Self {
+            proc,
+            ids: None,
+            shifts: HashMap::new(),
+            refusing: Vec::new(),
+        };
+        if rustix::process::geteuid().is_root() && process::unshare(Apart::MOUNT).is_ok() {
+            identities.ids = Some(Ids::of_engine(std::process::id()));
+            return Ok(identities);
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        process::unshare(Apart::USER)
+            .during(SetupStage::UserNamespace, || format!("as user {uid}"))?;
+        let map = || "its id map".to_owned();
+        write(identities.proc.as_fd(), "self/setgroups", "deny")
+            .during(SetupStage::UserNamespace, map)?;
+        write(
+            identities.proc.as_fd(),
+            "self/gid_map",
+            &idmap::line(0, gid),
+        )
+        .during(SetupStage::UserNamespace, map)?;
+        write(
+            identities.proc.as_fd(),
+            "self/uid_map",
+            &idmap::line(0, uid),
+        )
+        .during(SetupStage::UserNamespace, map)?;
+        process::unshare(Apart::MOUNT)
+            .during(SetupStage::MountNamespace, || format!("as user {uid}"))?;
+        Ok(identities)
+    }
+
+    pub(crate) const fn privileged(&self) -> bool {
+        self.ids.is_some()
+    }
+
+    pub(crate) fn give_back(&mut self, id: u32) {
+        if let Some(ids) = &mut self.ids {
+            ids.give_back(id);
+        }
+    }
+
+    /// Who the sandbox will be, and the id to give back after it.
+    pub(crate) fn choose(
+        &mut self,
+        blueprint: &Blueprint,
+        held_back: &mut Vec<HeldBack>,
+    ) -> Result<(Identity, Option<u32>), Failure> {
+        let Some(ids) = &mut self.ids else {
+            return Ok((Identity::Own, None));
+        };
+        // A filesystem that cannot shift owners leaves one way to write there: as the owner.
+        if let Some(stubborn) = blueprint
+            .placed
+            .iter()
+            .find(|placed| self.refusing.contains(&placed.device))
+        {
+            let (uid, gid) = stubborn.owner;
+            held_back.push(HeldBack {
+                asked: "an outside user of its own".to_owned(),
+                reason: format!(
+                    "the filesystem of {} cannot map ids, so the sandbox runs as its owner ({uid}), \
+                     without capabilities",
+                    stubborn.bind.source
+                ),
+            });
+            return Ok((Identity::Taken { uid, gid }, None));
+        }
+        let id = ids.take().ok_or_else(|| Failure {
+            stage: SetupStage::Identity,
+            detail: "every outside id of this engine is in use".to_owned(),
+            errno: 0,
+        })?;
+        Ok((Identity::Taken { uid: id, gid: id }, Some(id)))
+    }
+
+    /// How many filesystems are known to refuse id maps.
+    pub(crate) fn refusing(&self) -> usize {
+        self.refusing.len()
+    }
+
+    /// Remembers that a filesystem cannot map ids.
+    pub(crate) fn refuses_maps(&mut self, device: u64) {
+        self.refusing.push(device);
+    }
+
+    /// A user namespace whose id map turns `owner` into `identity`.
+    pub(crate) fn shift(
+        &mut self,
+        identity: Identity,
+        owner: (u32, u32),
+    ) -> io::Result<Option<BorrowedFd<'_>>> {
+        let Identity::Taken { uid, gid } = identity else {
+            return Ok(None);
+        };
+        if (uid, gid) == owner {
+            return Ok(None);
+        }
+        let key = (uid, owner);
+        if !self.shifts.contains_key(&key) {
+            if self.shifts.len() >= KEPT {
+                self.shifts.clear();
+            }
+            let made = self.make_shift(owner, (uid, gid))?;
+            self.shifts.insert(key, made);
+        }
+        Ok(self.shifts.get(&key).map(AsFd::as_fd))
+    }
+
+    /// A process is needed to make one; the namespace outlives it.
+    fn make_shift(&self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
+        let (wait, release) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        match process::clone_process(Apart::USER, None)? {
+            Side::Child => {
+                drop(release);
+                let _ = rustix::io::read(&wait, &mut [0; 1]);
+                process::exit_now(0)
+            }
+            Side::Parent { pid, .. } => {
+                let proc = self.proc.as_fd();
+                let made = write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))
+                    .and_then(|()| {
+                        write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))
+                    })
+                    .and_then(|()| {
+                        Ok(rustix::fs::openat(
+                            proc,
+                            format!("{pid}/ns/user"),
+                            OFlags::RDONLY | OFlags::CLOEXEC,
+                            Mode::empty(),
+                        )?)
+                    });
+                drop(release);
+                process::wait_for(pid)?;
+                made
+            }
+        }
+    }
+}
+
+/// Writes a small file of `/proc` in one call, as id maps demand.
+fn write(proc: BorrowedFd<'_>, path: &str, text: &str) -> io::Result<()> {
+    let file = rustix::fs::openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text.as_bytes())?;
+    Ok(())
+}

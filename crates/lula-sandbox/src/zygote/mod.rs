@@ -1,0 +1,367 @@
+//! The zygote: a tiny single-threaded process, started once, that clones every sandbox.
+//!
+//! It exists because a runner with threads and a lot of memory must not fork. It does what it is
+//! asked over one socket and ends when that socket closes, and every sandbox ends with it.
+
+mod identity;
+mod network;
+mod template;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use lula_protocol::Tier;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::blueprint::Blueprint;
+use crate::frames::{Reader, SetupStage, Writer};
+use crate::init;
+use crate::sys::process::{Apart, Side};
+use crate::sys::{lockdown, process, signal, socket};
+
+use identity::Identities;
+pub(crate) use network::Network;
+use network::Networks;
+use template::Templates;
+
+/// The longest request: a blueprint with a few hundred paths and a seccomp program.
+const LONGEST: usize = 256 * 1024;
+
+/// A step that failed, what it was about, and what the kernel said.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) stage: SetupStage,
+    pub(crate) detail: String,
+    pub(crate) errno: u32,
+}
+
+/// Names the step an error happened in.
+pub(crate) trait During<T> {
+    fn during(self, stage: SetupStage, detail: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T> During<T> for io::Result<T> {
+    fn during(self, stage: SetupStage, detail: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure {
+            stage,
+            detail: match error.raw_os_error() {
+                Some(_) => detail(),
+                None => format!("{}: {error}", detail()),
+            },
+            errno: error
+                .raw_os_error()
+                .and_then(|number| u32::try_from(number).ok())
+                .unwrap_or(0),
+        })
+    }
+}
+
+/// What the zygote answers to a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The first process of the sandbox runs; a descriptor for it comes along.
+    Cloned { pid: u32 },
+    /// It does not.
+    Failed(Failure),
+}
+
+impl Answer {
+    fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        match self {
+            Self::Cloned { pid } => {
+                writer.u8(0).u32(*pid);
+            }
+            Self::Failed(failure) => {
+                writer
+                    .u8(1)
+                    .u8(failure.stage.number())
+                    .u32(failure.errno)
+                    .text(&failure.detail);
+            }
+        }
+        writer.bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, crate::frames::FrameError> {
+        let mut reader = Reader::new(bytes);
+        if reader.u8("answer")? == 0 {
+            return Ok(Self::Cloned {
+                pid: reader.u32("pid")?,
+            });
+        }
+        let number = reader.u8("stage")?;
+        Ok(Self::Failed(Failure {
+            stage: SetupStage::from_number(number).ok_or(crate::frames::FrameError::Unknown {
+                what: "stage",
+                value: number.into(),
+            })?,
+            errno: reader.u32("errno")?,
+            detail: reader.text("detail")?,
+        }))
+    }
+}
+
+/// What a zygote with namespaces keeps ready.
+struct Namespaces {
+    /// This process's own `/proc/…/ns`, held so that it stays reachable after the root is gone.
+    own: OwnedFd,
+    templates: Templates,
+    networks: Networks,
+    identities: Identities,
+}
+
+struct Zygote {
+    control: OwnedFd,
+    /// Readable once this process has died; every init checks it after tying its life to ours.
+    itself: OwnedFd,
+    endings: OwnedFd,
+    /// `None` until the first sandbox that needs them.
+    namespaces: Option<Namespaces>,
+    /// The outside id each living sandbox gives back.
+    living: HashMap<i32, Option<u32>>,
+}
+
+/// Serves on the socket given until the runner is gone, with namespaces made ready first where
+/// asked.
+pub(crate) fn serve(control: OwnedFd, prepare: bool) -> io::Result<()> {
+    signal::reset_dispositions();
+    lockdown::adopt_orphans()?;
+    let own_pid = rustix::process::getpid();
+    let itself = rustix::process::pidfd_open(own_pid, rustix::process::PidfdFlags::empty())?;
+    let mut zygote = Zygote {
+        control,
+        itself,
+        endings: signal::child_endings()?,
+        namespaces: None,
+        living: HashMap::new(),
+    };
+    if prepare {
+        // A failure here is met again, and reported, by the first sandbox.
+        let _ = zygote.namespaces();
+    }
+    let mut buffer = vec![0; LONGEST];
+    loop {
+        let (asked, ended) = zygote.wait()?;
+        if ended {
+            zygote.bury()?;
+        }
+        if !asked {
+            continue;
+        }
+        let (length, descriptors) = socket::receive(&zygote.control, &mut buffer)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let answer = zygote.build(&buffer[..length], descriptors);
+        let (answer, pidfd) = match answer {
+            Ok((pid, pidfd)) => (Answer::Cloned { pid }, Some(pidfd)),
+            Err(failure) => (Answer::Failed(failure), None),
+        };
+        let along: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
+        socket::send(&zygote.control, &answer.encode(), &along)?;
+        drop(pidfd);
+        if let Some(namespaces) = &mut zygote.namespaces {
+            // After the answer: the next sandbox finds a network ready.
+            namespaces.networks.refill(namespaces.own.as_fd());
+        }
+    }
+}
+
+impl Zygote {
+    /// Whether there is a request, and whether a child has ended.
+    fn wait(&self) -> io::Result<(bool, bool)> {
+        let mut waiting = [
+            PollFd::new(&self.control, PollFlags::IN),
+            PollFd::new(&self.endings, PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut waiting, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok((
+            !waiting[0].revents().is_empty(),
+            !waiting[1].revents().is_empty(),
+        ))
+    }
+
+    /// Reaps what has ended. An orphan that reaches us lost its init and has no business living.
+    fn bury(&mut self) -> io::Result<()> {
+        signal::drain(self.endings.as_fd());
+        while let Some(ended) = process::reap()? {
+            if let Some(id) = self.living.remove(&ended.pid)
+                && let (Some(id), Some(namespaces)) = (id, &mut self.namespaces)
+            {
+                namespaces.identities.give_back(id);
+            }
+        }
+        // With a pid namespace nothing outlives its init.
+        if self.namespaces.is_none() {
+            init::family::kill_children_except(&self.living);
+        }
+        Ok(())
+    }
+
+    fn build(
+        &mut self,
+        request: &[u8],
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(u32, OwnedFd), Failure> {
+        let blueprint = Blueprint::decode(request).map_err(|error| Failure {
+            stage: SetupStage::Request,
+            detail: error.to_string(),
+            errno: 0,
+        })?;
+        let mut descriptors = descriptors.into_iter();
+        let Some(connection) = descriptors.next() else {
+            return Err(Failure {
+                stage: SetupStage::Request,
+                detail: "no socket came with the request".to_owned(),
+                errno: 0,
+            });
+        };
+        let group = if blueprint.born_in_cgroup {
+            descriptors.next()
+        } else {
+            None
+        };
+        let mut site = init::Site {
+            connection,
+            zygote: self
+                .itself
+                .try_clone()
+                .during(SetupStage::Lifeline, || "holding the zygote".to_owned())?,
+            join_groups: descriptors.collect(),
+            network: None,
+            placed: Vec::new(),
+            caches: Vec::new(),
+            identity: None,
+            held_back: Vec::new(),
+        };
+        let mut apart = Apart::NOTHING;
+        let mut outside = None;
+        if blueprint.tier == Tier::Namespace {
+            apart = Apart::MOUNT.and(Apart::PID).and(Apart::UTS);
+            // The one namespace a sandbox can be built without, for tests.
+            if blueprint.switches.namespaces {
+                apart = apart.and(Apart::IPC);
+            }
+            let namespaces = self.namespaces()?;
+            outside = namespaces.prepare(&blueprint, &mut site)?;
+        }
+        let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
+            .during(SetupStage::Clone, || "the first process".to_owned());
+        match cloned {
+            Ok(Side::Child) => init::run(&blueprint, site, &self.control),
+            Ok(Side::Parent { pid, pidfd }) => {
+                self.living.insert(pid, outside);
+                Ok((pid.cast_unsigned(), pidfd))
+            }
+            Err(failure) => {
+                if let (Some(id), Some(namespaces)) = (outside, &mut self.namespaces) {
+                    namespaces.identities.give_back(id);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    fn namespaces(&mut self) -> Result<&mut Namespaces, Failure> {
+        if self.namespaces.is_none() {
+            self.namespaces = Some(Namespaces::prepare_zygote()?);
+        }
+        self.namespaces.as_mut().ok_or_else(|| Failure {
+            stage: SetupStage::MountNamespace,
+            detail: "no namespaces".to_owned(),
+            errno: 0,
+        })
+    }
+}
+
+impl Namespaces {
+    /// Moves the zygote itself into a mount namespace of its own, with a user namespace first where
+    /// it has no privileges.
+    fn prepare_zygote() -> Result<Self, Failure> {
+        let own = rustix::fs::open(
+            "/proc/self/ns",
+            rustix::fs::OFlags::RDONLY
+                | rustix::fs::OFlags::DIRECTORY
+                | rustix::fs::OFlags::CLOEXEC,
+            rustix::fs::Mode::empty(),
+        )
+        .map_err(io::Error::from)
+        .during(SetupStage::MountNamespace, || "/proc/self/ns".to_owned())?;
+        let original = hold_namespace(own.as_fd(), "mnt")
+            .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
+        let identities = Identities::take_over()?;
+        let mut networks = Networks::new(own.as_fd(), identities.privileged())
+            .during(SetupStage::Network, || "a private network".to_owned())?;
+        let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
+        networks.refill(own.as_fd());
+        Ok(Self {
+            own,
+            templates,
+            networks,
+            identities,
+        })
+    }
+
+    /// Takes everything out of the stores that one sandbox needs. Returns the outside id to give
+    /// back when it ends.
+    fn prepare(
+        &mut self,
+        blueprint: &Blueprint,
+        site: &mut init::Site,
+    ) -> Result<Option<u32>, Failure> {
+        if blueprint.switches.no_network {
+            site.network = Some(
+                self.networks
+                    .take(self.own.as_fd())
+                    .during(SetupStage::Network, || "a private network".to_owned())?,
+            );
+        }
+        let refusing = self.identities.refusing();
+        match self.identify_and_mount(blueprint, site) {
+            // A filesystem was found out not to map ids: the second try does without.
+            Err(_) if self.identities.refusing() > refusing => {
+                site.placed.clear();
+                site.caches.clear();
+                self.identify_and_mount(blueprint, site)
+            }
+            other => other,
+        }
+    }
+
+    fn identify_and_mount(
+        &mut self,
+        blueprint: &Blueprint,
+        site: &mut init::Site,
+    ) -> Result<Option<u32>, Failure> {
+        let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
+        site.identity = Some(identity);
+        let mounted = self
+            .templates
+            .mount_from_host(blueprint, &mut self.identities, identity, site)
+            .and_then(|()| self.templates.enter(blueprint, self.own.as_fd()));
+        match mounted {
+            Ok(()) => Ok(given),
+            Err(failure) => {
+                if let Some(id) = given {
+                    self.identities.give_back(id);
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// Holds one of this process's namespaces.
+fn hold_namespace(own: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(
+        own,
+        name,
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?)
+}

@@ -1,0 +1,16 @@
+//! Real sandboxes on this machine. A tier that cannot be built here fails its tests; nothing skips.
+
+// Helpers of tests panic like tests do.
+#![allow(clippy::unwrap_used)]
+
+mod basics;
+mod bombs;
+mod containers;
+mod leaks;
+mod probes;
+mod sessions;
+mod shared_tiers;
+mod support;
+mod tier_floor;
+mod unprivileged;
+mod workloads;

@@ -1,0 +1,266 @@
+//! One append: events and everything that changes with them, or nothing.
+
+use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Head, Record};
+
+/// Bytes named by their digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Digest of the bytes.
+    pub digest: Digest,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Blob {
+    /// Names bytes.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            digest: Digest::of_bytes(&bytes),
+            bytes,
+        }
+    }
+}
+
+/// Where an effect stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectState {
+    /// It is about to be tried, or was when its owner died.
+    Intended,
+    /// It is known how it ended.
+    Settled,
+    /// Nobody knows; a person is asked.
+    Unknown,
+}
+
+impl EffectState {
+    /// The name in a database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intended => "intended",
+            Self::Settled => "settled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The state of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Intended, Self::Settled, Self::Unknown]
+            .into_iter()
+            .find(|state| state.name() == name)
+    }
+}
+
+/// An effect as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectRow {
+    /// Its identity.
+    pub effect: EffectId,
+    /// Sequence number of the event that announced it.
+    pub intent_seq: u64,
+    /// What may be done again.
+    pub class: EffectClass,
+    /// Where it stands.
+    pub state: EffectState,
+    /// How often it was tried before.
+    pub attempt: u32,
+    /// The owner that tried it last.
+    pub epoch: u64,
+    /// Digest of the request.
+    pub request: Digest,
+    /// Digest of the result.
+    pub result: Option<Digest>,
+}
+
+/// Where an approval stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// People are asked.
+    Open,
+    /// They agreed; it can be used once.
+    Approved,
+    /// They did not.
+    Rejected,
+    /// It was used.
+    Used,
+}
+
+impl ApprovalState {
+    /// The name in a database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Used => "used",
+        }
+    }
+
+    /// The state of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Open, Self::Approved, Self::Rejected, Self::Used]
+            .into_iter()
+            .find(|state| state.name() == name)
+    }
+}
+
+/// An approval as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRow {
+    /// The question.
+    pub approval: ApprovalId,
+    /// The run that asks.
+    pub run: RunId,
+    /// Digest of what is asked.
+    pub digest: Digest,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// Fresh per question.
+    pub nonce: String,
+    /// When the answer becomes no.
+    pub expires_ms: u64,
+}
+
+/// What happens to an approval in an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalChange {
+    /// A question is put.
+    Open(ApprovalRow),
+    /// An open question is answered.
+    Decide {
+        /// Which.
+        approval: ApprovalId,
+        /// How.
+        approved: bool,
+    },
+    /// An approval is used up. Fails, and the whole append with it, unless the approval is
+    /// approved, unused and for exactly this digest.
+    Use {
+        /// Which.
+        approval: ApprovalId,
+        /// For what.
+        digest: Digest,
+    },
+}
+
+/// What a run holds of one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    /// Which dimension.
+    pub dimension: Dimension,
+    /// The limit, if there is one.
+    pub limit: Option<u64>,
+    /// Held back for effects under way.
+    pub reserved: u64,
+    /// Spent.
+    pub settled: u64,
+}
+
+impl LedgerRow {
+    /// The rows of fresh limits.
+    pub fn fresh(limits: &Amounts) -> Vec<Self> {
+        let row = |(dimension, limit)| Self {
+            dimension,
+            limit: Some(limit),
+            reserved: 0,
+            settled: 0,
+        };
+        limits.iter().map(row).collect()
+    }
+
+    /// Whether it stays within its limit.
+    pub fn holds(&self) -> bool {
+        self.limit
+            .is_none_or(|limit| self.reserved.saturating_add(self.settled) <= limit)
+    }
+}
+
+/// A fold of the log up to a position, kept to save time. May be deleted at any moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The end of the log it was taken at.
+    pub head: Head,
+    /// Whatever the graph engine needs.
+    pub bytes: Vec<u8>,
+}
+
+/// What becomes of the lease with an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rest {
+    /// The owner goes on.
+    #[default]
+    Keep,
+    /// The run waits; unless something was sent to it meanwhile, then it is ready at once.
+    Suspend {
+        /// When it should be looked at again by itself.
+        wake_ms: Option<u64>,
+    },
+    /// The owner gives it back to the queue.
+    Yield,
+    /// The run is over.
+    Done,
+}
+
+/// One append. All of it is committed, or none.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The run.
+    pub run: RunId,
+    /// The epoch of the lease.
+    pub epoch: u64,
+    /// The end of the log as the owner knows it.
+    pub expected: Head,
+    /// New entries, which continue `expected`.
+    pub records: Vec<Record>,
+    /// Blobs they name.
+    pub blobs: Vec<Blob>,
+    /// Effects that changed.
+    pub effects: Vec<EffectRow>,
+    /// Approvals that change.
+    pub approvals: Vec<ApprovalChange>,
+    /// Budget rows that changed.
+    pub ledger: Vec<LedgerRow>,
+    /// Signals that are hereby dealt with.
+    pub takes: Vec<u64>,
+    /// A fold up to the new end.
+    pub snapshot: Option<Snapshot>,
+    /// What becomes of the lease.
+    pub rest: Rest,
+}
+
+impl Append {
+    /// An append of nothing yet.
+    pub const fn new(run: RunId, epoch: u64, expected: Head) -> Self {
+        Self {
+            run,
+            epoch,
+            expected,
+            records: Vec::new(),
+            blobs: Vec::new(),
+            effects: Vec::new(),
+            approvals: Vec::new(),
+            ledger: Vec::new(),
+            takes: Vec::new(),
+            snapshot: None,
+            rest: Rest::Keep,
+        }
+    }
+
+    /// The end of the log afterwards.
+    pub fn new_head(&self) -> Head {
+        self.records.last().map_or(self.expected, |last| Head {
+            next: last.seq + 1,
+            hash: last.hash,
+        })
+    }
+
+    /// The budget row that breaks its limit, if any.
+    pub fn over_limit(&self) -> Option<Dimension> {
+        let broken = self.ledger.iter().find(|row| !row.holds());
+        broken.map(|row| row.dimension)
+    }
+}

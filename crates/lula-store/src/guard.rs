@@ -1,0 +1,121 @@
+//! A store that refuses to write secrets.
+//!
+//! Events and blobs name secrets, they never hold them. This guard knows the values and refuses an
+//! append that contains one, so that a mistake elsewhere fails loudly instead of leaving a key in
+//! a database, a backup and a bundle.
+
+use memchr::memmem::Finder;
+
+use crate::append::{Append, Blob};
+use crate::error::{Result, StoreError};
+use crate::record::Record;
+use crate::run::NewRun;
+
+/// Values that must not be stored.
+#[derive(Clone, Default)]
+pub struct SecretGuard {
+    secrets: Vec<(String, Finder<'static>)>,
+}
+
+impl std::fmt::Debug for SecretGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.secrets.iter().map(|(name, _)| name);
+        f.debug_set().entries(names).finish()
+    }
+}
+
+impl SecretGuard {
+    /// Shortest value that is looked for: a shorter one would be found everywhere.
+    pub const MIN_LEN: usize = 8;
+
+    /// Adds a secret. Its escaped form is looked for too, as text in JSON has it.
+    #[must_use]
+    pub fn watch_for(mut self, name: &str, value: &str) -> Self {
+        if value.len() < Self::MIN_LEN {
+            return self;
+        }
+        let mut forms = vec![value.to_owned()];
+        if let Ok(quoted) = serde_json::to_string(value) {
+            let escaped = &quoted[1..quoted.len() - 1];
+            if escaped != value {
+                forms.push(escaped.to_owned());
+            }
+        }
+        for form in forms {
+            let finder = Finder::new(form.as_bytes()).into_owned();
+            self.secrets.push((name.to_owned(), finder));
+        }
+        self
+    }
+
+    /// Whether a piece of text holds a secret; then its name.
+    pub fn find(&self, bytes: &[u8]) -> Option<&str> {
+        let found = self
+            .secrets
+            .iter()
+            .find(|(_, finder)| finder.find(bytes).is_some());
+        found.map(|(name, _)| name.as_str())
+    }
+
+    fn refuse(&self, what: impl FnOnce() -> String, bytes: &[u8]) -> Result<()> {
+        match self.find(bytes) {
+            None => Ok(()),
+            Some(name) => Err(StoreError::Secret {
+                what: what(),
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    fn check(&self, records: &[Record], blobs: &[Blob]) -> Result<()> {
+        for record in records {
+            self.refuse(
+                || format!("event {} of {}", record.seq, record.run),
+                &record.body,
+            )?;
+        }
+        for blob in blobs {
+            self.refuse(|| format!("blob {}", blob.digest), &blob.bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_append(&self, append: &Append) -> Result<()> {
+        if self.secrets.is_empty() {
+            return Ok(());
+        }
+        self.check(&append.records, &append.blobs)?;
+        match &append.snapshot {
+            None => Ok(()),
+            Some(snapshot) => self.refuse(|| "a snapshot".to_owned(), &snapshot.bytes),
+        }
+    }
+
+    pub(crate) fn check_new(&self, run: &NewRun) -> Result<()> {
+        self.check(&run.records, &run.blobs)
+    }
+
+    pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
+        self.refuse(|| what.to_owned(), text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_plain_and_as_json_writes_it() {
+        let guard = SecretGuard::default().watch_for("deploy key", "line one\nline two");
+        let json = serde_json::to_vec(&"x line one\nline two y").unwrap();
+        assert_eq!(guard.find(&json), Some("deploy key"));
+        assert_eq!(guard.find(b"x line one\nline two y"), Some("deploy key"));
+        assert_eq!(guard.find(b"line one"), None);
+    }
+
+    #[test]
+    fn the_guard_does_not_show_what_it_guards() {
+        let guard = SecretGuard::default().watch_for("api key", "sk-very-secret");
+        assert!(!format!("{guard:?}").contains("very"));
+    }
+}

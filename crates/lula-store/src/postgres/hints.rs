@@ -1,0 +1,105 @@
+//! Hints through LISTEN and NOTIFY.
+//!
+//! A NOTIFY inside an append would make all commits of the database queue behind one another, so
+//! hints go out beside the appends, gathered for a moment. They may be lost; nobody relies on them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use futures_util::StreamExt;
+use lula_protocol::RunId;
+use tokio::sync::{broadcast, mpsc};
+use tokio_postgres::{AsyncMessage, Config, NoTls};
+
+use crate::store::Hint;
+
+const GATHER: Duration = Duration::from_millis(10);
+const RECONNECT: Duration = Duration::from_secs(1);
+
+fn spell(hint: &Hint) -> String {
+    match hint {
+        Hint::Run(run) => format!("r:{run}"),
+        Hint::Signal(run) => format!("s:{run}"),
+        Hint::Any => "a:".to_owned(),
+    }
+}
+
+fn read(text: &str) -> Hint {
+    let run = |text: &str| text.parse::<RunId>().ok();
+    match text.split_once(':') {
+        Some(("r", id)) => run(id).map_or(Hint::Any, Hint::Run),
+        Some(("s", id)) => run(id).map_or(Hint::Any, Hint::Signal),
+        _ => Hint::Any,
+    }
+}
+
+/// Sends gathered hints until the store is gone.
+pub(super) async fn send(pool: Pool, channel: String, mut hints: mpsc::UnboundedReceiver<Hint>) {
+    while let Some(first) = hints.recv().await {
+        tokio::time::sleep(GATHER).await;
+        let mut texts = BTreeSet::from([spell(&first)]);
+        while let Ok(more) = hints.try_recv() {
+            texts.insert(spell(&more));
+        }
+        if texts.len() > 1_000 {
+            texts = BTreeSet::from([spell(&Hint::Any)]);
+        }
+        let texts: Vec<String> = texts.into_iter().collect();
+        if let Ok(client) = pool.get().await {
+            let sql = "SELECT pg_notify($1, text) FROM unnest($2::text[]) AS text";
+            let _ = client.query(sql, &[&channel, &texts]).await;
+        }
+    }
+}
+
+/// Passes hints on until nobody can hear them.
+pub(super) async fn listen(config: Config, channel: String, out: broadcast::WeakSender<Hint>) {
+    loop {
+        if let Ok((client, mut connection)) = config.connect(NoTls).await {
+            let mut messages =
+                futures_util::stream::poll_fn(move |context| connection.poll_message(context));
+            let subscribe = format!("LISTEN \"{channel}\"");
+            let subscribed = client.batch_execute(&subscribe);
+            tokio::pin!(subscribed);
+            let mut ready = false;
+            loop {
+                let message = tokio::select! {
+                    done = &mut subscribed, if !ready => {
+                        ready = true;
+                        if done.is_err() { break }
+                        // Whatever happened before is not known here.
+                        Some(None)
+                    }
+                    message = messages.next() => match message {
+                        Some(Ok(AsyncMessage::Notification(note))) => Some(Some(read(note.payload()))),
+                        Some(Ok(_)) => None,
+                        Some(Err(_)) | None => break,
+                    },
+                };
+                let Some(out) = out.upgrade() else { return };
+                if let Some(hint) = message {
+                    drop(out.send(hint.unwrap_or(Hint::Any)));
+                }
+            }
+        }
+        if out.upgrade().is_none() {
+            return;
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_are_read_as_they_were_spelled() {
+        let run = RunId::from_parts(1, [1; 10]);
+        for hint in [Hint::Run(run.clone()), Hint::Signal(run), Hint::Any] {
+            assert_eq!(read(&spell(&hint)), hint);
+        }
+        assert_eq!(read("nonsense"), Hint::Any);
+    }
+}

@@ -1,0 +1,112 @@
+//! Rows as values.
+
+use lula_protocol::event::Parent;
+use lula_protocol::{Digest, Dimension, EffectClass};
+use tokio_postgres::Row;
+
+use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow};
+use crate::error::{Result, StoreError};
+use crate::record::Head;
+use crate::run::{Lease, RunRow, Status};
+
+pub(super) fn corrupt(what: impl std::fmt::Display) -> StoreError {
+    StoreError::backend("postgres", format_args!("a row cannot be read: {what}"))
+}
+
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn uint(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| corrupt("a digest has not 32 bytes"))?;
+    Ok(Digest::from_bytes(bytes))
+}
+
+pub(super) const RUN: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,\
+                              head_next,head_hash,parent_run,parent_seq";
+
+pub(super) fn run(row: &Row) -> Result<RunRow> {
+    let parent = match (
+        row.get::<_, Option<&str>>(10),
+        row.get::<_, Option<i64>>(11),
+    ) {
+        (Some(run), Some(seq)) => Some(Parent {
+            run: run.parse().map_err(corrupt)?,
+            seq: uint(seq),
+        }),
+        _ => None,
+    };
+    Ok(RunRow {
+        run: row.get::<_, &str>(0).parse().map_err(corrupt)?,
+        tenant: row.get(1),
+        graph: row.get(2),
+        graph_version: u32::try_from(row.get::<_, i32>(3)).map_err(corrupt)?,
+        status: Status::from_name(row.get(4)).ok_or_else(|| corrupt("unknown status"))?,
+        epoch: uint(row.get(5)),
+        owner: row.get(6),
+        due_ms: row.get::<_, Option<i64>>(7).map(uint),
+        head: Head {
+            next: uint(row.get(8)),
+            hash: digest(row.get(9))?,
+        },
+        parent,
+    })
+}
+
+pub(super) const LEASE: &str = "RETURNING run_id,epoch,head_next,head_hash";
+
+pub(super) fn lease(row: &Row) -> Result<Lease> {
+    Ok(Lease {
+        run: row.get::<_, &str>(0).parse().map_err(corrupt)?,
+        epoch: uint(row.get(1)),
+        head: Head {
+            next: uint(row.get(2)),
+            hash: digest(row.get(3))?,
+        },
+    })
+}
+
+pub(super) const EFFECT: &str =
+    "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
+
+pub(super) fn effect(row: &Row) -> Result<EffectRow> {
+    Ok(EffectRow {
+        effect: row.get::<_, &str>(0).parse().map_err(corrupt)?,
+        intent_seq: uint(row.get(1)),
+        class: EffectClass::from_name(row.get(2)).ok_or_else(|| corrupt("unknown class"))?,
+        state: EffectState::from_name(row.get(3)).ok_or_else(|| corrupt("unknown state"))?,
+        attempt: u32::try_from(row.get::<_, i64>(4)).map_err(corrupt)?,
+        epoch: uint(row.get(5)),
+        request: digest(row.get(6))?,
+        result: row.get::<_, Option<&[u8]>>(7).map(digest).transpose()?,
+    })
+}
+
+pub(super) const APPROVALS: &str = "SELECT approval,run_id,digest,state,nonce,expires_ms
+                                    FROM approvals JOIN runs ON runs.id=approvals.run";
+
+pub(super) fn approval(row: &Row) -> Result<ApprovalRow> {
+    Ok(ApprovalRow {
+        approval: row.get::<_, &str>(0).parse().map_err(corrupt)?,
+        run: row.get::<_, &str>(1).parse().map_err(corrupt)?,
+        digest: digest(row.get(2))?,
+        state: ApprovalState::from_name(row.get(3)).ok_or_else(|| corrupt("unknown state"))?,
+        nonce: row.get(4),
+        expires_ms: uint(row.get(5)),
+    })
+}
+
+pub(super) fn ledger(row: &Row) -> Result<LedgerRow> {
+    Ok(LedgerRow {
+        dimension: Dimension::from_name(row.get(0)).ok_or_else(|| corrupt("unknown dimension"))?,
+        limit: row.get::<_, Option<i64>>(1).map(uint),
+        reserved: uint(row.get(2)),
+        settled: uint(row.get(3)),
+    })
+}

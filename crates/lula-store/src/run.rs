@@ -1,0 +1,155 @@
+//! Runs as the queue sees them: who owns one, until when, and when it may be looked at again.
+
+use std::fmt;
+
+use lula_protocol::RunId;
+use lula_protocol::event::Parent;
+use serde::{Deserialize, Serialize};
+
+use crate::append::{Blob, LedgerRow};
+use crate::record::{Head, Record};
+
+/// What survives what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Acknowledged data survives the machine losing power.
+    #[default]
+    PowerLoss,
+    /// Acknowledged data survives the death of the process, not of the machine.
+    ProcessCrash,
+}
+
+/// Where a run stands in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Waits for a worker.
+    Ready,
+    /// A worker has it, or had it and died.
+    Running,
+    /// Waits for a person or a time.
+    Suspended,
+    /// Over. The only status from which nothing is resumed.
+    Done,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Ready, Self::Running, Self::Suspended, Self::Done];
+
+    /// The name in a database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Done => "done",
+        }
+    }
+
+    /// The status of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A run to be created, with its first events.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its id.
+    pub run: RunId,
+    /// Whose it is.
+    pub tenant: String,
+    /// Which graph it follows.
+    pub graph: String,
+    /// In which version.
+    pub graph_version: u32,
+    /// Where it was forked from.
+    pub parent: Option<Parent>,
+    /// The first entries of its log.
+    pub records: Vec<Record>,
+    /// Blobs those name.
+    pub blobs: Vec<Blob>,
+    /// Its limits.
+    pub ledger: Vec<LedgerRow>,
+    /// The epoch it begins with: 0 for one that waits in the queue, 1 for one that is owned from
+    /// the start, more for one that was brought from elsewhere.
+    pub epoch: u64,
+    /// A worker that owns it from the start; otherwise it waits in the queue.
+    pub claim: Option<Claim>,
+}
+
+/// Who wants a run, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Name of the worker.
+    pub worker: String,
+    /// The worker's clock, Unix time in milliseconds. A clock that jumps costs time, never
+    /// correctness: what keeps two owners apart is the epoch.
+    pub now_ms: u64,
+    /// For how long, in milliseconds.
+    pub ttl_ms: u64,
+}
+
+impl Claim {
+    /// When the lease ends.
+    pub const fn until_ms(&self) -> u64 {
+        self.now_ms.saturating_add(self.ttl_ms)
+    }
+}
+
+/// The right to append to a run until somebody claims it with a higher epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The run.
+    pub run: RunId,
+    /// The epoch every append has to name.
+    pub epoch: u64,
+    /// The end of the log at the time of the claim.
+    pub head: Head,
+}
+
+/// What a store knows of a run without reading its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunRow {
+    /// Its id.
+    pub run: RunId,
+    /// Whose it is.
+    pub tenant: String,
+    /// Which graph it follows.
+    pub graph: String,
+    /// In which version.
+    pub graph_version: u32,
+    /// Where it stands.
+    pub status: Status,
+    /// How often it was claimed.
+    pub epoch: u64,
+    /// Who has it.
+    pub owner: Option<String>,
+    /// When it may be claimed: at once, when its lease ends, when its time comes, never.
+    pub due_ms: Option<u64>,
+    /// The end of its log.
+    pub head: Head,
+    /// Where it was forked from.
+    pub parent: Option<Parent>,
+}
+
+/// Which runs to list, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only of this tenant.
+    pub tenant: Option<String>,
+    /// Only with this status.
+    pub status: Option<Status>,
+    /// Only after this one.
+    pub after: Option<RunId>,
+    /// At most so many; all where none is given.
+    pub limit: Option<u32>,
+}

@@ -1,0 +1,345 @@
+//! SQLite: the embedded default. One file, one writer thread with group commit, readers beside it.
+
+mod neighbours;
+mod queue;
+mod read;
+mod schema;
+mod values;
+mod write;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lula_protocol::{ApprovalId, Digest, RunId, Signal};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::sync::broadcast;
+
+use crate::append::{
+    Append, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow, Snapshot,
+};
+use crate::body;
+use crate::error::{Result, StoreError};
+use crate::guard::SecretGuard;
+use crate::record::{Head, Record};
+use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow};
+use crate::store::{Hint, Store};
+use writer::Threads;
+
+const READERS: usize = 2;
+const HINTS: usize = 1024;
+const PAGE_BYTES: u64 = 4096;
+/// The same pages change again and again; copying them back less often costs 16 MB of disk.
+const CHECKPOINT_PAGES: u32 = 4096;
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// What acknowledged data survives.
+    pub durability: Durability,
+    /// How long to wait for another process that writes.
+    pub busy_timeout: Duration,
+    /// The file grows no further than this.
+    pub max_bytes: Option<u64>,
+    /// Values that must not be stored.
+    pub guard: SecretGuard,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::PowerLoss,
+            busy_timeout: Duration::from_secs(5),
+            max_bytes: None,
+            guard: SecretGuard::default(),
+        }
+    }
+}
+
+/// A store in one file.
+pub struct SqliteStore {
+    path: PathBuf,
+    threads: Threads,
+    hints: broadcast::Sender<Hint>,
+    calls: broadcast::Sender<Hint>,
+    guard: SecretGuard,
+}
+
+pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
+    if let rusqlite::Error::SqliteFailure(failure, message) = &error {
+        let message = message.clone().unwrap_or_else(|| failure.to_string());
+        match failure.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                return StoreError::Busy(message);
+            }
+            ErrorCode::DiskFull => return StoreError::Full(message),
+            _ => {}
+        }
+    }
+    StoreError::backend("sqlite", error)
+}
+
+pub(crate) fn corrupt(what: impl std::fmt::Display) -> StoreError {
+    StoreError::backend("sqlite", format_args!("a row cannot be read: {what}"))
+}
+
+impl SqliteStore {
+    /// Opens a database, creates it where there is none, and brings it to today's schema.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let writer = Connection::open(&path).map_err(failed)?;
+        writer.busy_timeout(options.busy_timeout).map_err(failed)?;
+        let mode: String = writer
+            .query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
+            .map_err(failed)?;
+        if mode != "wal" {
+            return Err(StoreError::backend(
+                "sqlite",
+                format_args!(
+                    "{} cannot use write-ahead logging (it is {mode})",
+                    path.display()
+                ),
+            ));
+        }
+        let synchronous = match options.durability {
+            Durability::PowerLoss => "FULL",
+            Durability::ProcessCrash => "NORMAL",
+        };
+        writer
+            .execute_batch(&format!(
+                "PRAGMA synchronous={synchronous}; PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}"
+            ))
+            .map_err(failed)?;
+        if let Some(max) = options.max_bytes {
+            let pages = (max / PAGE_BYTES).max(1);
+            let _: i64 = writer
+                .query_row(&format!("PRAGMA max_page_count={pages}"), [], |row| {
+                    row.get(0)
+                })
+                .map_err(failed)?;
+        }
+        writer.set_prepared_statement_cache_capacity(64);
+        schema::migrate(&writer)?;
+        let readers = (0..READERS)
+            .map(|_| {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                let reader = Connection::open_with_flags(&path, flags).map_err(failed)?;
+                reader.busy_timeout(options.busy_timeout).map_err(failed)?;
+                reader.set_prepared_statement_cache_capacity(64);
+                Ok(reader)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let threads = Threads::start(writer, readers, &path)?;
+        let (hints, _) = broadcast::channel(HINTS);
+        let (calls, _) = broadcast::channel(HINTS);
+        neighbours::watch(&path, hints.downgrade(), calls.downgrade())?;
+        Ok(Self {
+            path,
+            threads,
+            hints,
+            calls,
+            guard: options.guard,
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a copy of the whole database, taken at one moment, into a file that must not exist.
+    pub async fn backup(&self, to: &Path) -> Result<()> {
+        let to = to.to_string_lossy().into_owned();
+        self.threads
+            .read(move |db| db.execute("VACUUM INTO ?", [&to]).map(drop).map_err(failed))
+            .await
+    }
+
+    /// What SQLite itself finds wrong with the file.
+    pub async fn damage(&self) -> Result<Vec<String>> {
+        self.threads
+            .read(|db| {
+                let mut statement = db.prepare("PRAGMA integrity_check").map_err(failed)?;
+                let rows = statement.query_map([], |row| row.get(0)).map_err(failed)?;
+                let found: Vec<String> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
+                Ok(found.into_iter().filter(|line| line != "ok").collect())
+            })
+            .await
+    }
+
+    fn hint(&self, hint: Hint) {
+        // Sending fails only where nobody listens.
+        if !matches!(hint, Hint::Run(_)) {
+            let _ = self.calls.send(hint.clone());
+        }
+        let _ = self.hints.send(hint);
+    }
+}
+
+fn pack_all(records: &[Record], blobs: &[Blob]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let bodies = records
+        .iter()
+        .map(|record| body::pack(&record.body))
+        .collect();
+    let blobs = blobs.iter().map(|blob| body::pack(&blob.bytes)).collect();
+    (bodies, blobs)
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn backend(&self) -> &'static str {
+        "sqlite"
+    }
+
+    async fn create(&self, run: NewRun) -> Result<()> {
+        self.guard.check_new(&run)?;
+        let (bodies, blobs) = pack_all(&run.records, &run.blobs);
+        // A run in the queue is news for workers, like a signal.
+        let news = if run.claim.is_none() {
+            Hint::Signal
+        } else {
+            Hint::Run
+        };
+        let news = news(run.run.clone());
+        let weight = run.records.len();
+        self.threads
+            .write(weight, move |db| write::create(db, &run, &bodies, &blobs))
+            .await?;
+        self.hint(news);
+        Ok(())
+    }
+
+    async fn append(&self, append: Append) -> Result<Head> {
+        if let Some(dimension) = append.over_limit() {
+            return Err(StoreError::OverLimit {
+                run: append.run,
+                dimension: dimension.to_string(),
+            });
+        }
+        self.guard.check_append(&append)?;
+        let (bodies, blobs) = pack_all(&append.records, &append.blobs);
+        let run = append.run.clone();
+        let weight = append.records.len();
+        let packed = write::Packed {
+            append,
+            bodies,
+            blobs,
+        };
+        let head = self
+            .threads
+            .write(weight, move |db| write::append(db, &packed))
+            .await?;
+        self.hint(Hint::Run(run));
+        Ok(head)
+    }
+
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+        let run = run.clone();
+        self.threads
+            .read(move |db| read::read(db, &run, from, limit))
+            .await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+        let run = run.clone();
+        self.threads.read(move |db| read::run(db, &run)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+        let filter = filter.clone();
+        self.threads.read(move |db| read::runs(db, &filter)).await
+    }
+
+    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
+        let (graph, claim) = (graph.to_owned(), claim.clone());
+        self.threads
+            .write(1, move |db| queue::claim(db, &graph, &claim, limit))
+            .await
+    }
+
+    async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
+        let (run, claim) = (run.clone(), claim.clone());
+        self.threads
+            .write(1, move |db| queue::claim_run(db, &run, &claim))
+            .await
+    }
+
+    async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool> {
+        let lease = lease.clone();
+        self.threads
+            .write(1, move |db| queue::renew(db, &lease, until_ms))
+            .await
+    }
+
+    async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64> {
+        let text = serde_json::to_string(signal).map_err(corrupt)?;
+        self.guard.check_text("a signal", &text)?;
+        let id = run.clone();
+        let sent = self
+            .threads
+            .write(1, move |db| queue::send(db, &id, &text))
+            .await?;
+        self.hint(Hint::Signal(run.clone()));
+        Ok(sent)
+    }
+
+    async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+        let run = run.clone();
+        self.threads.read(move |db| read::signals(db, &run)).await
+    }
+
+    async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
+        let digest = *digest;
+        self.threads.read(move |db| read::blob(db, &digest)).await
+    }
+
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {
+        let run = run.clone();
+        self.threads.read(move |db| read::effects(db, &run)).await
+    }
+
+    async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+        self.threads
+            .read(move |db| read::effects_in(db, state))
+            .await
+    }
+
+    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+        let approval = approval.clone();
+        self.threads
+            .read(move |db| read::approval(db, &approval))
+            .await
+    }
+
+    async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+        self.threads
+            .read(move |db| read::approvals_in(db, state))
+            .await
+    }
+
+    async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
+        let run = run.clone();
+        self.threads.read(move |db| read::ledger(db, &run)).await
+    }
+
+    async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
+        let run = run.clone();
+        self.threads.read(move |db| read::snapshot(db, &run)).await
+    }
+
+    async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
+        let run = run.clone();
+        self.threads
+            .write(1, move |db| write::drop_snapshots(db, &run))
+            .await
+    }
+
+    fn watch(&self) -> broadcast::Receiver<Hint> {
+        self.hints.subscribe()
+    }
+
+    fn watch_signals(&self) -> broadcast::Receiver<Hint> {
+        self.calls.subscribe()
+    }
+}

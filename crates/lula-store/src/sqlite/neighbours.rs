@@ -1,0 +1,87 @@
+//! Hints about what other processes do to the same file.
+//!
+//! SQLite tells nobody that a neighbour wrote. One small query now and then finds the signals and
+//! the runs that came since the last look.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lula_protocol::RunId;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::broadcast;
+
+use super::failed;
+use crate::error::{Result, StoreError};
+use crate::store::Hint;
+
+const EVERY: Duration = Duration::from_millis(200);
+
+/// The last signal and the last run that were seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    signal: i64,
+    run: i64,
+}
+
+fn look(db: &Connection) -> rusqlite::Result<Seen> {
+    db.prepare_cached(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='signals'), 0),
+                coalesce((SELECT max(id) FROM runs), 0)",
+    )?
+    .query_row([], |row| {
+        Ok(Seen {
+            signal: row.get(0)?,
+            run: row.get(1)?,
+        })
+    })
+}
+
+fn signalled(db: &Connection, after: i64) -> rusqlite::Result<Vec<String>> {
+    db.prepare_cached(
+        "SELECT DISTINCT run_id FROM signals JOIN runs ON runs.id=signals.run WHERE signals.id>?",
+    )?
+    .query_map([after], |row| row.get(0))?
+    .collect()
+}
+
+/// Looks until the store is gone.
+pub(super) fn watch(
+    path: &Path,
+    hints: broadcast::WeakSender<Hint>,
+    calls: broadcast::WeakSender<Hint>,
+) -> Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let mut seen = look(&db).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("watch sqlite".to_owned())
+        .spawn(move || {
+            loop {
+                std::thread::sleep(EVERY);
+                let (Some(hints), Some(calls)) = (hints.upgrade(), calls.upgrade()) else {
+                    return;
+                };
+                if hints.receiver_count() + calls.receiver_count() == 0 {
+                    continue;
+                }
+                let tell = |hint: Hint| {
+                    let _ = calls.send(hint.clone());
+                    let _ = hints.send(hint);
+                };
+                // A busy file is looked at again next time.
+                let Ok(now) = look(&db) else { continue };
+                if now.signal != seen.signal {
+                    for run in signalled(&db, seen.signal).unwrap_or_default() {
+                        let hint = run.parse::<RunId>().map_or(Hint::Any, Hint::Signal);
+                        tell(hint);
+                    }
+                }
+                if now.run != seen.run {
+                    tell(Hint::Any);
+                }
+                seen = now;
+            }
+        })
+        .map(drop)
+        .map_err(|error| StoreError::backend("sqlite", error))
+}

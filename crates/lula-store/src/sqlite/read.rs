@@ -1,0 +1,327 @@
+//! Queries.
+
+use lula_protocol::event::Parent;
+use lula_protocol::{ApprovalId, Digest, Dimension, EffectClass, RunId, Signal};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::values::{SEQ_BITS, digest, position, uint};
+use super::{corrupt, failed};
+use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot};
+use crate::body;
+use crate::error::{Result, StoreError};
+use crate::record::{Head, Record};
+use crate::run::{RunFilter, RunRow, Status};
+
+pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+    let Some(id) = run_key(db, run)? else {
+        return Err(StoreError::NoRun(run.clone()));
+    };
+    if from >> SEQ_BITS != 0 {
+        return Ok(Vec::new());
+    }
+    // The entry before the first one asked for brings the digest that one continues.
+    let first = from.saturating_sub(1);
+    let extra = u32::from(from > 0);
+    let mut statement = db
+        .prepare_cached(
+            "SELECT pos,epoch,at_ms,schema,hash,body FROM events
+             WHERE pos >= ? AND pos < ? ORDER BY pos LIMIT ?",
+        )
+        .map_err(failed)?;
+    let end = (id + 1) << SEQ_BITS;
+    let rows = statement
+        .query_map(
+            params![position(id, first)?, end, limit.saturating_add(extra)],
+            |row| {
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, i64>(1)?,
+                    row.get::<_, i64>(2)?,
+                    row.get::<_, u32>(3)?,
+                    row.get::<_, Vec<u8>>(4)?,
+                    row.get::<_, Vec<u8>>(5)?,
+                ))
+            },
+        )
+        .map_err(failed)?;
+    let mut previous = Head::empty().hash;
+    let mut records = Vec::new();
+    for row in rows {
+        let (pos, epoch, at_ms, schema, hash, stored) = row.map_err(failed)?;
+        let seq = uint(pos & ((1 << SEQ_BITS) - 1));
+        let hash = digest(&hash)?;
+        if seq >= from {
+            let body = body::unpack(&stored).map_err(|error| StoreError::CorruptEvent {
+                run: run.clone(),
+                seq,
+                why: error.to_string(),
+            })?;
+            records.push(Record {
+                run: run.clone(),
+                seq,
+                epoch: uint(epoch),
+                at_ms: uint(at_ms),
+                schema,
+                previous,
+                hash,
+                body,
+            });
+        }
+        previous = hash;
+    }
+    Ok(records)
+}
+
+fn run_key(db: &Connection, run: &RunId) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT id FROM runs WHERE run_id=?")
+        .map_err(failed)?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(failed)
+}
+
+pub(super) fn need_key(db: &Connection, run: &RunId) -> Result<i64> {
+    run_key(db, run)?.ok_or_else(|| StoreError::NoRun(run.clone()))
+}
+
+const RUN_COLUMNS: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,head_next,\
+                           head_hash,parent_run,parent_seq";
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
+    let run_id: String = row.get(0)?;
+    let status: String = row.get(4)?;
+    let hash: Vec<u8> = row.get(9)?;
+    let parent: (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
+    let (tenant, graph) = (row.get(1)?, row.get(2)?);
+    let graph_version = row.get(3)?;
+    let (epoch, owner): (i64, Option<String>) = (row.get(5)?, row.get(6)?);
+    let (due, next): (Option<i64>, i64) = (row.get(7)?, row.get(8)?);
+    Ok((|| {
+        let parent = match parent {
+            (Some(run), Some(seq)) => Some(Parent {
+                run: run.parse().map_err(corrupt)?,
+                seq: uint(seq),
+            }),
+            _ => None,
+        };
+        Ok(RunRow {
+            run: run_id.parse().map_err(corrupt)?,
+            tenant,
+            graph,
+            graph_version,
+            status: Status::from_name(&status).ok_or_else(|| corrupt("unknown status"))?,
+            epoch: uint(epoch),
+            owner,
+            due_ms: due.map(uint),
+            head: Head {
+                next: uint(next),
+                hash: digest(&hash)?,
+            },
+            parent,
+        })
+    })())
+}
+
+pub(super) fn run(db: &Connection, run: &RunId) -> Result<Option<RunRow>> {
+    db.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE run_id=?"))
+        .map_err(failed)?
+        .query_row([run.as_str()], run_row)
+        .optional()
+        .map_err(failed)?
+        .transpose()
+}
+
+pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>> {
+    let mut statement = db
+        .prepare_cached(&format!(
+            "SELECT {RUN_COLUMNS} FROM runs
+             WHERE (?1 IS NULL OR tenant=?1) AND (?2 IS NULL OR status=?2)
+               AND (?3 IS NULL OR run_id>?3)
+             ORDER BY run_id LIMIT ?4"
+        ))
+        .map_err(failed)?;
+    let rows = statement
+        .query_map(
+            params![
+                filter.tenant,
+                filter.status.map(Status::name),
+                filter.after.as_ref().map(RunId::as_str),
+                filter.limit.map_or(-1, i64::from)
+            ],
+            run_row,
+        )
+        .map_err(failed)?;
+    rows.map(|row| row.map_err(failed)?).collect()
+}
+
+pub(super) fn signals(db: &Connection, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+    let id = need_key(db, run)?;
+    let mut statement = db
+        .prepare_cached("SELECT id,body FROM signals WHERE run=? ORDER BY id")
+        .map_err(failed)?;
+    let rows = statement
+        .query_map([id], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })
+        .map_err(failed)?;
+    rows.map(|row| {
+        let (id, body) = row.map_err(failed)?;
+        Ok((uint(id), serde_json::from_str(&body).map_err(corrupt)?))
+    })
+    .collect()
+}
+
+pub(super) fn blob(db: &Connection, digest: &Digest) -> Result<Vec<u8>> {
+    let stored: Option<Vec<u8>> = db
+        .prepare_cached("SELECT bytes FROM blobs WHERE hash=?")
+        .map_err(failed)?
+        .query_row([digest.as_bytes().as_slice()], |row| row.get(0))
+        .optional()
+        .map_err(failed)?;
+    body::unpack_blob(digest, &stored.ok_or(StoreError::NoBlob(*digest))?)
+}
+
+const EFFECT_COLUMNS: &str = "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
+
+fn effect_row(row: &Row<'_>) -> rusqlite::Result<Result<EffectRow>> {
+    let effect: String = row.get(0)?;
+    let intent: i64 = row.get(1)?;
+    let (class, state): (String, String) = (row.get(2)?, row.get(3)?);
+    let (attempt, epoch): (u32, i64) = (row.get(4)?, row.get(5)?);
+    let (request, result): (Vec<u8>, Option<Vec<u8>>) = (row.get(6)?, row.get(7)?);
+    Ok((|| {
+        Ok(EffectRow {
+            effect: effect.parse().map_err(corrupt)?,
+            intent_seq: uint(intent),
+            class: EffectClass::from_name(&class).ok_or_else(|| corrupt("unknown class"))?,
+            state: EffectState::from_name(&state).ok_or_else(|| corrupt("unknown state"))?,
+            attempt,
+            epoch: uint(epoch),
+            request: digest(&request)?,
+            result: result.map(|result| digest(&result)).transpose()?,
+        })
+    })())
+}
+
+pub(super) fn effects(db: &Connection, run: &RunId) -> Result<Vec<EffectRow>> {
+    let id = need_key(db, run)?;
+    let mut statement = db
+        .prepare_cached(&format!(
+            "SELECT {EFFECT_COLUMNS} FROM effects WHERE run=? ORDER BY intent_seq,effect"
+        ))
+        .map_err(failed)?;
+    let rows = statement.query_map([id], effect_row).map_err(failed)?;
+    rows.map(|row| row.map_err(failed)?).collect()
+}
+
+pub(super) fn effects_in(db: &Connection, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+    let mut statement = db
+        .prepare_cached(&format!(
+            "SELECT {EFFECT_COLUMNS},run_id FROM effects JOIN runs ON runs.id=effects.run
+             WHERE state=? ORDER BY run_id,intent_seq"
+        ))
+        .map_err(failed)?;
+    let rows = statement
+        .query_map([state.name()], |row| {
+            Ok((row.get::<_, String>(8)?, effect_row(row)?))
+        })
+        .map_err(failed)?;
+    rows.map(|row| {
+        let (run, effect) = row.map_err(failed)?;
+        Ok((run.parse().map_err(corrupt)?, effect?))
+    })
+    .collect()
+}
+
+fn approval_row(row: &Row<'_>) -> rusqlite::Result<Result<ApprovalRow>> {
+    let (approval, run): (String, String) = (row.get(0)?, row.get(1)?);
+    let bytes: Vec<u8> = row.get(2)?;
+    let (state, nonce): (String, String) = (row.get(3)?, row.get(4)?);
+    let expires: i64 = row.get(5)?;
+    Ok((|| {
+        Ok(ApprovalRow {
+            approval: approval.parse().map_err(corrupt)?,
+            run: run.parse().map_err(corrupt)?,
+            digest: digest(&bytes)?,
+            state: ApprovalState::from_name(&state).ok_or_else(|| corrupt("unknown state"))?,
+            nonce,
+            expires_ms: uint(expires),
+        })
+    })())
+}
+
+const APPROVALS: &str = "SELECT approval,run_id,digest,state,nonce,expires_ms FROM approvals
+                         JOIN runs ON runs.id=approvals.run";
+
+pub(super) fn approval(db: &Connection, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+    db.prepare_cached(&format!("{APPROVALS} WHERE approval=?"))
+        .map_err(failed)?
+        .query_row([approval.as_str()], approval_row)
+        .optional()
+        .map_err(failed)?
+        .transpose()
+}
+
+pub(super) fn approvals_in(db: &Connection, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+    let mut statement = db
+        .prepare_cached(&format!("{APPROVALS} WHERE state=? ORDER BY approval"))
+        .map_err(failed)?;
+    let rows = statement
+        .query_map([state.name()], approval_row)
+        .map_err(failed)?;
+    rows.map(|row| row.map_err(failed)?).collect()
+}
+
+pub(super) fn ledger(db: &Connection, run: &RunId) -> Result<Vec<LedgerRow>> {
+    let id = need_key(db, run)?;
+    let mut statement = db
+        .prepare_cached(
+            "SELECT dimension,cap,reserved,settled FROM ledger WHERE run=? ORDER BY dimension",
+        )
+        .map_err(failed)?;
+    let rows = statement
+        .query_map([id], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, i64>(2)?,
+                row.get::<_, i64>(3)?,
+            ))
+        })
+        .map_err(failed)?;
+    rows.map(|row| {
+        let (dimension, limit, reserved, settled) = row.map_err(failed)?;
+        Ok(LedgerRow {
+            dimension: Dimension::from_name(&dimension)
+                .ok_or_else(|| corrupt("unknown dimension"))?,
+            limit: limit.map(uint),
+            reserved: uint(reserved),
+            settled: uint(settled),
+        })
+    })
+    .collect()
+}
+
+pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>> {
+    let id = need_key(db, run)?;
+    let found: Option<(i64, Vec<u8>, Vec<u8>)> = db
+        .prepare_cached("SELECT next,hash,body FROM snapshots WHERE run=?")
+        .map_err(failed)?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()
+        .map_err(failed)?;
+    let Some((next, hash, stored)) = found else {
+        return Ok(None);
+    };
+    // Only a cache: one that cannot be read is as good as none.
+    let Ok(bytes) = body::unpack(&stored) else {
+        return Ok(None);
+    };
+    Ok(Some(Snapshot {
+        head: Head {
+            next: uint(next),
+            hash: digest(&hash)?,
+        },
+        bytes,
+    }))
+}

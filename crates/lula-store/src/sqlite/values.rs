@@ -1,0 +1,33 @@
+//! Numbers, digests and places as SQLite has them.
+
+use lula_protocol::Digest;
+
+use super::corrupt;
+use crate::error::{Result, StoreError};
+
+pub(super) const SEQ_BITS: u32 = 24;
+
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn uint(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| corrupt("a digest has not 32 bytes"))?;
+    Ok(Digest::from_bytes(bytes))
+}
+
+pub(super) fn position(run: i64, seq: u64) -> Result<i64> {
+    if seq >> SEQ_BITS != 0 {
+        return Err(StoreError::Full(format!(
+            "a log holds at most {} events",
+            1 << SEQ_BITS
+        )));
+    }
+    Ok((run << SEQ_BITS) | int(seq))
+}

@@ -1,0 +1,312 @@
+//! Creating and appending, inside a transaction of the writer.
+
+use lula_protocol::{ApprovalId, RunId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::failed;
+use super::read::need_key;
+use super::values::{int, position};
+use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, LedgerRow, Rest};
+use crate::body;
+use crate::error::{Result, StoreError};
+use crate::record::{Head, Record};
+use crate::run::{NewRun, Status};
+
+/// An append with its bodies and blobs compressed, done on the caller's thread.
+pub(super) struct Packed {
+    pub(super) append: Append,
+    pub(super) bodies: Vec<Vec<u8>>,
+    pub(super) blobs: Vec<Vec<u8>>,
+}
+
+fn insert_events(db: &Connection, run: i64, records: &[Record], bodies: &[Vec<u8>]) -> Result<()> {
+    let mut insert = db
+        .prepare_cached("INSERT INTO events(pos,epoch,at_ms,schema,hash,body) VALUES (?,?,?,?,?,?)")
+        .map_err(failed)?;
+    for (record, body) in records.iter().zip(bodies) {
+        insert
+            .execute(params![
+                position(run, record.seq)?,
+                int(record.epoch),
+                int(record.at_ms),
+                record.schema,
+                record.hash.as_bytes().as_slice(),
+                body
+            ])
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn insert_blobs<'a>(
+    db: &Connection,
+    blobs: impl Iterator<Item = (&'a Blob, &'a Vec<u8>)>,
+) -> Result<()> {
+    for (blob, packed) in blobs {
+        db.prepare_cached(
+            "INSERT INTO blobs(hash,size,bytes) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+        )
+        .map_err(failed)?
+        .execute(params![
+            blob.digest.as_bytes().as_slice(),
+            int(blob.bytes.len() as u64),
+            packed
+        ])
+        .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> Result<()> {
+    for row in rows {
+        db.prepare_cached(
+            "INSERT INTO ledger(run,dimension,cap,reserved,settled) VALUES (?,?,?,?,?)
+             ON CONFLICT DO UPDATE SET cap=excluded.cap, reserved=excluded.reserved,
+               settled=excluded.settled",
+        )
+        .map_err(failed)?
+        .execute(params![
+            run,
+            row.dimension.name(),
+            row.limit.map(int),
+            int(row.reserved),
+            int(row.settled)
+        ])
+        .map_err(failed)?;
+    }
+    Ok(())
+}
+
+pub(super) fn create(
+    db: &Connection,
+    run: &NewRun,
+    bodies: &[Vec<u8>],
+    blobs: &[Vec<u8>],
+) -> Result<()> {
+    let head = run.records.last().map_or_else(Head::empty, |last| Head {
+        next: last.seq + 1,
+        hash: last.hash,
+    });
+    let (status, due) = match &run.claim {
+        None => (Status::Ready, 0),
+        Some(claim) => (Status::Running, int(claim.until_ms())),
+    };
+    let inserted = db
+        .prepare_cached(
+            "INSERT INTO runs(run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,
+               head_next,head_hash,parent_run,parent_seq)
+             VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(run_id) DO NOTHING",
+        )
+        .map_err(failed)?
+        .execute(params![
+            run.run.as_str(),
+            run.tenant,
+            run.graph,
+            run.graph_version,
+            status.name(),
+            int(run.epoch),
+            run.claim.as_ref().map(|claim| claim.worker.as_str()),
+            due,
+            int(head.next),
+            head.hash.as_bytes().as_slice(),
+            run.parent.as_ref().map(|parent| parent.run.as_str()),
+            run.parent.as_ref().map(|parent| int(parent.seq)),
+        ])
+        .map_err(failed)?;
+    if inserted == 0 {
+        return Err(StoreError::RunExists(run.run.clone()));
+    }
+    let id = db.last_insert_rowid();
+    insert_events(db, id, &run.records, bodies)?;
+    insert_blobs(db, run.blobs.iter().zip(blobs))?;
+    upsert_ledger(db, id, &run.ledger)
+}
+
+pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
+    let append = &packed.append;
+    let head = append.new_head();
+    let id: Option<i64> = db
+        .prepare_cached(
+            "UPDATE runs SET head_next=?, head_hash=?
+             WHERE run_id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'
+             RETURNING id",
+        )
+        .map_err(failed)?
+        .query_row(
+            params![
+                int(head.next),
+                head.hash.as_bytes().as_slice(),
+                append.run.as_str(),
+                int(append.expected.next),
+                append.expected.hash.as_bytes().as_slice(),
+                int(append.epoch)
+            ],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(failed)?;
+    let Some(id) = id else {
+        return Err(StoreError::Fenced {
+            run: append.run.clone(),
+            epoch: append.epoch,
+        });
+    };
+    insert_events(db, id, &append.records, &packed.bodies)?;
+    insert_blobs(db, append.blobs.iter().zip(&packed.blobs))?;
+    for row in &append.effects {
+        upsert_effect(db, id, row)?;
+    }
+    for change in &append.approvals {
+        change_approval(db, id, change)?;
+    }
+    upsert_ledger(db, id, &append.ledger)?;
+    for signal in &append.takes {
+        db.prepare_cached("DELETE FROM signals WHERE id=? AND run=?")
+            .map_err(failed)?
+            .execute(params![int(*signal), id])
+            .map_err(failed)?;
+    }
+    if let Some(snapshot) = &append.snapshot {
+        db.prepare_cached("INSERT OR REPLACE INTO snapshots(run,next,hash,body) VALUES (?,?,?,?)")
+            .map_err(failed)?
+            .execute(params![
+                id,
+                int(snapshot.head.next),
+                snapshot.head.hash.as_bytes().as_slice(),
+                body::pack(&snapshot.bytes)
+            ])
+            .map_err(failed)?;
+    }
+    rest(db, id, append.rest)?;
+    Ok(head)
+}
+
+fn upsert_effect(db: &Connection, id: i64, row: &EffectRow) -> Result<()> {
+    db.prepare_cached(
+        "INSERT INTO effects(run,effect,intent_seq,class,state,attempt,epoch,request,result)
+         VALUES (?,?,?,?,?,?,?,?,?)
+         ON CONFLICT DO UPDATE SET state=excluded.state, attempt=excluded.attempt,
+           epoch=excluded.epoch, result=excluded.result",
+    )
+    .map_err(failed)?
+    .execute(params![
+        id,
+        row.effect.as_str(),
+        int(row.intent_seq),
+        row.class.name(),
+        row.state.name(),
+        row.attempt,
+        int(row.epoch),
+        row.request.as_bytes().as_slice(),
+        row.result
+            .as_ref()
+            .map(|result| result.as_bytes().as_slice())
+    ])
+    .map(drop)
+    .map_err(failed)
+}
+
+fn change_approval(db: &Connection, id: i64, change: &ApprovalChange) -> Result<()> {
+    match change {
+        ApprovalChange::Open(row) => db
+            .prepare_cached(
+                "INSERT INTO approvals(approval,run,digest,state,nonce,expires_ms)
+                 VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+            )
+            .map_err(failed)?
+            .execute(params![
+                row.approval.as_str(),
+                id,
+                row.digest.as_bytes().as_slice(),
+                row.state.name(),
+                row.nonce,
+                int(row.expires_ms)
+            ])
+            .map(drop)
+            .map_err(failed),
+        ApprovalChange::Decide { approval, approved } => {
+            let state = if *approved {
+                ApprovalState::Approved
+            } else {
+                ApprovalState::Rejected
+            };
+            let changed = db
+                .prepare_cached(
+                    "UPDATE approvals SET state=? WHERE approval=? AND run=? AND state='open'",
+                )
+                .map_err(failed)?
+                .execute(params![state.name(), approval.as_str(), id])
+                .map_err(failed)?;
+            one(changed, approval, "it is not open")
+        }
+        ApprovalChange::Use { approval, digest } => {
+            let changed = db
+                .prepare_cached(
+                    "UPDATE approvals SET state='used'
+                     WHERE approval=? AND run=? AND state='approved' AND digest=?",
+                )
+                .map_err(failed)?
+                .execute(params![approval.as_str(), id, digest.as_bytes().as_slice()])
+                .map_err(failed)?;
+            one(changed, approval, "it was used, or is for something else")
+        }
+    }
+}
+
+fn one(changed: usize, approval: &ApprovalId, why: &'static str) -> Result<()> {
+    if changed == 1 {
+        return Ok(());
+    }
+    Err(StoreError::Approval {
+        approval: approval.clone(),
+        why,
+    })
+}
+
+fn rest(db: &Connection, id: i64, rest: Rest) -> Result<()> {
+    let set = |sql: &str, due: Option<i64>| {
+        db.prepare_cached(sql)
+            .map_err(failed)?
+            .execute(params![due, id])
+            .map(drop)
+            .map_err(failed)
+    };
+    match rest {
+        Rest::Keep => Ok(()),
+        Rest::Suspend { wake_ms } => {
+            let waiting: bool = db
+                .prepare_cached("SELECT EXISTS(SELECT 1 FROM signals WHERE run=?)")
+                .map_err(failed)?
+                .query_row([id], |row| row.get(0))
+                .map_err(failed)?;
+            if waiting {
+                set(
+                    "UPDATE runs SET status='ready', owner=NULL, due_ms=? WHERE id=?",
+                    Some(0),
+                )
+            } else {
+                set(
+                    "UPDATE runs SET status='suspended', owner=NULL, due_ms=? WHERE id=?",
+                    wake_ms.map(int),
+                )
+            }
+        }
+        Rest::Yield => set(
+            "UPDATE runs SET status='ready', owner=NULL, due_ms=? WHERE id=?",
+            Some(0),
+        ),
+        Rest::Done => set(
+            "UPDATE runs SET status='done', owner=NULL, due_ms=? WHERE id=?",
+            None,
+        ),
+    }
+}
+
+pub(super) fn drop_snapshots(db: &Connection, run: &RunId) -> Result<()> {
+    let id = need_key(db, run)?;
+    db.prepare_cached("DELETE FROM snapshots WHERE run=?")
+        .map_err(failed)?
+        .execute([id])
+        .map(drop)
+        .map_err(failed)
+}

@@ -1,0 +1,98 @@
+//! The contract every backend keeps. The conformance kit is its other half.
+
+use async_trait::async_trait;
+use lula_protocol::{ApprovalId, Digest, RunId, Signal};
+use tokio::sync::broadcast;
+
+use crate::append::{
+    Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot,
+};
+use crate::error::Result;
+use crate::record::{Head, Record};
+use crate::run::{Claim, Lease, NewRun, RunFilter, RunRow};
+
+/// Something may have happened. Hints can be lost and repeated; whoever relies on them also looks
+/// by himself now and then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// To the log of this run.
+    Run(RunId),
+    /// Something was sent to this run.
+    Signal(RunId),
+    /// Somewhere.
+    Any,
+}
+
+/// Where runs are kept.
+///
+/// When a call returns `Ok`, its effect is as durable as the store was configured to be. When it
+/// returns an error of the backend, it may or may not have happened: read before going on.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Name of the backend.
+    fn backend(&self) -> &'static str;
+
+    /// Creates a run with its first events.
+    async fn create(&self, run: NewRun) -> Result<()>;
+
+    /// Appends to a run. Fails with [`StoreError::Fenced`](crate::StoreError::Fenced), changing
+    /// nothing, unless the run is owned under this epoch and its log ends where the caller thinks.
+    async fn append(&self, append: Append) -> Result<Head>;
+
+    /// Reads up to `limit` entries from a position.
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>>;
+
+    /// What is known of a run without reading its log.
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>>;
+
+    /// Lists runs by id, which is by age.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>>;
+
+    /// Claims up to `limit` runs of a graph that are due: ready, woken, or left by a dead owner.
+    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>>;
+
+    /// Claims one run if it is due.
+    async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>>;
+
+    /// Extends a lease and says whether signals wait for the run.
+    async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool>;
+
+    /// Sends something to a run and makes it due if it waits. Returns a number for the signal.
+    async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64>;
+
+    /// What was sent to a run and not dealt with, in order.
+    async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>>;
+
+    /// Bytes by their digest. Fails where they are missing or changed.
+    async fn blob(&self, digest: &Digest) -> Result<Vec<u8>>;
+
+    /// The effects of a run, in the order they were intended.
+    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>>;
+
+    /// Effects of all runs in a state.
+    async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>>;
+
+    /// One approval.
+    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>>;
+
+    /// Approvals in a state.
+    async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>>;
+
+    /// The budget of a run.
+    async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>>;
+
+    /// The newest snapshot of a run, if any is kept.
+    async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>>;
+
+    /// Deletes the snapshots of a run.
+    async fn drop_snapshots(&self, run: &RunId) -> Result<()>;
+
+    /// Hints about changes from now on.
+    fn watch(&self) -> broadcast::Receiver<Hint>;
+
+    /// Hints about signals and new runs only, where a backend can tell them apart: who waits for
+    /// those is not woken by every append.
+    fn watch_signals(&self) -> broadcast::Receiver<Hint> {
+        self.watch()
+    }
+}

@@ -1,0 +1,163 @@
+//! Whole stores: checking one, and copying one into another of any kind.
+
+use lula_protocol::RunId;
+use lula_protocol::event::Chain;
+use serde::Serialize;
+
+use crate::append::{Append, ApprovalChange, ApprovalState, Blob, Rest};
+use crate::error::{Result, StoreError};
+use crate::record::{Head, Record};
+use crate::run::{Claim, NewRun, RunFilter, RunRow, Status};
+use crate::store::Store;
+
+const PAGE: u32 = 512;
+
+/// What a check went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// Runs.
+    pub runs: u64,
+    /// Log entries.
+    pub events: u64,
+    /// Blobs they name.
+    pub blobs: u64,
+}
+
+/// The whole log of a run, with its chain verified.
+async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
+    let mut chain = Chain::start(row.run.clone());
+    let mut log = Vec::new();
+    loop {
+        let page = store.read(&row.run, chain.len(), PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        Record::verify(&mut chain, &page)?;
+        log.extend(page);
+    }
+    let end = Head {
+        next: chain.len(),
+        hash: chain.head(),
+    };
+    // A live run may have grown since its row was read; a shorter log lost something.
+    if end.next < row.head.next || (end.next == row.head.next && end.hash != row.head.hash) {
+        return Err(StoreError::CorruptEvent {
+            run: row.run.clone(),
+            seq: end.next,
+            why: format!(
+                "the log ends here, the run should have {} entries",
+                row.head.next
+            ),
+        });
+    }
+    Ok(log)
+}
+
+async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<Vec<Blob>> {
+    let mut blobs = Vec::new();
+    for record in log {
+        for payload in record.read_body()?.payloads() {
+            if let Some(reference) = payload.blob() {
+                let bytes = store.blob(&reference.digest).await?;
+                blobs.push(Blob {
+                    digest: reference.digest,
+                    bytes,
+                });
+            }
+        }
+    }
+    Ok(blobs)
+}
+
+/// Verifies the log of one run and every blob it names.
+pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
+    let row = store
+        .run(run)
+        .await?
+        .ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    let log = whole_log(store, &row).await?;
+    let blobs = blobs_of(store, &log).await?;
+    Ok(Checked {
+        runs: 1,
+        events: log.len() as u64,
+        blobs: blobs.len() as u64,
+    })
+}
+
+/// Verifies every run of a store. Returns what was checked and what was found broken.
+pub async fn check_store(store: &dyn Store) -> Result<(Checked, Vec<StoreError>)> {
+    let mut total = Checked::default();
+    let mut broken = Vec::new();
+    for row in store.runs(&RunFilter::default()).await? {
+        match check_run(store, &row.run).await {
+            Ok(one) => {
+                total.runs += one.runs;
+                total.events += one.events;
+                total.blobs += one.blobs;
+            }
+            Err(error) => broken.push(error),
+        }
+    }
+    Ok((total, broken))
+}
+
+/// Copies every run of one store into another, verifying each on the way. Runs that are there
+/// already are left alone. Nobody may be working on the source.
+pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
+    let mut total = Checked::default();
+    let mut approvals = Vec::new();
+    for state in [
+        ApprovalState::Open,
+        ApprovalState::Approved,
+        ApprovalState::Rejected,
+        ApprovalState::Used,
+    ] {
+        approvals.extend(from.approvals_in(state).await?);
+    }
+    for row in from.runs(&RunFilter::default()).await? {
+        let log = whole_log(from, &row).await?;
+        let blobs = blobs_of(from, &log).await?;
+        let (events, blob_count) = (log.len() as u64, blobs.len() as u64);
+        let ledger = from.ledger(&row.run).await?;
+        let epoch = row.epoch + 1;
+        let new = NewRun {
+            run: row.run.clone(),
+            tenant: row.tenant.clone(),
+            graph: row.graph.clone(),
+            graph_version: row.graph_version,
+            parent: row.parent.clone(),
+            records: log,
+            blobs,
+            ledger,
+            epoch,
+            claim: Some(Claim {
+                worker: "copy".to_owned(),
+                now_ms: 0,
+                ttl_ms: 0,
+            }),
+        };
+        match to.create(new).await {
+            Err(StoreError::RunExists(_)) => continue,
+            other => other?,
+        }
+        let mut rest = Append::new(row.run.clone(), epoch, row.head);
+        rest.effects = from.effects(&row.run).await?;
+        let own = approvals.iter().filter(|approval| approval.run == row.run);
+        rest.approvals = own.cloned().map(ApprovalChange::Open).collect();
+        rest.rest = match row.status {
+            Status::Done => Rest::Done,
+            Status::Suspended => Rest::Suspend {
+                wake_ms: row.due_ms,
+            },
+            Status::Ready | Status::Running => Rest::Yield,
+        };
+        for (_, signal) in from.signals(&row.run).await? {
+            to.send(&row.run, &signal).await?;
+        }
+        to.append(rest).await?;
+        total.runs += 1;
+        total.events += events;
+        total.blobs += blob_count;
+    }
+    Ok(total)
+}

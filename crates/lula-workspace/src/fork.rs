@@ -1,0 +1,433 @@
+//! Private copies of a project.
+//!
+//! Code that ran in a fork may have left anything in it: links to elsewhere, pipes, directories in
+//! the place of files. So every path is opened below the fork's own handle and follows no link.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+
+/// Directories of installed dependencies: large, and not part of the project's own code. A fork
+/// links to the project's instead of copying them.
+const DEPENDENCIES: [&str; 4] = ["node_modules", ".venv", "venv", ".tox"];
+
+/// Directories that a fork does not need: version control's own, caches and build results.
+const LEFT_OUT: [&str; 6] = [
+    ".git",
+    "target",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".lula",
+];
+
+/// Most files a fork takes.
+const MAX_FILES: usize = 50_000;
+/// Most bytes a fork takes.
+const MAX_BYTES: u64 = 2 << 30;
+/// Deepest directory a fork takes.
+const MAX_DEPTH: usize = 64;
+
+/// Why a project cannot be forked, or a file of a fork not used.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The operating system said no.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// Which file, relative to the project.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Too large to be copied again and again.
+    #[error("the project is too large to fork: more than {MAX_FILES} files or {} GiB", MAX_BYTES >> 30)]
+    TooLarge,
+    /// Not a name of a file inside.
+    #[error("{0:?} is not a path inside the project")]
+    BadPath(String),
+}
+
+/// A directory that forks are taken of. It is read, never written.
+#[derive(Debug)]
+pub struct Project {
+    root: PathBuf,
+}
+
+/// One private copy, removed when dropped.
+#[derive(Debug)]
+pub struct Fork {
+    directory: tempfile::TempDir,
+    handle: OwnedFd,
+}
+
+impl Project {
+    /// The project at that directory.
+    pub fn at(root: &Path) -> Result<Self, ForkError> {
+        let root = root
+            .canonicalize()
+            .map_err(|source| failed(&root.to_string_lossy(), source))?;
+        Ok(Self { root })
+    }
+
+    /// Its top directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Directories of dependencies that forks link to; a sandbox has to show them read-only.
+    pub fn dependencies(&self) -> Vec<PathBuf> {
+        let named = DEPENDENCIES.iter().map(|name| self.root.join(name));
+        named.filter(|path| path.is_dir()).collect()
+    }
+
+    /// A copy of it as it is now.
+    pub fn fork(&self) -> Result<Fork, ForkError> {
+        let directory = tempfile::Builder::new()
+            .prefix("lula-fork-")
+            .tempdir()
+            .map_err(|source| failed("the temporary directory", source))?;
+        let handle = open_directory(directory.path())?;
+        let source = open_directory(&self.root)?;
+        let mut copy = Copy { files: 0, bytes: 0 };
+        copy.directory(&source, &handle, "", 0)?;
+        for path in self.dependencies() {
+            let Some(name) = path.file_name() else {
+                continue;
+            };
+            rustix::fs::symlinkat(&path, &handle, name)
+                .map_err(|error| failed(&name.to_string_lossy(), error.into()))?;
+        }
+        Ok(Fork { directory, handle })
+    }
+}
+
+impl Fork {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Every regular file, relative to the top.
+    pub fn files(&self) -> Result<Vec<String>, ForkError> {
+        let mut found = Vec::new();
+        list(&self.handle, "", 0, &mut found)?;
+        found.sort();
+        Ok(found)
+    }
+
+    /// The bytes of a file.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, ForkError> {
+        let mut file = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(|source| failed(path, source))?;
+        Ok(bytes)
+    }
+
+    /// Replaces or creates a file.
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), ForkError> {
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            self.make_directories(parent)?;
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NONBLOCK;
+        let mut file = self.open(path, flags)?;
+        file.write_all(bytes).map_err(|source| failed(path, source))
+    }
+
+    fn make_directories(&self, path: &str) -> Result<(), ForkError> {
+        let mut made = String::new();
+        for part in path.split('/') {
+            made.push_str(part);
+            let (parent, name) = made.rsplit_once('/').unwrap_or((".", &made));
+            let parent = beneath(&self.handle, parent, OFlags::PATH | OFlags::DIRECTORY)
+                .map_err(|error| failed(path, error.into()))?;
+            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(failed(path, error.into())),
+            }
+            made.push('/');
+        }
+        Ok(())
+    }
+
+    fn open(&self, path: &str, flags: OFlags) -> Result<File, ForkError> {
+        let plain =
+            !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !plain {
+            return Err(ForkError::BadPath(path.to_owned()));
+        }
+        let file = beneath(&self.handle, path, flags)
+            .map(File::from)
+            .map_err(|error| failed(path, error.into()))?;
+        let metadata = file.metadata().map_err(|source| failed(path, source))?;
+        if !metadata.is_file() {
+            return Err(failed(path, io::Error::other("it is not a regular file")));
+        }
+        Ok(file)
+    }
+}
+
+fn failed(path: &str, source: io::Error) -> ForkError {
+    ForkError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
+    rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| failed(&path.to_string_lossy(), error.into()))
+}
+
+/// Opens below a handle; a link anywhere on the way is an error.
+fn beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let mode = if flags.contains(OFlags::CREATE) {
+        0o644
+    } else {
+        0
+    };
+    rustix::fs::openat2(
+        directory,
+        path,
+        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::from_raw_mode(mode),
+        resolve,
+    )
+}
+
+/// The entries of a directory, by name and kind; what is neither file, directory nor link is left
+/// out.
+fn entries(directory: &OwnedFd, place: &str) -> Result<Vec<(String, FileType)>, ForkError> {
+    let read = Dir::read_from(directory).map_err(|error| failed(place, error.into()))?;
+    let mut found = Vec::new();
+    for entry in read {
+        let entry = entry.map_err(|error| failed(place, error.into()))?;
+        // A name that is not text cannot be named in an edit either.
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        if matches!(name, "." | "..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|stat| FileType::from_raw_mode(stat.st_mode))
+                .map_err(|error| failed(place, error.into()))?,
+            kind => kind,
+        };
+        found.push((name.to_owned(), kind));
+    }
+    Ok(found)
+}
+
+fn list(
+    directory: &OwnedFd,
+    place: &str,
+    depth: usize,
+    found: &mut Vec<String>,
+) -> Result<(), ForkError> {
+    if depth > MAX_DEPTH || found.len() > MAX_FILES {
+        return Err(ForkError::TooLarge);
+    }
+    for (name, kind) in entries(directory, place)? {
+        let path = if place.is_empty() {
+            name.clone()
+        } else {
+            format!("{place}/{name}")
+        };
+        match kind {
+            FileType::RegularFile => found.push(path),
+            FileType::Directory if !LEFT_OUT.contains(&name.as_str()) => {
+                let inner = beneath(directory, &name, OFlags::DIRECTORY)
+                    .map_err(|error| failed(&path, error.into()))?;
+                list(&inner, &path, depth + 1, found)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+struct Copy {
+    files: usize,
+    bytes: u64,
+}
+
+impl Copy {
+    fn directory(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        place: &str,
+        depth: usize,
+    ) -> Result<(), ForkError> {
+        if depth > MAX_DEPTH {
+            return Err(ForkError::TooLarge);
+        }
+        for (name, kind) in entries(from, place)? {
+            let path = if place.is_empty() {
+                name.clone()
+            } else {
+                format!("{place}/{name}")
+            };
+            let io_failed = |error: rustix::io::Errno| failed(&path, error.into());
+            let name = name.as_str();
+            match kind {
+                FileType::RegularFile => self.file(from, to, name, &path)?,
+                FileType::Symlink => {
+                    let target =
+                        rustix::fs::readlinkat(from, name, Vec::new()).map_err(io_failed)?;
+                    rustix::fs::symlinkat(&target, to, name).map_err(io_failed)?;
+                }
+                FileType::Directory => {
+                    let linked = place.is_empty() && DEPENDENCIES.contains(&name);
+                    if linked || LEFT_OUT.contains(&name) {
+                        continue;
+                    }
+                    rustix::fs::mkdirat(to, name, Mode::from_raw_mode(0o755)).map_err(io_failed)?;
+                    let inner_from = beneath(from, name, OFlags::DIRECTORY).map_err(io_failed)?;
+                    let inner_to = beneath(to, name, OFlags::DIRECTORY).map_err(io_failed)?;
+                    self.directory(&inner_from, &inner_to, &path, depth + 1)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        name: &str,
+        path: &str,
+    ) -> Result<(), ForkError> {
+        let io_failed = |error: rustix::io::Errno| failed(path, error.into());
+        let source = beneath(from, name, OFlags::RDONLY | OFlags::NONBLOCK).map_err(io_failed)?;
+        let stat = rustix::fs::fstat(&source).map_err(io_failed)?;
+        self.files += 1;
+        self.bytes += u64::try_from(stat.st_size).unwrap_or(0);
+        if self.files > MAX_FILES || self.bytes > MAX_BYTES {
+            return Err(ForkError::TooLarge);
+        }
+        let target =
+            beneath(to, name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).map_err(io_failed)?;
+        // Only whether it is a program is kept: no set-user-id bit crosses over.
+        let mode = if stat.st_mode & 0o100 == 0 {
+            0o644
+        } else {
+            0o755
+        };
+        rustix::fs::fchmod(&target, Mode::from_raw_mode(mode)).map_err(io_failed)?;
+        let (mut source, mut target) = (File::from(source), File::from(target));
+        io::copy(&mut source, &mut target).map_err(|source| failed(path, source))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn project() -> (tempfile::TempDir, Project) {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        for name in ["src/deep", "node_modules/x", ".git", "target"] {
+            std::fs::create_dir_all(top.join(name)).unwrap();
+        }
+        std::fs::write(top.join("src/a.py"), "a").unwrap();
+        std::fs::write(top.join("src/deep/run.sh"), "#!/bin/sh\n").unwrap();
+        let program = std::fs::Permissions::from_mode(0o4755);
+        std::fs::set_permissions(top.join("src/deep/run.sh"), program).unwrap();
+        std::fs::write(top.join("node_modules/x/i.js"), "i").unwrap();
+        std::fs::write(top.join(".git/config"), "c").unwrap();
+        let project = Project::at(top).unwrap();
+        (directory, project)
+    }
+
+    #[test]
+    fn a_fork_is_a_copy_that_changes_alone() {
+        let (top, project) = project();
+        let fork = project.fork().unwrap();
+        assert_eq!(fork.files().unwrap(), ["src/a.py", "src/deep/run.sh"]);
+        fork.write("src/a.py", b"changed").unwrap();
+        fork.write("new/file.txt", b"new").unwrap();
+        assert_eq!(fork.read("src/a.py").unwrap(), b"changed");
+        assert_eq!(std::fs::read(top.path().join("src/a.py")).unwrap(), b"a");
+        assert!(!top.path().join("new").exists());
+        let path = fork.path().to_owned();
+        drop(fork);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn dependencies_are_linked_and_build_results_left_out() {
+        let (_top, project) = project();
+        let fork = project.fork().unwrap();
+        assert_eq!(
+            std::fs::read(fork.path().join("node_modules/x/i.js")).unwrap(),
+            b"i"
+        );
+        assert!(fork.path().join("node_modules").is_symlink());
+        assert!(!fork.path().join(".git").exists());
+        assert!(!fork.path().join("target").exists());
+    }
+
+    #[test]
+    fn programs_stay_programs_and_lose_their_privileges() {
+        let (_top, project) = project();
+        let fork = project.fork().unwrap();
+        let mode = fork
+            .path()
+            .join("src/deep/run.sh")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o755);
+    }
+
+    #[test]
+    fn a_link_planted_in_a_fork_leads_nowhere() {
+        let (top, project) = project();
+        let fork = project.fork().unwrap();
+        let outside = top.path().join("src/a.py");
+        symlink(&outside, fork.path().join("link.py")).unwrap();
+        symlink(top.path().join("src"), fork.path().join("linked")).unwrap();
+        for path in [
+            "link.py",
+            "linked/a.py",
+            "../escape",
+            "/etc/passwd",
+            "src/../../x",
+            "",
+        ] {
+            assert!(fork.write(path, b"owned").is_err(), "{path}");
+            assert!(fork.read(path).is_err(), "{path}");
+        }
+        assert_eq!(std::fs::read(outside).unwrap(), b"a");
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_does_not_hang() {
+        let (_top, project) = project();
+        let fork = project.fork().unwrap();
+        let pipe = fork.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::from_raw_mode(0o644),
+            0,
+        )
+        .unwrap();
+        assert!(fork.read("pipe").is_err());
+        assert!(fork.write("pipe", b"x").is_err());
+    }
+}

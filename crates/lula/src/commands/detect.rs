@@ -1,0 +1,51 @@
+//! `lula detect`
+
+use lula_protocol::Exit;
+use lula_workspace::Project;
+
+use crate::failure::Failure;
+use crate::sandboxed;
+use crate::session::Session;
+use crate::term::{DIM, STRONG, Table, WARN, paint};
+
+pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
+    let home = std::env::var_os("HOME");
+    let workspace = sandboxed::workspace(None, home.as_deref().map(std::path::Path::new))?;
+    let fork = Project::at(&workspace)?.fork()?;
+    let files = fork.files()?;
+    let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
+    let found = lula_repair::detect(&files, &read);
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&found)?;
+        return Ok(Exit::Verified);
+    }
+    screen.line(paint(STRONG, "Languages"))?;
+    let mut table = Table::default();
+    for language in &found.languages {
+        let note = if language.repairable {
+            ""
+        } else {
+            "not repaired without a model"
+        };
+        table.row([
+            language.name.clone(),
+            format!("{} files", language.files),
+            paint(DIM, note),
+        ]);
+    }
+    screen.line(table.render(2))?;
+    screen.line(paint(STRONG, "Tests, the best way first"))?;
+    if found.tests.is_empty() {
+        screen.line(format!(
+            "  {}",
+            paint(WARN, "none found; `lula repair --tests CMD` takes any")
+        ))?;
+    }
+    let mut table = Table::default();
+    for tests in &found.tests {
+        table.row([tests.argv.join(" "), tests.reason.clone()]);
+    }
+    screen.line(table.render(2).trim_end())?;
+    Ok(Exit::Verified)
+}

@@ -1,0 +1,250 @@
+//! `lula exec`: like the command itself, with a fence around it.
+
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use lula_protocol::{Receipt, Tier};
+use lula_sandbox::{Command, Engine, Finished, Process, Sandbox, SandboxError};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+
+use crate::cli::{ExecFlags, Write};
+use crate::failure::Failure;
+use crate::sandboxed;
+use crate::session::Session;
+use crate::status::Status;
+use crate::term::RawTerminal;
+
+/// Signals that are for the command.
+const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
+
+pub(super) fn run(flags: &ExecFlags, session: &Session) -> Result<Status, Failure> {
+    match execute(flags, session) {
+        Ok(finished) => Ok(Status::of_command(finished.shell_status())),
+        Err(Ended::Refused(error)) => {
+            let status = refusal_status(&error);
+            session.screen.failure(&error.into());
+            Ok(status)
+        }
+        Err(Ended::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Why there is no status of the command's own.
+enum Ended {
+    Refused(SandboxError),
+    Failed(Failure),
+}
+
+impl From<SandboxError> for Ended {
+    fn from(error: SandboxError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl<E: Into<Failure>> From<E> for Ended
+where
+    E: NotRefusal,
+{
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Failures around the command, as opposed to the sandbox saying no.
+trait NotRefusal {}
+impl NotRefusal for Failure {}
+impl NotRefusal for io::Error {}
+impl NotRefusal for serde_json::Error {}
+
+fn refusal_status(error: &SandboxError) -> Status {
+    match error {
+        SandboxError::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Status::NOT_FOUND
+        }
+        SandboxError::NotStarted { .. } => Status::NOT_EXECUTABLE,
+        _ => Status::REFUSED,
+    }
+}
+
+fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
+    let home = std::env::var_os("HOME");
+    let workspace =
+        sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
+    let mut policy = sandboxed::policy(session, flags.profile);
+    if let Some(tier) = flags.tier {
+        // A tier below the floor of the profile is the person's explicit choice.
+        policy.min_tier = policy.min_tier.min(tier);
+        if tier == Tier::Process {
+            policy.required_layers.clear();
+            session
+                .screen
+                .warn("the process tier is no boundary: the command can do what you can");
+        }
+    }
+    let mut sandbox = Sandbox::new(policy, &workspace);
+    if let Some(tier) = flags.tier {
+        sandbox = sandbox.tier(tier);
+    }
+    if flags.write == Write::None {
+        sandbox = sandbox.read_only_workspace();
+    }
+    let command = command(flags, &workspace);
+    let engine = Engine::start()?;
+    let opened = engine.open(&sandbox)?;
+    let screen = &session.screen;
+    screen.detail(&format!(
+        "{} tier, workspace {}",
+        opened.tier(),
+        workspace.display()
+    ));
+
+    let finished = if screen.is_json() {
+        let finished = opened.run(&command)?;
+        screen.document(&Document::from(&finished))?;
+        finished
+    } else {
+        let terminal = RawTerminal::if_interactive();
+        let command = match &terminal {
+            Some(terminal) => {
+                let (rows, columns) = terminal.size();
+                with_terminal_name(command)
+                    .terminal(rows, columns)
+                    .streamed()
+            }
+            None => command.open_input().streamed(),
+        };
+        pass_through(opened.start(&command)?)?
+    };
+    if let Some(path) = &flags.receipt {
+        write_receipt(path, &finished.receipt)?;
+    }
+    screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
+    Ok(finished)
+}
+
+fn command(flags: &ExecFlags, workspace: &Path) -> Command {
+    let mut words = flags.command.iter();
+    let program = words.next().cloned().unwrap_or_default();
+    let mut command = Command::new(program).arguments(words);
+    // Start where the person is, if that is inside the workspace.
+    if let Ok(here) = std::env::current_dir().and_then(|here| here.canonicalize())
+        && here.starts_with(workspace)
+    {
+        command = command.directory(here);
+    }
+    if let Some(timeout) = flags.timeout {
+        command = command.timeout(timeout);
+    }
+    command
+}
+
+/// Programs draw for the terminal that is really there. The name is all that is passed on.
+fn with_terminal_name(command: Command) -> Command {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    match std::env::var("TERM") {
+        Ok(name) if name.len() < 64 && name.chars().all(plain) => command.variable("TERM", name),
+        _ => command,
+    }
+}
+
+/// Connects the command with our own streams and signals until it ends.
+fn pass_through(process: Process) -> Result<Finished, Ended> {
+    let process = Arc::new(process);
+    // These threads end with the process: reading a terminal cannot be interrupted.
+    let input = Arc::clone(&process);
+    std::thread::spawn(move || forward_input(&input));
+    let signals = signal_hook::iterator::Signals::new(FORWARDED)?;
+    let handle = signals.handle();
+    let target = Arc::clone(&process);
+    std::thread::spawn(move || forward_signals(signals, &target));
+    let result = forward_output(&process);
+    handle.close();
+    result?;
+    Ok(process.wait()?)
+}
+
+fn forward_output(process: &Process) -> Result<(), Ended> {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    while let Some(output) = process.next_output()? {
+        let written = match output.stream {
+            lula_sandbox::frames::Stream::Stdout => {
+                out.write_all(&output.bytes).and_then(|()| out.flush())
+            }
+            lula_sandbox::frames::Stream::Stderr => err.write_all(&output.bytes),
+        };
+        // Nobody reads any more: the command learns it as it would from a pipe.
+        if written.is_err() {
+            const SIGPIPE: u8 = 13;
+            process.signal(SIGPIPE)?;
+        }
+    }
+    Ok(())
+}
+
+fn forward_input(process: &Process) {
+    let mut buffer = vec![0; 32 * 1024];
+    let mut stdin = io::stdin().lock();
+    loop {
+        match stdin.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) if process.write_input(&buffer[..count]).is_ok() => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+    // The command may have ended meanwhile.
+    let _ = process.close_input();
+}
+
+fn forward_signals(mut signals: signal_hook::iterator::Signals, process: &Process) {
+    for signal in signals.forever() {
+        // A command that ended meanwhile needs no signal.
+        let _ = if signal == SIGWINCH {
+            match terminal_size::terminal_size() {
+                Some((columns, rows)) => process.resize(rows.0, columns.0),
+                None => Ok(()),
+            }
+        } else {
+            u8::try_from(signal).map_or(Ok(()), |signal| process.signal(signal))
+        };
+    }
+}
+
+fn write_receipt(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(receipt)?;
+    text.push('\n');
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write the receipt to {}: {error}", path.display());
+        Failure::new(
+            lula_protocol::Code::FileAccess,
+            lula_protocol::Exit::Environment,
+            message,
+        )
+        .remedy("name a file that you can write")
+    })
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    status: u8,
+    stdout: String,
+    stdout_dropped_bytes: u64,
+    stderr: String,
+    stderr_dropped_bytes: u64,
+    receipt: &'a Receipt,
+}
+
+impl<'a> From<&'a Finished> for Document<'a> {
+    fn from(finished: &'a Finished) -> Self {
+        Self {
+            status: finished.shell_status(),
+            stdout: finished.stdout.text(),
+            stdout_dropped_bytes: finished.stdout.dropped(),
+            stderr: finished.stderr.text(),
+            stderr_dropped_bytes: finished.stderr.dropped(),
+            receipt: &finished.receipt,
+        }
+    }
+}

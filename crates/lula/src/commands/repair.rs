@@ -1,0 +1,194 @@
+//! `lula repair`: failing tests made to pass by search, with no model.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lula_protocol::{Code, Exit, Receipt};
+use lula_repair::{Patch, Progress, RepairError, RepairOutcome, RepairReport, RepairTask};
+use lula_sandbox::policy::Profile;
+use lula_workspace::Project;
+use serde::Serialize;
+
+use crate::cli::RepairFlags;
+use crate::failure::Failure;
+use crate::ground::SandboxedGround;
+use crate::sandboxed;
+use crate::session::Session;
+use crate::term::{BAD, DIM, GOOD, WARN, paint};
+
+/// What a repair found, and what stood around it.
+#[derive(Serialize)]
+pub(super) struct Repaired {
+    #[serde(flatten)]
+    pub(super) report: RepairReport,
+    pub(super) receipt: Option<Receipt>,
+}
+
+pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failure> {
+    let home = std::env::var_os("HOME");
+    let workspace =
+        sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
+    let task = RepairTask {
+        tests: flags.tests.clone(),
+        budget: flags.budget.unwrap_or(Duration::from_mins(2)),
+        all: flags.all,
+        lanes: lanes(),
+        ..RepairTask::default()
+    };
+    let repaired = search(&workspace, &task, session)?;
+    if session.screen.is_json() {
+        session.screen.document(&repaired)?;
+    } else {
+        tell(&repaired.report, flags.all, session)?;
+    }
+    Ok(match repaired.report.outcome {
+        RepairOutcome::Fixed | RepairOutcome::NothingFailing => Exit::Verified,
+        RepairOutcome::NotFound => Exit::Failed,
+    })
+}
+
+fn lanes() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Searches in forks of a directory, with progress.
+pub(super) fn search(
+    workspace: &Path,
+    task: &RepairTask,
+    session: &Session,
+) -> Result<Repaired, Failure> {
+    let project = Project::at(workspace)?;
+    let ground = SandboxedGround::new(project, sandboxed::policy(session, Profile::Build))?;
+    let live = session.screen.live("looking at the project");
+    let report = lula_repair::repair(&ground, task, &|progress| live.say(&spoken(&progress)));
+    drop(live);
+    Ok(Repaired {
+        report: report?,
+        receipt: ground.last_receipt(),
+    })
+}
+
+pub(super) fn spoken(progress: &Progress) -> String {
+    match progress {
+        Progress::RunningTests { command } => format!("running the tests: {command}"),
+        Progress::Failing { failing, passing } => {
+            format!("{failing} tests fail, {passing} pass: looking for the place")
+        }
+        Progress::Searching { candidates } => format!("{candidates} candidates"),
+        Progress::Tried { tried, passing } => format!("{tried} candidates tried, {passing} pass"),
+    }
+}
+
+fn tell(report: &RepairReport, all: bool, session: &Session) -> Result<(), Failure> {
+    let screen = &session.screen;
+    screen.note(&format!(
+        "{} {}",
+        paint(DIM, "tests:"),
+        report.command.join(" ")
+    ));
+    match report.outcome {
+        RepairOutcome::NothingFailing => {
+            screen.note(&paint(
+                GOOD,
+                format!("nothing failing: {} tests pass", report.before.passed),
+            ));
+        }
+        RepairOutcome::NotFound => {
+            let effort = &report.effort;
+            let tried = format!(
+                "{} tests fail, and none of {} candidates mends them{}",
+                report.failing.len(),
+                effort.tried,
+                if effort.exhausted {
+                    ""
+                } else {
+                    " that the budget allowed"
+                }
+            );
+            screen.note(&paint(BAD, tried));
+            screen.note("a larger --budget tries more; what search cannot mend needs a model");
+        }
+        RepairOutcome::Fixed => {
+            let shown = if all { report.patches.len() } else { 1 };
+            for patch in &report.patches[..shown] {
+                screen.note(&evidence(patch));
+                screen.patch(&patch.diff)?;
+            }
+            let others = report.patches.len() - shown;
+            if others > 0 {
+                screen.note(&format!(
+                    "{others} more pass the tests too: --all shows them"
+                ));
+            }
+            let hint = "nothing was changed: `lula repair -q | git apply` takes the patch over";
+            screen.note(&paint(DIM, hint));
+        }
+    }
+    for flaky in &report.flaky {
+        screen.warn(&format!(
+            "{flaky} fails only now and then and was left aside"
+        ));
+    }
+    Ok(())
+}
+
+/// What speaks for a patch, in one line.
+pub(super) fn evidence(patch: &Patch) -> String {
+    let evidence = &patch.evidence;
+    let mut text = format!(
+        "{} that failed {} now, {} of {} tests pass, {}",
+        evidence.fixed.len(),
+        if evidence.fixed.len() == 1 {
+            "passes"
+        } else {
+            "pass"
+        },
+        evidence.after.passed,
+        evidence.after.passed + evidence.after.failed,
+        if evidence.reverted {
+            "and without the patch they fail again"
+        } else {
+            "but it was not shown that they fail without the patch"
+        },
+    );
+    if !patch.doubts.is_empty() {
+        let doubts: Vec<_> = patch
+            .doubts
+            .iter()
+            .map(|doubt| format!("{doubt:?}"))
+            .collect();
+        text.push_str(&paint(
+            WARN,
+            format!(" (look twice: {})", doubts.join(", ")),
+        ));
+    }
+    text
+}
+
+impl From<RepairError> for Failure {
+    fn from(error: RepairError) -> Self {
+        let (code, exit, remedy) = match &error {
+            RepairError::OnlyFlaky(_) => (
+                Code::FlakyTests,
+                Exit::Inconclusive,
+                "make the tests deterministic first",
+            ),
+            RepairError::NotInstalled(_) => (
+                Code::ToolMissing,
+                Exit::Environment,
+                "install it, then run the command again",
+            ),
+            RepairError::NoTests | RepairError::NoSources => (
+                Code::NothingToRepair,
+                Exit::Environment,
+                "`lula detect` shows what was found",
+            ),
+            RepairError::CannotRun(_) | RepairError::Ground(_) => (
+                Code::TestsCannotRun,
+                Exit::Environment,
+                "`lula exec -- CMD` shows what the tests see",
+            ),
+        };
+        Self::new(code, exit, error.to_string()).remedy(remedy)
+    }
+}

@@ -1,0 +1,46 @@
+//! Any program ends in the interpreter; our programs give the declared verdict for any call.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lula_sandbox::seccomp::{
+    Abi, Call, Instruction, Program, Refusals, Returned, Rules, UnixSockets,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((call, rest)) = bytes.split_first_chunk::<57>() else { return };
+    let (switches, call) = (call[0], &call[1..]);
+    let word = |at: usize| u32::from_le_bytes([call[at], call[at + 1], call[at + 2], call[at + 3]]);
+    let mut args = [0_u64; 6];
+    for (index, arg) in args.iter_mut().enumerate() {
+        let at = 8 + index * 8;
+        *arg = u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    }
+    let call = Call { number: word(0), arch: word(4), args };
+
+    let instruction = |b: &[u8]| Instruction {
+        code: u16::from_le_bytes([b[0], b[1]]),
+        jt: b[2],
+        jf: b[3],
+        k: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
+    };
+    let _ = Program::from_instructions(rest.chunks_exact(8).map(instruction).collect()).run(&call);
+
+    let on = |bit: u8| switches & (1 << bit) != 0;
+    let rules = Rules {
+        nested_userns: on(0),
+        internet_sockets: on(1),
+        unix_sockets: if on(2) { UnixSockets::All } else { UnixSockets::ConnectedPairs },
+        private_ids: on(3),
+        refusals: if on(4) { Refusals::Notify } else { Refusals::Errno },
+    };
+    for abi in Abi::ALL {
+        let here = Call { arch: if on(5) { call.arch } else { abi.audit_arch() }, ..call };
+        let verdict = rules.decide(abi, &here);
+        let expected = match rules.refusals {
+            Refusals::Notify if verdict.is_reported() => Returned::Notify,
+            _ => Returned::Verdict(verdict),
+        };
+        let (returned, _) = Program::compile(abi, &rules).run(&here).expect("our programs are valid");
+        assert_eq!(returned, expected);
+    }
+});

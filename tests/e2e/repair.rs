@@ -1,0 +1,115 @@
+//! `lula repair` and `lula detect`
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::lula::{World, listing};
+
+const CODE: &str = r"
+def last(items):
+    return items[len(items)]
+
+
+def double(x):
+    return x * 2
+";
+
+const UNFINISHED: &str = r"
+def last(items):
+    raise NotImplementedError
+
+
+def double(x):
+    return x * 2
+";
+
+const TESTS: &str = r"
+import unittest
+
+from items import double, last
+
+
+class Items(unittest.TestCase):
+    def test_last(self):
+        self.assertEqual(last([1, 2, 3]), 3)
+
+    def test_last_of_one(self):
+        self.assertEqual(last([7]), 7)
+
+    def test_double(self):
+        self.assertEqual(double(4), 8)
+";
+
+fn project(world: &World, code: &str) {
+    std::fs::create_dir_all(world.work().join("tests")).unwrap();
+    std::fs::write(world.work().join("items.py"), code).unwrap();
+    std::fs::write(world.work().join("tests/__init__.py"), "").unwrap();
+    std::fs::write(world.work().join("tests/test_code.py"), TESTS).unwrap();
+}
+
+fn apply(patch: &str, directory: &Path) {
+    let file = directory.join("fix.patch");
+    std::fs::write(&file, patch).unwrap();
+    let status = Command::new("git")
+        .current_dir(directory)
+        .args(["apply", "fix.patch"])
+        .status();
+    assert!(status.unwrap().success(), "{patch}");
+}
+
+#[test]
+fn failing_tests_get_a_patch_that_applies_and_mends_them() {
+    let world = World::new();
+    project(&world, CODE);
+    let before = listing(&world.work());
+    let ran = world.run(&["repair", "-q"]).exits(0);
+    assert_eq!(listing(&world.work()), before, "repair changed the project");
+    apply(&ran.stdout, &world.work());
+    world
+        .run(&["repair"])
+        .exits(0)
+        .says("nothing failing: 3 tests pass");
+}
+
+#[test]
+fn the_evidence_is_told_to_machines() {
+    let world = World::new();
+    project(&world, CODE);
+    let report = world.run(&["repair", "--json"]).exits(0).json();
+    assert_eq!(report["outcome"], "fixed");
+    assert_eq!(report["patches"][0]["evidence"]["reverted"], true);
+    assert_eq!(report["receipt"]["tier"], "namespace");
+    for file in report["patches"][0]["files"].as_array().unwrap() {
+        assert_eq!(file["path"], "items.py", "a test was edited");
+    }
+}
+
+#[test]
+fn what_search_cannot_mend_is_a_failure_that_says_so() {
+    let world = World::new();
+    project(&world, UNFINISHED);
+    let ran = world.run(&["repair", "--budget", "5s"]).exits(1);
+    assert_eq!(ran.stdout, "");
+    ran.says("needs a model");
+}
+
+#[test]
+fn a_project_without_tests_is_told_what_to_give() {
+    let world = World::new();
+    std::fs::write(world.work().join("a.py"), "x = 1\n").unwrap();
+    world
+        .run(&["repair"])
+        .exits(6)
+        .says("error[L0801]")
+        .says("--tests");
+}
+
+#[test]
+fn detection_names_the_command_and_its_reason() {
+    let world = World::new();
+    project(&world, CODE);
+    let found = world.run(&["detect", "--json"]).exits(0).json();
+    assert_eq!(found["tests"][0]["framework"], "unittest");
+    assert!(!found["tests"][0]["reason"].as_str().unwrap().is_empty());
+    world.run(&["detect"]).exits(0).says("python3 -m unittest");
+}

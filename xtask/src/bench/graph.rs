@@ -1,0 +1,381 @@
+//! `cargo xtask bench graph`
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::chart::{self, Bar};
+use crate::command;
+use crate::interrupt::Interrupt;
+use crate::repository::Repository;
+use crate::servers::{Need, Servers};
+
+/// What the rival needs, newest from the package index.
+const RIVAL: [&str; 5] = [
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "langgraph-checkpoint-postgres",
+    "aiosqlite",
+    "psycopg[binary,pool]",
+];
+
+/// How many runs share a store at once.
+const WIDTHS: [u32; 3] = [1, 8, 64];
+
+/// A ratio ours / theirs, of which row and field, and whether it may be at most or must be at
+/// least so much.
+const RATIOS: [(&str, &str, u32, Bound); 3] = [
+    (
+        "cpu_per_step_ratio",
+        "cpu_us_per_step",
+        1,
+        Bound::AtMost(1.0 / 15.0),
+    ),
+    (
+        "concurrent64_steps_ratio",
+        "steps_per_second",
+        64,
+        Bound::AtLeast(50.0),
+    ),
+    (
+        "bytes_per_run_ratio",
+        "bytes_per_run",
+        1,
+        Bound::AtMost(0.2),
+    ),
+];
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bound {
+    fn is_met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtMost(limit) => ratio <= limit,
+            Self::AtLeast(limit) => ratio >= limit,
+        }
+    }
+
+    fn spell(self) -> String {
+        match self {
+            Self::AtMost(limit) => format!("at most {limit:.3}"),
+            Self::AtLeast(limit) => format!("at least {limit}"),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// Print JSON on standard output instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Runs of nine steps in each row of the rival; ours get ten times as many
+    #[arg(long, default_value_t = 100)]
+    runs: u32,
+    /// Suspended runs that a fresh engine has to look after
+    #[arg(long, default_value_t = 10_000)]
+    suspended: u32,
+}
+
+pub(crate) fn run(
+    flags: &Flags,
+    repository: &Repository,
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
+    let place = repository.root().join("target/bench");
+    std::fs::create_dir_all(&place)?;
+    let mut build = repository.cargo("build --release -p lula-graph --example graph_bench");
+    build.stdout(Stdio::null());
+    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
+        bail!("the release build failed");
+    }
+    let race = Race {
+        ours: repository
+            .root()
+            .join("target/release/examples/graph_bench"),
+        python: rival(&place)?,
+        script: repository.root().join("xtask/bench/rival_langgraph.py"),
+        place: place.clone(),
+        runs: flags.runs,
+    };
+    let mut servers = Servers::default();
+    servers.start(Need::Postgres)?;
+    servers.start(Need::Redis)?;
+    let rows = race.rows(&servers)?;
+    let suspended = race.fresh("suspended", |directory| {
+        measure(
+            Command::new(&race.ours)
+                .arg("suspended")
+                .arg(directory)
+                .arg(flags.suspended.to_string()),
+        )
+    })?;
+    let mut report =
+        json!({"rows": rows, "suspended": suspended, "rival": versions(&race.python)?});
+    for (name, field, width, bound) in RATIOS {
+        let ratio = ratio(&rows, field, width);
+        report[name] = json!(ratio);
+        report["targets"][name] =
+            json!({"bound": bound.spell(), "met": ratio.map(|ratio| bound.is_met(ratio))});
+    }
+    let table = table(&report);
+    std::fs::write(
+        place.join("graph.json"),
+        serde_json::to_string_pretty(&report)?,
+    )?;
+    std::fs::write(place.join("graph.md"), &table)?;
+    std::fs::write(place.join("graph.svg"), plot(&rows))?;
+    if flags.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        println!(
+            "{table}\nAlso in {} as JSON, Markdown and SVG.",
+            place.display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Race {
+    ours: PathBuf,
+    python: PathBuf,
+    script: PathBuf,
+    place: PathBuf,
+    runs: u32,
+}
+
+impl Race {
+    /// Every row, ours and theirs side by side.
+    fn rows(&self, servers: &Servers) -> Result<Vec<Value>> {
+        let mut rows = Vec::new();
+        for durability in ["power-loss", "process-crash"] {
+            for width in WIDTHS {
+                rows.push(self.fresh("ours", |place| self.we("sqlite", place, durability, width))?);
+                rows.push(self.fresh("theirs", |place| {
+                    self.they("sqlite", place, durability, width)
+                })?);
+            }
+        }
+        for (variable, url) in servers.variables() {
+            let backend = if variable == Need::Postgres.variable() {
+                "postgres"
+            } else {
+                "redis"
+            };
+            let durability = if backend == "postgres" {
+                "power-loss"
+            } else {
+                "process-crash"
+            };
+            for width in WIDTHS {
+                rows.push(self.we(backend, url.as_ref(), durability, width)?);
+                if backend == "postgres" {
+                    rows.push(self.they(backend, url.as_ref(), durability, width)?);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn we(&self, backend: &str, place: &Path, durability: &str, width: u32) -> Result<Value> {
+        let runs = (self.runs * 10).to_string();
+        let mut command = Command::new(&self.ours);
+        command.args(["run", backend]).arg(place);
+        measure(command.args([durability, &runs, &width.to_string()]))
+    }
+
+    fn they(&self, backend: &str, place: &Path, durability: &str, width: u32) -> Result<Value> {
+        let mut command = Command::new(&self.python);
+        command.arg(&self.script).arg(backend).arg(place);
+        measure(command.args([durability, &self.runs.to_string(), &width.to_string()]))
+    }
+
+    /// Measures in an empty directory, on the disk the build is on.
+    fn fresh(&self, name: &str, work: impl FnOnce(&Path) -> Result<Value>) -> Result<Value> {
+        let directory = self.place.join(format!("graph-{name}"));
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)?;
+        }
+        std::fs::create_dir_all(&directory)?;
+        let measured = work(&directory);
+        std::fs::remove_dir_all(&directory)?;
+        measured
+    }
+}
+
+fn measure(command: &mut Command) -> Result<Value> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if !output.status.success() {
+        bail!(
+            "{} ended with {}",
+            command.get_program().display(),
+            output.status
+        );
+    }
+    serde_json::from_slice(&output.stdout).context("a measurement is not JSON")
+}
+
+/// A Python with the rival in it, made once.
+fn rival(place: &Path) -> Result<PathBuf> {
+    let home = place.join("langgraph");
+    let python = home.join("bin/python");
+    if !home.join("complete").exists() {
+        let mut venv = Command::new("python3");
+        ok(venv.args(["-m", "venv"]).arg(&home))?;
+        let mut install = Command::new(&python);
+        ok(install
+            .args(["-m", "pip", "install", "--quiet", "--upgrade"])
+            .args(RIVAL))?;
+        std::fs::write(home.join("complete"), "")?;
+    }
+    Ok(python)
+}
+
+fn ok(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdout(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if !status.success() {
+        bail!("{} ended with {status}", command.get_program().display());
+    }
+    Ok(())
+}
+
+fn versions(python: &Path) -> Result<Value> {
+    let show = "import importlib.metadata as m, json; \
+                print(json.dumps({d.name: d.version for d in m.distributions() \
+                if d.name.startswith('langgraph')}))";
+    measure(Command::new(python).args(["-c", show]))
+}
+
+fn find<'a>(rows: &'a [Value], engine: &str, width: u32) -> Option<&'a Value> {
+    rows.iter().find(|row| {
+        row["engine"] == engine
+            && row["backend"] == "sqlite"
+            && row["durability"] == "power-loss"
+            && row["concurrency"] == width
+    })
+}
+
+/// Ours over theirs, on SQLite with both surviving a power loss.
+fn ratio(rows: &[Value], field: &str, width: u32) -> Option<f64> {
+    let of = |engine| find(rows, engine, width)?[field].as_f64();
+    Some(of("lula")? / of("langgraph")?)
+}
+
+fn table(report: &Value) -> String {
+    let mut out = String::from(
+        "| | backend | survives | at once | CPU per step | steps/s | bytes per run |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for row in report["rows"].as_array().into_iter().flatten() {
+        let text = |field: &str| row[field].as_str().unwrap_or_default();
+        let number = |field: &str| {
+            let value = row[field].as_f64();
+            value.map_or("–".to_owned(), |value| format!("{value:.0}"))
+        };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} µs | {} | {} |",
+            text("engine"),
+            text("backend"),
+            text("durability"),
+            row["concurrency"],
+            number("cpu_us_per_step"),
+            number("steps_per_second"),
+            number("bytes_per_run"),
+        );
+    }
+    out.push('\n');
+    for (name, ..) in RATIOS {
+        let ratio = report[name].as_f64();
+        let ratio = ratio.map_or("not measured".to_owned(), |ratio| format!("{ratio:.3}"));
+        let bound = report["targets"][name]["bound"]
+            .as_str()
+            .unwrap_or_default();
+        let _ = writeln!(out, "- {name}: **{ratio}** ({bound})");
+    }
+    let suspended = &report["suspended"];
+    let _ = writeln!(
+        out,
+        "- {} suspended runs: opened and swept in {:.3} s, {:.1} MB resident",
+        suspended["suspended_runs"],
+        suspended["open_and_sweep_seconds"]
+            .as_f64()
+            .unwrap_or(f64::NAN),
+        suspended["resident_mb"].as_f64().unwrap_or(f64::NAN),
+    );
+    out
+}
+
+fn plot(rows: &[Value]) -> String {
+    let labels: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = |field: &str| row[field].as_str().unwrap_or_default();
+            let label = format!(
+                "{} {} ×{}",
+                text("engine"),
+                text("backend"),
+                row["concurrency"]
+            );
+            (label, row)
+        })
+        .filter(|(_, row)| row["durability"] == "power-loss" || row["backend"] == "redis")
+        .collect();
+    let bars: Vec<_> = labels
+        .iter()
+        .filter_map(|(label, row)| {
+            let cpu = row["cpu_us_per_step"].as_f64()?;
+            Some(Bar {
+                label,
+                p50: cpu,
+                p95: cpu,
+                ours: row["engine"] == "lula",
+            })
+        })
+        .collect();
+    chart::svg("Processor time per durable step", &bars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(engine: &str, width: u32, cpu: f64) -> Value {
+        json!({"engine": engine, "backend": "sqlite", "durability": "power-loss",
+               "concurrency": width, "cpu_us_per_step": cpu})
+    }
+
+    #[test]
+    fn a_ratio_is_ours_over_the_rivals_at_equal_durability() {
+        let rows = [
+            row("lula", 1, 50.0),
+            row("langgraph", 1, 1000.0),
+            row("lula", 64, 40.0),
+        ];
+        assert_eq!(ratio(&rows, "cpu_us_per_step", 1), Some(0.05));
+        assert_eq!(
+            ratio(&rows, "cpu_us_per_step", 64),
+            None,
+            "no rival, no ratio"
+        );
+    }
+
+    #[test]
+    fn a_bound_is_met_on_its_side() {
+        assert!(Bound::AtMost(0.2).is_met(0.1) && !Bound::AtMost(0.2).is_met(0.3));
+        assert!(Bound::AtLeast(50.0).is_met(60.0) && !Bound::AtLeast(50.0).is_met(40.0));
+    }
+}

@@ -1,0 +1,28 @@
+//! Races against rivals: each in one run, with the rival's command shown.
+
+mod chart;
+mod graph;
+mod sandbox;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::interrupt::Interrupt;
+use crate::repository::Repository;
+
+#[derive(Subcommand)]
+pub(crate) enum Race {
+    /// Our durable graph against LangGraph
+    Graph(graph::Flags),
+    /// Our sandbox against bubblewrap, crun and gVisor
+    Sandbox(sandbox::Flags),
+}
+
+pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
+    match race {
+        Race::Graph(flags) => graph::run(flags, repository, interrupt),
+        Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
+    }
+}
