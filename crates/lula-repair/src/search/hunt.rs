@@ -63,7 +63,7 @@ impl Hunt<'_> {
         let reserve = (self.goal.patience * 2).min(self.task.budget / 4);
         let last = self.until.checked_sub(reserve).unwrap_or(self.until);
         let state = Mutex::new(State {
-            queue: Queue::new(self.sources, candidates),
+            queue: Queue::new(self.sources, candidates, self.goal.failing.len()),
             survivors: Vec::new(),
             stop: last,
         });

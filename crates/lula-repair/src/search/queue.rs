@@ -21,11 +21,14 @@ pub(crate) struct Queue<'a> {
     helpful: Vec<(Candidate, Vec<String>)>,
     paired: HashSet<(usize, usize)>,
     pairs: Vec<Vec<Candidate>>,
+    /// Pairs that fix everything between them: not worth waiting for.
+    urgent: Vec<Vec<Candidate>>,
+    failing: usize,
     pub(crate) judged: usize,
 }
 
 impl<'a> Queue<'a> {
-    pub(crate) fn new(sources: &'a [Source], mut order: Vec<Candidate>) -> Self {
+    pub(crate) fn new(sources: &'a [Source], mut order: Vec<Candidate>, failing: usize) -> Self {
         order.sort_by(|a, b| {
             b.weight()
                 .total_cmp(&a.weight())
@@ -47,6 +50,8 @@ impl<'a> Queue<'a> {
             helpful: Vec::new(),
             paired: HashSet::new(),
             pairs: Vec::new(),
+            urgent: Vec::new(),
+            failing,
             judged: 0,
         }
     }
@@ -63,7 +68,9 @@ impl<'a> Queue<'a> {
     pub(crate) fn take(&mut self, count: usize) -> Vec<Trial> {
         let mut batch = Vec::new();
         while batch.len() < count {
-            let parts = if let Some(candidate) = self.order.get(self.next) {
+            let parts = if let Some(pair) = self.urgent.pop() {
+                pair
+            } else if let Some(candidate) = self.order.get(self.next) {
                 self.next += 1;
                 vec![candidate.clone()]
             } else {
@@ -96,6 +103,12 @@ impl<'a> Queue<'a> {
             && self.helpful.len() < PARTNERS
         {
             let entry = (candidate.clone(), verdict.fixed.clone());
+            for (other, also) in &self.helpful {
+                let new = also.iter().filter(|test| !entry.1.contains(test)).count();
+                if new + entry.1.len() == self.failing {
+                    self.urgent.push(vec![other.clone(), entry.0.clone()]);
+                }
+            }
             self.helpful.push(entry);
         }
     }
