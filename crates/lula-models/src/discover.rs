@@ -11,12 +11,11 @@ const MAX_ANSWER: u64 = 1 << 20;
 const MAX_MODELS: usize = 20;
 
 /// Providers with a key of their own: name, then the variable that holds the key.
-const KEYS: [(&str, &str); 5] = [
+const KEYS: [(&str, &str); 4] = [
     ("anthropic", "ANTHROPIC_API_KEY"),
     ("openai", "OPENAI_API_KEY"),
     ("openrouter", "OPENROUTER_API_KEY"),
     ("digitalocean", "DIGITALOCEAN_INFERENCE_KEY"),
-    ("gemini", "GEMINI_API_KEY"),
 ];
 
 /// A place that may serve a model.
