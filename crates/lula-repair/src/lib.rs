@@ -32,7 +32,6 @@ pub mod results;
 mod search;
 mod suite;
 mod syntax;
-pub mod unittest;
 
 pub use detect::{Detection, Framework, TestsFound, detect};
 pub use ground::{Command, Fork, Ground, GroundError, Ran};
@@ -43,4 +42,3 @@ pub use report::{Outcome, TestCase, TestReport};
 pub use search::{Progress, RepairError, RepairTask, repair, run_tests};
 pub use suite::SuiteError;
 pub use syntax::{Language, is_test_path};
-pub use unittest::TestCommand;
