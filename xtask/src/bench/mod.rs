@@ -2,6 +2,7 @@
 
 mod chart;
 mod graph;
+mod repair;
 mod sandbox;
 
 use std::process::ExitCode;
@@ -16,6 +17,8 @@ use crate::repository::Repository;
 pub(crate) enum Race {
     /// Our durable graph against LangGraph
     Graph(graph::Flags),
+    /// The built-in repairer on its seeded bugs
+    Repair(repair::Flags),
     /// Our sandbox against bubblewrap, crun and gVisor
     Sandbox(sandbox::Flags),
 }
@@ -23,6 +26,7 @@ pub(crate) enum Race {
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
+        Race::Repair(flags) => repair::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
     }
 }
