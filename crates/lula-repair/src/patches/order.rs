@@ -30,7 +30,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             } else {
                 *only
             };
-            forge.swap(Family::Operands, 0.25, object, inner);
+            forge.swap(Family::Operands, 0.3, object, inner);
         }
     }
     match node.kind() {
@@ -48,7 +48,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 .filter(|param| !matches!(forge.of(*param), "self" | "cls" | "&self" | "&mut self"))
                 .collect();
             let prior = if matches!(node.kind(), "closure_parameters" | "lambda_parameters") {
-                0.35
+                0.2
             } else {
                 0.15
             };

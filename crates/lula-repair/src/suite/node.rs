@@ -27,6 +27,9 @@ pub(crate) struct Node {
     warm: AtomicBool,
 }
 
+/// Least time that a test file gets: starting node on a busy machine takes long enough.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Between the file and the names of a test in its id.
 const IN: &str = " > ";
 
@@ -318,7 +321,7 @@ impl Suite for Node {
                 fork,
                 &order,
                 &json!(candidates),
-                goal.patience,
+                goal.patience.max(PATIENCE),
                 seconds,
                 &mut |index, tests| {
                     heard(goal.judge(
@@ -336,7 +339,7 @@ impl Suite for Node {
             with_changes(fork, trial, |fork| {
                 let mut tests = Vec::new();
                 for file in &order {
-                    tests.extend(self.run_file(fork, file, goal.patience)?);
+                    tests.extend(self.run_file(fork, file, goal.patience.max(PATIENCE))?);
                     if tests
                         .iter()
                         .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))

@@ -83,6 +83,7 @@ fn routes_hold() {
     assert_eq!(loads(&[5, 5, 1, 9, 2], 10), [vec![5, 5], vec![1, 9], vec![2]]);
     assert_eq!(loads(&[11, 12], 10), [vec![11], vec![12]]);
     assert_eq!(loads(&[10], 10), [vec![10]]);
+    assert_eq!(loads(&[9, 2, 2, 2], 10), [vec![9], vec![2, 2, 2]]);
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn labels_hold() {
     assert_eq!(check_digit("0"), Some(0));
     assert_eq!(check_digit("1"), Some(7));
     assert_eq!(check_digit(""), Some(0));
-    assert!(is_valid("17") && !is_valid("71") && !is_valid("") && !is_valid("1x"));
+    assert!(is_valid("17") && !is_valid("71") && !is_valid("") && !is_valid("1x") && !is_valid("0"));
     assert_eq!(shorten("ab cd ef", 8), "ab cd ef");
     assert_eq!(shorten("ab cd ef gh", 8), "ab cd...");
     assert_eq!(shorten("abcdefghijk", 5), "...");

@@ -135,6 +135,7 @@ fn nearest_stop_next() {
 fn carts_are_not_overloaded() {
     assert_eq!(loads(&[3, 4, 3, 5], 10), [vec![3, 4, 3], vec![5]]);
     assert_eq!(loads(&[12, 1], 10), [vec![12], vec![1]]);
+    assert_eq!(loads(&[6, 6, 3], 10), [vec![6], vec![6, 3]]);
     assert!(loads(&[], 10).is_empty());
 }
 
@@ -144,6 +145,8 @@ fn codes_are_checked() {
     assert!(is_valid("4006381333931"));
     assert!(!is_valid("4006381333930"));
     assert!(!is_valid("7"));
+    assert!(!is_valid("0"));
+    assert_eq!(check_digit("0000"), Some(0));
     assert_eq!(check_digit("12a"), None);
 }
 
@@ -151,5 +154,6 @@ fn codes_are_checked() {
 fn names_fit_the_label() {
     assert_eq!(shorten("hex bolt", 10), "hex bolt");
     assert_eq!(shorten("hexagonal bolt with washer", 18), "hexagonal bolt...");
+    assert_eq!(shorten("round steel rod", 12), "round...");
     assert_eq!(shelf_name(2, 7), "C07");
 }
