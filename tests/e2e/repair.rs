@@ -88,7 +88,8 @@ fn the_evidence_is_told_to_machines() {
 fn what_search_cannot_mend_is_a_failure_that_says_so() {
     let world = World::new();
     project(&world, UNFINISHED);
-    let ran = world.run(&["repair", "--budget", "5s"]).exits(1);
+    let ran = world.run(&["repair", "--budget", "5s"]);
+    assert!(matches!(ran.status, 1 | 4), "{}", ran.stderr);
     assert_eq!(ran.stdout, "");
     ran.says("needs a model");
 }

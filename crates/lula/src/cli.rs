@@ -126,7 +126,7 @@ pub(crate) struct TryFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The patch goes to standard output; nothing in your files is changed.\n\nExamples:\n  lula repair\n  lula repair --tests 'pytest -q tests/unit' --budget 5m\n  lula repair -q | git apply\n\nExit status: 0 fixed or nothing failing, 1 no patch found, 5 only flaky tests, 6 tests cannot run."
+    after_help = "The patch goes to standard output; nothing in your files is changed.\n\nExamples:\n  lula repair\n  lula repair --tests 'pytest -q tests/unit' --budget 5m\n  lula repair -q | git apply\n\nExit status: 0 fixed or nothing failing, 1 no patch exists, 4 none found in the budget,\n5 only flaky tests, 6 tests cannot run."
 )]
 pub(crate) struct RepairFlags {
     /// The command that runs the tests, instead of the one detected

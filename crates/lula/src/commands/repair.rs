@@ -43,7 +43,8 @@ pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failur
     }
     Ok(match repaired.report.outcome {
         RepairOutcome::Fixed | RepairOutcome::NothingFailing => Exit::Verified,
-        RepairOutcome::NotFound => Exit::Failed,
+        RepairOutcome::NotFound if repaired.report.effort.exhausted => Exit::Failed,
+        RepairOutcome::NotFound => Exit::Budget,
     })
 }
 
