@@ -65,6 +65,12 @@ codes! {
     WorkspaceTooWide = "L0304",
     /// A project that cannot be copied to work on.
     CannotFork = "L0401",
+    /// Not the name of a model.
+    BadModelName = "L0701",
+    /// The key of a model cannot be had.
+    NoModelKey = "L0702",
+    /// A model that does not answer.
+    ModelUnusable = "L0703",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.
