@@ -12,6 +12,7 @@ use crate::id::{ApprovalId, Principal};
 
 /// What an approval is about. Its digest is what gets approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSubject {
     /// Digest of the call, see [`ToolCall::digest`](crate::ToolCall::digest).
@@ -33,6 +34,7 @@ impl ApprovalSubject {
 
 /// The question put to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalChallenge {
     /// Identity of the question.
@@ -49,6 +51,7 @@ pub struct ApprovalChallenge {
 
 /// A person's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Do exactly this.
@@ -59,6 +62,7 @@ pub enum Decision {
 
 /// A signed answer. The signature covers every other field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalToken {
     /// The question answered.

@@ -27,7 +27,7 @@ macro_rules! codes {
 }
 
 // L00 command line, L01 configuration, L02 this machine, L03 sandbox, L04 workspaces,
-// L05 policy and approvals, L06 store, L07 models, L08 repair, L09 runs.
+// L05 policy and approvals, L06 store, L07 models, L08 repair, L09 runs, L10 tools.
 codes! {
     /// Something in Lula itself went wrong.
     Internal = "L0000",
@@ -71,6 +71,34 @@ codes! {
     TestsCannotRun = "L0802",
     /// The failing tests fail only now and then.
     FlakyTests = "L0803",
+    /// A path a tool must not use.
+    PathRefused = "L1001",
+    /// A file, snapshot or process a tool was asked for is not there.
+    NothingThere = "L1002",
+    /// A call that asks for more than a tool gives.
+    OverLimit = "L1003",
+    /// An edit that does not say which one place it means.
+    EditNotPlaced = "L1004",
+    /// A pattern that cannot be used.
+    BadPattern = "L1005",
+    /// An effect id that was used for another call.
+    EffectReused = "L1006",
+    /// A call from a worker that has been replaced.
+    Fenced = "L1007",
+    /// An effect of which nobody knows whether it happened.
+    EffectUnknown = "L1008",
+    /// A workspace that is not open.
+    NoWorkspace = "L1009",
+    /// A request that is not understood.
+    BadRequest = "L1010",
+    /// A request without the right to make it.
+    NotAllowed = "L1011",
+    /// The tool server cannot take more at the moment.
+    Busy = "L1012",
+    /// A tool that broke or did not answer in time.
+    ToolBroke = "L1013",
+    /// A file that changed since it was looked at.
+    ChangedMeanwhile = "L1014",
 }
 
 /// A text that is no error code.

@@ -11,6 +11,7 @@ use crate::digest::Digest;
 /// An isolation tier. The order is the order of strength: a floor is met by itself and by
 /// everything greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// Clean environment, own session, resource limits. Not a boundary: only by name.
@@ -60,6 +61,7 @@ impl std::fmt::Display for Tier {
 
 /// One layer of protection with the parameters that were read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "layer", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Layer {
     /// Kernel namespaces that differ from the caller's.
@@ -135,6 +137,7 @@ impl Layer {
 
 /// Resource limits. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Memory of the whole tree, in bytes.
@@ -153,6 +156,7 @@ pub struct Limits {
 
 /// Something the policy asked for that is not in force, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NotApplied {
     /// What was asked for.
@@ -163,6 +167,7 @@ pub struct NotApplied {
 
 /// What the command used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Time to build the sandbox, in microseconds.
@@ -181,6 +186,7 @@ pub struct Usage {
 
 /// How the command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ended {
     /// It exited by itself.
@@ -204,6 +210,7 @@ pub enum Ended {
 
 /// Proof of what stood around one command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
     /// Tier that was used.

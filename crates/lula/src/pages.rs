@@ -36,6 +36,20 @@ pages! {
     NothingToRepair = "L0801",
     TestsCannotRun = "L0802",
     FlakyTests = "L0803",
+    PathRefused = "L1001",
+    NothingThere = "L1002",
+    OverLimit = "L1003",
+    EditNotPlaced = "L1004",
+    BadPattern = "L1005",
+    EffectReused = "L1006",
+    Fenced = "L1007",
+    EffectUnknown = "L1008",
+    NoWorkspace = "L1009",
+    BadRequest = "L1010",
+    NotAllowed = "L1011",
+    Busy = "L1012",
+    ToolBroke = "L1013",
+    ChangedMeanwhile = "L1014",
 }
 
 /// The title of a page: its first line without the code.
