@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    lula_sandbox::helper_main_if_asked();
+    lula_sandbox::helper_main_if_asked(&[]);
     let mut arguments = std::env::args().skip(1);
     let mut next = |what: &str| arguments.next().ok_or(format!("{what} is missing"));
     let rounds: usize = next("the number of rounds")?.parse()?;

@@ -78,6 +78,17 @@ pub enum SandboxError {
         /// The refusal as a record.
         denial: Box<lula_protocol::Denial>,
     },
+    /// The helper has no such program of its own, or it cannot take these arguments.
+    #[error(
+        "cannot start the built-in program {name}: {source}; use one that the helper brings along, \
+         with arguments in UTF-8"
+    )]
+    BuiltIn {
+        /// What was asked for.
+        name: String,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {

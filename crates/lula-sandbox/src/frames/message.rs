@@ -24,7 +24,8 @@ pub struct Terminal {
 /// A command to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecRequest {
-    /// Program and arguments; the program is looked up in `PATH` where it has no slash.
+    /// Program and arguments; the program is looked up in `PATH` where it has no slash, and among
+    /// the exec server's own where it is a built-in.
     pub arguments: Vec<Vec<u8>>,
     /// The whole environment, `NAME=value`.
     pub environment: Vec<Vec<u8>>,
@@ -32,6 +33,8 @@ pub struct ExecRequest {
     pub directory: Vec<u8>,
     /// A terminal to run in, or pipes.
     pub terminal: Option<Terminal>,
+    /// Whether the program is part of the exec server instead of a file.
+    pub built_in: bool,
 }
 
 /// What the runner asks.
@@ -249,7 +252,8 @@ impl Request {
                         w.bytes(item);
                     })
                     .bytes(&exec.directory)
-                    .option(exec.terminal, |w, terminal| terminal.write(w));
+                    .option(exec.terminal, |w, terminal| terminal.write(w))
+                    .bool(exec.built_in);
                 1
             }
             Self::Stdin(bytes) => {
@@ -287,6 +291,7 @@ impl Request {
                 environment: reader.list("environment", |r| r.without_nul("variable"))?,
                 directory: reader.without_nul("directory")?,
                 terminal: reader.option("terminal", Terminal::read)?,
+                built_in: reader.bool("built-in")?,
             }),
             2 => Self::Stdin(reader.rest().to_vec()),
             3 => Self::StdinEnd,

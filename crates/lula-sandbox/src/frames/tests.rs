@@ -21,14 +21,16 @@ fn request() -> impl Strategy<Value = Request> {
             vec(text(), 0..5),
             vec(text(), 0..5),
             text(),
-            proptest::option::of(terminal())
+            proptest::option::of(terminal()),
+            any::<bool>(),
         )
-            .prop_map(|(arguments, environment, directory, terminal)| {
+            .prop_map(|(arguments, environment, directory, terminal, built_in)| {
                 Request::Exec(ExecRequest {
                     arguments,
                     environment,
                     directory,
                     terminal,
+                    built_in,
                 })
             }),
         vec(any::<u8>(), 0..300).prop_map(Request::Stdin),
@@ -221,6 +223,7 @@ fn an_argument_with_a_nul_is_refused() {
         environment: vec![],
         directory: b"/".to_vec(),
         terminal: None,
+        built_in: false,
     });
     assert_eq!(
         Request::from_frame(&request.frame(1)),

@@ -5,6 +5,7 @@
 
 mod basics;
 mod bombs;
+mod built_ins;
 mod containers;
 mod leaks;
 mod probes;
