@@ -7,4 +7,6 @@
 //! the understanding of edits, and on the wire types.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod client;
 pub mod toolbox;
