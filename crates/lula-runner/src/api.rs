@@ -125,7 +125,9 @@ pub struct ChangeView {
     pub what: String,
     /// What a reviewer should look at twice.
     pub risks: Vec<String>,
-    /// Why it is never committed, or not without being named, where that is so.
+    /// Whether the user's tree changed here too since the workspace was opened.
+    pub conflict: bool,
+    /// Why it is never committed, or not without being allowed, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<String>,
 }
@@ -145,17 +147,17 @@ pub struct CommitWorkspace {
     /// Only these paths; all where none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Paths that are committed although they carry a risk that holds them back by default.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<String>,
+    /// Whether changes inside git directories are put there too.
+    #[serde(default)]
+    pub include_git: bool,
 }
 
 /// A change that reached the user's tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Committed {
-    /// Its number in the workspace's journal.
-    pub commit: u64,
+    /// Digest of the change as it was made.
+    pub digest: Digest,
     /// Paths that were changed in the user's tree.
     pub paths: Vec<String>,
     /// Paths that were held back.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use lula_protocol::Digest;
 use lula_protocol::output::WrittenFile;
 use similar::TextDiff;
 
 use super::error::ToolError;
+use super::frame::Image;
 use super::limits;
 use super::read::is_binary;
 use super::root::{Content, Inside, Root};
@@ -82,6 +85,36 @@ impl Change {
         Ok(written.collect())
     }
 
+    /// The files it touches, as they are.
+    pub(super) fn images(&self, root: &Root) -> Result<Vec<Image>, ToolError> {
+        let replaced: usize = self
+            .files
+            .values()
+            .filter_map(|fate| fate.before.as_ref())
+            .map(|content| content.bytes.len())
+            .sum();
+        if replaced > limits::REPLACED {
+            return Err(ToolError::TooLarge {
+                what: "what one change replaces".to_owned(),
+                size: replaced as u64,
+                most: limits::REPLACED as u64,
+            });
+        }
+        let touched = self.files.iter().filter(|(_, fate)| fate.before != fate.after);
+        touched
+            .map(|(path, fate)| {
+                Ok(Image {
+                    path: path.as_str().to_owned(),
+                    content: fate
+                        .before
+                        .as_ref()
+                        .map(|content| (BASE64.encode(&content.bytes), content.mode)),
+                    missing: root.missing_above(path)?,
+                })
+            })
+            .collect()
+    }
+
     /// The change as a unified diff.
     pub(super) fn diff(&self) -> String {
         use std::fmt::Write as _;
@@ -116,6 +149,34 @@ impl Change {
         }
         diff
     }
+}
+
+/// Puts files back as they were, and removes directories that were made for them.
+pub(super) fn put_back(root: &Root, images: &[Image]) -> Result<(), ToolError> {
+    for image in images {
+        let path = Inside::writable(&image.path)?;
+        match &image.content {
+            Some((text, mode)) => {
+                let bytes = BASE64.decode(text).map_err(|_| ToolError::BadPath {
+                    path: image.path.clone(),
+                    why: "its image is no base64",
+                })?;
+                let content = Content {
+                    bytes,
+                    mode: mode & 0o777,
+                };
+                if root.read(&path).ok().as_ref() != Some(&content) {
+                    root.replace(&path, &content)?;
+                }
+            }
+            None if root.kind(&path)?.is_some() => root.remove(&path)?,
+            None => {}
+        }
+    }
+    for directory in images.iter().flat_map(|image| &image.missing) {
+        root.remove_empty(&Inside::writable(directory)?);
+    }
+    Ok(())
 }
 
 fn put(root: &Root, path: &Inside, content: Option<&Content>) -> Result<(), ToolError> {

@@ -24,8 +24,46 @@ pub struct Request {
 pub enum Ask {
     /// Do it.
     Do(Action),
-    /// Tell the diff that doing it would make, and change nothing.
-    Preview(Action),
+    /// Tell what doing it would change, and change nothing.
+    Plan(Action),
+    /// Put files back as they were.
+    PutBack(Vec<Image>),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It was done.
+    Output(Output),
+    /// What would be changed.
+    Plan(Plan),
+    /// Files are as they were.
+    PutBack,
+}
+
+/// What an action would change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// As a unified diff.
+    pub diff: String,
+    /// Whether the diff was cut.
+    pub truncated: bool,
+    /// The files as they are.
+    pub images: Vec<Image>,
+}
+
+/// A file as it is: enough to put it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// Path inside the workspace.
+    pub path: String,
+    /// What it holds, in base64, and its permissions; nothing where there is none.
+    pub content: Option<(String, u32)>,
+    /// Directories above it that are not there, the lowest first.
+    pub missing: Vec<String>,
 }
 
 /// One answer.
@@ -35,7 +73,7 @@ pub struct Reply {
     /// The number of the request.
     pub number: u64,
     /// What came of it.
-    pub answer: Result<Output, ToolFailure>,
+    pub answer: Result<Answer, ToolFailure>,
 }
 
 /// The bytes of one frame, or nothing where it would be larger than `most`.

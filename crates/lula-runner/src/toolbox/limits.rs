@@ -5,7 +5,11 @@ use std::time::Duration;
 /// Largest request, in bytes.
 pub const REQUEST: usize = 12 << 20;
 /// Largest reply, in bytes.
-pub const REPLY: usize = 4 << 20;
+pub const REPLY: usize = 16 << 20;
+/// Longest diff of a plan, in bytes.
+pub const DIFF: usize = 1 << 20;
+/// Most bytes of files that one change replaces.
+pub const REPLACED: usize = 8 << 20;
 /// Largest file that is read or written, in bytes.
 pub const FILE: u64 = 8 << 20;
 /// Most text one call returns, in bytes.

@@ -26,7 +26,7 @@ use std::path::Path;
 use lula_protocol::{Action, Output};
 
 pub use error::{ToolError, ToolFailure};
-use frame::{Ask, Reply, Request};
+use frame::{Answer, Ask, Reply, Request};
 use root::Root;
 
 /// Serves requests about the workspace at `workspace` until its input ends. The exit status of the
@@ -53,10 +53,26 @@ pub fn main(workspace: &Path, input: impl Read, mut output: impl Write) -> u8 {
     }
 }
 
-fn answer(root: &Root, ask: &Ask) -> Result<Output, ToolError> {
+/// The name of the program.
+pub const NAME: &str = "toolbox";
+
+/// The program as the sandbox's helper runs it, with the workspace as its only argument.
+pub const BUILT_IN: lula_sandbox::BuiltIn = lula_sandbox::BuiltIn {
+    name: NAME,
+    main: |arguments| match arguments {
+        [workspace] => {
+            let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+            i32::from(main(Path::new(workspace), input, output))
+        }
+        _ => 4,
+    },
+};
+
+fn answer(root: &Root, ask: &Ask) -> Result<Answer, ToolError> {
     match ask {
-        Ask::Do(action) => perform(root, action),
-        Ask::Preview(action) => patch::preview(root, action),
+        Ask::Do(action) => perform(root, action).map(Answer::Output),
+        Ask::Plan(action) => patch::plan(root, action).map(Answer::Plan),
+        Ask::PutBack(images) => change::put_back(root, images).map(|()| Answer::PutBack),
     }
 }
 

@@ -8,6 +8,7 @@ use lula_protocol::{Action, Details, Origin, Output};
 
 use super::change::Change;
 use super::error::ToolError;
+use super::frame::Plan;
 use super::limits;
 use super::read;
 use super::root::{Content, Inside, Root};
@@ -27,17 +28,20 @@ pub(super) fn apply(root: &Root, asked: &ApplyPatch) -> Result<Output, ToolError
     done(root, plan_patch(root, asked)?)
 }
 
-/// The diff that the action would make.
-pub(super) fn preview(root: &Root, action: &Action) -> Result<Output, ToolError> {
+/// What the action would change.
+pub(super) fn plan(root: &Root, action: &Action) -> Result<Plan, ToolError> {
     let planned = match action {
         Action::WriteFile(asked) => plan_write(root, asked)?,
         Action::ApplyPatch(asked) => plan_patch(root, asked)?,
         other => return Err(ToolError::NotHere(other.tool())),
     };
     let diff = planned.change.diff();
-    let mut output = Output::new(read::cut(&diff, limits::REPLY / 4), Origin::Repository);
-    output.truncated = output.text.len() < diff.len();
-    Ok(output)
+    let shown = read::cut(&diff, limits::DIFF);
+    Ok(Plan {
+        truncated: shown.len() < diff.len(),
+        diff: shown.to_owned(),
+        images: planned.change.images(root)?,
+    })
 }
 
 fn done(root: &Root, planned: Planned) -> Result<Output, ToolError> {

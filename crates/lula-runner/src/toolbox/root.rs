@@ -247,6 +247,26 @@ impl Root {
         })
     }
 
+    /// Directories above a file that are not there, the lowest first.
+    pub(super) fn missing_above(&self, path: &Inside) -> Result<Vec<String>, ToolError> {
+        let mut missing = Vec::new();
+        let mut at = path.split().0;
+        while !at.is_empty() && self.kind(&Inside(at.to_owned()))?.is_none() {
+            missing.push(at.to_owned());
+            at = at.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+        Ok(missing)
+    }
+
+    /// Removes a directory if it is there and empty.
+    pub(super) fn remove_empty(&self, path: &Inside) {
+        let (above, name) = path.split();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | CALM;
+        if let Ok(above) = self.open_at(&Inside(above.to_owned()), flags, NO_LINKS) {
+            let _ = rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR);
+        }
+    }
+
     /// Removes a file. A directory in its place is refused.
     pub(super) fn remove(&self, path: &Inside) -> Result<(), ToolError> {
         let parent = self.parent(path)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use lula_protocol::{Action, Code, Details, Digest, Origin, Output};
 use serde_json::{Value, json};
 
-use super::frame::{self, Ask, Reply, Request};
+use super::frame::{self, Answer, Ask, Plan, Reply, Request};
 use super::{ToolFailure, limits};
 
 struct Tree(tempfile::TempDir);
@@ -29,7 +29,7 @@ impl Tree {
         std::fs::read_to_string(self.path().join(path)).unwrap()
     }
 
-    fn ask(&self, ask: Ask) -> Result<Output, ToolFailure> {
+    fn ask(&self, ask: Ask) -> Result<Answer, ToolFailure> {
         let input = frame::encode(&Request { number: 5, ask }, limits::REQUEST).unwrap();
         let mut output = Vec::new();
         assert_eq!(super::main(self.path(), &input[..], &mut output), 0);
@@ -39,7 +39,17 @@ impl Tree {
     }
 
     fn call(&self, tool: &str, input: Value) -> Result<Output, ToolFailure> {
-        self.ask(Ask::Do(action(tool, input)))
+        match self.ask(Ask::Do(action(tool, input)))? {
+            Answer::Output(output) => Ok(output),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn plan(&self, tool: &str, input: Value) -> Plan {
+        match self.ask(Ask::Plan(action(tool, input))).unwrap() {
+            Answer::Plan(plan) => plan,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -211,18 +221,27 @@ fn writing_keeps_permissions_and_tells_the_new_digest() {
 }
 
 #[test]
-fn a_preview_shows_the_diff_and_changes_nothing() {
+fn a_plan_shows_the_diff_and_changes_nothing() {
     let tree = Tree::of(&[("a.txt", "one\ntwo\n")]);
-    let write = action(
-        "write_file",
-        json!({"path": "a.txt", "content": "one\n2\n"}),
-    );
-    let output = tree.ask(Ask::Preview(write)).unwrap();
+    let plan = tree.plan("write_file", json!({"path": "a.txt", "content": "one\n2\n"}));
     assert_eq!(
-        output.text,
+        plan.diff,
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     );
     assert_eq!(tree.text("a.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn what_was_planned_and_done_can_be_put_back() {
+    let tree = Tree::of(&[("a.txt", "one\n"), ("gone.txt", "bye\n")]);
+    let text = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- a/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-bye\n--- /dev/null\n+++ b/new/deep/f\n@@ -0,0 +1 @@\n+f\n";
+    let plan = tree.plan("apply_patch", diff(text));
+    tree.call("apply_patch", diff(text)).unwrap();
+    assert_eq!(tree.text("new/deep/f"), "f\n");
+    tree.ask(Ask::PutBack(plan.images)).unwrap();
+    assert_eq!(tree.text("a.txt"), "one\n");
+    assert_eq!(tree.text("gone.txt"), "bye\n");
+    assert_eq!(std::fs::read_dir(tree.path()).unwrap().count(), 2);
 }
 
 #[test]
