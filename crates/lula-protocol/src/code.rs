@@ -65,6 +65,18 @@ codes! {
     WorkspaceTooWide = "L0304",
     /// A project that cannot be copied to work on.
     CannotFork = "L0401",
+    /// No workspace, change, snapshot or commit of that name.
+    NoSuchWorkspace = "L0402",
+    /// The user's files changed where the workspace changed them too.
+    WorkspaceConflict = "L0403",
+    /// The changes are not those that were reviewed.
+    ChangedSinceReview = "L0404",
+    /// Changes of a kind that is not committed without being allowed.
+    HeldBack = "L0405",
+    /// The private layers take all the space they may.
+    WorkspacesFull = "L0406",
+    /// A workspace that cannot be used as it is.
+    WorkspaceUnusable = "L0407",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.

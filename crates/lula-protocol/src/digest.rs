@@ -29,6 +29,8 @@ pub enum Domain {
     State,
     /// What the signature on a log covers.
     Seal,
+    /// The changes of a workspace, as they were reviewed.
+    Diff,
 }
 
 impl Domain {
@@ -43,6 +45,7 @@ impl Domain {
             Self::Effect => b"lula/effect/v1\0",
             Self::State => b"lula/state/v1\0",
             Self::Seal => b"lula/seal/v1\0",
+            Self::Diff => b"lula/diff/v1\0",
         }
     }
 }
