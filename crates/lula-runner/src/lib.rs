@@ -9,4 +9,5 @@
 
 pub mod api;
 pub mod client;
+pub mod hands;
 pub mod toolbox;

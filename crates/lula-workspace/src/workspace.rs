@@ -465,8 +465,14 @@ impl Workspace {
         }
     }
 
-    /// Copies the layer as it is now under a name. No command should be writing in it.
+    /// Copies the layer as it is now under a name, in place of what had that name. No command should
+    /// be writing in it.
     pub fn snapshot(&mut self, label: &str) -> Result<()> {
+        self.snapshot_within(label, self.store.max_bytes())
+    }
+
+    /// As [`Workspace::snapshot`], unless that would take more than so many bytes.
+    pub fn snapshot_within(&mut self, label: &str, most: u64) -> Result<()> {
         let number = self
             .record
             .snapshots
@@ -474,34 +480,65 @@ impl Workspace {
             .map(|one| one.number + 1)
             .max()
             .unwrap_or(0);
+        // What a crash left of one that never was, or of one that was forgotten.
+        self.remove_snapshot(number)?;
         let place = self.part(SNAPSHOTS).join(number.to_string());
         let to = Tree::create(&place)?;
-        let copies = self.copy_layer(&self.layer_tree()?, &to)?;
+        let copies = match self.copy_layer(&self.layer_tree()?, &to, most) {
+            Ok(copies) => copies,
+            Err(error) => {
+                self.remove_snapshot(number)?;
+                return Err(error);
+            }
+        };
         if let Backend::Copy { .. } = self.record.backend {
             let manifest = self.manifest()?.moved_to(&copies);
             self.write_manifest_as(&snapshot_manifest(number), &manifest)?;
         }
-        self.record.snapshots.retain(|one| one.label != label);
+        let replaced = self.take_out_snapshot(label);
         self.record.snapshots.push(Snapshot {
             label: label.to_owned(),
             at_ms: now_ms(),
             number,
         });
-        self.record.bytes = Store::usage(&self.directory);
-        self.save()
+        self.save()?;
+        replaced.map_or(Ok(()), |number| self.remove_snapshot(number))
+    }
+
+    /// Forgets a snapshot, if there is one of that name.
+    pub fn forget_snapshot(&mut self, label: &str) -> Result<()> {
+        let Some(number) = self.take_out_snapshot(label) else {
+            return Ok(());
+        };
+        self.save()?;
+        self.remove_snapshot(number)
+    }
+
+    fn take_out_snapshot(&mut self, label: &str) -> Option<u32> {
+        let snapshots = &mut self.record.snapshots;
+        let at = snapshots.iter().position(|one| one.label == label)?;
+        Some(snapshots.remove(at).number)
+    }
+
+    fn remove_snapshot(&self, number: u32) -> Result<()> {
+        let home = Tree::create(&self.part(SNAPSHOTS))?;
+        remove(&home.top, number.to_string().as_ref())
+            .map_err(|error| WorkspaceError::io("remove", home.path.display(), error))?;
+        record::unlink(&self.directory, &snapshot_manifest(number))
     }
 
     fn copy_layer(
         &self,
         from: &Tree,
         to: &Tree,
+        most: u64,
     ) -> Result<BTreeMap<RelPath, (Identity, Identity)>> {
         let mut copies = BTreeMap::new();
         let mut reader = Reader::default();
         let mut copier = Copier {
             reader: &mut reader,
             layer: self.record.backend == Backend::Overlay,
-            allowed: self.store.max_bytes(),
+            allowed: most,
         };
         copier.tree(&from.top, &to.top, &mut |path, was, is| {
             copies.insert(path.clone(), (was.into(), is.into()));
@@ -527,7 +564,7 @@ impl Workspace {
         let fresh = format!("{name}.new");
         self.remove_part(&fresh)?;
         let to = Tree::create(&self.part(&fresh))?;
-        let copies = self.copy_layer(&from, &to)?;
+        let copies = self.copy_layer(&from, &to, self.store.max_bytes())?;
         if let Backend::Copy { .. } = self.record.backend {
             let manifest = self.manifest_of(&snapshot_manifest(number))?;
             self.write_manifest(&manifest.moved_to(&copies))?;
@@ -571,7 +608,7 @@ impl Workspace {
             Backend::Copy { .. } => COPY,
         };
         let to = Tree::create(&self.part(name))?;
-        let copies = self.copy_layer(&other.layer_tree()?, &to)?;
+        let copies = self.copy_layer(&other.layer_tree()?, &to, self.store.max_bytes())?;
         match self.record.backend {
             Backend::Overlay => {
                 Tree::create(&self.part(WORK))?;
