@@ -75,7 +75,7 @@ fn picture(root: &Path) -> BTreeMap<PathBuf, String> {
             left.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
             String::new()
         } else if metadata.is_symlink() {
-            format!("{:?}", path.read_link().unwrap())
+            path.read_link().unwrap().display().to_string()
         } else {
             std::fs::read_to_string(&path).unwrap()
         };
