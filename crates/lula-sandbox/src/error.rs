@@ -89,6 +89,15 @@ pub enum SandboxError {
         /// What is wrong with it.
         source: std::io::Error,
     },
+    /// A workspace in layers was asked for in a tier that cannot have one. Nothing ran.
+    #[error(
+        "the tier `{tier}` cannot lay a workspace over the real tree; use the tier `namespace`, or a \
+         copy of the tree"
+    )]
+    OverlayNeedsNamespaces {
+        /// The tier.
+        tier: Tier,
+    },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {

@@ -66,5 +66,6 @@ pub use error::SandboxError;
 pub use helper::{Helper, helper_main_if_asked};
 pub use mounts::Toolchains;
 pub use session::{
-    Captured, Command, Engine, Finished, Next, Output, Process, ProcessId, Sandbox, Session,
+    Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,
+    Session,
 };

@@ -1,5 +1,7 @@
 //! What the two sides say to each other.
 
+use lula_protocol::receipt::WorkspaceMode;
+
 use super::codec::Frame;
 use super::wire::{FrameError, Reader, Writer};
 
@@ -83,6 +85,8 @@ pub struct Posture {
     pub root_device: u64,
     /// Network interfaces it sees, where they were read.
     pub interfaces: Vec<String>,
+    /// What writing to the workspace does, where it was read.
+    pub workspace: Option<WorkspaceMode>,
 }
 
 /// Something asked for that the sandbox could do without, and why it is missing.
@@ -197,6 +201,7 @@ stages! {
     Landlock = 14, "applying Landlock";
     Seccomp = 15, "installing seccomp";
     ReadBack = 16, "reading back what was applied";
+    Workspace = 17, "laying the workspace over the real tree";
 }
 
 impl std::fmt::Display for SetupStage {
@@ -311,6 +316,31 @@ impl Request {
     }
 }
 
+const MODES: [WorkspaceMode; 3] = [
+    WorkspaceMode::Direct,
+    WorkspaceMode::Overlay,
+    WorkspaceMode::ReadOnly,
+];
+
+const fn mode_number(mode: WorkspaceMode) -> u8 {
+    match mode {
+        WorkspaceMode::Direct => 0,
+        WorkspaceMode::Overlay => 1,
+        WorkspaceMode::ReadOnly => 2,
+    }
+}
+
+fn read_mode(reader: &mut Reader<'_>) -> Result<WorkspaceMode, FrameError> {
+    let number = reader.u8("workspace")?;
+    MODES
+        .get(usize::from(number))
+        .copied()
+        .ok_or(FrameError::Unknown {
+            what: "workspace",
+            value: number.into(),
+        })
+}
+
 impl Posture {
     fn write(&self, writer: &mut Writer) {
         writer
@@ -331,6 +361,9 @@ impl Posture {
             .u64(self.root_device)
             .list(&self.interfaces, |w, name| {
                 w.text(name);
+            })
+            .option(self.workspace, |w, mode| {
+                w.u8(mode_number(mode));
             });
     }
 
@@ -350,6 +383,7 @@ impl Posture {
             landlock_rules: reader.u32("Landlock rules")?,
             root_device: reader.u64("root device")?,
             interfaces: reader.list("interfaces", |r| r.text("interface"))?,
+            workspace: reader.option("workspace", read_mode)?,
         })
     }
 }

@@ -2,6 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use lula_protocol::receipt::WorkspaceMode;
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., 0..40)
@@ -64,6 +65,7 @@ fn posture() -> impl Strategy<Value = Posture> {
                 landlock_rules: 9,
                 root_device: 3,
                 interfaces: vec!["lo".to_owned()],
+                workspace: no_new_privileges.then_some(WorkspaceMode::Overlay),
             },
         )
 }

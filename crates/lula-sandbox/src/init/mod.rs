@@ -41,6 +41,7 @@ pub(crate) struct Site {
     pub(crate) network: Option<Network>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
+    pub(crate) layers: Vec<OwnedFd>,
     pub(crate) caches: Vec<OwnedFd>,
     pub(crate) identity: Option<Identity>,
     pub(crate) held_back: Vec<HeldBack>,

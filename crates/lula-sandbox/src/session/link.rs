@@ -605,7 +605,7 @@ impl Link {
             .unwrap_or_default();
         let layers = self.context.layers(&sandbox, &command, &entry.names);
         let [stdout, stderr] = entry.captured;
-        let mut receipt = receipt::receipt(&self.context, layers, &outcome, end);
+        let mut receipt = receipt::receipt(&self.context, &sandbox, layers, &outcome, end);
         receipt.denials.extend(entry.denials);
         if let Some(standing) = self.standing.get() {
             receipt.usage.setup_us = standing.setup_us;

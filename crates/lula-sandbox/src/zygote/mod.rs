@@ -242,6 +242,7 @@ impl Zygote {
             join_groups: descriptors.collect(),
             network: None,
             placed: Vec::new(),
+            layers: Vec::new(),
             caches: Vec::new(),
             identity: None,
             held_back: Vec::new(),
@@ -333,6 +334,7 @@ impl Namespaces {
             // A filesystem was found out not to map ids: the second try does without.
             Err(_) if self.identities.refusing() > refusing => {
                 site.placed.clear();
+                site.layers.clear();
                 site.caches.clear();
                 self.identify_and_mount(blueprint, site)
             }

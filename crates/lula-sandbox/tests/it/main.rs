@@ -8,6 +8,7 @@ mod bombs;
 mod built_ins;
 mod containers;
 mod leaks;
+mod overlay;
 mod probes;
 mod sessions;
 mod shared_tiers;
