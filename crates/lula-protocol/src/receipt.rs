@@ -137,6 +137,7 @@ impl Layer {
 
 /// What writing to the workspace does, as it was read back inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceMode {
     /// It changes the real tree.

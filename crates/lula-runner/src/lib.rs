@@ -10,4 +10,5 @@
 pub mod api;
 pub mod client;
 pub mod hands;
+pub mod http;
 pub mod toolbox;

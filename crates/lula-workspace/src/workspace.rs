@@ -468,7 +468,9 @@ impl Workspace {
     /// Copies the layer as it is now under a name, in place of what had that name. No command should
     /// be writing in it.
     pub fn snapshot(&mut self, label: &str) -> Result<()> {
-        self.snapshot_within(label, self.store.max_bytes())
+        self.snapshot_within(label, self.store.max_bytes())?;
+        self.record.bytes = Store::usage(&self.directory);
+        self.save()
     }
 
     /// As [`Workspace::snapshot`], unless that would take more than so many bytes.

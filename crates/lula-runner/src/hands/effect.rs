@@ -1,8 +1,8 @@
 //! Effects: written down, done, written down. And what becomes of one that a crash cut off.
 
 use lula_protocol::{
-    Action, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Receipt, ToolCall,
-    ToolResult, WorkspaceId,
+    Action, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal, Receipt,
+    ToolCall, ToolResult, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,14 @@ pub(super) enum Before {
     Undo(Digest),
 }
 
+/// Whether a call goes on to its act.
+pub(super) enum Gone {
+    /// It does; this takes it back.
+    On(Before),
+    /// This came of it already.
+    Over(ToolResult),
+}
+
 /// Whether a call is written down. Reading is not: doing it again changes nothing.
 pub(super) const fn is_effect(action: &Action) -> bool {
     action.mutates() || matches!(action, Action::Snapshot(_))
@@ -44,7 +52,34 @@ pub(super) const fn is_effect(action: &Action) -> bool {
 
 impl Hands {
     /// Does what a call asks, once. The caller has the workspace's turn.
-    pub(super) fn effect(&self, room: &Room, call: &ToolCall) -> Result<ToolResult, Refusal> {
+    pub(super) fn effect(
+        &self,
+        room: &Room,
+        who: &Principal,
+        call: &ToolCall,
+    ) -> Result<ToolResult, Refusal> {
+        let before = match self.begin_call(room, who, call)? {
+            Gone::Over(result) => return Ok(result),
+            Gone::On(before) => before,
+        };
+        match perform(room, call) {
+            Ok((outcome, receipt)) => self.finish_call(room, call, outcome, receipt, before),
+            Err(refusal) => {
+                self.abandon_call(room, call, &before)?;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Everything that comes before an act: what is known of it, whether it may happen, and its
+    /// intent.
+    pub(super) fn begin_call(
+        &self,
+        room: &Room,
+        who: &Principal,
+        call: &ToolCall,
+    ) -> Result<Gone, Refusal> {
+        let _ = who;
         let entry = Entry {
             effect: call.effect.clone(),
             run: call.run.clone(),
@@ -54,26 +89,34 @@ impl Hands {
             request: digest(call)?,
         };
         if let Some(stored) = self.known(room, &entry)? {
-            return Ok(stored);
+            return Ok(Gone::Over(stored));
         }
-        let (before, plan) = match prepare(room, call)? {
-            Prepared::Ready(before, plan) => (before, plan),
+        match prepare(room, call)? {
+            Prepared::Ready(before, _plan) => {
+                self.begin(&entry, &before)?;
+                Ok(Gone::On(before))
+            }
             Prepared::Over(outcome) => {
                 // Nothing was tried; the same id gets the same answer.
                 self.begin(&entry, &Before::Nothing)?;
-                return self.finish(room, call, outcome, None, &Before::Nothing);
-            }
-        };
-        drop(plan);
-        self.begin(&entry, &before)?;
-        match perform(room, call) {
-            Ok((outcome, receipt)) => self.finish(room, call, outcome, receipt, &before),
-            Err(refusal) => {
-                self.take_back(room, &before)?;
-                self.ledger().forget(&call.effect)?;
-                Err(refusal)
+                let result = self.finish_call(room, call, outcome, None, Before::Nothing)?;
+                Ok(Gone::Over(result))
             }
         }
+    }
+
+    /// Takes back what an act that broke has left; it may be tried again.
+    pub(super) fn abandon_call(
+        &self,
+        room: &Room,
+        call: &ToolCall,
+        before: &Before,
+    ) -> Result<(), Refusal> {
+        if *before == Before::Lost {
+            return Ok(self.ledger().give_up(&call.effect)?);
+        }
+        self.take_back(room, before)?;
+        Ok(self.ledger().forget(&call.effect)?)
     }
 
     /// The stored result of an effect, where there is one. What was cut off is taken back.
@@ -122,19 +165,20 @@ impl Hands {
         Ok(())
     }
 
-    fn finish(
+    /// Writes down what came of an act.
+    pub(super) fn finish_call(
         &self,
         room: &Room,
         call: &ToolCall,
         outcome: Outcome,
         receipt: Option<Receipt>,
-        before: &Before,
+        before: Before,
     ) -> Result<ToolResult, Refusal> {
         let result = result(call, outcome, receipt);
         self.store_result(&call.effect, &result)?;
         if let Before::Snapshot(label) = before {
             // It served its purpose; one that stays takes space and nothing else.
-            let _ = room.workspace().forget_snapshot(label);
+            let _ = room.workspace().forget_snapshot(&label);
         }
         Ok(result)
     }
@@ -267,9 +311,7 @@ fn prepare(room: &Room, call: &ToolCall) -> Result<Prepared, Refusal> {
                 None => own.next(),
             };
             Ok(match found {
-                Some(found) => {
-                    Prepared::Ready(Before::Restoring(found.label.clone()), None)
-                }
+                Some(found) => Prepared::Ready(Before::Restoring(found.label.clone()), None),
                 None => Prepared::Over(failed(
                     lula_protocol::Code::NothingThere,
                     "there is no such snapshot in the workspace: take one first",

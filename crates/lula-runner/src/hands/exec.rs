@@ -83,9 +83,7 @@ pub(super) fn run(exec: &Exec, live: &Live) -> Result<(Outcome, Option<Receipt>)
 /// A program that is not there is the caller's mistake; anything else is ours.
 pub(super) fn not_started(error: SandboxError) -> Result<Outcome, Refusal> {
     match error {
-        SandboxError::NotStarted { .. } => {
-            Ok(failed(Code::CommandNotStarted, error.to_string()))
-        }
+        SandboxError::NotStarted { .. } => Ok(failed(Code::CommandNotStarted, error.to_string())),
         error => Err(error.into()),
     }
 }
@@ -117,10 +115,7 @@ pub(super) fn told(finished: &Finished) -> (Outcome, Option<Receipt>) {
         stderr_dropped,
     });
     output.truncated = stdout_dropped > 0 || stderr_dropped > 0;
-    (
-        Outcome::Done { output },
-        Some(finished.receipt.clone()),
-    )
+    (Outcome::Done { output }, Some(finished.receipt.clone()))
 }
 
 /// The beginning and the end of a stream, and how many bytes between them are not told.

@@ -22,7 +22,14 @@ pub(super) fn run(git: &Git, live: &Live) -> Result<(Outcome, Option<Receipt>), 
         Git::Log { count } => {
             let count = format!("--max-count={}", (*count).clamp(1, COMMITS));
             let form = "--format=%H %ad %an%n    %s";
-            let words = ["log", "--no-ext-diff", "--no-textconv", "--date=short", &count, form];
+            let words = [
+                "log",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--date=short",
+                &count,
+                form,
+            ];
             one(live, &words, None)
         }
         Git::Diff { path } => {
@@ -42,7 +49,10 @@ fn commit(live: &Live, message: &str) -> Result<(Outcome, Option<Receipt>), Refu
     }
     let steps: [(&[&str], Option<&str>); 2] = [
         (&["add", "--all"], None),
-        (&["commit", "--quiet", "--no-verify", "--file=-"], Some(message)),
+        (
+            &["commit", "--quiet", "--no-verify", "--file=-"],
+            Some(message),
+        ),
     ];
     for (words, input) in steps {
         let step = one(live, words, input)?;
@@ -69,7 +79,12 @@ fn one(
     words: &[&str],
     input: Option<&str>,
 ) -> Result<(Outcome, Option<Receipt>), Refusal> {
-    let plain = ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs"];
+    let plain = [
+        "git",
+        "--no-pager",
+        "--no-replace-objects",
+        "--literal-pathspecs",
+    ];
     let exec = Exec {
         argv: plain.iter().chain(words).map(ToString::to_string).collect(),
         cwd: String::new(),
@@ -81,11 +96,21 @@ fn one(
     let Outcome::Done { mut output } = outcome else {
         return Ok((outcome, receipt));
     };
-    let Some(Details::Command { status, stdout, stderr, .. }) = output.details.take() else {
+    let Some(Details::Command {
+        status,
+        stdout,
+        stderr,
+        ..
+    }) = output.details.take()
+    else {
         return Ok((Outcome::Done { output }, receipt));
     };
     if status != 0 {
-        let said = if stderr.trim().is_empty() { stdout } else { stderr };
+        let said = if stderr.trim().is_empty() {
+            stdout
+        } else {
+            stderr
+        };
         let name = words.first().unwrap_or(&"");
         let message = format!("git {name} ended with {status}: {}", said.trim());
         return Ok((failed(Code::GitUnusable, message), receipt));

@@ -160,10 +160,7 @@ impl Ledger {
             let damaged = || LedgerError::Damaged(effect.clone());
             found.push(Unfinished {
                 effect: effect.parse().map_err(|_| damaged())?,
-                workspace: row
-                    .get::<_, String>(1)?
-                    .parse()
-                    .map_err(|_| damaged())?,
+                workspace: row.get::<_, String>(1)?.parse().map_err(|_| damaged())?,
                 class: EffectClass::from_name(&row.get::<_, String>(2)?).ok_or_else(damaged)?,
                 before: row.get(3)?,
             });
@@ -291,7 +288,10 @@ mod tests {
         begun(&mut ledger, &call);
         ledger.finish(&call.effect, b"r").unwrap();
         assert_eq!(ledger.look(&entry(1, 1, "b")).unwrap(), Known::Reused);
-        assert!(ledger.finish(&call.effect, b"other").is_err(), "a result is final");
+        assert!(
+            ledger.finish(&call.effect, b"other").is_err(),
+            "a result is final"
+        );
     }
 
     #[test]

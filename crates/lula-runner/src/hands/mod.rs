@@ -2,12 +2,14 @@
 //! each effect happen once.
 
 pub mod clock;
+mod commit;
 mod effect;
 mod exec;
 mod git;
 mod ledger;
 mod refusal;
 mod room;
+mod sessions;
 mod toolbox;
 mod views;
 
@@ -15,13 +17,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lula_protocol::{Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{
+    Action, Outcome, Principal, ProtocolVersion, ToolCall, ToolResult, WorkspaceId,
+};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Sandbox};
 use lula_workspace::{Store, Wanted};
 
 pub use refusal::Refusal;
 use room::Room;
+use sessions::Sessions;
+pub use sessions::{Heard, Started};
 
 use crate::api::{Capabilities, OpenWorkspace, WorkspaceList, WorkspaceView};
 use crate::toolbox::frame::{Answer, Ask};
@@ -52,6 +58,7 @@ pub struct Hands {
     store: Store,
     ledger: Mutex<Ledger>,
     rooms: Mutex<BTreeMap<WorkspaceId, Arc<Room>>>,
+    sessions: Sessions,
 }
 
 impl Hands {
@@ -80,6 +87,7 @@ impl Hands {
             store: Store::at(&setup.state, setup.max_bytes),
             ledger: Mutex::new(Ledger::open(&setup.state.join("hands.db"))?),
             rooms: Mutex::default(),
+            sessions: Sessions::default(),
             setup,
             engine,
             tier,
@@ -166,14 +174,20 @@ impl Hands {
     }
 
     /// Does what a call asks, once.
-    pub fn execute(&self, call: &ToolCall) -> Result<ToolResult, Refusal> {
+    pub fn execute(&self, who: &Principal, call: &ToolCall) -> Result<ToolResult, Refusal> {
         let room = self.room(&call.workspace)?;
         if effect::is_effect(&call.action) {
             let _turn = room.turn();
-            return self.effect(&room, call);
+            return self.effect(&room, who, call);
         }
         let outcome = read(&room, &call.action)?;
         Ok(result(call, outcome, None))
+    }
+
+    /// How many workspaces are in use, and how many sessions there are.
+    pub fn counts(&self) -> (u64, u64) {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        (number(self.rooms().len()), number(self.sessions.count()))
     }
 
     /// Ends every sandbox.

@@ -10,9 +10,7 @@ use similar::TextDiff;
 use super::Setup;
 use super::effect::is_ours;
 use super::refusal::Refusal;
-use crate::api::{
-    Capabilities, ChangeView, DiffView, SnapshotView, WorkspaceState, WorkspaceView,
-};
+use crate::api::{Capabilities, ChangeView, DiffView, SnapshotView, WorkspaceState, WorkspaceView};
 use crate::toolbox::limits;
 
 /// Longest file that is shown in a diff, in bytes.

@@ -100,7 +100,10 @@ impl Change {
                 most: limits::REPLACED as u64,
             });
         }
-        let touched = self.files.iter().filter(|(_, fate)| fate.before != fate.after);
+        let touched = self
+            .files
+            .iter()
+            .filter(|(_, fate)| fate.before != fate.after);
         touched
             .map(|(path, fate)| {
                 Ok(Image {

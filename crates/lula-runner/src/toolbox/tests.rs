@@ -223,7 +223,10 @@ fn writing_keeps_permissions_and_tells_the_new_digest() {
 #[test]
 fn a_plan_shows_the_diff_and_changes_nothing() {
     let tree = Tree::of(&[("a.txt", "one\ntwo\n")]);
-    let plan = tree.plan("write_file", json!({"path": "a.txt", "content": "one\n2\n"}));
+    let plan = tree.plan(
+        "write_file",
+        json!({"path": "a.txt", "content": "one\n2\n"}),
+    );
     assert_eq!(
         plan.diff,
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
