@@ -270,7 +270,7 @@ impl Workspace {
     }
 
     pub(crate) fn save(&mut self) -> Result<()> {
-        self.store.save(&self.directory, &self.record)
+        Store::save(&self.directory, &self.record)
     }
 
     /// The content behind a change, if it still has the digests that the change names; `None` on a
@@ -498,12 +498,12 @@ impl Workspace {
     ) -> Result<BTreeMap<RelPath, (Identity, Identity)>> {
         let mut copies = BTreeMap::new();
         let mut reader = Reader::default();
-        let mut copier = Copier {
+        let mut copying = Copier {
             reader: &mut reader,
             layer: self.record.backend == Backend::Overlay,
             allowed: self.store.max_bytes(),
         };
-        copier.tree(&from.top, &to.top, &mut |path, was, is| {
+        copying.tree(&from.top, &to.top, &mut |path, was, is| {
             copies.insert(path.clone(), (was.into(), is.into()));
         })?;
         commit::own_like(&to.top, &from.top)
@@ -532,7 +532,7 @@ impl Workspace {
             let manifest = self.manifest_of(&snapshot_manifest(number))?;
             self.write_manifest(&manifest.moved_to(&copies))?;
         }
-        let failed = |error| WorkspaceError::io("restore", &self.directory.path.display(), error);
+        let failed = |error| WorkspaceError::io("restore", self.directory.path.display(), error);
         self.remove_part(name)?;
         rustix::fs::renameat(&self.directory.top, &fresh, &self.directory.top, name)
             .map_err(failed)?;
