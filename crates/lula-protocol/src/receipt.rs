@@ -133,6 +133,29 @@ impl Layer {
     }
 }
 
+/// What writing to the workspace does, as it was read back inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceMode {
+    /// It changes the real tree.
+    Direct,
+    /// It goes to a layer of its own; the real tree below stays as it is.
+    Overlay,
+    /// It is refused.
+    ReadOnly,
+}
+
+impl WorkspaceMode {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Overlay => "overlay",
+            Self::ReadOnly => "read_only",
+        }
+    }
+}
+
 /// Resource limits. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,6 +235,8 @@ pub struct Receipt {
     pub layers: Vec<Layer>,
     /// Asked for and not in force.
     pub not_applied: Vec<NotApplied>,
+    /// What writing to the workspace did.
+    pub workspace: WorkspaceMode,
     /// Digest of the policy that was applied.
     pub policy: Digest,
     /// How the command ended.
