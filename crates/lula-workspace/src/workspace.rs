@@ -20,8 +20,9 @@ use crate::store::{Store, now_ms};
 use crate::tree::{Parents, Reader, Tree, open_plain, remove};
 
 pub(crate) const IN_USE: &str = "in-use.lock";
-const UPPER: &str = "upper";
-const WORK: &str = "work";
+/// The two lie together and apart from everything else: a sandbox is handed the directory they are in.
+const UPPER: &str = "layer/upper";
+const WORK: &str = "layer/work";
 const COPY: &str = "copy";
 const MANIFEST: &str = "manifest.json";
 const SNAPSHOTS: &str = "snapshots";

@@ -194,7 +194,7 @@ fn a_bottomless_layer_is_refused_and_goes_away() {
         ),
         "{result:?}"
     );
-    let home = upper.parent().unwrap().to_owned();
+    let home = upper.parent().unwrap().parent().unwrap().to_owned();
     workspace.discard(true).unwrap();
     assert!(!home.exists());
 }
