@@ -452,8 +452,8 @@ impl Staging<'_> {
         dress(
             &file,
             &Stat {
-                owner,
                 mode,
+                owner,
                 ..seen
             },
         )

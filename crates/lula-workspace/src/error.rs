@@ -1,5 +1,6 @@
 //! Why a workspace did not do what it was asked to.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 
@@ -198,11 +199,7 @@ impl WorkspaceError {
         }
     }
 
-    pub(crate) fn io(
-        what: &'static str,
-        path: impl ToString,
-        source: impl Into<io::Error>,
-    ) -> Self {
+    pub(crate) fn io(what: &'static str, path: impl Display, source: impl Into<io::Error>) -> Self {
         Self::Io {
             what,
             path: path.to_string(),
@@ -221,7 +218,8 @@ fn listed(paths: &[RelPath]) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     if paths.len() > SHOWN {
-        text.push_str(&format!(" and {} more", paths.len() - SHOWN));
+        let more = paths.len() - SHOWN;
+        text = format!("{text} and {more} more");
     }
     text
 }

@@ -74,6 +74,7 @@ pub mod git;
 mod journal;
 mod node;
 mod overlay;
+mod patch;
 mod path;
 mod record;
 mod risk;
@@ -92,6 +93,7 @@ pub use git::{Git, GitError};
 #[doc(hidden)]
 pub use journal::reads_as_journal;
 pub use node::{Kind, Node};
+pub use patch::{patch, unified};
 pub use path::{InvalidPath, RelPath};
 #[doc(hidden)]
 pub use record::reads_as_record;

@@ -82,7 +82,7 @@ impl Walk<'_> {
             let Some(stat) = Stat::maybe(upper, os(name)).map_err(|e| failed(&path, e))? else {
                 continue;
             };
-            if self.is_whiteout(upper, &path, &stat, place)? {
+            if Self::is_whiteout(upper, &path, &stat, place)? {
                 self.gone(lower, &path, place.depth)?;
             } else if stat.kind == Kind::Directory {
                 self.inner_directory(upper, lower, place, path)?;
@@ -151,13 +151,7 @@ impl Walk<'_> {
         self.directory(&directory, below.as_ref(), &inner)
     }
 
-    fn is_whiteout(
-        &self,
-        upper: &OwnedFd,
-        path: &RelPath,
-        stat: &Stat,
-        place: &Place,
-    ) -> Result<bool> {
+    fn is_whiteout(upper: &OwnedFd, path: &RelPath, stat: &Stat, place: &Place) -> Result<bool> {
         Ok(match stat.kind {
             Kind::CharacterDevice => stat.represents == (0, 0),
             Kind::File if place.marked_whiteouts && stat.size == 0 => {

@@ -1,7 +1,7 @@
 //! Paths inside a workspace: relative, plain, and in any bytes the file system takes.
 
 use std::ffi::OsStr;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -115,7 +115,7 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         out.push_str(&chunk.valid().replace('\\', "\\\\"));
         for byte in chunk.invalid() {
-            out.push_str(&format!("\\x{byte:02x}"));
+            let _ = write!(out, "\\x{byte:02x}");
         }
     }
     out

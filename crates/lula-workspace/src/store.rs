@@ -131,7 +131,7 @@ impl Store {
         Ok((directory, record))
     }
 
-    pub(crate) fn save(&self, directory: &Tree, record: &Record) -> Result<()> {
+    pub(crate) fn save(directory: &Tree, record: &Record) -> Result<()> {
         record::write(directory, RECORD, &record.to_bytes())
     }
 

@@ -20,8 +20,9 @@ use crate::store::{Store, now_ms};
 use crate::tree::{Parents, Reader, Tree, open_plain, remove};
 
 pub(crate) const IN_USE: &str = "in-use.lock";
-const UPPER: &str = "upper";
-const WORK: &str = "work";
+/// The two lie together and apart from everything else: a sandbox is handed the directory they are in.
+const UPPER: &str = "layer/upper";
+const WORK: &str = "layer/work";
 const COPY: &str = "copy";
 const MANIFEST: &str = "manifest.json";
 const SNAPSHOTS: &str = "snapshots";
@@ -270,7 +271,7 @@ impl Workspace {
     }
 
     pub(crate) fn save(&mut self) -> Result<()> {
-        self.store.save(&self.directory, &self.record)
+        Store::save(&self.directory, &self.record)
     }
 
     /// The content behind a change, if it still has the digests that the change names; `None` on a
@@ -537,12 +538,12 @@ impl Workspace {
     ) -> Result<BTreeMap<RelPath, (Identity, Identity)>> {
         let mut copies = BTreeMap::new();
         let mut reader = Reader::default();
-        let mut copier = Copier {
+        let mut copying = Copier {
             reader: &mut reader,
             layer: self.record.backend == Backend::Overlay,
             allowed: most,
         };
-        copier.tree(&from.top, &to.top, &mut |path, was, is| {
+        copying.tree(&from.top, &to.top, &mut |path, was, is| {
             copies.insert(path.clone(), (was.into(), is.into()));
         })?;
         commit::own_like(&to.top, &from.top)
@@ -571,7 +572,7 @@ impl Workspace {
             let manifest = self.manifest_of(&snapshot_manifest(number))?;
             self.write_manifest(&manifest.moved_to(&copies))?;
         }
-        let failed = |error| WorkspaceError::io("restore", &self.directory.path.display(), error);
+        let failed = |error| WorkspaceError::io("restore", self.directory.path.display(), error);
         self.remove_part(name)?;
         rustix::fs::renameat(&self.directory.top, &fresh, &self.directory.top, name)
             .map_err(failed)?;

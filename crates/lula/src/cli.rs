@@ -10,6 +10,7 @@ use lula_config::{keys, variables};
 use lula_protocol::Tier;
 use lula_sandbox::policy::Profile;
 
+use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
 
 const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
@@ -18,7 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
   lula repair                    make this project's failing tests pass
-  lula exec -- pytest -q         run a command in the sandbox
+  lula exec -- pytest -q         run a command in the sandbox; its changes wait for you
+  lula diff                      look at them; `lula commit` takes them, `lula discard` not
   lula doctor                    what works on this machine, and why not
   lula doctor --attack           attack the sandbox and see what holds
   lula config explain KEY        which layer a setting comes from
@@ -63,6 +65,18 @@ pub(crate) enum Command {
     Detect,
     /// Run a command in the sandbox, in this directory
     Exec(ExecFlags),
+    /// Show the changes that wait for a decision
+    Diff(DiffFlags),
+    /// Take waiting changes over into your files
+    Commit(CommitFlags),
+    /// Turn waiting changes down
+    Discard(DiscardFlags),
+    /// Take the last commit back
+    Undo(UndoFlags),
+    /// Make an undone commit again
+    Redo(RedoFlags),
+    /// List workspaces: what waits, what was decided, what it takes
+    Workspaces,
     /// Tell what works on this machine, and why not
     Doctor(DoctorFlags),
     /// Show or change configuration
@@ -147,11 +161,13 @@ const EXEC_HELP: &str = "\
 The command runs in the repository this directory belongs to, or in the directory itself. It sees
 that, the system's programs and the toolchains on your PATH, has no network and none of your
 variables. It behaves like the command itself: standard input and output, signals, exit status.
+What it changes in there is held back: `lula diff` shows it, `lula commit` takes it over.
 
 Examples:
   lula exec -- pytest -q
   lula exec --profile strict --timeout 10s -- ./untrusted.sh
   lula exec --receipt receipt.json -- make test
+  lula exec --write direct -- cargo fmt
 
 Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
 126 and 127 when the command cannot be executed or does not exist.";
@@ -166,7 +182,7 @@ pub(crate) struct ExecFlags {
     #[arg(long, value_name = "NAME", value_parser = parse_tier)]
     pub(crate) tier: Option<Tier>,
     /// What becomes of changes in the workspace
-    #[arg(long, value_enum, default_value = "direct")]
+    #[arg(long, value_enum, default_value = "review")]
     pub(crate) write: Write,
     /// Wall clock, such as 90s; never longer than sandbox.timeout
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -187,6 +203,8 @@ pub(crate) struct ExecFlags {
 pub(crate) enum Write {
     /// The workspace is read-only
     None,
+    /// Changes are held for `lula diff`, `lula commit` and `lula discard`
+    Review,
     /// Changes are made in the workspace itself
     Direct,
 }

@@ -241,7 +241,7 @@ fn cut_off_everywhere(world_of: fn() -> World) {
             );
             seen_old += u32::from(&tree == old);
             // And it can be gone on from there.
-            if &tree == &before {
+            if tree == before {
                 let _ = commit(&mut workspace);
                 assert_eq!(world.tree(), expected, "{turn} cut off after {steps}");
             }

@@ -65,7 +65,8 @@ pub(super) fn stamps(top: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, i64, i64)>
 /// A base, a state directory and a store.
 pub(super) struct World {
     pub(super) base: tempfile::TempDir,
-    _state: tempfile::TempDir,
+    #[expect(dead_code, reason = "removed when dropped")]
+    state: tempfile::TempDir,
     pub(super) store: Store,
 }
 
@@ -100,12 +101,7 @@ impl World {
             std::fs::write(path, text).unwrap();
         }
         symlink("a.txt", base.path().join("link")).unwrap();
-        let _state = state;
-        Self {
-            base,
-            _state,
-            store,
-        }
+        Self { base, state, store }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
