@@ -11,4 +11,8 @@ pub mod api;
 pub mod client;
 pub mod hands;
 pub mod http;
+mod run;
 pub mod toolbox;
+
+pub use run::{Options, RunError, run};
+pub use toolbox::BUILT_IN as TOOLBOX;

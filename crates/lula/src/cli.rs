@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Redo(RedoFlags),
     /// List workspaces: what waits, what was decided, what it takes
     Workspaces,
+    /// Serve tools in sandboxed workspaces, over HTTP
+    Runner(RunnerFlags),
     /// Tell what works on this machine, and why not
     Doctor(DoctorFlags),
     /// Show or change configuration
@@ -196,6 +198,36 @@ pub(crate) struct ExecFlags {
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+const RUNNER_HELP: &str = "\
+Workspaces are private views of directories below a root: nothing reaches the directory itself
+before a commit of exactly the reviewed change. A Unix socket is for its owner alone; a port needs
+a key, from --key-file or $LULA_RUNNER_KEY. `GET /v1/openapi.json` describes the interface.
+
+Examples:
+  lula runner --root ~/src
+  lula runner --root ~/src --listen unix:/run/user/1000/lula.sock
+  lula runner --root /srv/work --listen 0.0.0.0:7420 --key-file /etc/lula/runner.key";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUNNER_HELP)]
+pub(crate) struct RunnerFlags {
+    /// Where to listen: unix:PATH or HOST:PORT; a socket in the state directory when left out
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Workspaces can be opened below this directory; can be given several times
+    #[arg(long = "root", value_name = "DIR", required = true)]
+    pub(crate) roots: Vec<PathBuf>,
+    /// A private file that holds the bearer key of a port
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Policy of the sandboxes to start from: strict, build or browser
+    #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
+    pub(crate) profile: Profile,
+    /// End when standard input ends
+    #[arg(long, hide = true)]
+    pub(crate) with_parent: bool,
 }
 
 /// What becomes of changes in the workspace.

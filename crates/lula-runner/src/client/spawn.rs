@@ -99,7 +99,7 @@ impl Spawn {
             command.arg("--root").arg(root);
         }
         if let Some(state) = &self.state {
-            command.arg("--state").arg(state);
+            command.arg("--state-dir").arg(state);
         }
         command.args(&self.arguments);
         for name in PASSED_ON {

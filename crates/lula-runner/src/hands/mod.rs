@@ -47,6 +47,8 @@ pub struct Setup {
     pub policy: Policy,
     /// Most bytes of all workspaces together.
     pub max_bytes: u64,
+    /// The person's home, which no workspace may hold: credentials are there.
+    pub home: Option<PathBuf>,
 }
 
 /// The hands.
@@ -123,6 +125,10 @@ impl Hands {
         let path = given.canonicalize().map_err(|_| outside())?;
         if !path.is_dir() || !self.is_below_a_root(&path) {
             return Err(outside());
+        }
+        let home = self.setup.home.as_ref().and_then(|home| home.canonicalize().ok());
+        if path == Path::new("/") || home.is_some_and(|home| home.starts_with(&path)) {
+            return Err(Refusal::TooWide(path.display().to_string()));
         }
         if self.rooms().len() >= ROOMS {
             return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));

@@ -16,6 +16,9 @@ pub enum Refusal {
     /// The directory is not below a root.
     #[error("{0} is not a directory below one of this runner's roots: start it with --root for it")]
     OutsideRoots(String),
+    /// The directory holds what no workspace may.
+    #[error("{0} is or holds the home directory: open the project's own directory")]
+    TooWide(String),
     /// No such workspace.
     #[error("there is no workspace {0}: open one first")]
     NoWorkspace(WorkspaceId),
@@ -70,6 +73,7 @@ impl Refusal {
         match self {
             Self::BadRequest(_) => Code::BadRequest,
             Self::OutsideRoots(_) | Self::NoWorkspace(_) => Code::NoWorkspace,
+            Self::TooWide(_) => Code::WorkspaceTooWide,
             Self::NoSession(_) => Code::NothingThere,
             Self::Reused(_) => Code::EffectReused,
             Self::Fenced { .. } => Code::Fenced,
@@ -93,7 +97,7 @@ impl Refusal {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
-            Self::BadRequest(_) => 400,
+            Self::BadRequest(_) | Self::TooWide(_) => 400,
             Self::OutsideRoots(_) | Self::NoWorkspace(_) | Self::NoSession(_) => 404,
             Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) => 409,
             Self::Busy(_) => 429,

@@ -61,6 +61,11 @@ pub const BUILT_IN: lula_sandbox::BuiltIn = lula_sandbox::BuiltIn {
     name: NAME,
     main: |arguments| match arguments {
         [workspace] => {
+            // Other commands of the sandbox run as the same user: they must not reach into this one.
+            let closed = rustix::process::DumpableBehavior::NotDumpable;
+            if rustix::process::set_dumpable_behavior(closed).is_err() {
+                return 5;
+            }
             let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
             i32::from(main(Path::new(workspace), input, output))
         }

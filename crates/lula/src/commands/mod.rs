@@ -9,6 +9,7 @@ mod explain;
 mod generate;
 mod repair;
 pub(crate) mod review;
+mod runner;
 mod try_it;
 
 use crate::cli::{Cli, Command};
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Undo(flags) => review::undo(&flags, session),
         Command::Redo(flags) => review::redo(&flags, session),
         Command::Workspaces => review::list(session),
+        Command::Runner(flags) => runner::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
         Command::Config(command) => config::run(command, session),
