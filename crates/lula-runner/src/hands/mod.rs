@@ -126,7 +126,11 @@ impl Hands {
         if !path.is_dir() || !self.is_below_a_root(&path) {
             return Err(outside());
         }
-        let home = self.setup.home.as_ref().and_then(|home| home.canonicalize().ok());
+        let home = self
+            .setup
+            .home
+            .as_ref()
+            .and_then(|home| home.canonicalize().ok());
         if path == Path::new("/") || home.is_some_and(|home| home.starts_with(&path)) {
             return Err(Refusal::TooWide(path.display().to_string()));
         }

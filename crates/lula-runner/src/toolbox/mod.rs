@@ -15,6 +15,7 @@ mod patch;
 mod read;
 mod root;
 mod search;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod unified;

@@ -1,8 +1,8 @@
 //! Files below one directory, by handle.
 //!
-//! Nothing here ever uses an absolute name. Each path is resolved by the kernel below the handle of
-//! the workspace, and cannot leave it however links are swapped meanwhile. Reading follows links
-//! that stay inside; writing follows none.
+//! Nothing here ever uses an absolute name. Each path is resolved below the handle of the workspace,
+//! by the kernel or step by step ([`super::steps`]), and cannot leave it however links are swapped
+//! meanwhile. Reading follows links that stay inside; writing follows none.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -15,14 +15,15 @@ use rustix::io::Errno;
 
 use super::error::ToolError;
 use super::limits;
+use super::steps::{self, Links};
 
 /// Names that file tools never write below: what version control and Lula keep for themselves.
 const PROTECTED: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".lula"];
 
 /// Reading follows links, as long as they stay inside.
-const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+const INSIDE: Links = Links::Inside;
 /// Writing follows none.
-const NO_LINKS: ResolveFlags = INSIDE.union(ResolveFlags::NO_SYMLINKS);
+const NO_LINKS: Links = Links::Refused;
 
 /// Not waiting for the other end of a pipe, nor becoming anybody's terminal.
 const CALM: OFlags = OFlags::CLOEXEC
@@ -116,13 +117,19 @@ pub(super) struct Content {
 #[derive(Debug)]
 pub(super) struct Root {
     handle: OwnedFd,
+    /// Whether the kernel resolves whole paths for us.
+    by_kernel: bool,
 }
 
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
         let handle = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self { handle })
+        let tried = rustix::fs::openat2(&handle, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
+        Ok(Self {
+            handle,
+            by_kernel: tried.is_ok(),
+        })
     }
 
     /// Opens a regular file for reading and tells its size. A pipe, a device or a directory in its
@@ -189,12 +196,15 @@ impl Root {
         }
     }
 
-    fn open_at(
-        &self,
-        path: &Inside,
-        flags: OFlags,
-        resolve: ResolveFlags,
-    ) -> Result<OwnedFd, ToolError> {
+    fn open_at(&self, path: &Inside, flags: OFlags, links: Links) -> Result<OwnedFd, ToolError> {
+        if !self.by_kernel {
+            let opened = steps::open(self.handle.as_fd(), path.name(), flags, links);
+            return opened.map_err(|error| refused(path, error));
+        }
+        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        if links == NO_LINKS {
+            resolve |= ResolveFlags::NO_SYMLINKS;
+        }
         // The kernel asks for another try when names moved under it.
         for _ in 0..64 {
             match rustix::fs::openat2(&self.handle, path.name(), flags, Mode::empty(), resolve) {
@@ -357,6 +367,15 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    /// The same tree, opened in both ways.
+    fn both(check: impl Fn(&tempfile::TempDir, &Root)) {
+        for by_kernel in [true, false] {
+            let (directory, mut root) = tree();
+            root.by_kernel = by_kernel;
+            check(&directory, &root);
+        }
+    }
+
     fn tree() -> (tempfile::TempDir, Root) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("ws")).unwrap();
@@ -412,66 +431,70 @@ mod tests {
 
     #[test]
     fn links_are_read_inside_and_never_followed_out() {
-        let (directory, root) = tree();
-        let ws = directory.path().join("ws");
-        symlink("a.txt", ws.join("near")).unwrap();
-        symlink("../secret", ws.join("far")).unwrap();
-        symlink(directory.path().join("secret"), ws.join("absolute")).unwrap();
-        symlink("/proc/self/root/etc/passwd", ws.join("magic")).unwrap();
-        assert_eq!(root.read(&path("near")).unwrap().bytes, b"inside\n");
-        for out in ["far", "absolute", "magic"] {
-            assert!(root.read(&path(out)).is_err(), "{out}");
-        }
+        both(|directory, root| {
+            let ws = directory.path().join("ws");
+            symlink("a.txt", ws.join("near")).unwrap();
+            symlink("../secret", ws.join("far")).unwrap();
+            symlink(directory.path().join("secret"), ws.join("absolute")).unwrap();
+            symlink("/proc/self/root/etc/passwd", ws.join("magic")).unwrap();
+            assert_eq!(root.read(&path("near")).unwrap().bytes, b"inside\n");
+            for out in ["far", "absolute", "magic"] {
+                assert!(root.read(&path(out)).is_err(), "{out}");
+            }
+        });
     }
 
     #[test]
     fn writing_goes_through_no_link() {
-        let (directory, root) = tree();
-        let ws = directory.path().join("ws");
-        symlink("..", ws.join("up")).unwrap();
-        symlink("a.txt", ws.join("near")).unwrap();
-        for link in ["up/secret", "near", "up/new/file"] {
-            assert!(root.replace(&path(link), &content("x")).is_err(), "{link}");
-        }
-        let secret = std::fs::read_to_string(directory.path().join("secret")).unwrap();
-        assert_eq!(secret, "outside\n");
-        assert!(!directory.path().join("new").exists());
-        assert_eq!(
-            std::fs::read_to_string(ws.join("a.txt")).unwrap(),
-            "inside\n"
-        );
+        both(|directory, root| {
+            let ws = directory.path().join("ws");
+            symlink("..", ws.join("up")).unwrap();
+            symlink("a.txt", ws.join("near")).unwrap();
+            for link in ["up/secret", "near", "up/new/file"] {
+                assert!(root.replace(&path(link), &content("x")).is_err(), "{link}");
+            }
+            let secret = std::fs::read_to_string(directory.path().join("secret")).unwrap();
+            assert_eq!(secret, "outside\n");
+            assert!(!directory.path().join("new").exists());
+            assert_eq!(
+                std::fs::read_to_string(ws.join("a.txt")).unwrap(),
+                "inside\n"
+            );
+        });
     }
 
     #[test]
     fn a_pipe_is_an_error_and_not_a_wait() {
-        let (directory, root) = tree();
-        let fifo = directory.path().join("ws/fifo");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &fifo,
-            FileType::Fifo,
-            Mode::from_raw_mode(0o600),
-            0,
-        )
-        .unwrap();
-        assert!(matches!(
-            root.read(&path("fifo")),
-            Err(ToolError::OtherKind { .. })
-        ));
-        assert!(root.replace(&path("fifo"), &content("x")).is_err());
+        both(|directory, root| {
+            let fifo = directory.path().join("ws/fifo");
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &fifo,
+                FileType::Fifo,
+                Mode::from_raw_mode(0o600),
+                0,
+            )
+            .unwrap();
+            assert!(matches!(
+                root.read(&path("fifo")),
+                Err(ToolError::OtherKind { .. })
+            ));
+            assert!(root.replace(&path("fifo"), &content("x")).is_err());
+        });
     }
 
     #[test]
     fn a_written_file_has_its_directories_its_mode_and_no_draft_beside_it() {
-        let (directory, root) = tree();
-        let program = Content {
-            bytes: b"#!/bin/sh\n".to_vec(),
-            mode: 0o755,
-        };
-        root.replace(&path("new/deep/run"), &program).unwrap();
-        assert_eq!(root.read(&path("new/deep/run")).unwrap(), program);
-        let names = std::fs::read_dir(directory.path().join("ws/new/deep")).unwrap();
-        assert_eq!(names.count(), 1);
+        both(|directory, root| {
+            let program = Content {
+                bytes: b"#!/bin/sh\n".to_vec(),
+                mode: 0o755,
+            };
+            root.replace(&path("new/deep/run"), &program).unwrap();
+            assert_eq!(root.read(&path("new/deep/run")).unwrap(), program);
+            let names = std::fs::read_dir(directory.path().join("ws/new/deep")).unwrap();
+            assert_eq!(names.count(), 1);
+        });
     }
 
     /// Somebody swaps a directory for a link to the outside while files are read and written below
@@ -479,48 +502,49 @@ mod tests {
     #[test]
     fn a_link_swapped_in_mid_call_never_leads_out() {
         let rounds = std::env::var("LULA_RACE_ITERATIONS").ok();
-        let rounds = rounds.map_or(100_000, |text| text.parse::<u32>().unwrap());
-        let (directory, root) = tree();
-        let ws = directory.path().join("ws");
-        let outside = directory.path().join("outside");
-        std::fs::create_dir(&outside).unwrap();
-        std::fs::write(outside.join("f"), "outside\n").unwrap();
-        std::fs::create_dir(ws.join("real")).unwrap();
-        std::fs::write(ws.join("real/f"), "inside\n").unwrap();
-        symlink("../outside", ws.join("link")).unwrap();
-        std::fs::create_dir(ws.join("d")).unwrap();
-        std::fs::write(ws.join("d/f"), "inside\n").unwrap();
+        let rounds = rounds.map_or(50_000, |text| text.parse::<u32>().unwrap());
+        both(|directory, root| {
+            let ws = directory.path().join("ws");
+            let outside = directory.path().join("outside");
+            std::fs::create_dir(&outside).unwrap();
+            std::fs::write(outside.join("f"), "outside\n").unwrap();
+            std::fs::create_dir(ws.join("real")).unwrap();
+            std::fs::write(ws.join("real/f"), "inside\n").unwrap();
+            symlink("../outside", ws.join("link")).unwrap();
+            std::fs::create_dir(ws.join("d")).unwrap();
+            std::fs::write(ws.join("d/f"), "inside\n").unwrap();
 
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let (mut seen, mut refused) = (0_u32, 0_u32);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let handle = rustix::fs::open(&ws, OFlags::DIRECTORY, Mode::empty()).unwrap();
-                let flags = rustix::fs::RenameFlags::EXCHANGE;
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    let _ = rustix::fs::renameat_with(&handle, "d", &handle, "link", flags);
-                }
-            });
-            for round in 0..rounds {
-                match root.read(&path("d/f")) {
-                    Ok(content) => {
-                        assert_ne!(content.bytes, b"outside\n", "a read escaped");
-                        seen += 1;
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            let (mut seen, mut refused) = (0_u32, 0_u32);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let handle = rustix::fs::open(&ws, OFlags::DIRECTORY, Mode::empty()).unwrap();
+                    let flags = rustix::fs::RenameFlags::EXCHANGE;
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        let _ = rustix::fs::renameat_with(&handle, "d", &handle, "link", flags);
                     }
-                    Err(_) => refused += 1,
+                });
+                for round in 0..rounds {
+                    match root.read(&path("d/f")) {
+                        Ok(content) => {
+                            assert_ne!(content.bytes, b"outside\n", "a read escaped");
+                            seen += 1;
+                        }
+                        Err(_) => refused += 1,
+                    }
+                    if round % 20 == 0 {
+                        let _ = root.replace(&path("d/f"), &content("inside\n"));
+                    }
                 }
-                if round % 20 == 0 {
-                    let _ = root.replace(&path("d/f"), &content("inside\n"));
-                }
-            }
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+            let kept = std::fs::read_to_string(outside.join("f")).unwrap();
+            assert_eq!(kept, "outside\n", "a write escaped");
+            assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+            assert!(
+                seen > 0 && refused > 0,
+                "the race was run: {seen} {refused}"
+            );
         });
-        let kept = std::fs::read_to_string(outside.join("f")).unwrap();
-        assert_eq!(kept, "outside\n", "a write escaped");
-        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
-        assert!(
-            seen > 0 && refused > 0,
-            "the race was run: {seen} {refused}"
-        );
     }
 }
