@@ -11,3 +11,4 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+pub mod shell;
