@@ -11,4 +11,8 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+pub mod findings;
+pub mod globs;
+pub mod redact;
+pub mod rules;
 pub mod shell;
