@@ -13,6 +13,7 @@
 pub mod approvals;
 pub mod findings;
 pub mod globs;
+pub mod invariants;
 pub mod redact;
 pub mod rules;
 pub mod shell;
