@@ -73,6 +73,8 @@ pub struct ApprovalToken {
     pub approver: Principal,
     /// In which role.
     pub role: String,
+    /// What they answered.
+    pub decision: Decision,
     /// The nonce of the challenge.
     pub nonce: String,
     /// Unix time in milliseconds after which the token is void.
@@ -127,6 +129,7 @@ mod tests {
             "digest": Digest::of_bytes(b""),
             "approver": "alice",
             "role": "maintainer",
+            "decision": "approve",
             "nonce": "n",
             "expires_ms": 1,
             "key_id": "k1",

@@ -77,6 +77,20 @@ codes! {
     WorkspacesFull = "L0406",
     /// A workspace that cannot be used as it is.
     WorkspaceUnusable = "L0407",
+    /// A rules file that is wrong, or whose examples fail.
+    BadRules = "L0501",
+    /// A question that was never asked.
+    UnknownApproval = "L0502",
+    /// An answer that does not count.
+    VoteRefused = "L0503",
+    /// Keys that cannot be read or written safely.
+    KeysUnusable = "L0504",
+    /// An audit log that was changed after it was written.
+    AuditBroken = "L0505",
+    /// An audit log that cannot be read or written.
+    AuditUnusable = "L0506",
+    /// A database of approvals that cannot be used.
+    ApprovalsUnusable = "L0507",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.

@@ -31,6 +31,8 @@ pub enum Domain {
     Seal,
     /// The changes of a workspace, as they were reviewed.
     Diff,
+    /// An entry of the audit log.
+    Audit,
 }
 
 impl Domain {
@@ -46,6 +48,7 @@ impl Domain {
             Self::State => b"lula/state/v1\0",
             Self::Seal => b"lula/seal/v1\0",
             Self::Diff => b"lula/diff/v1\0",
+            Self::Audit => b"lula/audit/v1\0",
         }
     }
 }
