@@ -11,4 +11,5 @@ mod doctor;
 mod exec;
 mod lula;
 mod repair;
+mod runner;
 mod try_it;

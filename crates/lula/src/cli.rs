@@ -222,6 +222,9 @@ pub(crate) struct RunnerFlags {
     /// A private file that holds the bearer key of a port
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
+    /// A file of rules that say when to ask, beside the built-in ones; can be given several times
+    #[arg(long = "rules", value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
     /// Policy of the sandboxes to start from: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,

@@ -1,5 +1,6 @@
 //! Why a request was not done, where no tool result says it.
 
+use lula_gate::approvals::ApprovalsError;
 use lula_protocol::{Code, EffectId, WorkspaceId};
 use lula_sandbox::SandboxError;
 use lula_workspace::WorkspaceError;
@@ -53,6 +54,12 @@ pub enum Refusal {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Rules that are wrong.
+    #[error("{0}")]
+    BadRules(String),
+    /// An approval or an answer to one.
+    #[error(transparent)]
+    Approval(ApprovalsError),
     /// A tool broke.
     #[error("{0}")]
     ToolBroke(String),
@@ -89,6 +96,15 @@ impl Refusal {
             ) => Code::SandboxBroke,
             Self::Sandbox(_) => Code::SandboxRefused,
             Self::Workspace(error) => error.code(),
+            Self::BadRules(_) => Code::BadRules,
+            Self::Approval(error) => match error {
+                ApprovalsError::Unknown(_) => Code::UnknownApproval,
+                ApprovalsError::Token(_)
+                | ApprovalsError::Vote(_)
+                | ApprovalsError::OtherQuestion
+                | ApprovalsError::Refused(_) => Code::VoteRefused,
+                _ => Code::ApprovalsUnusable,
+            },
             Self::ToolBroke(_) => Code::ToolBroke,
             Self::Ledger(_) | Self::Internal(_) => Code::Internal,
         }
@@ -101,6 +117,15 @@ impl Refusal {
             Self::OutsideRoots(_) | Self::NoWorkspace(_) | Self::NoSession(_) => 404,
             Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) => 409,
             Self::Busy(_) => 429,
+            Self::BadRules(_) => 409,
+            Self::Approval(error) => match error {
+                ApprovalsError::Unknown(_) => 404,
+                ApprovalsError::Token(_) => 403,
+                ApprovalsError::Vote(_)
+                | ApprovalsError::OtherQuestion
+                | ApprovalsError::Refused(_) => 409,
+                _ => 500,
+            },
             Self::Workspace(error) => match error {
                 WorkspaceError::Unknown(_)
                 | WorkspaceError::NoSuchSnapshot { .. }

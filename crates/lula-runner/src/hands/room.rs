@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
@@ -21,6 +22,8 @@ const LETTING_GO: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) id: WorkspaceId,
+    /// When to ask, here.
+    pub(crate) rules: Rules,
     engine: Engine,
     policy: Policy,
     /// Held by whoever changes the workspace: effects happen one after the other.
@@ -52,9 +55,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    pub(crate) fn new(engine: Engine, policy: Policy, workspace: Workspace) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        policy: Policy,
+        rules: Rules,
+        workspace: Workspace,
+    ) -> Self {
         Self {
             id: workspace.id().clone(),
+            rules,
             engine,
             policy,
             turn: Mutex::new(()),

@@ -310,7 +310,7 @@ impl Hands {
         let running = match self.launch(room, asked) {
             Ok(Ok(running)) => running,
             Ok(Err(outcome)) => {
-                let finished = self.finish_call(room, &asked.call, outcome, None, begun);
+                let finished = self.finish_call(room, &asked.call, outcome, None, &begun);
                 let _ = answer.send(finished.map(|result| Started::Over(Box::new(result))));
                 return;
             }
@@ -328,7 +328,7 @@ impl Hands {
             // Its effect is that it was started; what it does from now on is its own.
             let output = Output::new(format!("started {}\n", running.name), Origin::Lula);
             let outcome = Outcome::Done { output };
-            let stored = self.finish_call(room, &asked.call, outcome, None, begun);
+            let stored = self.finish_call(room, &asked.call, outcome, None, &begun);
             drop(turn);
             let _ = answer.send(stored.map(|_| Started::Running(heard)));
             let ended = running.pump().and_then(|()| Ok(running.process.wait()?));
@@ -346,7 +346,7 @@ impl Hands {
         let told = match ended {
             Ok(finished) => {
                 let (outcome, receipt) = exec::told(&finished);
-                self.finish_call(room, &asked.call, outcome, receipt, begun)
+                self.finish_call(room, &asked.call, outcome, receipt, &begun)
             }
             Err(refusal) => match self.abandon_call(room, &asked.call, &begun) {
                 Ok(()) => Err(refusal),

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{HeaderMap, Request, Response};
-use lula_protocol::{Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{ApprovalId, Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ use super::Shared;
 use super::answer::{self, Body};
 use super::routes::{Operation, Route};
 use crate::api::{Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession};
-use crate::hands::{Hands, Heard, Refusal, Started};
+use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
 /// Largest request.
 const REQUEST: usize = 16 << 20;
@@ -96,7 +96,11 @@ async fn answered(
         }
         Operation::CommitWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.commit(&id, &body)).await
+            let committed = blocking(shared, move |hands| hands.commit(&who, &id, &body)).await?;
+            Ok(match committed {
+                Gated::Done(committed) => answer::json(route.status, &committed),
+                Gated::Held(result) => answer::result(&result),
+            })
         }
         Operation::SnapshotWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
@@ -112,7 +116,7 @@ async fn answered(
         }
         Operation::UndoCommit => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.undo_commit(&id, &body)).await
+            done(route, shared, move |hands| hands.undo_commit(&who, &id, &body)).await
         }
         Operation::Execute => {
             let call: ToolCall = body(request).await?;
@@ -146,9 +150,15 @@ async fn answered(
             blocking(shared, move |hands| hands.close_session(&session)).await?;
             Ok(answer::nothing())
         }
-        Operation::ListApprovals | Operation::ViewApproval | Operation::Vote => Err(
-            answer::problem(404, Code::NothingThere, "there is no such approval"),
-        ),
+        Operation::ListApprovals => done(route, shared, Hands::approvals).await,
+        Operation::ViewApproval => {
+            let id = approval(variable)?;
+            done(route, shared, move |hands| hands.approval(&id)).await
+        }
+        Operation::Vote => {
+            let (id, token) = (approval(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.vote(&id, &token)).await
+        }
     }
 }
 
@@ -166,6 +176,11 @@ fn health(shared: &Shared) -> Response<Body> {
 fn workspace(text: &str) -> Result<WorkspaceId, Response<Body>> {
     let id = text.parse::<WorkspaceId>();
     id.map_err(|error| answer::problem(404, Code::NoWorkspace, &error.to_string()))
+}
+
+fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
+    let id = text.parse::<ApprovalId>();
+    id.map_err(|error| answer::problem(404, Code::UnknownApproval, &error.to_string()))
 }
 
 /// The body of a request, within its limits, as exactly the type that is asked for.

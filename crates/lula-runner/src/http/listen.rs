@@ -151,7 +151,7 @@ pub(super) fn principal(
     key: Option<&SecretString>,
 ) -> Option<Principal> {
     match peer {
-        Peer::User(uid) => format!("uid:{uid}").parse().ok(),
+        Peer::User(uid) => format!("local:{uid}").parse().ok(),
         Peer::Unknown => {
             let given = headers.get(AUTHORIZATION)?.to_str().ok()?;
             let given = given.strip_prefix("Bearer ")?;
