@@ -3,6 +3,7 @@
 mod chart;
 mod graph;
 mod repair;
+mod runner;
 mod sandbox;
 
 use std::process::ExitCode;
@@ -19,6 +20,8 @@ pub(crate) enum Race {
     Graph(graph::Flags),
     /// The built-in repairer on its seeded bugs
     Repair(repair::Flags),
+    /// Calls a runner answers, over its socket
+    Runner(runner::Flags),
     /// Our sandbox against bubblewrap, crun and gVisor
     Sandbox(sandbox::Flags),
 }
@@ -27,6 +30,7 @@ pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -
     match race {
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
+        Race::Runner(flags) => runner::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
     }
 }

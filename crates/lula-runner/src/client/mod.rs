@@ -105,7 +105,10 @@ impl Client {
         commit: &CommitWorkspace,
     ) -> Result<Committed, ClientError> {
         let path = format!("/v1/workspaces/{id}/commit");
-        let answer = self.connections.ask(Method::POST, &path, Some(commit)).await?;
+        let answer = self
+            .connections
+            .ask(Method::POST, &path, Some(commit))
+            .await?;
         match answer.expect(is_held) {
             Ok(result) => Err(ClientError::Held(Box::new(result))),
             Err(_) => answer.expect(StatusCode::is_success),

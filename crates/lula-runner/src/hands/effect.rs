@@ -163,7 +163,9 @@ impl Hands {
         } else {
             before(room, call, plan.as_ref())?
         };
-        let diff = plan.as_ref().map(|plan| Digest::of_bytes(plan.diff.as_bytes()));
+        let diff = plan
+            .as_ref()
+            .map(|plan| Digest::of_bytes(plan.diff.as_bytes()));
         let said = self.pass(&entry, &before, &asked)?;
         match said {
             Said::Go(leave) => Ok(Gone::On(Begun {

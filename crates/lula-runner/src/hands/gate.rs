@@ -68,9 +68,8 @@ pub(super) enum Said {
 impl Gate {
     pub(super) fn open(state: &Path, files: Vec<RulesFile>) -> Result<Self, Refusal> {
         let own = load(&files, None)?;
-        let options = lula_audit::Options::redacting(|text| {
-            lula_gate::redact::redact(text).into_owned()
-        });
+        let options =
+            lula_audit::Options::redacting(|text| lula_gate::redact::redact(text).into_owned());
         let log = Log::open(&state.join("audit"), options)
             .map_err(|error| Refusal::Internal(error.to_string()))?;
         // A first key is made here, so that a person can answer the first question.
@@ -134,8 +133,8 @@ fn load(files: &[RulesFile], repository: Option<&str>) -> Result<Policy, Refusal
 
 /// The repository's rules as they are in the user's tree: nothing an agent writes changes them.
 fn repository_rules(base: &Path) -> Result<Option<String>, Refusal> {
-    use std::io::Read as _;
     use rustix::fs::{Mode, OFlags};
+    use std::io::Read as _;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let path = base.join(rules::REPOSITORY_FILE);
     let bad = |why: String| Refusal::BadRules(format!("{}: {why}", path.display()));
@@ -324,11 +323,7 @@ impl Hands {
     }
 
     /// Takes a signed answer.
-    pub fn vote(
-        &self,
-        id: &ApprovalId,
-        token: &ApprovalToken,
-    ) -> Result<ApprovalView, Refusal> {
+    pub fn vote(&self, id: &ApprovalId, token: &ApprovalToken) -> Result<ApprovalView, Refusal> {
         if token.id != *id {
             let message = "the answer is about another question".to_owned();
             return Err(Refusal::BadRequest(message));

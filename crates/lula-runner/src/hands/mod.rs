@@ -18,16 +18,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lula_protocol::{
-    Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId,
-};
+use lula_protocol::{Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Sandbox};
 use lula_workspace::{Store, Wanted, Workspace};
 
+pub use commit::Gated;
 use gate::Gate;
 pub use gate::RulesFile;
-pub use commit::Gated;
 pub use refusal::Refusal;
 use room::Room;
 use sessions::Sessions;

@@ -55,12 +55,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    pub(crate) fn new(
-        engine: Engine,
-        policy: Policy,
-        rules: Rules,
-        workspace: Workspace,
-    ) -> Self {
+    pub(crate) fn new(engine: Engine, policy: Policy, rules: Rules, workspace: Workspace) -> Self {
         Self {
             id: workspace.id().clone(),
             rules,

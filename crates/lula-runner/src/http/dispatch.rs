@@ -116,7 +116,10 @@ async fn answered(
         }
         Operation::UndoCommit => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.undo_commit(&who, &id, &body)).await
+            done(route, shared, move |hands| {
+                hands.undo_commit(&who, &id, &body)
+            })
+            .await
         }
         Operation::Execute => {
             let call: ToolCall = body(request).await?;
