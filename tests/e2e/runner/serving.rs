@@ -176,6 +176,7 @@ fn the_document_describes_what_is_served() {
     assert_eq!(document["openapi"], "3.1.0");
     let capabilities = scene.wait(scene.client().capabilities()).unwrap();
     assert_eq!(capabilities.tools.len(), 10);
-    let unknown = scene.client().workspace(&lula_protocol::WorkspaceId::from_parts(1, [9; 10]));
-    assert_eq!(refusal(scene.wait(unknown)), (404, "L1009".to_owned()));
+    let unknown = lula_protocol::WorkspaceId::from_parts(1, [9; 10]);
+    let asked = scene.wait(scene.client().workspace(&unknown));
+    assert_eq!(refusal(asked), (404, "L1009".to_owned()));
 }

@@ -105,6 +105,9 @@ impl Ledger {
         // An intent that a power cut forgets is no intent.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
+        // In the same file: an approval is spent in the transaction that begins its act.
+        lula_gate::approvals::migrate(&connection)
+            .map_err(|error| LedgerError::Damaged(error.to_string()))?;
         Ok(Self { connection })
     }
 

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use lula_config::keys;
+use lula_config::variables::RUNNER_KEY as KEY;
 use lula_protocol::{Code, Exit};
 use lula_runner::client::Address;
 use lula_runner::hands::{RulesFile, Setup};
@@ -14,9 +15,6 @@ use crate::cli::RunnerFlags;
 use crate::failure::Failure;
 use crate::sandboxed;
 use crate::session::Session;
-
-/// The variable that holds the bearer key, for where a file is not to be had.
-const KEY: &str = "LULA_RUNNER_KEY";
 
 pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failure> {
     shed_secrets(session)?;
