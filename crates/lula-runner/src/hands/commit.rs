@@ -47,7 +47,7 @@ impl Hands {
         asked: &CommitWorkspace,
     ) -> Result<Gated<Committed>, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let request = request(id, asked)?;
         let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
         let agreed = match self.known(&room, &entry)? {
@@ -134,7 +134,7 @@ impl Hands {
         asked: &UndoCommit,
     ) -> Result<Committed, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let request = request(id, asked)?;
         let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
         if let Stored::Result(stored) = self.known(&room, &entry)? {
@@ -181,11 +181,12 @@ impl Hands {
     /// Turns the change down. With `now` nothing is kept of it.
     pub fn discard(&self, id: &WorkspaceId, now: bool) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let mut turn = room.turn()?;
         room.close();
         let view = views::workspace(room.workspace().record());
         self.store.open(id)?.discard(now)?;
         self.rooms().remove(id);
+        *turn = true;
         Ok(WorkspaceView {
             state: crate::api::WorkspaceState::Discarded,
             ..view
@@ -202,7 +203,7 @@ impl Hands {
             return Err(Refusal::BadRequest(problem.to_owned()));
         }
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let mut workspace = room.workspace();
         workspace.snapshot(&asked.label)?;
         Ok(views::workspace(workspace.record()))
@@ -215,7 +216,7 @@ impl Hands {
         asked: &RestoreSnapshot,
     ) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let known = |room: &Room| {
             let workspace = room.workspace();
             let snapshots = &workspace.record().snapshots;
@@ -235,7 +236,7 @@ impl Hands {
     /// A second workspace that starts with this one's changes.
     pub fn fork(&self, id: &WorkspaceId) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let workspace = room.workspace();
         let fork = workspace.fork(&workspace.record().title)?;
         Ok(views::workspace(fork.record()))

@@ -66,6 +66,7 @@ const fn is_effect(action: &Action) -> bool {
 impl Hands {
     /// Does what a call asks, once.
     pub fn execute(&self, who: &Principal, call: &ToolCall) -> Result<ToolResult, Refusal> {
+        digest(call)?;
         let room = self.room(&call.workspace)?;
         if !is_effect(&call.action) {
             let verdict = gate::judge(&room.rules, &Act::of(&call.action));
@@ -77,7 +78,7 @@ impl Hands {
                 return Ok(result(call, outcome, None));
             }
         }
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let begun = match self.begin_call(&room, who, call)? {
             Gone::Over(result) => return Ok(result),
             Gone::On(begun) => begun,
@@ -371,7 +372,7 @@ impl Hands {
 
     fn recover_one(&self, left: &Unfinished) -> Result<(), Refusal> {
         let room = self.room(&left.workspace)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let before = read_before(left.before.as_deref());
         match &before {
             Before::Lost => return Ok(self.ledger().give_up(&left.effect)?),

@@ -1,5 +1,7 @@
 //! Why a request was not done, where no tool result says it.
 
+use std::io::ErrorKind;
+
 use lula_gate::approvals::ApprovalsError;
 use lula_protocol::{Code, EffectId, WorkspaceId};
 use lula_sandbox::SandboxError;
@@ -130,6 +132,8 @@ impl Refusal {
                 WorkspaceError::Unknown(_)
                 | WorkspaceError::NoSuchSnapshot { .. }
                 | WorkspaceError::NoSuchChange { .. } => 404,
+                // It was removed while this was done.
+                WorkspaceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => 409,
                 WorkspaceError::Io { .. } | WorkspaceError::BadRecord { .. } => 500,
                 WorkspaceError::Path(_) => 400,
                 _ => 409,

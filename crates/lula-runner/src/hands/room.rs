@@ -26,8 +26,9 @@ pub(crate) struct Room {
     pub(crate) rules: Rules,
     engine: Engine,
     policy: Policy,
-    /// Held by whoever changes the workspace: effects happen one after the other.
-    turn: Mutex<()>,
+    /// Held by whoever changes the workspace: effects happen one after the other. Whether the
+    /// workspace was removed meanwhile.
+    turn: Mutex<bool>,
     workspace: Mutex<Workspace>,
     live: Mutex<Option<Arc<Live>>>,
 }
@@ -61,15 +62,19 @@ impl Room {
             rules,
             engine,
             policy,
-            turn: Mutex::new(()),
+            turn: Mutex::new(false),
             workspace: Mutex::new(workspace),
             live: Mutex::new(None),
         }
     }
 
-    /// Waits until nobody else changes the workspace.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    /// Waits until nobody else changes the workspace. There may be none any more by then.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, bool>, Refusal> {
+        let turn = lock(&self.turn);
+        if *turn {
+            return Err(Refusal::NoWorkspace(self.id.clone()));
+        }
+        Ok(turn)
     }
 
     pub(crate) fn workspace(&self) -> MutexGuard<'_, Workspace> {

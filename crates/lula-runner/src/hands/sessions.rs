@@ -295,7 +295,13 @@ impl Hands {
         asked: &StartSession,
         answer: &std::sync::mpsc::SyncSender<Result<Started, Refusal>>,
     ) {
-        let turn = room.turn();
+        let turn = match room.turn() {
+            Ok(turn) => turn,
+            Err(refusal) => {
+                let _ = answer.send(Err(refusal));
+                return;
+            }
+        };
         let begun = match self.begin_call(room, who, &asked.call) {
             Ok(Gone::Over(result)) => {
                 let _ = answer.send(Ok(Started::Over(Box::new(result))));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{HeaderMap, Request, Response};
 use lula_protocol::{ApprovalId, Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
@@ -195,16 +195,21 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
         let message = "send the body as application/json";
         return Err(answer::problem(415, Code::BadRequest, message));
     }
+    let too_large = || {
+        let message = format!("a request has at most {REQUEST} bytes");
+        answer::problem(413, Code::OverLimit, &message)
+    };
+    // What announces itself as too large is not waited for.
+    if request.body().size_hint().lower() > REQUEST as u64 {
+        return Err(too_large());
+    }
     let collected = Limited::new(request.into_body(), REQUEST).collect();
     let bytes: Bytes = match tokio::time::timeout(BODY_WITHIN, collected).await {
         Err(_) => {
             let message = "the body did not arrive in time";
             return Err(answer::problem(408, Code::BadRequest, message));
         }
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("a request has at most {REQUEST} bytes");
-            return Err(answer::problem(413, Code::OverLimit, &message));
-        }
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
         Ok(Err(error)) => return Err(answer::problem(400, Code::BadRequest, &error.to_string())),
         Ok(Ok(collected)) => collected.to_bytes(),
     };
@@ -278,6 +283,11 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
     if batch.calls.is_empty() || batch.calls.len() > BATCH {
         let message = format!("a batch has 1 to {BATCH} calls");
         return Err(answer::problem(400, Code::OverLimit, &message));
+    }
+    // A number that a JSON reader could round is refused before anything is done.
+    if let Some(error) = batch.calls.iter().find_map(|call| call.digest().err()) {
+        let message = format!("a call has no digest: {error}");
+        return Err(answer::problem(400, Code::BadRequest, &message));
     }
     let results = match batch.mode {
         // One trip to a blocking thread for all of them.
