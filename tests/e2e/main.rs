@@ -1,6 +1,8 @@
 //! End to end: the `lula` binary as a person or a script meets it.
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
     clippy::panic,
     reason = "a test says no by panicking"
 )]
@@ -11,4 +13,6 @@ mod doctor;
 mod exec;
 mod lula;
 mod repair;
+mod review;
 mod try_it;
+mod workspaces;
