@@ -1,7 +1,6 @@
 //! End to end: the `lula` binary as a person or a script meets it.
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stderr,
     clippy::cast_possible_truncation,
     clippy::panic,
     reason = "a test says no by panicking"

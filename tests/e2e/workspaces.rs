@@ -339,8 +339,8 @@ fn a_killed_commit_leaves_the_old_or_the_new_tree() {
             let news = (1..300)
                 .filter(|n| picture[Path::new(&format!("f{n}"))].1 == b"new\n")
                 .count();
-            let rest = picture.contains_key(Path::new("d/x")) as usize
-                + !picture.contains_key(Path::new("f0")) as usize;
+            let rest = usize::from(picture.contains_key(Path::new("d/x")))
+                + usize::from(!picture.contains_key(Path::new("f0")));
             news + rest
         };
         mixed += u32::from(!matches!(state(&picture(&world.work())), 0 | 301));

@@ -182,10 +182,9 @@ mod tests {
 
     #[test]
     fn texts_built_to_stall_a_comparison_are_compared_anyway() {
-        let many = |odd: usize| {
-            (0..60_000)
-                .map(|n| format!("{}\n", n * 7919 % (97 + odd)))
-                .collect::<String>()
+        let many = |odd: usize| -> String {
+            let lines = (0..60_000).map(|n| (n * 7919 % (97 + odd)).to_string());
+            lines.collect::<Vec<_>>().join("\n")
         };
         assert!(unified("x", &many(0), &many(2)).contains("@@"));
     }

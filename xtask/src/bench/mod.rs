@@ -4,6 +4,7 @@ mod chart;
 mod graph;
 mod repair;
 mod sandbox;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,8 @@ pub(crate) enum Race {
     Repair(repair::Flags),
     /// Our sandbox against bubblewrap, crun and gVisor
     Sandbox(sandbox::Flags),
+    /// Commits of many files against `cp -a` and `git checkout`
+    Workspace(workspace::Flags),
 }
 
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
@@ -28,5 +31,6 @@ pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
+        Race::Workspace(flags) => workspace::run(flags, repository, interrupt),
     }
 }

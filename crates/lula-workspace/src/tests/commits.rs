@@ -280,17 +280,20 @@ fn a_directory_swapped_for_a_link_leads_nobody_out() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (src, aside) = (world.path("src"), world.path("aside"));
+            let mut round = 0;
             while !done.load(Ordering::Relaxed) {
                 std::fs::rename(&src, &aside).unwrap();
                 std::os::unix::fs::symlink(outside.path(), &src).unwrap();
                 std::thread::yield_now();
                 std::fs::remove_file(&src).unwrap();
                 std::fs::rename(&aside, &src).unwrap();
-                std::thread::yield_now();
+                // Long enough for some commits to get through, too short for most.
+                round += 1;
+                std::thread::sleep(std::time::Duration::from_micros(round * 379 % 9000));
             }
         });
         let mut committed = 0;
-        for _ in 0..150 {
+        for _ in 0..300 {
             if let Ok(diff) = workspace.diff()
                 && let Some(change) = diff.get(&secret)
             {
