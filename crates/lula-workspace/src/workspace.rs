@@ -274,6 +274,10 @@ impl Workspace {
         Store::save(&self.directory, &self.record)
     }
 
+    pub(crate) fn save_lazily(&self) -> Result<()> {
+        Store::save_lazily(&self.directory, &self.record)
+    }
+
     /// The content behind a change, if it still has the digests that the change names; `None` on a
     /// side that has no content or more than `limit` bytes.
     pub fn sides(&self, change: &Change, limit: u64) -> Result<Sides> {
