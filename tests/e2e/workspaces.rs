@@ -370,3 +370,58 @@ fn a_killed_commit_leaves_the_old_or_the_new_tree() {
     );
     eprintln!("{old} old, {new} new, {mixed} caught in between");
 }
+
+/// Runs one ignored test of this binary as an ordinary user.
+fn as_ordinary_user(test: &str) {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let mut host = Host::new(std::env::current_exe().unwrap());
+    host.args(["--exact", "--ignored", "--nocapture", test])
+        .env_remove("XDG_RUNTIME_DIR")
+        .env("HOME", "/nonexistent")
+        .env("TMPDIR", "/tmp")
+        .current_dir("/tmp");
+    if rustix::process::geteuid().is_root() {
+        host.uid(NOBODY).gid(NOBODY);
+    }
+    let output = host.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}\n{err}"
+    );
+}
+
+#[test]
+fn an_ordinary_user_has_all_of_it() {
+    as_ordinary_user("workspaces::ordinary");
+}
+
+#[test]
+#[ignore = "run as an ordinary user by the test above"]
+fn ordinary() {
+    assert!(!rustix::process::geteuid().is_root());
+    let world = World::new();
+    outside(&world.work(), START);
+    let before = picture(&world.work());
+    let script = "rm -r a; mkdir a; echo n > a/n; rm f; ln -s a f; chmod 700 b; echo x >> c/bin";
+    world.run(&["exec", "--", "sh", "-c", script]).exits(0);
+    assert_eq!(picture(&world.work()), before);
+    world.run(&["commit"]).exits(0);
+    let model = TempDir::new().unwrap();
+    outside(model.path(), &format!("{START}; {script}"));
+    let without_top = |top: &Path| {
+        let mut picture = picture(top);
+        picture.remove(Path::new(""));
+        picture
+    };
+    assert_eq!(without_top(&world.work()), without_top(model.path()));
+    world.run(&["undo"]).exits(0);
+    assert_eq!(picture(&world.work()), before);
+    world.run(&["discard", "--now"]).exits(0);
+    assert_eq!(
+        world.run(&["workspaces", "--json"]).json(),
+        serde_json::json!([])
+    );
+}
