@@ -302,3 +302,37 @@ fn waiting_changes_are_never_removed_to_make_room() {
     let listed = world.run(&["workspaces", "--json"]).exits(0).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn work_goes_on_where_changes_wait() {
+    let world = World::new();
+    shell(&world, "echo one > a");
+    let ran = world
+        .run(&[
+            "exec",
+            "--on",
+            "last",
+            "--",
+            "sh",
+            "-c",
+            "cat a; echo two >> a",
+        ])
+        .exits(0);
+    assert_eq!(ran.stdout, "one\n");
+    let listed = world.run(&["workspaces", "--json"]).exits(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    world.run(&["commit"]).exits(0);
+    assert_eq!(read(&world, "a"), "one\ntwo\n");
+    let id = listed[0]["id"].as_str().unwrap();
+    world
+        .run(&["exec", "--on", id, "--", "sh", "-c", "echo three >> a"])
+        .exits(0);
+    world.run(&["commit", id]).exits(0);
+    assert_eq!(read(&world, "a"), "one\ntwo\nthree\n");
+    world.run(&["undo"]).exits(0);
+    world.run(&["undo"]).exits(0);
+    assert!(!world.work().join("a").exists());
+    world
+        .run(&["exec", "--on", "last", "--write", "direct", "--", "true"])
+        .exits(2);
+}

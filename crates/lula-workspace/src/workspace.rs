@@ -265,6 +265,9 @@ impl Workspace {
     }
 
     fn note(&mut self, diff: &Diff) -> Result<()> {
+        if !diff.is_empty() {
+            self.record.state = State::Pending;
+        }
         self.record.changes = diff.changes.len() as u64;
         self.record.bytes = Store::usage(&self.directory);
         self.save()
