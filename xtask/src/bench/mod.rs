@@ -5,6 +5,7 @@ mod graph;
 mod repair;
 mod runner;
 mod sandbox;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ pub(crate) enum Race {
     Runner(runner::Flags),
     /// Our sandbox against bubblewrap, crun and gVisor
     Sandbox(sandbox::Flags),
+    /// Commits of many files against `cp -a` and `git checkout`
+    Workspace(workspace::Flags),
 }
 
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
@@ -32,5 +35,6 @@ pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
         Race::Runner(flags) => runner::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
+        Race::Workspace(flags) => workspace::run(flags, repository, interrupt),
     }
 }
