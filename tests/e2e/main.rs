@@ -12,7 +12,7 @@ mod doctor;
 mod exec;
 mod lula;
 mod repair;
-mod runner;
 mod review;
+mod runner;
 mod try_it;
 mod workspaces;
