@@ -47,7 +47,7 @@ impl Client {
         body: Option<&(impl Serialize + Sync)>,
     ) -> Result<T, ClientError> {
         let answer = self.connections.ask(method, path, body).await?;
-        answer.expect(StatusCode::is_success)
+        answer.expect(|status| status.is_success())
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
@@ -111,7 +111,7 @@ impl Client {
             .await?;
         match answer.expect(is_held) {
             Ok(result) => Err(ClientError::Held(Box::new(result))),
-            Err(_) => answer.expect(StatusCode::is_success),
+            Err(_) => answer.expect(|status| status.is_success()),
         }
     }
 
@@ -257,14 +257,14 @@ impl Client {
 #[derive(Serialize)]
 struct Empty {}
 
-fn is_held(status: &StatusCode) -> bool {
-    is_tool_result(status) && *status != StatusCode::OK
+fn is_held(status: StatusCode) -> bool {
+    is_tool_result(status) && status != StatusCode::OK
 }
 
 /// A denial and a question carry a tool's result too.
-fn is_tool_result(status: &StatusCode) -> bool {
+fn is_tool_result(status: StatusCode) -> bool {
     matches!(
-        *status,
+        status,
         StatusCode::OK | StatusCode::FORBIDDEN | StatusCode::PRECONDITION_REQUIRED
     )
 }

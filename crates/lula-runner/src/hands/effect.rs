@@ -162,7 +162,7 @@ impl Hands {
         let before = if verdict.ruling == Ruling::Deny {
             Before::Nothing
         } else {
-            before(room, call, plan.as_ref())?
+            before(room, call, plan.as_ref())
         };
         let diff = plan
             .as_ref()
@@ -241,7 +241,7 @@ impl Hands {
         if begun.before == Before::Lost {
             return Ok(self.ledger().give_up(&call.effect)?);
         }
-        self.take_back(room, &begun.before)?;
+        take_back(room, &begun.before)?;
         Ok(self.ledger().forget(&call.effect)?)
     }
 
@@ -265,7 +265,7 @@ impl Hands {
             }),
             Known::Unknown => Err(Refusal::Unknown(entry.effect.clone())),
             Known::Begun { before } => {
-                self.take_back(room, &read_before(before.as_deref()))?;
+                take_back(room, &read_before(before.as_deref()))?;
                 self.ledger().forget(&entry.effect)?;
                 self.known(room, entry)
             }
@@ -330,23 +330,6 @@ impl Hands {
         Ok(self.ledger().audited(effect)?)
     }
 
-    /// Makes the workspace what it was before an effect.
-    pub(super) fn take_back(&self, room: &Room, before: &Before) -> Result<(), Refusal> {
-        match before {
-            Before::Files(images) => match room.ask(Ask::PutBack(images.clone()))? {
-                Ok(Answer::PutBack) => Ok(()),
-                Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-                Err(failure) => Err(Refusal::ToolBroke(failure.message)),
-            },
-            Before::Snapshot(label) => {
-                room.restore(label)?;
-                Ok(room.workspace().forget_snapshot(label)?)
-            }
-            Before::Restoring(label) => room.restore(label),
-            Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
-        }
-    }
-
     /// After a start: what an earlier runner left half done is taken back, so that it can be done
     /// again, or admitted to be unknown; and the audit gets what it missed.
     pub(super) fn recover(&self) -> Result<(), Refusal> {
@@ -392,7 +375,7 @@ impl Hands {
                     return self.store_recovered(left, &done);
                 }
             }
-            _ => self.take_back(&room, &before)?,
+            _ => take_back(&room, &before)?,
         }
         Ok(self.ledger().forget(&left.effect)?)
     }
@@ -421,6 +404,23 @@ impl Hands {
             diff: Some(done.digest),
         };
         self.store_result(&left.effect, done, &recorded)
+    }
+}
+
+/// Makes the workspace what it was before an effect.
+fn take_back(room: &Room, before: &Before) -> Result<(), Refusal> {
+    match before {
+        Before::Files(images) => match room.ask(Ask::PutBack(images.clone()))? {
+            Ok(Answer::PutBack) => Ok(()),
+            Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
+            Err(failure) => Err(Refusal::ToolBroke(failure.message)),
+        },
+        Before::Snapshot(label) => {
+            room.restore(label)?;
+            Ok(room.workspace().forget_snapshot(label)?)
+        }
+        Before::Restoring(label) => room.restore(label),
+        Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
     }
 }
 
@@ -497,8 +497,8 @@ fn plan(room: &Room, call: &ToolCall) -> Result<Result<Option<Plan>, Outcome>, R
     }
 }
 
-fn before(room: &Room, call: &ToolCall, plan: Option<&Plan>) -> Result<Before, Refusal> {
-    Ok(match &call.action {
+fn before(room: &Room, call: &ToolCall, plan: Option<&Plan>) -> Before {
+    match &call.action {
         Action::WriteFile(_) | Action::ApplyPatch(_) => {
             Before::Files(plan.map(|plan| plan.images.clone()).unwrap_or_default())
         }
@@ -517,7 +517,7 @@ fn before(room: &Room, call: &ToolCall, plan: Option<&Plan>) -> Result<Before, R
             }
         }
         _ => Before::Nothing,
-    })
+    }
 }
 
 /// What people see before they agree.

@@ -117,9 +117,8 @@ impl Refusal {
         match self {
             Self::BadRequest(_) | Self::TooWide(_) => 400,
             Self::OutsideRoots(_) | Self::NoWorkspace(_) | Self::NoSession(_) => 404,
-            Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) => 409,
+            Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) | Self::BadRules(_) => 409,
             Self::Busy(_) => 429,
-            Self::BadRules(_) => 409,
             Self::Approval(error) => match error {
                 ApprovalsError::Unknown(_) => 404,
                 ApprovalsError::Token(_) => 403,

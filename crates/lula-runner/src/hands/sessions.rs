@@ -118,7 +118,7 @@ impl Running {
         loop {
             let next = self
                 .process
-                .next_output_within(std::time::Duration::from_secs(3600))?;
+                .next_output_within(std::time::Duration::from_hours(1))?;
             match next {
                 Next::NothingYet => {}
                 Next::End => break,
@@ -154,10 +154,9 @@ impl Halves {
     fn text(&mut self, bytes: &[u8]) -> String {
         self.0.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.0) {
-            Ok(_) => self.0.len(),
             // Unfinished at the very end: it may become one.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => self.0.len(),
+            Ok(_) | Err(_) => self.0.len(),
         };
         let rest = self.0.split_off(whole);
         let text = String::from_utf8_lossy(&self.0).into_owned();

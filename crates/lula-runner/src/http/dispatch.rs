@@ -1,4 +1,8 @@
 //! From a request to what the hands do, and back.
+#![expect(
+    clippy::result_large_err,
+    reason = "a refusal is an answer like another, and moved once"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

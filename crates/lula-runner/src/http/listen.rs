@@ -65,8 +65,7 @@ impl Listener {
                 Ok(Self::Unix(bound.map_err(failed)?, path.clone()))
             }
             Address::Tcp(place) => {
-                let long = |key: &&SecretString| key.expose_secret().len() >= SHORTEST_KEY;
-                if key.filter(long).is_none() {
+                if key.is_none_or(|key| key.expose_secret().len() < SHORTEST_KEY) {
                     return Err(ListenError::NoKey);
                 }
                 Ok(Self::Tcp(TcpListener::bind(place).await.map_err(failed)?))
