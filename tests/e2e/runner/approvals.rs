@@ -46,14 +46,22 @@ reason = "it deploys"
 "#;
 
 fn scene() -> Scene {
-    Scene::with_rules(&[("guarded/a", "1\n"), ("two/a", "1\n"), ("free", "1\n")], RULES)
+    Scene::with_rules(
+        &[("guarded/a", "1\n"), ("two/a", "1\n"), ("free", "1\n")],
+        RULES,
+    )
 }
 
 impl Scene {
     fn people(&self) -> Keyring {
         let mut ring = Keyring::open(&self.state()).unwrap();
-        for (who, role) in [("alice", "maintainer"), ("bob", "maintainer"), ("carol", "reader")] {
-            ring.add_for(who.parse().unwrap(), vec![role.to_owned()]).unwrap();
+        for (who, role) in [
+            ("alice", "maintainer"),
+            ("bob", "maintainer"),
+            ("carol", "reader"),
+        ] {
+            ring.add_for(who.parse().unwrap(), vec![role.to_owned()])
+                .unwrap();
         }
         ring
     }
@@ -63,7 +71,8 @@ impl Scene {
     }
 
     fn vote(&self, token: &ApprovalToken) -> Result<String, ClientError> {
-        self.wait(self.client().vote(token)).map(|view| view.standing)
+        self.wait(self.client().vote(token))
+            .map(|view| view.standing)
     }
 
     /// What the workspace holds now.
@@ -104,13 +113,33 @@ fn what_is_free_happens_what_is_forbidden_does_not_and_the_rest_waits() {
     is_denied(scene.send(&scene.write("never/x", "2\n")));
     let call = scene.write("guarded/a", "2\n");
     let asked = challenge(scene.send(&call));
-    assert_eq!(challenge(scene.send(&call)).id, asked.id, "asking again is the same question");
+    assert_eq!(
+        challenge(scene.send(&call)).id,
+        asked.id,
+        "asking again is the same question"
+    );
     assert_eq!(scene.now("guarded/a"), "1\n");
     let shown = scene.wait(scene.client().approval(&asked.id)).unwrap();
-    assert_eq!(shown.rendered, "--- a/guarded/a\n+++ b/guarded/a\n@@ -1 +1 @@\n-1\n+2\n");
-    assert_eq!(scene.wait(scene.client().approvals()).unwrap().approvals.len(), 1);
+    assert_eq!(
+        shown.rendered,
+        "--- a/guarded/a\n+++ b/guarded/a\n@@ -1 +1 @@\n-1\n+2\n"
+    );
+    assert_eq!(
+        scene
+            .wait(scene.client().approvals())
+            .unwrap()
+            .approvals
+            .len(),
+        1
+    );
 
-    let token = sign(&scene.people(), &asked, "alice", "maintainer", Decision::Approve);
+    let token = sign(
+        &scene.people(),
+        &asked,
+        "alice",
+        "maintainer",
+        Decision::Approve,
+    );
     assert_eq!(scene.vote(&token).unwrap(), "approved");
     done(scene.send(&call).unwrap());
     assert_eq!(scene.now("guarded/a"), "2\n");
@@ -132,12 +161,20 @@ fn an_approval_is_for_one_act() {
     scene.vote(&token).unwrap();
     assert_eq!(refusal(scene.vote(&token)).0, 409, "the same answer twice");
     let first = scene.send(&call).unwrap();
-    assert_eq!(scene.send(&call).unwrap(), first, "the same call is not done again");
+    assert_eq!(
+        scene.send(&call).unwrap(),
+        first,
+        "the same call is not done again"
+    );
     scene.sh("printf '1\\n' > guarded/a");
     let again = scene.write("guarded/a", "2\n");
     challenge(scene.send(&again));
     assert_eq!(scene.now("guarded/a"), "1\n");
-    assert_eq!(refusal(scene.vote(&token)).0, 409, "an old answer to a new question");
+    assert_eq!(
+        refusal(scene.vote(&token)).0,
+        409,
+        "an old answer to a new question"
+    );
 }
 
 #[test]
@@ -147,7 +184,15 @@ fn one_changed_byte_anywhere_voids_it() {
     // The file changes between the answer and the act.
     let call = scene.write("guarded/a", "2\n");
     let asked = challenge(scene.send(&call));
-    scene.vote(&sign(&ring, &asked, "alice", "maintainer", Decision::Approve)).unwrap();
+    scene
+        .vote(&sign(
+            &ring,
+            &asked,
+            "alice",
+            "maintainer",
+            Decision::Approve,
+        ))
+        .unwrap();
     scene.sh("echo other > guarded/a");
     let anew = challenge(scene.send(&call));
     assert_ne!(anew.id, asked.id);
@@ -166,7 +211,9 @@ fn one_changed_byte_anywhere_voids_it() {
     forged.expires_ms += 1;
     assert_eq!(refusal(scene.vote(&forged)).0, 403);
     let mut forged = good.clone();
-    forged.mac.replace_range(0..1, if good.mac.starts_with('0') { "1" } else { "0" });
+    forged
+        .mac
+        .replace_range(0..1, if good.mac.starts_with('0') { "1" } else { "0" });
     assert_eq!(refusal(scene.vote(&forged)).0, 403);
     assert_eq!(scene.now("guarded/a"), "other\n");
     scene.vote(&good).unwrap();
@@ -181,7 +228,11 @@ fn roles_and_quorums_count_different_people() {
     let call = scene.write("two/a", "2\n");
     let asked = challenge(scene.send(&call));
     let reader = sign(&ring, &asked, "carol", "reader", Decision::Approve);
-    assert_eq!(refusal(scene.vote(&reader)).0, 409, "another role is asked for");
+    assert_eq!(
+        refusal(scene.vote(&reader)).0,
+        409,
+        "another role is asked for"
+    );
     let alice = sign(&ring, &asked, "alice", "maintainer", Decision::Approve);
     assert_eq!(scene.vote(&alice).unwrap(), "pending");
     assert_eq!(refusal(scene.vote(&alice)).0, 409, "one person is not two");
@@ -198,7 +249,13 @@ fn no_means_no_and_silence_means_no() {
     let scene = scene();
     let call = scene.write("guarded/a", "2\n");
     let asked = challenge(scene.send(&call));
-    let no = sign(&scene.people(), &asked, "alice", "maintainer", Decision::Reject);
+    let no = sign(
+        &scene.people(),
+        &asked,
+        "alice",
+        "maintainer",
+        Decision::Reject,
+    );
     assert_eq!(scene.vote(&no).unwrap(), "rejected");
     is_denied(scene.send(&call));
 
@@ -216,7 +273,10 @@ fn no_means_no_and_silence_means_no() {
 #[test]
 fn commands_and_sessions_wait_too() {
     let scene = scene();
-    let call = scene.call("exec", json!({"argv": ["sh", "-c", "deploy now; echo ran > ran"]}));
+    let call = scene.call(
+        "exec",
+        json!({"argv": ["sh", "-c", "deploy now; echo ran > ran"]}),
+    );
     challenge(scene.send(&call));
     let session = lula_runner::api::StartSession {
         call,
@@ -242,7 +302,13 @@ fn a_commit_of_guarded_paths_waits() {
     };
     let asked = challenge(Ok(*result));
     assert_eq!(text(&scene.tree().join("guarded/a")), "1\n");
-    let token = sign(&scene.people(), &asked, "alice", "maintainer", Decision::Approve);
+    let token = sign(
+        &scene.people(),
+        &asked,
+        "alice",
+        "maintainer",
+        Decision::Approve,
+    );
     scene.vote(&token).unwrap();
     send().unwrap();
     assert_eq!(text(&scene.tree().join("guarded/a")), "sneaked\n");
@@ -254,7 +320,15 @@ fn a_crash_between_answer_and_act_keeps_both_promises() {
     let ring = scene.people();
     let call = scene.write("guarded/a", "2\n");
     let asked = challenge(scene.send(&call));
-    scene.vote(&sign(&ring, &asked, "alice", "maintainer", Decision::Approve)).unwrap();
+    scene
+        .vote(&sign(
+            &ring,
+            &asked,
+            "alice",
+            "maintainer",
+            Decision::Approve,
+        ))
+        .unwrap();
     scene.crash();
     done(scene.send(&call).unwrap());
     assert_eq!(scene.now("guarded/a"), "2\n");

@@ -31,7 +31,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
@@ -75,8 +78,10 @@ fn killed_at_any_moment_each_effect_happens_once() {
         calm.workspace = calm.open();
         struck.workspace = struck.open();
         let calls = sequence(&calm, &mut Dice(seed));
-        let expected: Vec<Outcome> =
-            calls.iter().map(|call| told(calm.send(call).unwrap())).collect();
+        let expected: Vec<Outcome> = calls
+            .iter()
+            .map(|call| told(calm.send(call).unwrap()))
+            .collect();
         let mut dice = Dice(seed ^ 0xdead_beef);
         let calls = sequence(&struck, &mut Dice(seed));
         for (call, expected) in calls.iter().zip(expected) {
@@ -111,9 +116,13 @@ fn killed_at_any_moment_each_effect_happens_once() {
         assert_eq!(whole(&struck), whole(&calm), "seed {seed}");
         for scene in [&calm, &struck] {
             let diff = scene.wait(scene.client().diff(&scene.workspace)).unwrap();
-            let _: Result<_, ClientError> =
-                scene.wait(scene.client().discard(&scene.workspace)).map(|_| diff);
+            let _: Result<_, ClientError> = scene
+                .wait(scene.client().discard(&scene.workspace))
+                .map(|_| diff);
         }
     }
-    assert!(kills > 0 && cut_off > 0, "{kills} kills, {cut_off} in the middle of a call");
+    assert!(
+        kills > 0 && cut_off > 0,
+        "{kills} kills, {cut_off} in the middle of a call"
+    );
 }

@@ -151,7 +151,9 @@ impl Scene {
     pub(crate) fn sh(&self, line: &str) -> String {
         let output = self.does("exec", json!({"argv": ["sh", "-c", line]}));
         match output.details {
-            Some(Details::Command { status: 0, stdout, .. }) => stdout,
+            Some(Details::Command {
+                status: 0, stdout, ..
+            }) => stdout,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -159,7 +161,10 @@ impl Scene {
     /// Commits everything, after looking at it.
     pub(crate) fn commit(&self) -> Result<lula_runner::api::Committed, ClientError> {
         let diff = self.wait(self.client().diff(&self.workspace)).unwrap();
-        self.wait(self.client().commit(&self.workspace, &self.commit_of(diff.digest)))
+        self.wait(
+            self.client()
+                .commit(&self.workspace, &self.commit_of(diff.digest)),
+        )
     }
 
     pub(crate) fn commit_of(&self, digest: lula_protocol::Digest) -> CommitWorkspace {

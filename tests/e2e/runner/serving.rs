@@ -26,7 +26,9 @@ impl Port {
         let root = world.work();
         let arguments = ["runner", "--json", "--listen", "127.0.0.1:0", "--root"];
         let mut command = world.command(&[&arguments[..], &[root.to_str().unwrap()]].concat());
-        command.envs(variables.iter().copied()).stdout(Stdio::piped());
+        command
+            .envs(variables.iter().copied())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut said = Vec::new();
         let mut stdout = child.stdout.take().unwrap();
@@ -44,16 +46,23 @@ impl Port {
 
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.place).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        // One that is turned away early may not be read to its end.
+        let _ = stream.write_all(request.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 
     fn get(&self, path: &str, key: Option<&str>) -> String {
-        let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
-        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{key}\r\n"))
+        let key = key.map_or(String::new(), |key| {
+            format!("authorization: Bearer {key}\r\n")
+        });
+        self.ask(&format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{key}\r\n"
+        ))
     }
 }
 
@@ -72,10 +81,16 @@ fn a_port_needs_a_key_and_takes_no_other() {
     let refused = world.run(&["runner", "--listen", "127.0.0.1:0", "--root", root]);
     refused.exits(2).says("needs a key");
     let short = [("LULA_RUNNER_KEY", "short")];
-    let refused = world.run_with(&short, &["runner", "--listen", "127.0.0.1:0", "--root", root]);
+    let refused = world.run_with(
+        &short,
+        &["runner", "--listen", "127.0.0.1:0", "--root", root],
+    );
     refused.exits(2).says("needs a key");
 
-    let port = Port::start(&world, &[("LULA_RUNNER_KEY", KEY), ("SOME_API_KEY", "canary-4711")]);
+    let port = Port::start(
+        &world,
+        &[("LULA_RUNNER_KEY", KEY), ("SOME_API_KEY", "canary-4711")],
+    );
     let status = |answer: String| answer.split(' ').nth(1).unwrap_or_default().to_owned();
     assert_eq!(status(port.get("/healthz", None)), "200");
     assert_eq!(status(port.get("/v1/capabilities", None)), "401");
@@ -83,7 +98,10 @@ fn a_port_needs_a_key_and_takes_no_other() {
     assert_eq!(status(port.get("/v1/capabilities", Some(&KEY[1..]))), "401");
     assert_eq!(status(port.get("/v1/capabilities", Some(KEY))), "200");
     let environ = std::fs::read(format!("/proc/{}/environ", port.child.id())).unwrap();
-    assert!(!String::from_utf8_lossy(&environ).contains("canary-4711"), "a model's key was kept");
+    assert!(
+        !String::from_utf8_lossy(&environ).contains("canary-4711"),
+        "a model's key was kept"
+    );
 }
 
 #[test]
@@ -122,8 +140,10 @@ fn a_client_that_says_nothing_is_let_go() {
     let scene = Scene::new(&[("a", "")]);
     let socket = socket(&scene);
     let mut idle = UnixStream::connect(socket).unwrap();
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ").unwrap();
-    idle.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ")
+        .unwrap();
+    idle.set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     let mut answer = Vec::new();
     idle.read_to_end(&mut answer).unwrap();
     assert!(!String::from_utf8_lossy(&answer).contains("200 OK"));
@@ -133,14 +153,20 @@ fn a_client_that_says_nothing_is_let_go() {
 fn socket(scene: &Scene) -> std::path::PathBuf {
     let arguments = std::fs::read(format!("/proc/{}/cmdline", scene.pid())).unwrap();
     let arguments = String::from_utf8(arguments).unwrap();
-    let listen = arguments.split('\0').find_map(|word| word.strip_prefix("unix:")).unwrap();
+    let listen = arguments
+        .split('\0')
+        .find_map(|word| word.strip_prefix("unix:"))
+        .unwrap();
     listen.into()
 }
 
 #[test]
 fn a_socket_is_its_owners_alone() {
     let scene = Scene::new(&[("a", "")]);
-    let mode = std::fs::metadata(socket(&scene)).unwrap().permissions().mode();
+    let mode = std::fs::metadata(socket(&scene))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -149,7 +175,8 @@ fn what_was_begun_is_finished_before_it_ends() {
     let mut scene = Scene::new(&[("a", "")]);
     let call = scene.call("exec", json!({"argv": ["sh", "-c", "sleep 1; echo done"]}));
     let spawned = scene.spawned.take().unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(spawned.pid().unwrap()).unwrap()).unwrap();
+    let pid =
+        rustix::process::Pid::from_raw(i32::try_from(spawned.pid().unwrap()).unwrap()).unwrap();
     let result = scene.runtime.block_on(async {
         let client = spawned.client().clone();
         let sent = tokio::spawn(async move { client.execute(&call).await });
@@ -158,7 +185,10 @@ fn what_was_begun_is_finished_before_it_ends() {
         sent.await.unwrap()
     });
     let output = done(result.unwrap());
-    assert!(matches!(output.details, Some(Details::Command { status: 0, .. })), "{output:?}");
+    assert!(
+        matches!(output.details, Some(Details::Command { status: 0, .. })),
+        "{output:?}"
+    );
     scene.wait(spawned.shut_down()).unwrap();
 }
 
