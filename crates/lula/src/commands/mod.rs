@@ -9,6 +9,8 @@ mod explain;
 mod generate;
 mod models;
 mod repair;
+pub(crate) mod review;
+mod runner;
 mod try_it;
 
 use crate::cli::{Cli, Command};
@@ -23,6 +25,13 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Exec(flags) => return exec::run(&flags, session),
+        Command::Diff(flags) => review::diff(&flags, session),
+        Command::Commit(flags) => review::commit(&flags, session),
+        Command::Discard(flags) => review::discard(&flags, session),
+        Command::Undo(flags) => review::undo(&flags, session),
+        Command::Redo(flags) => review::redo(&flags, session),
+        Command::Workspaces => review::list(session),
+        Command::Runner(flags) => runner::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
         Command::Models(command) => models::run(command, session),
