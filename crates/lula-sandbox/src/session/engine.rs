@@ -13,6 +13,7 @@ use lula_protocol::receipt::NotApplied;
 
 use super::command::{Command, Finished};
 use super::link::{Link, Parts, setup_error};
+use super::process::Process;
 use super::session::Session;
 use super::stock::Stock;
 use super::workspace::{Overlay, Workspace};
@@ -150,7 +151,8 @@ struct Inner {
 #[derive(Debug)]
 struct Zygote {
     control: Mutex<OwnedFd>,
-    child: Mutex<Child>,
+    /// Taken when it is ended.
+    child: Mutex<Option<Child>>,
 }
 
 /// What must live as long as a sandbox.
@@ -173,10 +175,18 @@ impl Drop for PrivateDirectory {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
+        let Some(mut child) = child.take() else {
+            return;
+        };
         let _ = child.kill();
-        let _ = child.wait();
+        // The kernel takes its namespaces apart meanwhile; nobody needs to wait for that. Where no
+        // thread can be had, or this process ends first, whoever adopts it buries it.
+        let _ = std::thread::Builder::new()
+            .name("lula-sandbox-bury".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(move || child.wait());
     }
 }
 
@@ -185,17 +195,20 @@ impl Zygote {
         let (child, control) = helper.start(namespaces)?;
         Ok(Self {
             control: Mutex::new(control),
-            child: Mutex::new(child),
+            child: Mutex::new(Some(child)),
         })
     }
 
+    /// Has a sandbox begun, and does something else while the helper is at it.
     fn build(
         &self,
         blueprint: &[u8],
         descriptors: &[BorrowedFd<'_>],
+        meanwhile: impl FnOnce(),
     ) -> Result<OwnedFd, SandboxError> {
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         socket::send(&*control, blueprint, descriptors).map_err(|_| SandboxError::HelperGone)?;
+        meanwhile();
         let mut buffer = [0; 4096];
         let (length, received) =
             socket::receive(&*control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;
@@ -246,6 +259,19 @@ impl Engine {
     /// sent, and the sandbox's first process starts nothing before it has read back every layer it
     /// was asked for.
     pub fn run(&self, sandbox: &Sandbox, command: &Command) -> Result<Finished, SandboxError> {
+        let (session, process) = self.start_alone(sandbox, command)?;
+        let finished = process.wait()?;
+        session.close()?;
+        Ok(finished)
+    }
+
+    /// As [`Engine::run`], with the command's streams in hand. Nothing else can be started in the
+    /// session: it ends with its one command.
+    pub fn start_alone(
+        &self,
+        sandbox: &Sandbox,
+        command: &Command,
+    ) -> Result<(Session, Process), SandboxError> {
         let begun = Instant::now();
         let tier = self.tier_for(sandbox)?;
         let session = self.begin(tier, sandbox)?;
@@ -254,11 +280,11 @@ impl Engine {
             return Err(SandboxError::LayerMissing { layer, reason });
         }
         let process = session.start(command);
+        // It goes as soon as the command has gone.
+        let _ = session.link.end_with_last();
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
-        let finished = process?.wait()?;
-        session.close()?;
-        Ok(finished)
+        Ok((session, process?))
     }
 
     fn tier_for(&self, sandbox: &Sandbox) -> Result<Tier, SandboxError> {
@@ -323,11 +349,10 @@ impl Engine {
 
         let leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
-        let mut limits = None;
+        let mut limits = Ok(None);
         let mut join = Vec::new();
         if let Some(leaf) = &leaf {
             not_applied.extend(leaf.not_applied().iter().cloned());
-            limits = Some((inner.groups.kind().name(), leaf.read_back()?));
             blueprint.born_in_cgroup = leaf.v2_dir_fd().is_some();
             join = leaf.join_files()?;
         }
@@ -339,15 +364,25 @@ impl Engine {
         descriptors.extend(join.iter().map(AsFd::as_fd));
         let request = blueprint.encode();
         let mut zygote = inner.zygote(tier)?;
-        let mut built = zygote.build(&request, &descriptors);
+        let mut built = zygote.build(&request, &descriptors, || {
+            // No command runs before these were read.
+            limits = leaf.as_ref().map(Leaf::read_back).transpose();
+        });
         if matches!(built, Err(SandboxError::HelperGone)) {
             // Its sandboxes died with it; new ones need a new helper.
             inner.forget_zygote(tier);
             zygote = inner.zygote(tier)?;
-            built = zygote.build(&request, &descriptors);
+            built = zygote.build(&request, &descriptors, || ());
         }
         let pidfd = built?;
         drop(theirs);
+        let limits = match limits {
+            Ok(limits) => limits,
+            Err(unreadable) => {
+                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                return Err(unreadable.into());
+            }
+        };
 
         let link = Link::new(Parts {
             connection,
@@ -364,7 +399,7 @@ impl Engine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
-                cgroup: limits,
+                cgroup: limits.map(|limits| (inner.groups.kind().name(), limits)),
                 host: inner.host.clone(),
                 not_applied,
             },

@@ -20,7 +20,7 @@ use super::books::{Entry, Overdue, State};
 use super::command::{Command, Finished};
 use super::engine::Keep;
 use super::process::{Next, Output, ProcessId};
-use crate::cgroup::{Events, Leaf};
+use crate::cgroup::{Events, Leaf, Limits, Usage};
 use crate::error::SandboxError;
 use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage, Stream};
 use crate::receipt::{self, Context, Outcome};
@@ -346,7 +346,8 @@ impl Link {
         let wall = Duration::from_millis(self.context.granted.wall_ms);
         let timeout = command.timeout.map_or(wall, |timeout| timeout.min(wall));
         let begun = Instant::now();
-        let before = self.measure();
+        let (used, events) = self.measure();
+        let before = (used.cpu_us, events);
         let limit = self.context.granted.output_bytes;
         let mut state = self.state();
         state.last += 1;
@@ -553,11 +554,15 @@ impl Link {
         Ok(())
     }
 
-    fn measure(&self) -> (Option<u64>, Events) {
+    /// Has the sandbox end by itself once no command is left in it.
+    pub(super) fn end_with_last(&self) -> Result<(), SandboxError> {
+        self.send(0, &Request::EndWithLast)
+    }
+
+    fn measure(&self) -> (Usage, Events) {
         let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
-        leaf.as_ref().map_or((None, Events::default()), |leaf| {
-            (leaf.usage().cpu_us, leaf.events())
-        })
+        leaf.as_ref()
+            .map_or_else(Default::default, |leaf| (leaf.usage(), leaf.events()))
     }
 
     fn finish(
@@ -569,14 +574,13 @@ impl Link {
         if let Some((step, errno)) = &entry.not_started {
             return Err(not_started(&entry.program, step, *errno));
         }
-        let (cpu_now, events_now) = self.measure();
-        let peak = {
-            let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
-            leaf.as_ref()
-                .and_then(|leaf| leaf.usage().peak_memory_bytes)
-        };
+        let (used, events_now) = self.measure();
+        let peak = used.peak_memory_bytes;
         let (cpu_before, events_before) = entry.before;
-        let whole_tree = cpu_now.zip(cpu_before).map(|(now, before)| now - before);
+        let whole_tree = used
+            .cpu_us
+            .zip(cpu_before)
+            .map(|(now, before)| now.saturating_sub(before));
         let exit = entry.exited.as_ref();
         let outcome = Outcome {
             how: exit.map(|exit| exit.how),
@@ -680,7 +684,8 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(leaf) = leaf {
-            self.keep.groups.discard(leaf);
+            let limits = Limits::from(&self.context.granted);
+            self.keep.groups.discard(leaf, limits);
         }
         if gone {
             Ok(())

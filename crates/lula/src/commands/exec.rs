@@ -92,16 +92,16 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     }
     let command = command(flags, &workspace);
     let engine = Engine::start()?;
-    let opened = engine.open(&sandbox)?;
     let screen = &session.screen;
-    screen.detail(&format!(
-        "{} tier, workspace {}",
-        opened.tier(),
-        workspace.display()
-    ));
+    let say_where = |opened: &lula_sandbox::Session| {
+        let tier = opened.tier();
+        screen.detail(&format!("{tier} tier, workspace {}", workspace.display()));
+    };
 
     let finished = if screen.is_json() {
-        let finished = opened.run(&command)?;
+        let (opened, process) = engine.start_alone(&sandbox, &command)?;
+        say_where(&opened);
+        let finished = process.wait()?;
         screen.document(&Document::from(&finished))?;
         finished
     } else {
@@ -115,7 +115,9 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
             }
             None => command.open_input().streamed(),
         };
-        pass_through(opened.start(&command)?)?
+        let (opened, process) = engine.start_alone(&sandbox, &command)?;
+        say_where(&opened);
+        pass_through(process)?
     };
     if let Some(path) = &flags.receipt {
         write_receipt(path, &finished.receipt)?;
