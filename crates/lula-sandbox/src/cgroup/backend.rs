@@ -141,10 +141,10 @@ impl Backend {
 
     /// Makes a group and removes it.
     fn trial(&self) -> Result<(), String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         if self.kind == Kind::None {
             return Ok(());
         }
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!("trial-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let leaf = self
             .create(&name, &TRIAL)
