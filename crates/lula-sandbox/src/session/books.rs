@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub(super) timeout_ms: u64,
     pub(super) killed_at: Option<Instant>,
     pub(super) timed_out: bool,
+    /// Whether it was ended because the workspace grew too large.
+    pub(super) disk_full: bool,
     pub(super) streamed: bool,
     pub(super) started: Option<(u32, Posture)>,
     pub(super) not_started: Option<(String, u32)>,
@@ -195,6 +197,19 @@ impl State {
             }
         }
         Ok(None)
+    }
+
+    /// Marks every command that runs as one that filled the disk: who of them did cannot be told.
+    pub(super) fn fill_disk(&mut self) -> Vec<u32> {
+        let mut kill = Vec::new();
+        for (id, entry) in &mut self.commands {
+            if !entry.is_over() && entry.killed_at.is_none() {
+                entry.disk_full = true;
+                entry.killed_at = Some(Instant::now());
+                kill.push(*id);
+            }
+        }
+        kill
     }
 
     /// Who has outlived a deadline, and what that calls for.

@@ -12,6 +12,7 @@ use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
 use super::command::{Command, Finished};
+use super::disk::{self, Measured};
 use super::link::{Link, Parts, setup_error};
 use super::process::Process;
 use super::session::Session;
@@ -23,7 +24,7 @@ use crate::error::SandboxError;
 use crate::helper::Helper;
 use crate::mounts::{self, HOME, System, Toolchains};
 use crate::policy::{Granted, LayerName, Machine, Policy};
-use crate::receipt::{Context, Host};
+use crate::receipt::{Context, Host, human};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
@@ -41,6 +42,7 @@ pub struct Sandbox {
     toolchains: Toolchains,
     without: Vec<LayerName>,
     writable: bool,
+    owned: bool,
 }
 
 impl Sandbox {
@@ -65,7 +67,16 @@ impl Sandbox {
             toolchains: Toolchains::of_this_process(),
             without: Vec::new(),
             writable: true,
+            owned: false,
         }
+    }
+
+    /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
+    /// what it grows by as a whole. A workspace in layers is always taken so.
+    #[must_use]
+    pub fn owned_workspace(mut self) -> Self {
+        self.owned = true;
+        self
     }
 
     /// Shows the workspace read-only.
@@ -113,6 +124,19 @@ impl Sandbox {
         };
         let required = self.policy.required_layers.iter().copied();
         required.into_iter().find(|layer| !promised(*layer))
+    }
+
+    /// Whether the size of the workspace is measured while commands run.
+    fn is_measured(&self) -> bool {
+        self.writable && (self.owned || matches!(self.workspace, Workspace::Overlay(_)))
+    }
+
+    fn measured(&self, limit: u64) -> Result<Option<Measured>, SandboxError> {
+        match &self.workspace {
+            _ if !self.is_measured() => Ok(None),
+            Workspace::Overlay(overlay) => Measured::whole(&overlay.upper, limit).map(Some),
+            Workspace::Directory(path) => Measured::growth(path, limit).map(Some),
+        }
     }
 
     fn switches(&self) -> Switches {
@@ -347,6 +371,7 @@ impl Engine {
         let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
+        let measured = sandbox.measured(granted.disk_bytes)?;
         let leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
         let mut limits = Ok(None);
@@ -413,9 +438,13 @@ impl Engine {
             },
         });
         // From here on a session that is not returned is ended by its drop.
-        Ok(Session {
+        let session = Session {
             link: Arc::new(link),
-        })
+        };
+        if let Some(measured) = measured {
+            disk::watch(&session.link, measured)?;
+        }
+        Ok(session)
     }
 }
 
@@ -537,14 +566,7 @@ impl Drawn {
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };
-        let disk = NotApplied {
-            asked: format!(
-                "disk limit {} for the workspace as a whole",
-                granted.disk_bytes
-            ),
-            reason: "the limit holds for each file and for the private directories together"
-                .to_owned(),
-        };
+        let disk = disk_limit(sandbox, granted);
         let place = mounts::Workspace {
             path: Path::new(&blueprint.workspace.path),
             writable: sandbox.writable,
@@ -587,6 +609,27 @@ impl Drawn {
             home,
             private: Some(private),
         })
+    }
+}
+
+/// What the disk limit is not: it cannot be set on one directory of an ordinary filesystem.
+fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
+    let size = human(granted.disk_bytes);
+    if sandbox.is_measured() {
+        return NotApplied {
+            asked: format!("disk limit {size} for the workspace at every moment"),
+            reason: format!(
+                "it is measured while commands run, every {} ms at best, and a command is ended once \
+                 it is exceeded",
+                disk::INTERVAL.as_millis()
+            ),
+        };
+    }
+    NotApplied {
+        asked: format!("disk limit {size} for the workspace as a whole"),
+        reason: "the workspace is written directly; the limit holds for each file and for the \
+                 private directories together"
+            .to_owned(),
     }
 }
 

@@ -372,6 +372,7 @@ impl Link {
                 timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
                 killed_at: None,
                 timed_out: false,
+                disk_full: false,
                 streamed: command.streamed,
                 started: None,
                 not_started: None,
@@ -598,6 +599,7 @@ impl Link {
             },
             stdout: (entry.captured[0].total(), entry.captured[0].dropped()),
             stderr: (entry.captured[1].total(), entry.captured[1].dropped()),
+            disk_full: entry.disk_full,
             scratch_full: exit.and_then(|exit| exit.scratch_left) == Some(0),
         };
         let (Some(end), Some(sandbox)) = (receipt::ended(&outcome), sandbox) else {
@@ -632,6 +634,24 @@ impl Link {
             .map(|(name, _)| name.clone())
             .collect();
         self.context.layers(posture, posture, &names)
+    }
+
+    /// Whether nothing will ever run here again.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().ended.is_some()
+    }
+
+    /// Whether a command runs.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.state().commands.values().all(Entry::is_over)
+    }
+
+    /// Ends every command that runs because the workspace has grown too large.
+    pub(super) fn end_for_disk(&self) {
+        let filled = self.state().fill_disk();
+        for id in filled {
+            self.send_or_note(id, &Request::Kill);
+        }
     }
 
     /// Ends every process of the sandbox.
