@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::Captured;
-use super::books::{Entry, Overdue, State};
+use super::books::{CutShort, Entry, Overdue, State};
 use super::command::{Command, Finished};
 use super::engine::Keep;
 use super::process::{Next, Output, ProcessId};
@@ -371,8 +371,7 @@ impl Link {
                 deadline: begun + timeout,
                 timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
                 killed_at: None,
-                timed_out: false,
-                disk_full: false,
+                cut_short: None,
                 streamed: command.streamed,
                 started: None,
                 not_started: None,
@@ -585,7 +584,7 @@ impl Link {
         let exit = entry.exited.as_ref();
         let outcome = Outcome {
             how: exit.map(|exit| exit.how),
-            timed_out: entry.timed_out,
+            timed_out: entry.cut_short == Some(CutShort::Deadline),
             timeout_ms: entry.timeout_ms,
             wall_us: micros(exit.map_or_else(Instant::now, |exit| exit.at) - entry.begun),
             cpu_us: if entry.alone { whole_tree } else { None }.or(exit.map(|exit| exit.cpu_us)),
@@ -599,7 +598,7 @@ impl Link {
             },
             stdout: (entry.captured[0].total(), entry.captured[0].dropped()),
             stderr: (entry.captured[1].total(), entry.captured[1].dropped()),
-            disk_full: entry.disk_full,
+            disk_full: entry.cut_short == Some(CutShort::Disk),
             scratch_full: exit.and_then(|exit| exit.scratch_left) == Some(0),
         };
         let (Some(end), Some(sandbox)) = (receipt::ended(&outcome), sandbox) else {
