@@ -11,6 +11,7 @@ mod configuration;
 mod doctor;
 mod exec;
 mod lula;
+mod models;
 mod repair;
 mod review;
 mod try_it;

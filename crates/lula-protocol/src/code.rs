@@ -77,6 +77,12 @@ codes! {
     WorkspacesFull = "L0406",
     /// A workspace that cannot be used as it is.
     WorkspaceUnusable = "L0407",
+    /// Not the name of a model.
+    BadModelName = "L0701",
+    /// The key of a model cannot be had.
+    NoModelKey = "L0702",
+    /// A model that does not answer.
+    ModelUnusable = "L0703",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.
