@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::cast_precision_loss,
     reason = "a measurement, not a product"

@@ -134,7 +134,10 @@ impl Base {
                 OFlags::DIRECTORY,
             ),
         };
-        let slots = slots.map_err(|e| WorkspaceError::io("open", commit.path.display(), e))?;
+        let slots = slots.map_err(|error| WorkspaceError::BadRecord {
+            path: self.notes.path.join(INTENT),
+            reason: format!("what it set aside cannot be opened: {error}"),
+        })?;
         let mut steps = Steps::new(&self.tree, &slots);
         if entry.ops.iter().all(|op| steps.was_done(op)) {
             crate::commit::settle(self, entry, commit, &slots)

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use lula_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
 use crate::change::{Change, Diff};
 use crate::copy::Manifest;
 use crate::error::{Result, WorkspaceError};
@@ -46,14 +49,55 @@ impl Settled {
         Self(settled)
     }
 
-    fn is(&self, path: &RelPath, now: Option<&Stat>) -> bool {
+    fn is(&self, path: &RelPath, now: Option<&Node>) -> bool {
         match (self.0.get(path), now) {
-            (Some(Some(mark)), Some(stat)) => mark.is(stat),
+            (Some(Some(mark)), Some(node)) => mark.equals(node),
             (Some(None), None) => true,
             // A directory that a commit made.
-            (Some(None), Some(stat)) => stat.kind == Kind::Directory,
+            (Some(None), Some(node)) => node.kind == Kind::Directory,
             _ => false,
         }
+    }
+}
+
+/// How paths were in the user's tree when somebody first looked at the changes, before the user
+/// changed them. What is put back as it was is no conflict.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Remembered(BTreeMap<RelPath, Option<Old>>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Old {
+    kind: Kind,
+    mode: u32,
+    digest: Option<Digest>,
+}
+
+impl From<&Node> for Old {
+    fn from(node: &Node) -> Self {
+        Self {
+            kind: node.kind,
+            mode: node.mode,
+            digest: node.digest,
+        }
+    }
+}
+
+impl Remembered {
+    /// Adds what is not known yet; tells whether there was anything.
+    pub(crate) fn add(&mut self, diff: &Diff) -> bool {
+        let before = self.0.len();
+        for change in diff.changes.iter().filter(|change| !change.conflict) {
+            let old = change.old.as_ref().map(Old::from);
+            self.0.entry(change.path.clone()).or_insert(old);
+        }
+        self.0.len() > before
+    }
+
+    /// Whether that is how it was; `None` if nobody looked.
+    fn is(&self, path: &RelPath, now: Option<&Node>) -> Option<bool> {
+        self.0.get(path).map(|old| *old == now.map(Old::from))
     }
 }
 
@@ -65,6 +109,7 @@ pub(crate) struct Look<'a> {
     pub(crate) name: &'a str,
     pub(crate) found: Found<'a>,
     pub(crate) settled: Settled,
+    pub(crate) remembered: Remembered,
 }
 
 impl Look<'_> {
@@ -108,8 +153,14 @@ impl Look<'_> {
         now: Option<&Stat>,
         new: Option<&Node>,
     ) -> bool {
-        if self.settled.is(path, now) {
+        if self.settled.is(path, old) {
             return false;
+        }
+        // Of a directory only its being there counts; what is in it is looked at by itself.
+        if old.is_none_or(|old| old.kind != Kind::Directory)
+            && let Some(as_it_was) = self.remembered.is(path, old)
+        {
+            return !as_it_was;
         }
         match (&self.found, now) {
             (Found::As(manifest), now) => match (manifest.base(path), now) {

@@ -162,9 +162,7 @@ impl WorkspaceError {
             Self::Io { .. } => {
                 "check that the file can be read and written, and that there is space"
             }
-            Self::BadRecord { .. } => {
-                "if nothing in it is needed, remove that workspace's directory"
-            }
+            Self::BadRecord { .. } => "look at it, and remove it if nothing in it is needed",
             Self::ForeignMark { .. } | Self::TooMuch { .. } => {
                 "`lula discard ID` drops it; your files are not touched"
             }

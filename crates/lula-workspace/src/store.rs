@@ -119,7 +119,7 @@ impl Store {
         Ok(Workspace::new(self.clone(), directory, record))
     }
 
-    fn load(&self, id: &WorkspaceId) -> Result<(Tree, Record)> {
+    pub(crate) fn load(&self, id: &WorkspaceId) -> Result<(Tree, Record)> {
         let path = self.directory(id);
         let unknown = |_| WorkspaceError::Unknown(id.to_string());
         let directory = Tree::open(&path).map_err(unknown)?;
@@ -292,6 +292,16 @@ impl Store {
         };
         let Some(_lock) = Lock::try_take(&directory, crate::workspace::IN_USE)? else {
             return Ok(false);
+        };
+        // Its slots may just hold files of the user, in the middle of a commit or after a crash.
+        let _base = match self.load(id) {
+            Ok((_, record)) => match Base::lock(self, &record.base(), record.identity) {
+                Ok(base) => Some(base),
+                Err(WorkspaceError::BaseGone(_)) => None,
+                Err(WorkspaceError::BaseBusy(_)) => return Ok(false),
+                Err(error) => return Err(error),
+            },
+            Err(_) => None,
         };
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
         let home = Tree::open(&self.root.join("workspaces"))?;

@@ -10,7 +10,7 @@ use crate::change::{Change, Diff, Selection};
 use crate::commit;
 use crate::copy::{Identity, Manifest};
 use crate::copying::Copier;
-use crate::diff::{Found, Look, Settled};
+use crate::diff::{Found, Look, Remembered, Settled};
 use crate::error::{Result, WorkspaceError};
 use crate::journal::{Entry, Side, VERSION};
 use crate::node::Kind;
@@ -25,6 +25,7 @@ const UPPER: &str = "layer/upper";
 const WORK: &str = "layer/work";
 const COPY: &str = "copy";
 const MANIFEST: &str = "manifest.json";
+const REMEMBERED: &str = "remembered.json";
 const SNAPSHOTS: &str = "snapshots";
 
 fn snapshot_manifest(number: u32) -> String {
@@ -248,8 +249,31 @@ impl Workspace {
                 .as_ref()
                 .map_or(Found::At(self.record.opened), Found::As),
             settled: Settled::by(&self.store.entries(&self.record.id)?),
+            remembered: self.remembered()?,
         }
         .diff()
+    }
+
+    fn remembered(&self) -> Result<Remembered> {
+        let Some(bytes) = record::read(&self.directory, REMEMBERED)? else {
+            return Ok(Remembered::default());
+        };
+        serde_json::from_slice(&bytes).map_err(|error| WorkspaceError::BadRecord {
+            path: self.part(REMEMBERED),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Remembers what the changes would replace, so that files which the user changes and puts back
+    /// are no conflict later, and how many changes there are and how much space they take. For the
+    /// end of a command; [`Workspace::close`] does it too.
+    pub fn remember(&mut self, diff: &Diff) -> Result<()> {
+        let mut remembered = self.remembered()?;
+        if remembered.add(diff) {
+            let bytes = serde_json::to_vec(&remembered).unwrap_or_default();
+            record::write_lazily(&self.directory, REMEMBERED, &bytes)?;
+        }
+        self.note(diff)
     }
 
     /// Remembers how many changes it has and how much space it takes; removes it if there are none
@@ -259,7 +283,7 @@ impl Workspace {
         if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
             self.store.remove(&self.record.id)?;
         } else {
-            self.note(&diff)?;
+            self.remember(&diff)?;
         }
         Ok((self, diff))
     }
@@ -275,6 +299,12 @@ impl Workspace {
 
     pub(crate) fn save(&mut self) -> Result<()> {
         Store::save(&self.directory, &self.record)
+    }
+
+    /// Another process may have decided meanwhile.
+    fn refresh(&mut self) -> Result<()> {
+        self.record = self.store.load(&self.record.id)?.1;
+        Ok(())
     }
 
     pub(crate) fn save_lazily(&self) -> Result<()> {
@@ -321,10 +351,11 @@ impl Workspace {
         selection: &Selection,
         expected: Option<&Digest>,
     ) -> Result<Committed> {
+        let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
+        self.refresh()?;
         if self.record.state == State::Discarded {
             return Err(WorkspaceError::Discarded(self.record.id.clone()));
         }
-        let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
         let diff = self.look(&base.tree)?;
         if let Some(expected) = expected
             .copied()
@@ -432,6 +463,7 @@ impl Workspace {
 
     fn turn(&mut self, from: Side, what: &'static str) -> Result<Vec<RelPath>> {
         let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
+        self.refresh()?;
         let entries = self.store.entries(&self.record.id)?;
         let last = entries.iter().rev().find(|entry| entry.side == from);
         let last = last.ok_or(WorkspaceError::Nothing(what))?;
@@ -606,7 +638,9 @@ impl Workspace {
             .join("workspaces")
             .join(record.id.as_str());
         let mut fork = Self::new(self.store.clone(), Tree::create(&place)?, record);
-        let made = fork.take_layer_of(self).and_then(|()| fork.save());
+        let made = fork
+            .take_layer_of(self)
+            .and_then(|()| fork.remember(&self.diff()?));
         if let Err(error) = made {
             let _ = fork.delete();
             return Err(error);

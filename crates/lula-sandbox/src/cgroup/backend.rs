@@ -57,6 +57,16 @@ pub(super) struct Base {
 impl Backend {
     /// Tries every way, best first: make a group, set limits, read them back.
     pub fn detect() -> Self {
+        let backend = Self::find();
+        match backend.trial() {
+            Ok(()) => backend,
+            Err(reason) => backend.given_up(reason),
+        }
+    }
+
+    /// As [`Backend::detect`] without making a group: whoever makes the first one finds out whether
+    /// that works.
+    pub(crate) fn find() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         Self::among(&hierarchies)
@@ -109,27 +119,32 @@ impl Backend {
                 hierarchies.extend(split);
             }
         }
-        let mut backend = Self {
+        Self {
             kind,
             hierarchies,
             refusals,
-        };
-        if backend.kind != Kind::None
-            && let Err(reason) = backend.trial()
-        {
-            backend.refusals.push(Refusal {
-                kind: backend.kind,
-                reason,
-            });
-            backend.kind = Kind::None;
-            backend.hierarchies.clear();
         }
-        backend
+    }
+
+    /// No control groups, because this way turned out not to work.
+    pub(crate) fn given_up(&self, reason: String) -> Self {
+        let refusal = Refusal {
+            kind: self.kind,
+            reason,
+        };
+        Self {
+            kind: Kind::None,
+            hierarchies: Vec::new(),
+            refusals: self.refusals.iter().cloned().chain([refusal]).collect(),
+        }
     }
 
     /// Makes a group and removes it.
     fn trial(&self) -> Result<(), String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        if self.kind == Kind::None {
+            return Ok(());
+        }
         let name = format!("trial-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let leaf = self
             .create(&name, &TRIAL)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lula_protocol::receipt::NotApplied;
@@ -17,6 +18,10 @@ use super::{CgroupError, Events, Limits, Usage};
 /// How long processes may take to die or to stand still.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Memory of an earlier sandbox that a group may still be charged with when it is used again: what
+/// the kernel itself keeps for a while.
+const NEXT_TO_NOTHING: u64 = 1 << 20;
+
 /// One group. Dropping it kills what is in it and removes it if that is quick;
 /// [`Leaf::remove`] waits, and says if it could not.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Leaf {
     name: String,
     groups: Vec<Group>,
     not_applied: Vec<NotApplied>,
+    /// Whether the whole group was killed once.
+    killed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -45,6 +52,7 @@ impl Leaf {
             name: name.to_owned(),
             groups: Vec::new(),
             not_applied: Vec::new(),
+            killed: AtomicBool::new(false),
         };
         for base in bases {
             let dir = base.dir.make(name)?;
@@ -177,6 +185,7 @@ impl Leaf {
 
     /// Kills every process in the group, those being born included.
     pub fn kill(&self) -> Result<(), CgroupError> {
+        self.killed.store(true, Ordering::Relaxed);
         match self.unified().or_else(|| self.groups.first()) {
             Some(group) => kill(&group.dir, group.version),
             None => Err(absent("kill")),
@@ -211,6 +220,40 @@ impl Leaf {
         } else {
             Err(absent(act))
         }
+    }
+
+    /// Makes a used group as good as new, or gives it back to be removed. As good as new means that
+    /// nothing lives in it, that its limits are what they were, and that its record of memory begins
+    /// anew, with next to nothing of the last sandbox's in it.
+    pub(crate) fn renew(self) -> Result<Self, Self> {
+        if self.is_renewed().unwrap_or(false) {
+            Ok(self)
+        } else {
+            Err(self)
+        }
+    }
+
+    fn is_renewed(&self) -> Result<bool, CgroupError> {
+        // Some kernels kill what is born into a group that was killed before.
+        if self.killed.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        for group in &self.groups {
+            if !group.dir.read("cgroup.procs")?.is_empty() {
+                return Ok(false);
+            }
+        }
+        let Some(memory) = self.carrier(Controller::Memory) else {
+            return Ok(false);
+        };
+        // The unified hierarchy cannot begin its record anew for everybody who reads it.
+        if memory.version == Version::V2 {
+            return Ok(false);
+        }
+        let record = "memory.max_usage_in_bytes";
+        memory.dir.write(record, "0")?;
+        let left = number(&memory.dir.read(record)?);
+        Ok(left.is_some_and(|left| left <= NEXT_TO_NOTHING))
     }
 
     /// Kills what is left in the group and removes it.

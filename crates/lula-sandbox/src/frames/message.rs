@@ -56,6 +56,8 @@ pub enum Request {
     Credit(Stream, u64),
     /// Kill it with everything it started, daemons included.
     Kill,
+    /// End the sandbox once no command is left in it.
+    EndWithLast,
 }
 
 /// What the kernel says about a process in the sandbox.
@@ -279,6 +281,7 @@ impl Request {
                 6
             }
             Self::Kill => 7,
+            Self::EndWithLast => 8,
         };
         Frame {
             kind,
@@ -304,6 +307,7 @@ impl Request {
             5 => Self::Resize(Terminal::read(&mut reader)?),
             6 => Self::Credit(Stream::read(&mut reader)?, reader.u64("credit")?),
             7 => Self::Kill,
+            8 => Self::EndWithLast,
             other => {
                 return Err(FrameError::Unknown {
                     what: "request",

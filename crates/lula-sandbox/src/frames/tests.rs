@@ -40,6 +40,7 @@ fn request() -> impl Strategy<Value = Request> {
         terminal().prop_map(Request::Resize),
         (stream(), any::<u64>()).prop_map(|(stream, bytes)| Request::Credit(stream, bytes)),
         Just(Request::Kill),
+        Just(Request::EndWithLast),
     ]
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Server {
     /// Pipes of ended commands that something they started still holds: read and dropped, so that
     /// it is not killed by a broken pipe.
     leftovers: Vec<OwnedFd>,
+    /// Whether to end with the last command.
+    ending: bool,
     buffer: Vec<u8>,
 }
 
@@ -76,6 +78,7 @@ impl Server {
             out: Vec::new(),
             commands: BTreeMap::new(),
             leftovers: Vec::new(),
+            ending: false,
             buffer: vec![0; CHUNK],
         })
     }
@@ -84,12 +87,15 @@ impl Server {
     pub(super) fn serve(mut self) -> io::Result<()> {
         loop {
             self.flush()?;
+            if self.ending && self.commands.is_empty() && self.out.is_empty() {
+                return self.leave();
+            }
             let due = self.wait()?;
             for source in due {
                 match source {
                     Source::Connection => {
                         if !self.listen()? {
-                            return self.kill_all_but(&HashSet::new());
+                            return self.leave();
                         }
                     }
                     Source::Endings => self.reap()?,
@@ -100,6 +106,14 @@ impl Server {
             }
             self.finish()?;
         }
+    }
+
+    /// Ends everything: with a pid namespace, this process's own end does.
+    fn leave(&mut self) -> io::Result<()> {
+        if self.own_namespace() {
+            return Ok(());
+        }
+        self.kill_all_but(&HashSet::new())
     }
 
     fn own_namespace(&self) -> bool {
@@ -196,12 +210,16 @@ impl Server {
         if let Request::Exec(exec) = request {
             return self.start(id, &exec);
         }
+        if request == Request::EndWithLast {
+            self.ending = true;
+            return Ok(());
+        }
         // A request may cross the command's ending on the way: nothing to do then.
         let Some(command) = self.commands.get_mut(&id) else {
             return Ok(());
         };
         match request {
-            Request::Exec(_) => {}
+            Request::Exec(_) | Request::EndWithLast => {}
             Request::Stdin(bytes) => {
                 if (command.pending.len() + bytes.len()) as u64 > WINDOW {
                     return Err(io::Error::other("more input than was granted"));

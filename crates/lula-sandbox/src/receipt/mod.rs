@@ -6,7 +6,7 @@ use lula_protocol::{Digest, Tier};
 
 use crate::cgroup::{self, Events};
 use crate::frames::{ExitHow, Posture};
-use crate::policy::{Granted, LayerName};
+use crate::policy::{ByteSize, Granted, LayerName};
 
 const SIGKILL: u8 = 9;
 const SIGXFSZ: u8 = 25;
@@ -168,6 +168,8 @@ pub(crate) struct Outcome {
     pub(crate) stdout: (u64, u64),
     pub(crate) stderr: (u64, u64),
     pub(crate) scratch_full: bool,
+    /// Whether it was ended because the workspace grew too large.
+    pub(crate) disk_full: bool,
 }
 
 /// How it ended, in the words of the receipt. `None` where nobody knows.
@@ -180,6 +182,9 @@ pub(crate) fn ended(outcome: &Outcome) -> Option<Ended> {
             limit: limit.to_owned(),
         })
     };
+    if outcome.disk_full {
+        return limit("disk");
+    }
     match outcome.how {
         Some(ExitHow::Signal(SIGKILL)) | None if outcome.events.oom_kills > 0 => limit("memory"),
         Some(ExitHow::Signal(SIGXFSZ)) => limit("disk"),
@@ -189,12 +194,18 @@ pub(crate) fn ended(outcome: &Outcome) -> Option<Ended> {
     }
 }
 
+/// A size as a policy would say it.
+pub(crate) fn human(bytes: u64) -> String {
+    ByteSize::new(bytes).map_or_else(|| "0".to_owned(), |size| size.to_string())
+}
+
 /// What limits refused, each with the smallest grant that would have allowed it.
 pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
     let granted = &context.granted;
     let output_dropped = outcome.stdout.1 + outcome.stderr.1;
     let most_output = outcome.stdout.0.max(outcome.stderr.0);
-    let disk = outcome.scratch_full || outcome.how == Some(ExitHow::Signal(SIGXFSZ));
+    let disk =
+        outcome.disk_full || outcome.scratch_full || outcome.how == Some(ExitHow::Signal(SIGXFSZ));
     let seen = [
         (
             u64::from(outcome.timed_out),
@@ -206,7 +217,7 @@ pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
             outcome.events.oom_kills,
             "memory",
             granted.memory_bytes,
-            format!("limits.memory above {} bytes", granted.memory_bytes),
+            format!("limits.memory above {}", human(granted.memory_bytes)),
         ),
         (
             outcome.events.pids_refused,
@@ -218,7 +229,7 @@ pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
             u64::from(disk),
             "disk",
             granted.disk_bytes,
-            format!("limits.disk above {} bytes", granted.disk_bytes),
+            format!("limits.disk above {}", human(granted.disk_bytes)),
         ),
         (
             u64::from(output_dropped > 0),

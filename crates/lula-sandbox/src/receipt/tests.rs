@@ -40,6 +40,7 @@ fn outcome(how: Option<ExitHow>) -> Outcome {
         stdout: (0, 0),
         stderr: (0, 0),
         scratch_full: false,
+        disk_full: false,
     }
 }
 

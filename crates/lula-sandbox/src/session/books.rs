@@ -33,6 +33,15 @@ pub(super) struct State {
     pub(super) refusals: u64,
 }
 
+/// Why a command was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CutShort {
+    /// Its time ran out.
+    Deadline,
+    /// The workspace grew too large.
+    Disk,
+}
+
 pub(super) struct Entry {
     pub(super) program: String,
     pub(super) names: Vec<String>,
@@ -40,7 +49,8 @@ pub(super) struct Entry {
     pub(super) deadline: Instant,
     pub(super) timeout_ms: u64,
     pub(super) killed_at: Option<Instant>,
-    pub(super) timed_out: bool,
+    /// Why it was ended, where it did not end by itself.
+    pub(super) cut_short: Option<CutShort>,
     pub(super) streamed: bool,
     pub(super) started: Option<(u32, Posture)>,
     pub(super) not_started: Option<(String, u32)>,
@@ -197,6 +207,19 @@ impl State {
         Ok(None)
     }
 
+    /// Marks every command that runs as one that filled the disk: who of them did cannot be told.
+    pub(super) fn fill_disk(&mut self) -> Vec<u32> {
+        let mut kill = Vec::new();
+        for (id, entry) in &mut self.commands {
+            if !entry.is_over() && entry.killed_at.is_none() {
+                entry.cut_short = Some(CutShort::Disk);
+                entry.killed_at = Some(Instant::now());
+                kill.push(*id);
+            }
+        }
+        kill
+    }
+
     /// Who has outlived a deadline, and what that calls for.
     pub(super) fn overdue(&mut self) -> Overdue {
         let now = Instant::now();
@@ -208,7 +231,7 @@ impl State {
             if entry.killed_at.is_some() {
                 return Overdue::EndAll;
             }
-            entry.timed_out = true;
+            entry.cut_short = Some(CutShort::Deadline);
             entry.killed_at = Some(now);
             kill.push(*id);
         }

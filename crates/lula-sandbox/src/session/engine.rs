@@ -12,7 +12,9 @@ use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
 use super::command::{Command, Finished};
+use super::disk::{self, Measured};
 use super::link::{Link, Parts, setup_error};
+use super::process::Process;
 use super::session::Session;
 use super::stock::Stock;
 use super::workspace::{Overlay, Workspace};
@@ -22,7 +24,7 @@ use crate::error::SandboxError;
 use crate::helper::Helper;
 use crate::mounts::{self, HOME, System, Toolchains};
 use crate::policy::{Granted, LayerName, Machine, Policy};
-use crate::receipt::{Context, Host};
+use crate::receipt::{Context, Host, human};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
@@ -40,6 +42,7 @@ pub struct Sandbox {
     toolchains: Toolchains,
     without: Vec<LayerName>,
     writable: bool,
+    owned: bool,
 }
 
 impl Sandbox {
@@ -64,7 +67,16 @@ impl Sandbox {
             toolchains: Toolchains::of_this_process(),
             without: Vec::new(),
             writable: true,
+            owned: false,
         }
+    }
+
+    /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
+    /// what it grows by as a whole. A workspace in layers is always taken so.
+    #[must_use]
+    pub fn owned_workspace(mut self) -> Self {
+        self.owned = true;
+        self
     }
 
     /// Shows the workspace read-only.
@@ -114,6 +126,19 @@ impl Sandbox {
         required.into_iter().find(|layer| !promised(*layer))
     }
 
+    /// Whether the size of the workspace is measured while commands run.
+    fn is_measured(&self) -> bool {
+        self.writable && (self.owned || matches!(self.workspace, Workspace::Overlay(_)))
+    }
+
+    fn measured(&self, limit: u64) -> Result<Option<Measured>, SandboxError> {
+        match &self.workspace {
+            _ if !self.is_measured() => Ok(None),
+            Workspace::Overlay(overlay) => Measured::whole(&overlay.upper, limit).map(Some),
+            Workspace::Directory(path) => Measured::growth(path, limit).map(Some),
+        }
+    }
+
     fn switches(&self) -> Switches {
         let on = |layer| !self.without.contains(&layer);
         Switches {
@@ -150,7 +175,8 @@ struct Inner {
 #[derive(Debug)]
 struct Zygote {
     control: Mutex<OwnedFd>,
-    child: Mutex<Child>,
+    /// Taken when it is ended.
+    child: Mutex<Option<Child>>,
 }
 
 /// What must live as long as a sandbox.
@@ -173,10 +199,18 @@ impl Drop for PrivateDirectory {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
+        let Some(mut child) = child.take() else {
+            return;
+        };
         let _ = child.kill();
-        let _ = child.wait();
+        // The kernel takes its namespaces apart meanwhile; nobody needs to wait for that. Where no
+        // thread can be had, or this process ends first, whoever adopts it buries it.
+        let _ = std::thread::Builder::new()
+            .name("lula-sandbox-bury".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(move || child.wait());
     }
 }
 
@@ -185,17 +219,20 @@ impl Zygote {
         let (child, control) = helper.start(namespaces)?;
         Ok(Self {
             control: Mutex::new(control),
-            child: Mutex::new(child),
+            child: Mutex::new(Some(child)),
         })
     }
 
+    /// Has a sandbox begun, and does something else while the helper is at it.
     fn build(
         &self,
         blueprint: &[u8],
         descriptors: &[BorrowedFd<'_>],
+        meanwhile: impl FnOnce(),
     ) -> Result<OwnedFd, SandboxError> {
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         socket::send(&*control, blueprint, descriptors).map_err(|_| SandboxError::HelperGone)?;
+        meanwhile();
         let mut buffer = [0; 4096];
         let (length, received) =
             socket::receive(&*control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;
@@ -246,6 +283,19 @@ impl Engine {
     /// sent, and the sandbox's first process starts nothing before it has read back every layer it
     /// was asked for.
     pub fn run(&self, sandbox: &Sandbox, command: &Command) -> Result<Finished, SandboxError> {
+        let (session, process) = self.start_alone(sandbox, command)?;
+        let finished = process.wait()?;
+        session.close()?;
+        Ok(finished)
+    }
+
+    /// As [`Engine::run`], with the command's streams in hand. Nothing else can be started in the
+    /// session: it ends with its one command.
+    pub fn start_alone(
+        &self,
+        sandbox: &Sandbox,
+        command: &Command,
+    ) -> Result<(Session, Process), SandboxError> {
         let begun = Instant::now();
         let tier = self.tier_for(sandbox)?;
         let session = self.begin(tier, sandbox)?;
@@ -254,11 +304,11 @@ impl Engine {
             return Err(SandboxError::LayerMissing { layer, reason });
         }
         let process = session.start(command);
+        // It goes as soon as the command has gone.
+        let _ = session.link.end_with_last();
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
-        let finished = process?.wait()?;
-        session.close()?;
-        Ok(finished)
+        Ok((session, process?))
     }
 
     fn tier_for(&self, sandbox: &Sandbox) -> Result<Tier, SandboxError> {
@@ -321,13 +371,13 @@ impl Engine {
         let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
+        let measured = sandbox.measured(granted.disk_bytes)?;
         let leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
-        let mut limits = None;
+        let mut limits = Ok(None);
         let mut join = Vec::new();
         if let Some(leaf) = &leaf {
             not_applied.extend(leaf.not_applied().iter().cloned());
-            limits = Some((inner.groups.kind().name(), leaf.read_back()?));
             blueprint.born_in_cgroup = leaf.v2_dir_fd().is_some();
             join = leaf.join_files()?;
         }
@@ -339,15 +389,25 @@ impl Engine {
         descriptors.extend(join.iter().map(AsFd::as_fd));
         let request = blueprint.encode();
         let mut zygote = inner.zygote(tier)?;
-        let mut built = zygote.build(&request, &descriptors);
+        let mut built = zygote.build(&request, &descriptors, || {
+            // No command runs before these were read.
+            limits = leaf.as_ref().map(Leaf::read_back).transpose();
+        });
         if matches!(built, Err(SandboxError::HelperGone)) {
             // Its sandboxes died with it; new ones need a new helper.
             inner.forget_zygote(tier);
             zygote = inner.zygote(tier)?;
-            built = zygote.build(&request, &descriptors);
+            built = zygote.build(&request, &descriptors, || ());
         }
         let pidfd = built?;
         drop(theirs);
+        let limits = match limits {
+            Ok(limits) => limits,
+            Err(unreadable) => {
+                let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                return Err(unreadable.into());
+            }
+        };
 
         let link = Link::new(Parts {
             connection,
@@ -364,7 +424,7 @@ impl Engine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
-                cgroup: limits,
+                cgroup: limits.map(|limits| (inner.groups.kind().name(), limits)),
                 host: inner.host.clone(),
                 not_applied,
             },
@@ -378,9 +438,13 @@ impl Engine {
             },
         });
         // From here on a session that is not returned is ended by its drop.
-        Ok(Session {
+        let session = Session {
             link: Arc::new(link),
-        })
+        };
+        if let Some(measured) = measured {
+            disk::watch(&session.link, measured)?;
+        }
+        Ok(session)
     }
 }
 
@@ -502,14 +566,7 @@ impl Drawn {
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };
-        let disk = NotApplied {
-            asked: format!(
-                "disk limit {} for the workspace as a whole",
-                granted.disk_bytes
-            ),
-            reason: "the limit holds for each file and for the private directories together"
-                .to_owned(),
-        };
+        let disk = disk_limit(sandbox, granted);
         let place = mounts::Workspace {
             path: Path::new(&blueprint.workspace.path),
             writable: sandbox.writable,
@@ -552,6 +609,27 @@ impl Drawn {
             home,
             private: Some(private),
         })
+    }
+}
+
+/// What the disk limit is not: it cannot be set on one directory of an ordinary filesystem.
+fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
+    let size = human(granted.disk_bytes);
+    if sandbox.is_measured() {
+        return NotApplied {
+            asked: format!("disk limit {size} for the workspace at every moment"),
+            reason: format!(
+                "it is measured while commands run, every {} ms at best, and a command is ended once \
+                 it is exceeded",
+                disk::INTERVAL.as_millis()
+            ),
+        };
+    }
+    NotApplied {
+        asked: format!("disk limit {size} for the workspace as a whole"),
+        reason: "the workspace is written directly; the limit holds for each file and for the \
+                 private directories together"
+            .to_owned(),
     }
 }
 

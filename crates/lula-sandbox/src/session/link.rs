@@ -16,11 +16,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::Captured;
-use super::books::{Entry, Overdue, State};
+use super::books::{CutShort, Entry, Overdue, State};
 use super::command::{Command, Finished};
 use super::engine::Keep;
 use super::process::{Next, Output, ProcessId};
-use crate::cgroup::{Events, Leaf};
+use crate::cgroup::{Events, Leaf, Limits, Usage};
 use crate::error::SandboxError;
 use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage, Stream};
 use crate::receipt::{self, Context, Outcome};
@@ -346,7 +346,8 @@ impl Link {
         let wall = Duration::from_millis(self.context.granted.wall_ms);
         let timeout = command.timeout.map_or(wall, |timeout| timeout.min(wall));
         let begun = Instant::now();
-        let before = self.measure();
+        let (used, events) = self.measure();
+        let before = (used.cpu_us, events);
         let limit = self.context.granted.output_bytes;
         let mut state = self.state();
         state.last += 1;
@@ -370,7 +371,7 @@ impl Link {
                 deadline: begun + timeout,
                 timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
                 killed_at: None,
-                timed_out: false,
+                cut_short: None,
                 streamed: command.streamed,
                 started: None,
                 not_started: None,
@@ -553,11 +554,15 @@ impl Link {
         Ok(())
     }
 
-    fn measure(&self) -> (Option<u64>, Events) {
+    /// Has the sandbox end by itself once no command is left in it.
+    pub(super) fn end_with_last(&self) -> Result<(), SandboxError> {
+        self.send(0, &Request::EndWithLast)
+    }
+
+    fn measure(&self) -> (Usage, Events) {
         let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
-        leaf.as_ref().map_or((None, Events::default()), |leaf| {
-            (leaf.usage().cpu_us, leaf.events())
-        })
+        leaf.as_ref()
+            .map_or_else(Default::default, |leaf| (leaf.usage(), leaf.events()))
     }
 
     fn finish(
@@ -569,18 +574,17 @@ impl Link {
         if let Some((step, errno)) = &entry.not_started {
             return Err(not_started(&entry.program, step, *errno));
         }
-        let (cpu_now, events_now) = self.measure();
-        let peak = {
-            let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
-            leaf.as_ref()
-                .and_then(|leaf| leaf.usage().peak_memory_bytes)
-        };
+        let (used, events_now) = self.measure();
+        let peak = used.peak_memory_bytes;
         let (cpu_before, events_before) = entry.before;
-        let whole_tree = cpu_now.zip(cpu_before).map(|(now, before)| now - before);
+        let whole_tree = used
+            .cpu_us
+            .zip(cpu_before)
+            .map(|(now, before)| now.saturating_sub(before));
         let exit = entry.exited.as_ref();
         let outcome = Outcome {
             how: exit.map(|exit| exit.how),
-            timed_out: entry.timed_out,
+            timed_out: entry.cut_short == Some(CutShort::Deadline),
             timeout_ms: entry.timeout_ms,
             wall_us: micros(exit.map_or_else(Instant::now, |exit| exit.at) - entry.begun),
             cpu_us: if entry.alone { whole_tree } else { None }.or(exit.map(|exit| exit.cpu_us)),
@@ -594,6 +598,7 @@ impl Link {
             },
             stdout: (entry.captured[0].total(), entry.captured[0].dropped()),
             stderr: (entry.captured[1].total(), entry.captured[1].dropped()),
+            disk_full: entry.cut_short == Some(CutShort::Disk),
             scratch_full: exit.and_then(|exit| exit.scratch_left) == Some(0),
         };
         let (Some(end), Some(sandbox)) = (receipt::ended(&outcome), sandbox) else {
@@ -628,6 +633,24 @@ impl Link {
             .map(|(name, _)| name.clone())
             .collect();
         self.context.layers(posture, posture, &names)
+    }
+
+    /// Whether nothing will ever run here again.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().ended.is_some()
+    }
+
+    /// Whether a command runs.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.state().commands.values().all(Entry::is_over)
+    }
+
+    /// Ends every command that runs because the workspace has grown too large.
+    pub(super) fn end_for_disk(&self) {
+        let filled = self.state().fill_disk();
+        for id in filled {
+            self.send_or_note(id, &Request::Kill);
+        }
     }
 
     /// Ends every process of the sandbox.
@@ -680,7 +703,8 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(leaf) = leaf {
-            self.keep.groups.discard(leaf);
+            let limits = Limits::from(&self.context.granted);
+            self.keep.groups.discard(leaf, limits);
         }
         if gone {
             Ok(())

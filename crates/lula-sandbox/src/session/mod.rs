@@ -3,6 +3,7 @@
 mod books;
 mod capture;
 mod command;
+mod disk;
 mod engine;
 mod link;
 mod process;

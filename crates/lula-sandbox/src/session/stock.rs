@@ -1,13 +1,13 @@
-//! Control groups made ahead of time and removed behind the scenes, so that opening and closing a
-//! sandbox wait for neither.
+//! Control groups made ahead of time, used again where that is as good as new, and removed behind
+//! the scenes, so that opening and closing a sandbox wait for nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cgroup::{Backend, CgroupError, Kind, Leaf, Limits};
 
-/// How many groups with the limits asked for last are kept ready.
-const READY: usize = 2;
+/// How many groups with the limits asked for last are kept.
+const KEPT: usize = 2;
 
 /// The groups of one engine. Clones share them; the last one to go removes what is left.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ struct Keeper {
 #[derive(Debug)]
 struct Shared {
     backend: Backend,
+    /// Takes the place of the backend where its first group cannot be made.
+    none: OnceLock<Backend>,
     books: Mutex<Books>,
     changed: Condvar,
 }
@@ -31,7 +33,8 @@ struct Books {
     last: u64,
     limits: Option<Limits>,
     ready: VecDeque<Leaf>,
-    discarded: Vec<Leaf>,
+    /// With the limits they have, where they may be used again.
+    discarded: Vec<(Leaf, Option<Limits>)>,
     busy: bool,
     closing: bool,
     failure: Option<CgroupError>,
@@ -48,34 +51,65 @@ impl Shared {
             books.last += 1;
             books.last
         };
-        self.backend.create(&format!("s{number}"), limits)
+        let name = format!("s{number}");
+        let made = self.backend().create(&name, limits);
+        match made {
+            // The first group is the trial of the backend.
+            Err(error) if number == 1 => self
+                .none
+                .get_or_init(|| self.backend.given_up(error.to_string()))
+                .create(&name, limits),
+            other => other,
+        }
+    }
+
+    fn backend(&self) -> &Backend {
+        self.none.get().unwrap_or(&self.backend)
+    }
+
+    /// Removes what was discarded, where there is no thread to do it.
+    fn clear(&self) -> Result<(), CgroupError> {
+        let discarded = std::mem::take(&mut self.books().discarded);
+        let mut removed = discarded.into_iter().map(|(leaf, _)| leaf.remove());
+        removed.try_for_each(|removed| removed)
     }
 
     /// Removes what was discarded, then makes what is missing, until the engine is gone.
     fn tend(&self) {
         let mut books = self.books();
         loop {
-            if let Some(leaf) = books.discarded.pop() {
+            if let Some((leaf, limits)) = books.discarded.pop() {
                 books.busy = true;
+                let wanted = !books.closing && books.limits == limits && books.ready.len() < KEPT;
                 drop(books);
-                let removed = leaf.remove();
+                let kept = if wanted { leaf.renew() } else { Err(leaf) };
+                let removed = match kept {
+                    Ok(leaf) => Ok(Some(leaf)),
+                    Err(leaf) => leaf.remove().map(|()| None),
+                };
                 books = self.books();
                 books.busy = false;
-                if let Err(error) = removed {
-                    books.failure = Some(error);
+                match removed {
+                    Ok(Some(leaf)) if books.limits == limits && !books.closing => {
+                        books.ready.push_back(leaf);
+                    }
+                    // The limits changed meanwhile: it goes after all.
+                    Ok(Some(leaf)) => books.discarded.push((leaf, None)),
+                    Ok(None) => {}
+                    Err(error) => books.failure = Some(error),
                 }
                 self.changed.notify_all();
             } else if books.closing {
                 return;
             } else if let Some(limits) = books.limits
-                && books.ready.len() < READY
+                && books.ready.is_empty()
             {
                 drop(books);
                 let made = self.make(&limits);
                 books = self.books();
                 match made {
                     Ok(leaf) if books.limits == Some(limits) => books.ready.push_back(leaf),
-                    Ok(leaf) => books.discarded.push(leaf),
+                    Ok(leaf) => books.discarded.push((leaf, None)),
                     // The one who needs it makes it and hears why it cannot be made.
                     Err(_) => books.limits = None,
                 }
@@ -91,11 +125,12 @@ impl Shared {
 
 impl Stock {
     pub(super) fn new() -> Self {
-        let backend = Backend::detect();
+        let backend = Backend::find();
         backend.sweep();
         Self(Arc::new(Keeper {
             shared: Arc::new(Shared {
                 backend,
+                none: OnceLock::new(),
                 books: Mutex::new(Books::default()),
                 changed: Condvar::new(),
             }),
@@ -104,7 +139,7 @@ impl Stock {
     }
 
     pub(super) fn kind(&self) -> Kind {
-        self.0.shared.backend.kind()
+        self.0.shared.backend().kind()
     }
 
     /// A group with those limits: a ready one, or one made now.
@@ -116,7 +151,9 @@ impl Stock {
                 books.ready.pop_front()
             } else {
                 let stale = std::mem::take(&mut books.ready);
-                books.discarded.extend(stale);
+                books
+                    .discarded
+                    .extend(stale.into_iter().map(|leaf| (leaf, None)));
                 // Only a second sandbox with the same limits makes a stock worth having.
                 books.limits = books.last.checked_sub(1).map(|_| *limits);
                 None
@@ -126,19 +163,33 @@ impl Stock {
             Some(leaf) => leaf,
             None => shared.make(limits)?,
         };
-        self.wake();
+        // One sandbox alone is not worth a thread.
+        if shared.books().last > 1 {
+            self.wake();
+        }
         Ok(leaf)
     }
 
-    /// Removes a group some time soon.
-    pub(super) fn discard(&self, leaf: Leaf) {
-        self.0.shared.books().discarded.push(leaf);
-        self.wake();
+    /// Takes a group back whose sandbox has ended: for the next one with the same limits, or to be
+    /// removed some time soon.
+    pub(super) fn discard(&self, leaf: Leaf, limits: Limits) {
+        self.0.shared.books().discarded.push((leaf, Some(limits)));
+        if self.has_thread() {
+            self.0.shared.changed.notify_all();
+        }
+    }
+
+    fn has_thread(&self) -> bool {
+        let thread = self.0.thread.lock();
+        thread.unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Waits until nothing is left to remove.
     pub(super) fn settle(&self) -> Result<(), CgroupError> {
         let shared = &self.0.shared;
+        if !self.has_thread() {
+            return shared.clear();
+        }
         let mut books = shared.books();
         while books.busy || !books.discarded.is_empty() {
             books = shared
@@ -161,10 +212,7 @@ impl Stock {
                 .ok();
         }
         if thread.is_none() {
-            let discarded = std::mem::take(&mut self.0.shared.books().discarded);
-            for leaf in discarded {
-                let _ = leaf.remove();
-            }
+            let _ = self.0.shared.clear();
         }
         self.0.shared.changed.notify_all();
     }
@@ -176,7 +224,9 @@ impl Drop for Keeper {
             let mut books = self.shared.books();
             books.closing = true;
             let ready = std::mem::take(&mut books.ready);
-            books.discarded.extend(ready);
+            books
+                .discarded
+                .extend(ready.into_iter().map(|leaf| (leaf, None)));
         }
         self.shared.changed.notify_all();
         let thread = self
@@ -187,5 +237,6 @@ impl Drop for Keeper {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
+        let _ = self.shared.clear();
     }
 }

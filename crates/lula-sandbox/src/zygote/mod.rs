@@ -26,6 +26,12 @@ pub(crate) use network::Network;
 use network::Networks;
 use template::Templates;
 
+/// How long the zygote is idle before it makes something ahead of time.
+const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
+    tv_sec: 0,
+    tv_nsec: 3_000_000,
+};
+
 /// The longest request: a blueprint with a few hundred paths and a seccomp program.
 const LONGEST: usize = 256 * 1024;
 
@@ -113,6 +119,13 @@ struct Namespaces {
     identities: Identities,
 }
 
+/// What a living sandbox gives back when it ends.
+#[derive(Default)]
+struct Lent {
+    outside_id: Option<u32>,
+    network: Option<Network>,
+}
+
 struct Zygote {
     control: OwnedFd,
     /// Readable once this process has died; every init checks it after tying its life to ours.
@@ -120,8 +133,7 @@ struct Zygote {
     endings: OwnedFd,
     /// `None` until the first sandbox that needs them.
     namespaces: Option<Namespaces>,
-    /// The outside id each living sandbox gives back.
-    living: HashMap<i32, Option<u32>>,
+    living: HashMap<i32, Lent>,
     built_ins: &'static [BuiltIn],
 }
 
@@ -151,6 +163,13 @@ pub(crate) fn serve(
     let mut buffer = vec![0; LONGEST];
     loop {
         let (asked, ended) = zygote.wait()?;
+        if !asked
+            && !ended
+            && let Some(namespaces) = &mut zygote.namespaces
+        {
+            // Nothing to do for a while: the next sandbox finds a network ready.
+            namespaces.networks.refill(namespaces.own.as_fd());
+        }
         if ended {
             zygote.bury()?;
         }
@@ -169,21 +188,22 @@ pub(crate) fn serve(
         let along: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
         socket::send(&zygote.control, &answer.encode(), &along)?;
         drop(pidfd);
-        if let Some(namespaces) = &mut zygote.namespaces {
-            // After the answer: the next sandbox finds a network ready.
-            namespaces.networks.refill(namespaces.own.as_fd());
-        }
     }
 }
 
 impl Zygote {
-    /// Whether there is a request, and whether a child has ended.
+    /// Whether there is a request, and whether a child has ended. Neither, where a network could be
+    /// made meanwhile: not at once, when a sandbox is just being built on the same processors.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let mut waiting = [
             PollFd::new(&self.control, PollFlags::IN),
             PollFd::new(&self.endings, PollFlags::IN),
         ];
-        match rustix::event::poll(&mut waiting, None) {
+        let short = self
+            .namespaces
+            .as_ref()
+            .is_some_and(|namespaces| namespaces.networks.is_short());
+        match rustix::event::poll(&mut waiting, short.then_some(&A_WHILE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -197,10 +217,10 @@ impl Zygote {
     fn bury(&mut self) -> io::Result<()> {
         signal::drain(self.endings.as_fd());
         while let Some(ended) = process::reap()? {
-            if let Some(id) = self.living.remove(&ended.pid)
-                && let (Some(id), Some(namespaces)) = (id, &mut self.namespaces)
+            if let Some(lent) = self.living.remove(&ended.pid)
+                && let Some(namespaces) = &mut self.namespaces
             {
-                namespaces.identities.give_back(id);
+                namespaces.take_back(lent);
             }
         }
         // With a pid namespace nothing outlives its init.
@@ -248,7 +268,7 @@ impl Zygote {
             held_back: Vec::new(),
         };
         let mut apart = Apart::NOTHING;
-        let mut outside = None;
+        let mut lent = Lent::default();
         if blueprint.tier == Tier::Namespace {
             apart = Apart::MOUNT.and(Apart::PID).and(Apart::UTS);
             // The one namespace a sandbox can be built without, for tests.
@@ -256,19 +276,20 @@ impl Zygote {
                 apart = apart.and(Apart::IPC);
             }
             let namespaces = self.namespaces()?;
-            outside = namespaces.prepare(&blueprint, &mut site)?;
+            lent.outside_id = namespaces.prepare(&blueprint, &mut site)?;
         }
         let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
             Ok(Side::Child) => init::run(&blueprint, site, &self.control, self.built_ins),
             Ok(Side::Parent { pid, pidfd }) => {
-                self.living.insert(pid, outside);
+                lent.network = site.network.take();
+                self.living.insert(pid, lent);
                 Ok((pid.cast_unsigned(), pidfd))
             }
             Err(failure) => {
-                if let (Some(id), Some(namespaces)) = (outside, &mut self.namespaces) {
-                    namespaces.identities.give_back(id);
+                if let Some(namespaces) = &mut self.namespaces {
+                    namespaces.take_back(lent);
                 }
                 Err(failure)
             }
@@ -306,6 +327,7 @@ impl Namespaces {
         let mut networks = Networks::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
         let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
+        // The first sandbox is on its way; what it needs is made while its request is.
         networks.refill(own.as_fd());
         Ok(Self {
             own,
@@ -313,6 +335,18 @@ impl Namespaces {
             networks,
             identities,
         })
+    }
+
+    /// Puts back what a sandbox that is no more had.
+    fn take_back(&mut self, lent: Lent) {
+        if let Some(id) = lent.outside_id {
+            self.identities.give_back(id);
+            // Only a sandbox with an id of its own had no way at all to change its network: where it
+            // runs as the engine's user, the network's settings belong to that user too.
+            if let Some(network) = lent.network {
+                self.networks.give_back(network);
+            }
+        }
     }
 
     /// Takes everything out of the stores that one sandbox needs. Returns the outside id to give

@@ -1,9 +1,9 @@
 //! Network namespaces made ahead of time, each with nothing in it but its own loopback.
 //!
 //! They belong to the zygote's user namespace, not to the sandbox's: not even root inside could
-//! change them.
+//! change them. One in which nothing ever happened is as good as new and is used again.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -12,8 +12,11 @@ use super::hold_namespace;
 use crate::sys::network::raise_loopback;
 use crate::sys::process::{Apart, enter, unshare};
 
-/// How many are kept ready.
-const READY: usize = 2;
+/// How many are made ahead of time.
+const READY: usize = 1;
+
+/// How many that nobody used are kept.
+const KEPT: usize = 8;
 
 /// A network of its own.
 pub(crate) struct Network {
@@ -43,11 +46,35 @@ impl Networks {
         })
     }
 
+    /// Takes a network back after everything in its sandbox has ended. It is kept only where the
+    /// kernel says that no socket is left in it and that not one packet ever crossed it: then no
+    /// connection, port or counter can tell the next sandbox about the last.
+    pub(crate) fn give_back(&mut self, network: Network) {
+        if self.ready.len() < KEPT && self.is_untouched(&network).unwrap_or(false) {
+            self.ready.push(network);
+        }
+    }
+
+    fn is_untouched(&self, network: &Network) -> io::Result<bool> {
+        enter(network.namespace.as_fd(), Apart::NET)?;
+        let pages = self
+            .page("self/net/sockstat")
+            .and_then(|sockets| Ok((sockets, self.page("self/net/dev")?)));
+        enter(self.home.as_fd(), Apart::NET)?;
+        let (sockets, devices) = pages?;
+        Ok(no_socket(&sockets) && no_packet(&devices) && interfaces(&devices) == ["lo"])
+    }
+
     pub(crate) fn take(&mut self, own: BorrowedFd<'_>) -> io::Result<Network> {
         match self.ready.pop() {
             Some(network) => Ok(network),
             None => self.make(own),
         }
+    }
+
+    /// Whether a sandbox that comes now would have to wait for its network.
+    pub(crate) fn is_short(&self) -> bool {
+        self.ready.len() < READY
     }
 
     /// Makes networks until enough are ready. One that cannot be made is missed, and reported, by
@@ -67,19 +94,49 @@ impl Networks {
     }
 
     fn look(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
+        Ok(Network {
+            namespace: hold_namespace(own, "net")?,
+            interfaces: interfaces(&self.page("self/net/dev")?),
+        })
+    }
+
+    fn page(&self, path: &str) -> io::Result<String> {
         let page = rustix::fs::openat(
             &self.proc,
-            "self/net/dev",
+            path,
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        let mut text = String::new();
-        std::fs::File::from(page).read_to_string(&mut text)?;
-        Ok(Network {
-            namespace: hold_namespace(own, "net")?,
-            interfaces: interfaces(&text),
-        })
+        let mut text = Vec::with_capacity(4096);
+        while rustix::io::read(&page, rustix::buffer::spare_capacity(&mut text))? > 0 {
+            text.reserve(1024);
+        }
+        String::from_utf8(text).map_err(io::Error::other)
     }
+}
+
+/// `sockets: used 0`: no socket of any family is left, nor a connection that lingers.
+fn no_socket(sockstat: &str) -> bool {
+    let count = |line: &str, name: &str| -> Option<u64> {
+        let mut words = sockstat.lines().find_map(|one| one.strip_prefix(line))?;
+        words = words.trim();
+        let mut words = words.split_whitespace();
+        words.find(|word| *word == name)?;
+        words.next()?.parse().ok()
+    };
+    count("sockets:", "used") == Some(0)
+        && count("TCP:", "inuse") == Some(0)
+        && count("TCP:", "tw") == Some(0)
+}
+
+/// Every counter of every interface of `/proc/net/dev` is zero.
+fn no_packet(devices: &str) -> bool {
+    devices.lines().skip(2).all(|line| {
+        line.split_once(':').is_some_and(|(_, counters)| {
+            let mut counters = counters.split_whitespace().peekable();
+            counters.peek().is_some() && counters.all(|counter| counter == "0")
+        })
+    })
 }
 
 /// Names before the colons of `/proc/net/dev`, which has two lines of heading.
@@ -99,5 +156,24 @@ mod tests {
     fn interfaces_are_named() {
         let page = "Inter-| Receive\n face |bytes\n    lo:   0 0\n  eth0: 1 1\n";
         assert_eq!(interfaces(page), ["lo", "eth0"]);
+    }
+
+    #[test]
+    fn one_packet_is_one_too_many() {
+        let page = |counters: &str| format!("Inter-|\n face |\n    lo: {counters}\n");
+        assert!(no_packet(&page("0 0 0 0 0 0")));
+        assert!(!no_packet(&page("84 1 0 0 84 1")));
+        assert!(!no_packet(&page("")));
+    }
+
+    #[test]
+    fn a_socket_or_a_lingering_connection_is_seen() {
+        let page = |used: u8, waiting: u8| {
+            format!("sockets: used {used}\nTCP: inuse 0 orphan 0 tw {waiting} alloc 3 mem 0\n")
+        };
+        assert!(no_socket(&page(0, 0)));
+        assert!(!no_socket(&page(1, 0)));
+        assert!(!no_socket(&page(0, 1)));
+        assert!(!no_socket(""));
     }
 }

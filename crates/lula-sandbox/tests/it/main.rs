@@ -10,6 +10,7 @@ mod containers;
 mod leaks;
 mod overlay;
 mod probes;
+mod recycling;
 mod sessions;
 mod shared_tiers;
 mod support;

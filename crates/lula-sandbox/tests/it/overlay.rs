@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use lula_protocol::Tier;
-use lula_protocol::receipt::WorkspaceMode;
+use lula_protocol::receipt::{Ended, WorkspaceMode};
 use lula_sandbox::{Command, Finished, Overlay, Sandbox, SandboxError, Toolchains};
 use tempfile::TempDir;
 
@@ -337,6 +337,36 @@ fn layers_that_make_no_sense_are_refused() {
         upper: "/nowhere".into(),
         ..good
     });
+}
+
+#[test]
+fn a_workspace_that_grows_beyond_the_disk_limit_ends_the_command() {
+    let ground = Ground::new();
+    let mut policy = build_policy();
+    policy.limits.disk = "8MiB".parse().unwrap();
+    let asked = Sandbox::over(policy.clone(), ground.overlay())
+        .tier(Tier::Namespace)
+        .toolchains(Toolchains::none());
+    // Many files, each well within the limit.
+    let fill = "i=0; while true; do i=$((i+1)); head -c 1048576 /dev/zero > file$i || exit 7; done";
+    for sandbox in [
+        asked,
+        Sandbox::new(policy, ground.real.path())
+            .owned_workspace()
+            .tier(Tier::Namespace)
+            .toolchains(Toolchains::none()),
+    ] {
+        let finished = engine().run(&sandbox, &Command::shell(fill)).unwrap();
+        let ended = Ended::LimitReached {
+            limit: "disk".to_owned(),
+        };
+        assert_eq!(finished.receipt.ended, ended);
+        let denial = &finished.receipt.denials[0];
+        assert_eq!(denial.rule, "limits.disk");
+        assert_eq!(denial.grant.as_deref(), Some("limits.disk above 8MiB"));
+        let mut said = finished.receipt.not_applied.iter();
+        assert!(said.any(|one| one.reason.contains("measured")));
+    }
 }
 
 #[test]

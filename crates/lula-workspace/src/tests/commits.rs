@@ -130,6 +130,30 @@ fn what_the_user_changed_meanwhile_is_a_conflict_and_stays() {
 }
 
 #[test]
+fn what_the_user_changed_and_put_back_is_no_conflict() {
+    let world = World::new();
+    let (workspace, upper) = world.overlay();
+    std::fs::write(upper.join("a.txt"), "theirs\n").unwrap();
+    std::fs::write(upper.join("new.txt"), "theirs\n").unwrap();
+    let (mut workspace, _) = workspace.close().unwrap();
+    world.write("a.txt", "mine\n");
+    world.write("new.txt", "mine\n");
+    assert_eq!(
+        summary(&workspace),
+        ["M a.txt conflict", "M new.txt conflict"]
+    );
+    std::fs::remove_file(world.path("a.txt")).unwrap();
+    assert_eq!(
+        summary(&workspace),
+        ["A a.txt conflict", "M new.txt conflict"]
+    );
+    world.write("a.txt", "a\n");
+    std::fs::remove_file(world.path("new.txt")).unwrap();
+    assert_eq!(summary(&workspace), ["M a.txt", "A new.txt"]);
+    commit(&mut workspace).unwrap();
+}
+
+#[test]
 fn a_review_is_bound_to_its_bytes() {
     let world = World::new();
     let (mut workspace, copy) = world.copy();

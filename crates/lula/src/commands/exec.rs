@@ -9,7 +9,7 @@ use lula_sandbox::policy::Policy;
 use lula_sandbox::{
     Command, Engine, Finished, Overlay, Process, Sandbox, SandboxError, Session as Opened,
 };
-use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
@@ -102,24 +102,12 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
-    let opened = engine.open(&in_tier(sandbox, flags.tier))?;
-    let finished = attend(
-        flags,
-        session,
-        &opened,
-        command(flags, &workspace, &workspace),
-    )?;
+    let command = command(flags, &workspace, &workspace);
+    let finished = attend(flags, session, &engine, sandbox, command)?;
     if session.screen.is_json() {
         session.screen.document(&Document::new(&finished, None))?;
     }
     Ok(finished)
-}
-
-fn in_tier(sandbox: Sandbox, tier: Option<Tier>) -> Sandbox {
-    match tier {
-        Some(tier) => sandbox.tier(tier),
-        None => sandbox,
-    }
 }
 
 /// Runs the command in a workspace of its own and tells what it would change.
@@ -130,26 +118,19 @@ fn reviewed(
     policy: &Policy,
     base: &Path,
 ) -> Result<Finished, Ended> {
-    let held = Held::open(flags, session, engine, policy, base)?;
-    let shown = held.layer.place.shown().to_owned();
-    // A workspace that was named may be another directory's.
-    let base = held.workspace.record().base();
-    let command = command(flags, &base, &shown)
-        // Looking at a repository does not have to change its index.
-        .variable("GIT_OPTIONAL_LOCKS", "0");
-    let finished = match attend(flags, session, &held.opened, command) {
-        Ok(finished) => finished,
-        Err(ended) => {
-            // A command that never ran left nothing, and one that broke off may have.
-            if let Ok((workspace, diff)) = held.close()
-                && !diff.is_empty()
-            {
-                review::announce(session, &workspace, &diff);
-            }
-            return Err(ended);
-        }
-    };
-    let (workspace, diff) = held.close()?;
+    let mut workspace = workspace(flags, session, base)?;
+    let mut ran = held(flags, session, engine, policy, &workspace);
+    if let Err(Ended::Refused(error)) = &ran
+        && flags.on.is_none()
+        && may_be_the_overlay(error, &workspace)
+    {
+        workspace.fall_back_to_copy(&error.to_string())?;
+        ran = held(flags, session, engine, policy, &workspace);
+    }
+    // Also after a failure: a command that never ran left nothing, one that was cut off may have.
+    let closed = workspace.close();
+    let finished = ran?;
+    let (workspace, diff) = closed?;
     if session.screen.is_json() {
         let held = (!diff.is_empty()).then(|| review::Held::new(&workspace, &diff));
         session.screen.document(&Document::new(&finished, held))?;
@@ -159,73 +140,31 @@ fn reviewed(
     Ok(finished)
 }
 
-/// A sandbox open on a workspace.
-struct Held {
-    opened: Opened,
-    layer: Layer,
-    workspace: Workspace,
+/// A new one, or the one that was named.
+fn workspace(flags: &ExecFlags, session: &Session, base: &Path) -> Result<Workspace, Ended> {
+    let store = review::store(session)?;
+    if let Some(id) = &flags.on {
+        return Ok(review::open(&store, Some(id))?);
+    }
+    let wanted = match flags.tier {
+        Some(tier @ (Tier::Landlock | Tier::Process)) => {
+            Wanted::Copy(format!("the tier `{tier}` has no overlay"))
+        }
+        _ => Wanted::Overlay,
+    };
+    let words = flags.command.iter().map(|word| word.to_string_lossy());
+    let title = words.collect::<Vec<_>>().join(" ");
+    Ok(store.create(base, wanted, &title)?)
 }
 
-impl Held {
-    fn open(
-        flags: &ExecFlags,
-        session: &Session,
-        engine: &Engine,
-        policy: &Policy,
-        base: &Path,
-    ) -> Result<Self, Ended> {
-        let wanted = match flags.tier {
-            Some(tier @ (Tier::Landlock | Tier::Process)) => {
-                Wanted::Copy(format!("the tier `{tier}` has no overlay"))
-            }
-            _ => Wanted::Overlay,
-        };
-        let store = review::store(session)?;
-        if let Some(id) = &flags.on {
-            let workspace = review::open(&store, Some(id))?;
-            let (opened, layer) = open_layer(flags, engine, policy, &workspace)?;
-            return Ok(Self {
-                opened,
-                layer,
-                workspace,
-            });
-        }
-        let mut workspace = store.create(base, wanted, &title(flags))?;
-        let opened = match open_layer(flags, engine, policy, &workspace) {
-            Err(Ended::Refused(error)) if may_be_the_overlay(&error, &workspace) => {
-                let said = workspace.fall_back_to_copy(&error.to_string());
-                said.map_err(Ended::from)
-                    .and_then(|()| open_layer(flags, engine, policy, &workspace))
-            }
-            opened => opened,
-        };
-        match opened {
-            Ok((opened, layer)) => Ok(Self {
-                opened,
-                layer,
-                workspace,
-            }),
-            Err(error) => {
-                workspace.discard(true)?;
-                Err(error)
-            }
-        }
-    }
-
-    /// Ends everything in it, then looks at what is left.
-    fn close(self) -> Result<(Workspace, Diff), WorkspaceError> {
-        drop(self.opened);
-        drop(self.layer);
-        self.workspace.close()
-    }
-}
-
-fn open_layer(
+/// Runs the command on the layer of a workspace.
+fn held(
     flags: &ExecFlags,
+    session: &Session,
     engine: &Engine,
     policy: &Policy,
     workspace: &Workspace,
-) -> Result<(Opened, Layer), Ended> {
+) -> Result<Finished, Ended> {
     let layer = workspace.layer()?;
     let sandbox = match &layer.place {
         Place::Overlay { lower, upper, work } => Sandbox::over(
@@ -236,10 +175,14 @@ fn open_layer(
                 work: work.clone(),
             },
         ),
-        Place::Copy { directory } => Sandbox::new(policy.clone(), directory),
+        Place::Copy { directory } => Sandbox::new(policy.clone(), directory).owned_workspace(),
     };
-    let opened = engine.open(&in_tier(sandbox, flags.tier))?;
-    Ok((opened, layer))
+    // A workspace that was named may be another directory's.
+    let base = workspace.record().base();
+    let command = command(flags, &base, layer.place.shown())
+        // Looking at a repository does not have to change its index.
+        .variable("GIT_OPTIONAL_LOCKS", "0");
+    attend(flags, session, engine, sandbox, command)
 }
 
 /// Whether a copy might do where this was refused.
@@ -252,23 +195,28 @@ fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
         )
 }
 
-/// The command line, for the list of workspaces.
-fn title(flags: &ExecFlags) -> String {
-    let words = flags.command.iter().map(|word| word.to_string_lossy());
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// Runs the command, connected with our own streams unless they are for a document.
 fn attend(
     flags: &ExecFlags,
     session: &Session,
-    opened: &Opened,
+    engine: &Engine,
+    sandbox: Sandbox,
     command: Command,
 ) -> Result<Finished, Ended> {
     let screen = &session.screen;
-    screen.detail(&format!("{} tier", opened.tier()));
+    let sandbox = match flags.tier {
+        Some(tier) => sandbox.tier(tier),
+        None => sandbox,
+    };
+    // The sandbox ends with the command, and is gone when this returns.
+    let start = |command: &Command| -> Result<(Opened, Process), SandboxError> {
+        let (opened, process) = engine.start_alone(&sandbox, command)?;
+        screen.detail(&format!("{} tier", opened.tier()));
+        Ok((opened, process))
+    };
     let finished = if screen.is_json() {
-        opened.run(&command)?
+        let (_opened, process) = start(&command)?;
+        process.wait()?
     } else {
         let terminal = RawTerminal::if_interactive();
         let command = match &terminal {
@@ -280,7 +228,8 @@ fn attend(
             }
             None => command.open_input().streamed(),
         };
-        pass_through(opened.start(&command)?)?
+        let (_opened, process) = start(&command)?;
+        pass_through(process)?
     };
     if let Some(path) = &flags.receipt {
         write_receipt(path, &finished.receipt)?;
