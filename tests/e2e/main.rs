@@ -10,5 +10,6 @@ mod configuration;
 mod doctor;
 mod exec;
 mod lula;
+mod models;
 mod repair;
 mod try_it;

@@ -79,6 +79,12 @@ codes! {
     AuditUnusable = "L0506",
     /// A database of approvals that cannot be used.
     ApprovalsUnusable = "L0507",
+    /// Not the name of a model.
+    BadModelName = "L0701",
+    /// The key of a model cannot be had.
+    NoModelKey = "L0702",
+    /// A model that does not answer.
+    ModelUnusable = "L0703",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.

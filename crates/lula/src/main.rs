@@ -9,6 +9,7 @@ mod commands;
 mod doctor;
 mod failure;
 mod ground;
+mod models;
 mod pages;
 mod sandboxed;
 mod session;
