@@ -11,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
 use crate::cli::{ExecFlags, Write};
 use crate::failure::Failure;
+use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
@@ -68,6 +69,13 @@ fn refusal_status(error: &SandboxError) -> Status {
     }
 }
 
+fn refusal_code(error: &SandboxError) -> lula_protocol::Code {
+    match error {
+        SandboxError::NotStarted { .. } => lula_protocol::Code::CommandNotStarted,
+        _ => lula_protocol::Code::SandboxRefused,
+    }
+}
+
 fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     let home = std::env::var_os("HOME");
     let workspace =
@@ -91,8 +99,22 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, &workspace);
+    let mut log = record::begin(session)?;
+    let ended = fenced(flags, session, &sandbox, &workspace, command);
+    record(flags, &workspace, log.as_mut(), &ended)?;
+    ended
+}
+
+/// Runs the command in its sandbox.
+fn fenced(
+    flags: &ExecFlags,
+    session: &Session,
+    sandbox: &Sandbox,
+    workspace: &Path,
+    command: Command,
+) -> Result<Finished, Ended> {
     let engine = Engine::start()?;
-    let opened = engine.open(&sandbox)?;
+    let opened = engine.open(sandbox)?;
     let screen = &session.screen;
     screen.detail(&format!(
         "{} tier, workspace {}",
@@ -122,6 +144,45 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     }
     screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
     Ok(finished)
+}
+
+/// Writes down what was run and how it ended.
+fn record(
+    flags: &ExecFlags,
+    workspace: &Path,
+    log: Option<&mut lula_audit::Log>,
+    ended: &Result<Finished, Ended>,
+) -> Result<(), Failure> {
+    let argv: Vec<_> = flags
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let outcome = match ended {
+        Ok(finished) => lula_audit::Ended::Done {
+            status: Some(finished.shell_status()),
+        },
+        Err(Ended::Refused(error)) => lula_audit::Ended::Failed {
+            code: refusal_code(error).as_str().to_owned(),
+        },
+        Err(Ended::Failed(failure)) => lula_audit::Ended::Failed {
+            code: failure.code.as_str().to_owned(),
+        },
+    };
+    let call = serde_json::json!({
+        "argv": argv,
+        "workspace": workspace.to_string_lossy(),
+        "write": format!("{:?}", flags.write).to_lowercase(),
+    });
+    let act = record::Act {
+        tool: "exec",
+        about: lula_gate::redact::redact_words(&argv).join(" "),
+        call: &call,
+        outcome,
+        receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
+        diff: None,
+    };
+    record::act(log, act)
 }
 
 fn command(flags: &ExecFlags, workspace: &Path) -> Command {
