@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lula_audit::{AuditError, Ended, Filter, Head, PublicKey, Report, Verdict};
 use lula_protocol::{Code, Exit};
@@ -44,7 +44,7 @@ pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Fail
             };
             show(&filter, session)
         }
-        AuditCommand::Export { output } => export(output, session),
+        AuditCommand::Export { output } => export(output.as_deref(), session),
     }
 }
 
@@ -156,20 +156,20 @@ fn show(filter: &Filter, session: &Session) -> Result<Exit, Failure> {
     Ok(Exit::Verified)
 }
 
-fn export(output: Option<PathBuf>, session: &Session) -> Result<Exit, Failure> {
+fn export(output: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
     let directory = record::directory(session)?;
     let mut log = record::open(session)?;
-    let head = match &output {
+    let head = match output {
         Some(path) => {
             let file = File::create(path).map_err(|source| AuditError::Io {
-                path: path.clone(),
+                path: path.to_owned(),
                 source,
             })?;
             lula_audit::export(&mut log, &directory, file)?
         }
         None => lula_audit::export(&mut log, &directory, std::io::stdout().lock())?,
     };
-    let place = output.as_deref().unwrap_or(Path::new("standard output"));
+    let place = output.unwrap_or(Path::new("standard output"));
     if session.screen.is_json() && output.is_some() {
         session.screen.document(&json!({
             "file": place, "head": head, "key": log.public_key().to_string(),
