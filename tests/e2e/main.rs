@@ -6,12 +6,15 @@
     reason = "a test says no by panicking"
 )]
 
+mod approvals;
+mod audit;
 mod command_line;
 mod configuration;
 mod doctor;
 mod exec;
 mod lula;
 mod models;
+mod policy;
 mod repair;
 mod review;
 mod runner;

@@ -106,6 +106,14 @@ macro_rules! keys {
 }
 
 keys! {
+    AUDIT_MODE: String = {
+        name: "audit.mode",
+        kind: Kind::Choice(&["off", "on"]),
+        default: "on",
+        repository: Repository::Tighten(Stricter::Later),
+        doc: "Whether what is done is recorded in the audit log of the state directory. \
+              While it is on, nothing runs that cannot be recorded.",
+    }
     DOCTOR_MIN_FREE_DISK: u64 = {
         name: "doctor.min_free_disk",
         kind: Kind::Size { min: 0 },
@@ -198,6 +206,15 @@ keys! {
         repository: Repository::Never,
         doc: "When to draw live progress on standard error. \
               `auto` means on a terminal; elsewhere each step is one plain line.",
+    }
+    POLICY_RULES: String = {
+        name: "policy.rules",
+        kind: Kind::Path,
+        default: "",
+        repository: Repository::Never,
+        doc: "Your file of policy rules. \
+              Empty: rules.toml beside your configuration file, where there is one. \
+              A repository adds its own in .lula-rules.toml, which can only tighten.",
     }
     SANDBOX_MIN_TIER: String = {
         name: "sandbox.min_tier",

@@ -84,6 +84,23 @@ pub(crate) enum Command {
     /// Find, try out and choose models
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// Ask the policy rules, test them, show them
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Show what waits for an answer
+    Approvals {
+        #[command(subcommand)]
+        command: Option<ApprovalsCommand>,
+    },
+    /// Agree to exactly what a question shows
+    #[command(after_help = ANSWER_HELP)]
+    Approve(AnswerFlags),
+    /// Say no to a question, for good
+    #[command(after_help = ANSWER_HELP)]
+    Reject(AnswerFlags),
+    /// Check, show or export the record of what was done
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Show or change configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -297,6 +314,111 @@ pub(crate) enum ModelsCommand {
         /// Longest wait for each question
         #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
         timeout: Duration,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Tell what the rules say about a command
+    #[command(
+        after_help = "Wrappers, quotes and shells are looked through; what is known only when it runs is asked about.\n\nExamples:\n  lula policy check -- git push origin main\n  lula policy check --shell 'cd x && git push -f'\n  lula policy check --write .github/workflows/ci.yml\n\nExit status: 0 allow, 3 ask, 1 deny."
+    )]
+    Check {
+        /// Shell text, instead of a command with arguments
+        #[arg(long, value_name = "TEXT", conflicts_with = "command")]
+        shell: Option<String>,
+        /// A path that is written; may be given more than once
+        #[arg(long, value_name = "PATH")]
+        write: Vec<String>,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present_any = ["shell", "write"])]
+        command: Vec<String>,
+    },
+    /// Run the examples of a rules file
+    #[command(
+        after_help = "Without a file, every rules file in force is tested, the built-in one too.\n\nExit status: 0 all examples hold, 1 some do not, 2 the file cannot be read."
+    )]
+    Test {
+        /// The rules file
+        file: Option<PathBuf>,
+    },
+    /// List every rule in force
+    Show {
+        /// Print the built-in file itself
+        #[arg(long)]
+        built_in: bool,
+    },
+    /// Tell what deserves a second look in a text: hidden characters, instructions, secrets
+    #[command(
+        after_help = "Findings are labels: they block nothing.\n\nExample:\n  git show | lula policy scan"
+    )]
+    Scan {
+        /// The file to read; standard input when left out
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// Show a question with exactly the bytes that would be approved
+    Show {
+        /// Its id
+        id: String,
+    },
+}
+
+const ANSWER_HELP: &str = "\
+The answer is signed with the key of the state directory and bound to the digest of the call, the
+diff, the base tree and the policy: one changed byte makes it void. It can be used once.
+
+Exit status: 0 answered, 3 more people have to agree, 1 the answer does not count.";
+
+#[derive(Debug, Args)]
+pub(crate) struct AnswerFlags {
+    /// Id of the question, from `lula approvals`
+    pub(crate) id: String,
+    /// Do not ask again on the terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Find out whether the record was changed, and where
+    #[command(
+        after_help = "Examples:\n  lula audit verify\n  lula audit verify --bundle audit.jsonl --key $(cat seal.pub)\n\nExit status: 0 intact, 1 changed."
+    )]
+    Verify {
+        /// An exported log, instead of the one in the state directory
+        #[arg(long, value_name = "FILE")]
+        bundle: Option<PathBuf>,
+        /// The public key you know, instead of the one beside the log
+        #[arg(long, value_name = "HEX")]
+        key: Option<String>,
+        /// An end of the log that you know, as SEQ:HASH
+        #[arg(long, value_name = "SEQ:HASH", conflicts_with = "bundle")]
+        head: Option<String>,
+    },
+    /// List what was done
+    #[command(
+        after_help = "Showing checks nothing: `lula audit verify` does.\n\nExample:\n  lula audit show --tool exec --last 20"
+    )]
+    Show {
+        /// Only this tool
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// Only this run
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        /// Only the newest
+        #[arg(long, value_name = "COUNT")]
+        last: Option<usize>,
+    },
+    /// Write the whole record into one file that can be checked alone
+    Export {
+        /// The file; standard output when left out
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
 }
 

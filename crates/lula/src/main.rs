@@ -11,6 +11,8 @@ mod failure;
 mod ground;
 mod models;
 mod pages;
+mod record;
+mod rules;
 mod sandboxed;
 mod session;
 mod status;

@@ -17,8 +17,12 @@ pub(crate) use word::Word;
 pub const MAX_TEXT: usize = 64 * 1024;
 /// Shell text inside shell text, at most this deep.
 const MAX_DEPTH: usize = 8;
+/// More words than one command is read to.
+const MAX_WORDS: usize = 2048;
+/// Places where a wrapper's command may start, at most.
+const MAX_READINGS: usize = 8;
 /// More simple commands than any honest command line has.
-const MAX_COMMANDS: usize = 512;
+const MAX_COMMANDS: usize = 256;
 
 /// One simple command: a program and its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,10 +90,18 @@ impl Reader {
         }
     }
 
-    /// Returns whether there is room for more.
-    fn push(&mut self, words: Vec<Word>) -> bool {
-        if self.reading.commands.len() >= MAX_COMMANDS {
+    /// Whether there is no room for more commands. Those that follow are doubted, not read.
+    fn is_full(&mut self) -> bool {
+        let full = self.reading.commands.len() >= MAX_COMMANDS;
+        if full {
             self.doubt("there are too many commands to read", "");
+        }
+        full
+    }
+
+    /// Returns whether there was room for it.
+    fn push(&mut self, words: Vec<Word>) -> bool {
+        if self.is_full() {
             return false;
         }
         self.reading.commands.push(Simple { words });

@@ -97,6 +97,22 @@ fn however_a_command_is_spelled_it_is_the_same_command() {
         "[ -f x ] && git push -f",
         "[[ -f x ]] && git push -f",
         "echo a\ngit push -f",
+        "env -iS 'git push -f'",
+        "env --split-string='git push -f'",
+        "setpriv --reuid 1 --regid 2 git push -f",
+        "systemd-run --user --scope -p X=1 git push -f",
+        "poetry run git push -f",
+        "rustup run nightly git push -f",
+        "npx -y git push -f",
+        "coproc git push -f",
+        "2>/dev/null git push -f",
+        "case x in (a|b) git push -f;; esac",
+        "echo $(( $(git push -f) ))",
+        ": \"${x:-$(git push -f)}\"",
+        "cat <<EOF\n$(git push -f)\nEOF",
+        "[[ -n $(git push -f) ]]",
+        "function f { git push -f; }",
+        "time { git push -f; }",
     ] {
         runs(text, "git push -f");
     }
@@ -214,6 +230,8 @@ fn bottomless_nesting_ends_in_doubt() {
     doubted(&"(".repeat(20_000));
     doubted(&format!("{}true", "sudo ".repeat(10_000)));
     doubted(&"true;".repeat(5_000));
+    doubted(&format!("{}true", "sudo --a ".repeat(7_000)));
+    doubted(&format!("{}true", "env --a b ".repeat(6_000)));
     doubted(&"x".repeat(super::MAX_TEXT + 1));
 }
 

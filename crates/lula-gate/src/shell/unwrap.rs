@@ -1,7 +1,7 @@
 //! Programs that run other programs, and how to find those in their arguments.
 
 use super::word::Word;
-use super::{MAX_DEPTH, Reader, git};
+use super::{MAX_DEPTH, MAX_READINGS, MAX_WORDS, Reader, git};
 
 /// A program that runs the command behind its own options.
 struct Wrapper {
@@ -75,6 +75,30 @@ const WRAPPERS: &[Wrapper] = &[
         "cCdDfFhiknqrtTvVxyYzZ",
         0,
     ),
+    wrapper("setpriv", &[], "d", 0),
+    wrapper("prlimit", &[], "", 0),
+    wrapper("runcon", &["-t", "-u", "-r", "-l"], "c", 0),
+    wrapper("unbuffer", &[], "p", 0),
+    wrapper("xvfb-run", &["-e", "-f", "-n", "-p", "-s", "-w"], "al", 0),
+    wrapper("dbus-run-session", &[], "", 0),
+    wrapper("systemd-run", &["-p", "-u", "-E"], "dGPqSt", 0),
+    wrapper("systemd-inhibit", &[], "", 0),
+    wrapper("proxychains", &["-f"], "q", 0),
+    wrapper("proxychains4", &["-f"], "q", 0),
+    wrapper("torsocks", &[], "", 0),
+    wrapper("firejail", &[], "", 0),
+    wrapper("bwrap", &[], "", 0),
+    wrapper("nsenter", &["-t", "-S", "-G"], "amuinpCUTrwF", 0),
+    wrapper("chronic", &[], "ev", 0),
+    wrapper("numactl", &["-C", "-m", "-N", "-i", "-p"], "l", 0),
+    wrapper("faketime", &["-f"], "m", 1),
+    wrapper("valgrind", &[], "qv", 0),
+    wrapper("ltrace", &["-e", "-o", "-p", "-s", "-u"], "cCfiLSrtT", 0),
+    wrapper("catchsegv", &[], "", 0),
+    wrapper("fakeroot", &["-l", "-s", "-i", "-b"], "uvh", 0),
+    wrapper("npx", &["-p", "--package"], "yq", 0),
+    wrapper("bunx", &[], "", 0),
+    wrapper("uvx", &["--from", "--with", "-p"], "q", 0),
     wrapper("busybox", &[], "", 0),
     wrapper("toybox", &[], "", 0),
     wrapper(
@@ -85,6 +109,26 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
+/// Programs one of whose subcommands runs the rest.
+const RUNNERS: [(&str, &str); 16] = [
+    ("poetry", "run"),
+    ("uv", "run"),
+    ("pipenv", "run"),
+    ("pdm", "run"),
+    ("rye", "run"),
+    ("hatch", "run"),
+    ("conda", "run"),
+    ("rustup", "run"),
+    ("bundle", "exec"),
+    ("npm", "exec"),
+    ("pnpm", "exec"),
+    ("yarn", "exec"),
+    ("mise", "exec"),
+    ("asdf", "exec"),
+    ("direnv", "exec"),
+    ("docker", "exec"),
+];
+
 const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash",
 ];
@@ -92,8 +136,12 @@ const SHELLS: [&str; 9] = [
 impl Reader {
     /// A simple command, and every command it would run in turn.
     pub(super) fn simple(&mut self, mut words: Vec<Word>, input: Option<&str>, depth: usize) {
-        if words.is_empty() {
+        if words.is_empty() || self.is_full() {
             return;
+        }
+        if words.len() > MAX_WORDS {
+            self.doubt("a command has too many words to read", "");
+            words.truncate(MAX_WORDS);
         }
         if depth > MAX_DEPTH {
             self.doubt("commands run commands too deep to read", "");
@@ -196,70 +244,72 @@ impl Reader {
         }
     }
 
+    /// Looks for the command behind a wrapper's options. An option nobody here knows may take the
+    /// next word or not: both readings count.
     fn runs_rest(&mut self, wrapper: &Wrapper, words: &[Word], input: Option<&str>, depth: usize) {
-        let mut at = 1;
-        let mut uncertain = false;
-        while let Some(word) = words.get(at) {
-            let Some(text) = word.known() else {
+        let mut reached = vec![false; words.len() + 3];
+        reached[1] = true;
+        let mut readings = 0;
+        for at in 1..words.len() {
+            if !reached[at] {
+                continue;
+            }
+            if readings >= MAX_READINGS || depth >= MAX_DEPTH {
+                self.doubt("it can be read in too many ways", wrapper.name);
+                return;
+            }
+            let Some(text) = words[at].known() else {
                 self.doubt("what runs is known only then", wrapper.name);
-                break;
+                readings += 1;
+                self.runs_from(wrapper, words, at, input, depth);
+                continue;
             };
-            if text == "--" {
-                at += 1;
-                break;
-            }
-            if wrapper.assigns
-                && let Some((name, _)) = text.split_once('=')
-                && !name.is_empty()
-                && !name.starts_with('-')
-            {
-                self.variable(name);
-                at += 1;
-            } else if wrapper.name == "env"
-                && let Some(split) = text
-                    .strip_prefix("--split-string=")
-                    .or_else(|| text.strip_prefix("-S").filter(|rest| !rest.is_empty()))
-            {
-                self.shell(split, depth + 1);
-                return;
-            } else if wrapper.name == "env" && matches!(text, "-S" | "--split-string" | "-vS") {
-                match words.get(at + 1) {
-                    Some(Word::Known(split)) => self.shell(split, depth + 1),
-                    _ => self.doubt("what runs is known only then", wrapper.name),
+            match wrapper.step(text) {
+                Step::Command => {
+                    readings += 1;
+                    self.runs_from(wrapper, words, at, input, depth);
                 }
-                return;
-            } else if text == "-" && wrapper.name == "env" {
-                at += 1;
-            } else if text.len() > 1 && text.starts_with('-') {
-                at += 1;
-                if wrapper.takes_next(text) {
-                    at += 1;
-                } else {
-                    uncertain |= !wrapper.is_flag(text);
+                Step::CommandNext => {
+                    readings += 1;
+                    self.runs_from(wrapper, words, at + 1, input, depth);
                 }
-            } else {
-                break;
+                Step::Skip => reached[at + 1] = true,
+                Step::SkipTwo => reached[at + 2] = true,
+                Step::SkipOneOrTwo => {
+                    reached[at + 1] = true;
+                    reached[at + 2] = true;
+                }
+                Step::Assigns(name) => {
+                    self.variable(name);
+                    reached[at + 1] = true;
+                }
+                Step::Text("") => self.text_of(words.get(at + 1), depth),
+                Step::Text(split) => self.shell(split, depth + 1),
             }
         }
-        at += wrapper.before;
-        let mut candidates = vec![at];
-        if uncertain {
-            candidates.push(at + 1);
+    }
+
+    fn runs_from(
+        &mut self,
+        wrapper: &Wrapper,
+        words: &[Word],
+        at: usize,
+        input: Option<&str>,
+        depth: usize,
+    ) {
+        if self.is_full() {
+            return;
         }
-        for start in candidates {
-            let mut inner: Vec<Word> = words.get(start..).unwrap_or_default().to_vec();
-            if inner.is_empty() {
-                continue;
-            }
-            if wrapper.name == "flock" && inner[0].known() == Some("-c") {
-                self.text_of(inner.get(1), depth);
-                continue;
-            }
-            if wrapper.name == "xargs" {
-                inner.push(Word::Unknown);
-            }
-            self.simple(inner, input, depth + 1);
+        let rest = words.get(at + wrapper.before..).unwrap_or_default();
+        let Some(first) = rest.first() else { return };
+        if wrapper.name == "flock" && first.known() == Some("-c") {
+            return self.text_of(rest.get(1), depth);
         }
+        let mut inner = rest.to_vec();
+        if wrapper.name == "xargs" {
+            inner.push(Word::Unknown);
+        }
+        self.simple(inner, input, depth + 1);
     }
 
     fn text_of(&mut self, word: Option<&Word>, depth: usize) {
@@ -296,7 +346,16 @@ impl Reader {
                 }
             }
             "find" | "fd" | "fdfind" => self.find(words, depth),
-            _ => {}
+            _ => {
+                let subcommand = words.get(1).and_then(Word::known).unwrap_or_default();
+                if RUNNERS.contains(&(program, subcommand)) {
+                    // `rustup run` and `direnv exec` name something else first.
+                    for before in [0, 1] {
+                        let runner = wrapper("run", &[], "", before);
+                        self.runs_rest(&runner, &words[1..], None, depth);
+                    }
+                }
+            }
         }
     }
 
@@ -334,7 +393,55 @@ impl Reader {
     }
 }
 
+/// What a word before the wrapped command does.
+enum Step<'a> {
+    Command,
+    CommandNext,
+    Skip,
+    SkipTwo,
+    SkipOneOrTwo,
+    Assigns(&'a str),
+    /// Shell text: this, or the next word where it is empty.
+    Text(&'a str),
+}
+
 impl Wrapper {
+    fn step<'a>(&self, word: &'a str) -> Step<'a> {
+        if word == "--" {
+            return Step::CommandNext;
+        }
+        if self.assigns
+            && let Some((name, _)) = word.split_once('=')
+            && !name.is_empty()
+            && !name.starts_with('-')
+        {
+            return Step::Assigns(name);
+        }
+        if self.name == "env" {
+            if word == "-" {
+                return Step::Skip;
+            }
+            if let Some(text) = word.strip_prefix("--split-string") {
+                return Step::Text(text.trim_start_matches('='));
+            }
+            if let Some((before, text)) = word.split_once('S')
+                && let Some(flags) = before.strip_prefix('-')
+                && flags.chars().all(|c| self.flags.contains(c))
+            {
+                return Step::Text(text);
+            }
+        }
+        if word.len() < 2 || !word.starts_with('-') {
+            Step::Command
+        } else if self.takes_next(word) {
+            Step::SkipTwo
+        } else if self.is_flag(word) {
+            Step::Skip
+        } else {
+            Step::SkipOneOrTwo
+        }
+    }
+
     fn takes_next(&self, option: &str) -> bool {
         if self.values.contains(&option) {
             return true;

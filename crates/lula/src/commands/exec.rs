@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use crate::cli::{ExecFlags, Write};
 use crate::commands::review;
 use crate::failure::Failure;
+use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
@@ -74,6 +75,13 @@ fn refusal_status(error: &SandboxError) -> Status {
     }
 }
 
+fn refusal_code(error: &SandboxError) -> lula_protocol::Code {
+    match error {
+        SandboxError::NotStarted { .. } => lula_protocol::Code::CommandNotStarted,
+        _ => lula_protocol::Code::SandboxRefused,
+    }
+}
+
 fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     let home = std::env::var_os("HOME");
     let workspace =
@@ -83,6 +91,14 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
         let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
+    let mut log = record::begin(session)?;
+    let ended = fenced(flags, session, &workspace);
+    record(flags, &workspace, log.as_mut(), &ended)?;
+    ended
+}
+
+/// Runs the command in its sandbox, on the directory or on a layer over it.
+fn fenced(flags: &ExecFlags, session: &Session, workspace: &Path) -> Result<Finished, Ended> {
     let mut policy = sandboxed::policy(session, flags.profile);
     if let Some(tier) = flags.tier {
         // A tier below the floor of the profile is the person's explicit choice.
@@ -96,13 +112,13 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     }
     let engine = Engine::start()?;
     if flags.write == Write::Review {
-        return reviewed(flags, session, &engine, &policy, &workspace);
+        return reviewed(flags, session, &engine, &policy, workspace);
     }
-    let mut sandbox = Sandbox::new(policy, &workspace);
+    let mut sandbox = Sandbox::new(policy, workspace);
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
-    let command = command(flags, &workspace, &workspace);
+    let command = command(flags, workspace, workspace);
     let finished = attend(flags, session, &engine, sandbox, command)?;
     if session.screen.is_json() {
         session.screen.document(&Document::new(&finished, None))?;
@@ -238,8 +254,51 @@ fn attend(
     Ok(finished)
 }
 
+<<<<<<< HEAD
 /// `base` is the directory of the person, `shown` the one that the command has in its place.
 fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
+=======
+/// Writes down what was run and how it ended.
+fn record(
+    flags: &ExecFlags,
+    workspace: &Path,
+    log: Option<&mut lula_audit::Log>,
+    ended: &Result<Finished, Ended>,
+) -> Result<(), Failure> {
+    let argv: Vec<_> = flags
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let outcome = match ended {
+        Ok(finished) => lula_audit::Ended::Done {
+            status: Some(finished.shell_status()),
+        },
+        Err(Ended::Refused(error)) => lula_audit::Ended::Failed {
+            code: refusal_code(error).as_str().to_owned(),
+        },
+        Err(Ended::Failed(failure)) => lula_audit::Ended::Failed {
+            code: failure.code.as_str().to_owned(),
+        },
+    };
+    let call = serde_json::json!({
+        "argv": argv,
+        "workspace": workspace.to_string_lossy(),
+        "write": format!("{:?}", flags.write).to_lowercase(),
+    });
+    let act = record::Act {
+        tool: "exec",
+        about: lula_gate::redact::redact_words(&argv).join(" "),
+        call: &call,
+        outcome,
+        receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
+        diff: None,
+    };
+    record::act(log, act)
+}
+
+fn command(flags: &ExecFlags, workspace: &Path) -> Command {
+>>>>>>> gate
     let mut words = flags.command.iter();
     let program = words.next().cloned().unwrap_or_default();
     let mut command = Command::new(program).arguments(words);

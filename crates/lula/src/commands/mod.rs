@@ -1,6 +1,8 @@
 //! The commands, one file each.
 
+mod approvals;
 mod attack;
+mod audit;
 mod config;
 mod detect;
 mod doctor;
@@ -8,10 +10,13 @@ mod exec;
 mod explain;
 mod generate;
 mod models;
+mod policy;
 mod repair;
 pub(crate) mod review;
 mod runner;
 mod try_it;
+
+use lula_protocol::Decision;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
@@ -36,6 +41,11 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Doctor(_) => doctor::run(session),
         Command::Models(command) => models::run(command, session),
         Command::Config(command) => config::run(command, session),
+        Command::Policy(command) => policy::run(command, session),
+        Command::Approvals { command } => approvals::run(command, session),
+        Command::Approve(flags) => approvals::answer(&flags, Decision::Approve, session),
+        Command::Reject(flags) => approvals::answer(&flags, Decision::Reject, session),
+        Command::Audit(command) => audit::run(command, session),
         Command::Explain { code } => explain::run(code.as_deref(), session),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref(), session),

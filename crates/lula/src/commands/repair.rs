@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lula_protocol::{Code, Exit, Receipt};
+use lula_protocol::{Code, Digest, Exit, Receipt};
 use lula_repair::{Patch, Progress, RepairError, RepairOutcome, RepairReport, RepairTask};
 use lula_sandbox::policy::Profile;
 use lula_workspace::Project;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::cli::RepairFlags;
 use crate::failure::Failure;
 use crate::ground::SandboxedGround;
+use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, WARN, paint};
@@ -35,17 +36,58 @@ pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failur
         lanes: lanes(),
         ..RepairTask::default()
     };
-    let repaired = search(&workspace, &task, session)?;
+    let mut log = record::begin(session)?;
+    let searched = search(&workspace, &task, session);
+    record(flags, &workspace, log.as_mut(), &searched)?;
+    let repaired = searched?;
     if session.screen.is_json() {
         session.screen.document(&repaired)?;
     } else {
         tell(&repaired.report, flags.all, session)?;
     }
-    Ok(match repaired.report.outcome {
+    Ok(exit_of(&repaired.report))
+}
+
+fn exit_of(report: &RepairReport) -> Exit {
+    match report.outcome {
         RepairOutcome::Fixed | RepairOutcome::NothingFailing => Exit::Verified,
-        RepairOutcome::NotFound if repaired.report.effort.exhausted => Exit::Failed,
+        RepairOutcome::NotFound if report.effort.exhausted => Exit::Failed,
         RepairOutcome::NotFound => Exit::Budget,
-    })
+    }
+}
+
+/// Writes down what was searched, how it ended and which patch was printed.
+fn record(
+    flags: &RepairFlags,
+    workspace: &Path,
+    log: Option<&mut lula_audit::Log>,
+    searched: &Result<Repaired, Failure>,
+) -> Result<(), Failure> {
+    let outcome = match searched {
+        Ok(repaired) => lula_audit::Ended::Done {
+            status: Some(exit_of(&repaired.report).status()),
+        },
+        Err(failure) => lula_audit::Ended::Failed {
+            code: failure.code.as_str().to_owned(),
+        },
+    };
+    let repaired = searched.as_ref().ok();
+    let patch = repaired.and_then(|repaired| repaired.report.patches.first());
+    let tests = repaired.map(|repaired| repaired.report.command.as_slice());
+    let call = serde_json::json!({
+        "workspace": workspace.to_string_lossy(),
+        "tests": flags.tests,
+        "all": flags.all,
+    });
+    let act = record::Act {
+        tool: "repair",
+        about: lula_gate::redact::redact_words(tests.unwrap_or_default()).join(" "),
+        call: &call,
+        outcome,
+        receipt: repaired.and_then(|repaired| repaired.receipt.as_ref()),
+        diff: patch.map(|patch| Digest::of_bytes(patch.diff.as_bytes())),
+    };
+    record::act(log, act)
 }
 
 fn lanes() -> usize {

@@ -1,0 +1,185 @@
+//! `lula audit`
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use lula_audit::{AuditError, Ended, Filter, Head, PublicKey, Report, Verdict};
+use lula_protocol::{Code, Exit};
+use serde_json::json;
+
+use crate::cli::AuditCommand;
+use crate::failure::Failure;
+use crate::record;
+use crate::session::Session;
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint};
+
+pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Failure> {
+    match command {
+        AuditCommand::Verify { bundle, key, head } => {
+            let key = key.map(|key| key.parse::<PublicKey>()).transpose()?;
+            let head = head.as_deref().map(parse_head).transpose()?;
+            let report = match bundle {
+                Some(path) => {
+                    let file = File::open(&path).map_err(|source| AuditError::Io {
+                        path: path.clone(),
+                        source,
+                    })?;
+                    lula_audit::verify_bundle(BufReader::new(file), key.as_ref())?
+                }
+                None => lula_audit::verify(&record::directory(session)?, key.as_ref(), head)?,
+            };
+            verified(&report, session)
+        }
+        AuditCommand::Show { tool, run, last } => {
+            let run = run
+                .map(|run| run.parse())
+                .transpose()
+                .map_err(|error| bad_argument(&format!("{error}")))?;
+            let filter = Filter {
+                tool,
+                run,
+                last,
+                ..Filter::default()
+            };
+            show(&filter, session)
+        }
+        AuditCommand::Export { output } => export(output.as_deref(), session),
+    }
+}
+
+fn bad_argument(message: &str) -> Failure {
+    Failure::new(Code::BadCommandLine, Exit::Usage, message).remedy("run `lula audit --help`")
+}
+
+fn parse_head(text: &str) -> Result<Head, Failure> {
+    let parsed = text.split_once(':').and_then(|(seq, hash)| {
+        Some(Head {
+            seq: seq.parse().ok()?,
+            hash: hash.parse().ok()?,
+        })
+    });
+    parsed.ok_or_else(|| bad_argument(&format!("{text:?} is not SEQ:HASH, such as 12:b3:…")))
+}
+
+fn verified(report: &Report, session: &Session) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    let exit = if report.is_intact() {
+        Exit::Verified
+    } else {
+        Exit::Failed
+    };
+    if screen.is_json() {
+        let mut document = serde_json::to_value(report)?;
+        document["intact"] = report.is_intact().into();
+        screen.document(&document)?;
+        return Ok(exit);
+    }
+    for problem in &report.problems {
+        let seq = problem
+            .seq
+            .map_or_else(String::new, |seq| format!(", entry {seq}"));
+        screen.line(format!(
+            "{} {}:{}{seq}: {}",
+            paint(BAD, "changed:"),
+            problem.file,
+            problem.line,
+            problem.trouble.spoken()
+        ))?;
+    }
+    let counts = format!(
+        "{} entries, {} seals, {} entries behind the last seal",
+        report.entries, report.seals, report.unsealed
+    );
+    if report.is_intact() {
+        screen.line(format!("{} {counts}", paint(GOOD, "intact:")))?;
+    } else {
+        let through = report.sealed_through.map_or_else(
+            || "no signature vouches for what stands before the first change".to_owned(),
+            |seq| format!("everything through entry {seq} is as it was signed"),
+        );
+        screen.note(&format!(
+            "{counts}; {through}; `lula explain L0505` tells more"
+        ));
+    }
+    if let Some(head) = report.head {
+        screen.note(&paint(DIM, format!("head {}:{}", head.seq, head.hash)));
+    }
+    if let Some(key) = &report.key {
+        screen.note(&paint(DIM, format!("key {key}")));
+    }
+    Ok(exit)
+}
+
+fn show(filter: &Filter, session: &Session) -> Result<Exit, Failure> {
+    let shown = lula_audit::show(&record::directory(session)?, filter)?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&shown)?;
+        return Ok(Exit::Verified);
+    }
+    let mut table = Table::default();
+    for one in &shown {
+        let entry = &one.entry;
+        let decision = match entry.decision.verdict {
+            Verdict::Direct => "direct",
+            Verdict::Allowed => "allowed",
+            Verdict::Approved => "approved",
+            Verdict::Asked => "asked",
+            Verdict::Rejected => "rejected",
+            Verdict::Denied => "denied",
+        };
+        let outcome = match &entry.outcome {
+            Ended::Done { status: None } => paint(GOOD, "done"),
+            Ended::Done { status: Some(0) } => paint(GOOD, "exit 0"),
+            Ended::Done {
+                status: Some(status),
+            } => paint(BAD, format!("exit {status}")),
+            Ended::Failed { code } => paint(BAD, code.escape_debug()),
+            Ended::NotDone => paint(DIM, "not done"),
+        };
+        table.row([
+            paint(DIM, one.seq),
+            record::spoken_time(entry.time_ms),
+            entry.principal.to_string(),
+            paint(STRONG, entry.tool.escape_debug()),
+            decision.to_owned(),
+            outcome,
+            entry.about.escape_debug().to_string(),
+        ]);
+    }
+    if shown.is_empty() {
+        screen.note("nothing is recorded");
+    } else {
+        screen.line(table.render(0).trim_end())?;
+    }
+    Ok(Exit::Verified)
+}
+
+fn export(output: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
+    let directory = record::directory(session)?;
+    let mut log = record::open(session)?;
+    let head = match output {
+        Some(path) => {
+            let file = File::create(path).map_err(|source| AuditError::Io {
+                path: path.to_owned(),
+                source,
+            })?;
+            lula_audit::export(&mut log, &directory, file)?
+        }
+        None => lula_audit::export(&mut log, &directory, std::io::stdout().lock())?,
+    };
+    let place = output.unwrap_or(Path::new("standard output"));
+    if session.screen.is_json() && output.is_some() {
+        session.screen.document(&json!({
+            "file": place, "head": head, "key": log.public_key().to_string(),
+        }))?;
+    } else {
+        session.screen.note(&format!(
+            "exported to {}: check it with `lula audit verify --bundle FILE --key {}`",
+            place.display(),
+            log.public_key()
+        ));
+    }
+    Ok(Exit::Verified)
+}

@@ -1,0 +1,12 @@
+//! Any text is read; saying it twice is judged no more loosely.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lula_gate::shell::Reading;
+
+fuzz_target!(|text: &str| {
+    let once = Reading::of_shell(text);
+    let argv = ["sh", "-c", text].map(str::to_owned);
+    let wrapped = Reading::of_argv(&argv, &[], None);
+    assert!(wrapped.commands.len() > once.commands.len() || !wrapped.doubts.is_empty());
+});
