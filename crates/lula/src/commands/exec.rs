@@ -99,7 +99,10 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
 
 /// Runs the command in its sandbox, on the directory or on a layer over it.
 fn fenced(flags: &ExecFlags, session: &Session, workspace: &Path) -> Result<Finished, Ended> {
-    let mut policy = sandboxed::policy(session, flags.profile);
+    let mut policy = match &flags.policy {
+        Some(file) => sandboxed::policy_file(session, file, workspace)?,
+        None => sandboxed::policy(session, flags.profile),
+    };
     if let Some(tier) = flags.tier {
         // A tier below the floor of the profile is the person's explicit choice.
         policy.min_tier = policy.min_tier.min(tier);
