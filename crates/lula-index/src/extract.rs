@@ -1,9 +1,10 @@
 //! Symbols and uses out of a file's bytes. The bytes are somebody else's: every step is bounded.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree, TreeCursor};
 
 use crate::language::Language;
 use crate::names;
@@ -11,7 +12,7 @@ use crate::rules::{Defines, NameAt, Role, Rules, When};
 use crate::symbol::{Kind, Skipped, Symbol, Tags};
 
 /// Longest file that is parsed, in bytes.
-pub const MAX_FILE: usize = 1 << 20;
+pub const MAX_FILE: usize = 512 << 10;
 /// Most definitions kept of a file.
 pub const MAX_SYMBOLS: usize = 4_000;
 /// Most different names kept of a file.
@@ -29,12 +30,13 @@ const GENERATED_FILE: usize = 16 << 10;
 const GENERATED_LINE: usize = 400;
 /// Where binary files show that they are.
 const BINARY_LOOK: usize = 8 << 10;
-/// The parser reports every hundred operations. Text people write needs less than one operation a
-/// byte; twenty leave room for broken text, and an end for hostile one. Counted and not timed, so
-/// that the same file always gives the same answer.
-const OPERATIONS_PER_BYTE: usize = 20;
-const OPERATIONS_ALWAYS: usize = 100_000;
-const OPERATIONS_PER_REPORT: usize = 100;
+/// Deepest nesting of brackets, right or wrong, in text that is parsed: at the end of a text with
+/// many open brackets the parser copies them all over and over, in one operation.
+const MAX_BRACKETS: usize = 250;
+/// Most reports of the parser: twice what a file of ordinary text and greatest length needs.
+const MAX_REPORTS: usize = 8_000;
+/// The parser gets the text in pieces of this many bytes.
+const LOOK: usize = 4 << 10;
 
 /// Extracts one file after the other; the parsers are kept.
 #[derive(Default)]
@@ -56,19 +58,54 @@ impl Extractor {
         let parser = self.parsers.entry(language).or_default();
         parser.reset();
         parser.set_language(&rules.grammar).ok()?;
-        let allowed = OPERATIONS_ALWAYS + text.len() * OPERATIONS_PER_BYTE;
-        let mut reports = allowed / OPERATIONS_PER_REPORT;
-        let mut watch = |_: &_| {
-            reports = reports.saturating_sub(1);
-            if reports == 0 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
+        let work = Work::allowed(text.len());
+        let mut watch = |_: &ParseState| work.operated();
         let options = ParseOptions::new().progress_callback(&mut watch);
-        let mut rest = |from: usize, _| text.get(from..).unwrap_or_default();
-        parser.parse_with_options(&mut rest, None, Some(options))
+        let mut rest = |from: usize, _| match work.looked() {
+            true => text
+                .get(from..text.len().min(from.saturating_add(LOOK)))
+                .unwrap_or_default(),
+            false => &[],
+        };
+        let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+        // A text that was cut off says nothing for sure.
+        (work.looks.get() > 0).then_some(tree)
+    }
+}
+
+/// What parsing a text may cost. Counted and not timed, so that the same file always gives the same
+/// answer. Text people write needs a fraction of it. It does not bound the parser's last step, which
+/// on text made of nothing but mistakes takes the square of their number.
+struct Work {
+    reports: Cell<usize>,
+    looks: Cell<usize>,
+}
+
+impl Work {
+    fn allowed(length: usize) -> Self {
+        // The parser reports every hundred operations. It does about one for two bytes, up to three
+        // for each byte of dense tables, and more only where it keeps guessing.
+        let reports = (80 + length * 3 / 100).min(MAX_REPORTS);
+        // Text is looked at once, and again where the parser changed its mind.
+        let looks = 200 + length / LOOK * 16;
+        Self {
+            reports: Cell::new(reports),
+            looks: Cell::new(looks),
+        }
+    }
+
+    fn operated(&self) -> ControlFlow<()> {
+        self.reports.set(self.reports.get().saturating_sub(1));
+        if self.reports.get() == 0 || self.looks.get() == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn looked(&self) -> bool {
+        self.looks.set(self.looks.get().saturating_sub(1));
+        self.looks.get() > 0
     }
 }
 
@@ -84,6 +121,9 @@ fn unfit(text: &[u8]) -> Option<Skipped> {
     if text[..text.len().min(BINARY_LOOK)].contains(&0) {
         return Some(Skipped::Binary);
     }
+    if brackets(text) > MAX_BRACKETS {
+        return Some(Skipped::TooHard);
+    }
     if text.len() > GENERATED_FILE {
         let lines = text.split(|&byte| byte == b'\n').count();
         if text.len() / lines > GENERATED_LINE {
@@ -91,6 +131,20 @@ fn unfit(text: &[u8]) -> Option<Skipped> {
         }
     }
     None
+}
+
+/// The most brackets open at one place, counted blindly.
+fn brackets(text: &[u8]) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => continue,
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// A definition that the walk is inside of.

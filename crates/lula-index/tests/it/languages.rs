@@ -164,7 +164,7 @@ module shop | namespace shop
   class Cart | class Cart : public Base
     method total | Money total(Rate tax) const
 function find | Money shop::Cart::find(const Id& id)
-uses Base Cart Id Money Rate items_ lookup shop sum_of",
+uses Base Cart Id Money Rate lookup shop sum_of",
     );
 }
 
@@ -195,13 +195,23 @@ fn hostile_files_are_bounded_and_named() {
         python("x=[1,2,3];".repeat(10_000).as_bytes()),
         Err(Skipped::Generated)
     );
-    // Neither depth nor text that is no language at all leads to a crash or to no end.
-    for unit in [
-        "(", "[", "{", "if x:\n ", "def f(", "\"\"\"", "f'{", "lambda:", "a.", "((\n", "\n\\",
-    ] {
-        let text = unit.repeat(200_000 / unit.len());
+    // Depth, text that makes the parser look ahead for ever, text that makes it guess for ever.
+    let deep = "(\n".repeat(100_000);
+    for language in Language::ALL {
+        assert_eq!(tags(language, deep.as_bytes()), Err(Skipped::TooHard));
+    }
+    assert_eq!(
+        python("\n\\".repeat(50_000).as_bytes()),
+        Err(Skipped::TooHard)
+    );
+    assert_eq!(
+        tags(Language::Ruby, "<a\n".repeat(2_000).as_bytes()),
+        Err(Skipped::TooHard)
+    );
+    // Text of other languages, and nests that are right.
+    for unit in ["if x:\n ", "\"\"\"\n", "`\n", "do |x\n", "=> \n", "a."] {
         for language in Language::ALL {
-            let _ = tags(language, text.as_bytes());
+            let _ = tags(language, unit.repeat(3_000 / unit.len()).as_bytes());
         }
     }
     let invalid =
