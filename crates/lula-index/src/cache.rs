@@ -61,6 +61,12 @@ struct ReadBack {
     files: Vec<(String, Entry)>,
 }
 
+/// The name of a project's cache among those of other projects.
+pub fn cache_name(project: &Path) -> String {
+    let digest = blake3::hash(project.as_os_str().as_encoded_bytes());
+    format!("{}.index", &digest.to_hex()[..32])
+}
+
 impl Index {
     /// Reads an index; one that is missing or unusable is empty.
     pub fn load(path: &Path) -> (Self, Origin) {
@@ -156,10 +162,10 @@ impl Index {
         let read: ReadBack = postcard::from_bytes(body).ok()?;
         let names = read.names.len();
         let sound = |tags: &Tags<u32>| {
-            let named = |number: u32| (number as usize) < names;
-            tags.uses.iter().all(|(name, _)| named(*name))
+            let known = |number: u32| (number as usize) < names;
+            tags.uses.iter().all(|(name, _)| known(*name))
                 && tags.symbols.iter().enumerate().all(|(at, symbol)| {
-                    named(symbol.name) && symbol.parent.is_none_or(|parent| (parent as usize) < at)
+                    known(symbol.name) && symbol.parent.is_none_or(|parent| (parent as usize) < at)
                 })
         };
         let index = Self {

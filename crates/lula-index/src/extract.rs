@@ -61,11 +61,10 @@ impl Extractor {
         let work = Work::allowed(text.len());
         let mut watch = |_: &ParseState| work.operated();
         let options = ParseOptions::new().progress_callback(&mut watch);
-        let mut rest = |from: usize, _| match work.looked() {
-            true => text
-                .get(from..text.len().min(from.saturating_add(LOOK)))
-                .unwrap_or_default(),
-            false => &[],
+        let mut rest = |from: usize, _| {
+            let to = if work.looked() { text.len() } else { 0 };
+            text.get(from..to.min(from.saturating_add(LOOK)))
+                .unwrap_or_default()
         };
         let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
         // A text that was cut off says nothing for sure.
@@ -350,13 +349,11 @@ impl<'a> Walk<'a> {
             _ => text,
         };
         let mut line = String::new();
-        let mut kept = 0;
-        for word in text.split_whitespace() {
-            if kept > 0 && !line.ends_with('(') && !word.starts_with([')', ',']) {
+        for (number, word) in text.split_whitespace().enumerate() {
+            if number > 0 && !line.ends_with('(') && !word.starts_with([')', ',']) {
                 line.push(' ');
             }
             line.extend(word.chars().filter(|c| !names::is_unseen(*c)));
-            kept += 1;
             if line.len() > MAX_SIGNATURE * 4 {
                 break;
             }

@@ -23,7 +23,7 @@ mod rules;
 mod symbol;
 mod task;
 
-pub use cache::{CacheError, MAX_CACHE, Origin};
+pub use cache::{CacheError, MAX_CACHE, Origin, cache_name};
 pub use extract::{MAX_FILE, MAX_SYMBOLS, MAX_USES, tags};
 pub use find::Found;
 pub use index::{Fingerprint, Index, Listed, MAX_FILES, Update};

@@ -37,7 +37,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
             before = None;
             continue;
         }
-        let follows_lower = before.is_some_and(|before| before.is_lowercase());
+        let follows_lower = before.is_some_and(char::is_lowercase);
         let ends_acronym = before.is_some_and(char::is_uppercase)
             && characters.peek().is_some_and(|next| next.is_lowercase());
         if c.is_uppercase() && (follows_lower || ends_acronym) {
@@ -59,16 +59,14 @@ fn push(words: &mut Vec<String>, word: &mut String) {
 
 /// A word without the endings that tasks and names use differently.
 fn stem(word: &str) -> &str {
-    for ending in ["ing", "ies", "ed", "es", "s"] {
-        if let Some(rest) = word.strip_suffix(ending)
-            && rest.len() >= 4
-        {
-            return rest;
-        }
+    let ended = ["ing", "ed", "s"]
+        .iter()
+        .find_map(|ending| word.strip_suffix(ending));
+    let mut stem = ended.filter(|stem| stem.len() >= 4).unwrap_or(word);
+    while stem.len() > 4 && stem.ends_with(['e', 'i', 'y']) {
+        stem = &stem[..stem.len() - 1];
     }
-    word.strip_suffix('e')
-        .filter(|rest| rest.len() >= 4)
-        .unwrap_or(word)
+    stem
 }
 
 /// Characters that change what a person sees and are not seen themselves.
@@ -95,6 +93,8 @@ mod tests {
     #[test]
     fn names_fall_into_the_words_people_use() {
         assert_eq!(words("parseHTTPHeaders"), ["pars", "http", "header"]);
+        assert_eq!(words("applied, applying"), ["appl", "appl"]);
+        assert_eq!(words("apply"), ["appl"]);
         assert_eq!(words("parsing the headers"), ["pars", "the", "header"]);
         assert_eq!(words("MAX_RETRIES"), ["max", "retr"]);
         assert_eq!(words("__init__"), ["init"]);

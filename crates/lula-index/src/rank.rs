@@ -23,6 +23,9 @@ const FILE_NAMED: f64 = 40.0;
 const TESTS: f64 = 0.5;
 /// How much a file's rank says about a definition that nobody else uses.
 const UNUSED: f64 = 0.05;
+/// How much of what matters the words of a task decide alone: what nobody uses yet can be what it
+/// is about.
+const WORDS: f64 = 0.3;
 const FAMILIES: usize = 7;
 
 /// A definition and its rank.
@@ -79,7 +82,7 @@ impl Index {
                 continue;
             };
             let node = |name: u32| usize::from(key.language.family()) * all + name as usize;
-            let mut defines: Vec<(usize, f64)> = Vec::new();
+            let mut own: Vec<(usize, f64)> = Vec::new();
             let mut places = std::collections::HashMap::new();
             for symbol in tags
                 .symbols
@@ -89,12 +92,12 @@ impl Index {
                 let node = node(symbol.name);
                 let place = *places.entry(node).or_insert_with(|| {
                     definers[node] += 1.0;
-                    defines.push((node, 0.0));
-                    defines.len() - 1
+                    own.push((node, 0.0));
+                    own.len() - 1
                 });
-                defines[place].1 += 1.0;
+                own[place].1 += 1.0;
             }
-            // What a file defines itself it does not take from elsewhere.
+            // What a file own itself it does not take from elsewhere.
             let uses = tags
                 .uses
                 .iter()
@@ -104,7 +107,7 @@ impl Index {
             files.push(File {
                 path,
                 tags,
-                defines,
+                defines: own,
                 uses,
             });
         }
@@ -161,6 +164,12 @@ impl Index {
                 through[*node] += rank * share;
             }
         }
+        let relevance = |node: usize| ((boosts[node % all] - 1.0) / NAMED).powi(2);
+        let relevant: f64 = files
+            .iter()
+            .flat_map(|file| &file.defines)
+            .map(|(node, _)| relevance(*node) / definers[*node])
+            .sum();
         let mut ranked = Vec::new();
         for (number, file) in files.iter().enumerate() {
             let looks = |node: usize| {
@@ -183,11 +192,16 @@ impl Index {
                 let node = family + symbol.name as usize;
                 let times = places.get(&node).copied().unwrap_or(1.0);
                 let used = through[node] / definers[node] / times;
+                let words = if relevant > 0.0 {
+                    WORDS * relevance(node) / relevant / definers[node] / times
+                } else {
+                    0.0
+                };
                 let unused = UNUSED * ranks[number] * looks(node) / sum;
                 ranked.push(Ranked {
                     file: number,
                     symbol: place,
-                    rank: (used + unused) * boosts[node % all],
+                    rank: (used + unused) * boosts[node % all] + words,
                 });
             }
         }

@@ -7,6 +7,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod index;
 mod models;
 mod repair;
 mod try_it;
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Try(flags) => try_it::run(&flags, session),
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
+        Command::Index(command) => index::run(command, session),
         Command::Exec(flags) => return exec::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
