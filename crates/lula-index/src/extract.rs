@@ -23,6 +23,8 @@ const MAX_NAME: usize = 120;
 const MAX_SIGNATURE: usize = 160;
 /// Deepest nesting that is looked into.
 const MAX_DEPTH: usize = 400;
+/// Deepest a variable of a whole file can stand: in an exported declaration.
+const TOP_DEPTH: usize = 3;
 /// Deepest nesting of a name in its definition.
 const MAX_NAMES_NESTED: usize = 32;
 /// Files longer than this with lines longer than `GENERATED_LINE` on average were made by programs.
@@ -211,6 +213,10 @@ impl<'a> Walk<'a> {
     /// Looks at a node; whether its children are to be looked at.
     fn visit(&mut self, cursor: &TreeCursor<'_>, parent: Option<u16>, depth: usize) -> bool {
         let node = cursor.node();
+        let field = cursor.field_id().map(u16::from);
+        if field.is_some() && field == self.rules.module_path {
+            return false;
+        }
         match self
             .rules
             .roles
@@ -232,9 +238,7 @@ impl<'a> Walk<'a> {
                 // The number of an error is beyond every table.
                 let marked =
                     |table: &[bool], number: u16| table.get(usize::from(number)) == Some(&true);
-                let in_field = cursor
-                    .field_id()
-                    .is_some_and(|id| marked(&self.rules.used_in_field, id.get()));
+                let in_field = field.is_some_and(|id| marked(&self.rules.used_in_field, id));
                 let below = parent.is_some_and(|parent| marked(&self.rules.used_below, parent));
                 self.used(node, in_field || below);
                 false
@@ -270,7 +274,8 @@ impl<'a> Walk<'a> {
             When::Always => true,
             When::HasBody => node.child_by_field_name("body").is_some(),
             When::TopLevel => top,
-            When::TopLevelOrFunction => top || function.is_some(),
+            // Functions without a name open no definition, but they nest.
+            When::TopLevelOrFunction => (top && depth <= TOP_DEPTH) || function.is_some(),
             When::IsFunction => function.is_some(),
             When::Prototype => top && is_prototype(node),
         };
@@ -357,6 +362,13 @@ impl<'a> Walk<'a> {
             if line.len() > MAX_SIGNATURE * 4 {
                 break;
             }
+        }
+        // A comment between a definition and its body.
+        if let Some(at) = [": #", "{ //", "{ /*"]
+            .iter()
+            .find_map(|mark| line.find(mark))
+        {
+            line.truncate(at);
         }
         let trimmed = line.trim_end_matches([' ', '{', ':', ';', '\u{fffd}']);
         let trimmed = trimmed.strip_suffix("=>").unwrap_or(trimmed).trim_end();

@@ -11,16 +11,18 @@ pub(crate) fn is_distinctive(name: &str) -> bool {
 pub(crate) fn weight(name: &str) -> f64 {
     if name.starts_with("__") {
         // Special methods are defined everywhere and called by nobody in particular.
-        return 0.02;
+        return 0.002;
     }
-    if name.starts_with('_') || name.starts_with('#') {
-        return 0.1;
+    if let Some(private) = name.strip_prefix(['_', '#']) {
+        return 0.1 * weight(private);
     }
-    match name.len() {
-        0..=2 => 0.1,
-        3..=4 => 0.5,
-        _ if is_distinctive(name) && name.len() >= 8 => 2.0,
-        _ => 1.0,
+    // A plain word is as likely a method of a built-in type, whoever else defines one.
+    match (is_distinctive(name), name.len()) {
+        (true, 8..) => 3.0,
+        (true, _) => 1.0,
+        (false, 6..) => 0.3,
+        (false, 3..) => 0.1,
+        (false, _) => 0.02,
     }
 }
 

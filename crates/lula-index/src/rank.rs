@@ -21,6 +21,8 @@ const NAMED: f64 = 9.0;
 const FILE_NAMED: f64 = 40.0;
 /// Tests use everything and are used by nobody: they say less about what matters.
 const TESTS: f64 = 0.5;
+/// Code of others is kept in the project, but the project is not about it.
+const VENDORED: f64 = 0.05;
 /// How much a file's rank says about a definition that nobody else uses.
 const UNUSED: f64 = 0.05;
 /// How much of what matters the words of a task decide alone: what nobody uses yet can be what it
@@ -183,6 +185,11 @@ impl Index {
                 .iter()
                 .map(|(node, times)| looks(*node) * times)
                 .sum();
+            let own = if is_vendored(file.path) {
+                VENDORED
+            } else {
+                1.0
+            };
             // All names of a file are of one family.
             let family = file.defines.first().map_or(0, |(node, _)| node / all * all);
             for (place, symbol) in file.tags.symbols.iter().enumerate() {
@@ -201,7 +208,7 @@ impl Index {
                 ranked.push(Ranked {
                     file: number,
                     symbol: place,
-                    rank: (used + unused) * boosts[node % all] + words,
+                    rank: own * ((used + unused) * boosts[node % all] + words),
                 });
             }
         }
@@ -216,7 +223,7 @@ fn prior(files: &[File<'_>], relevance: &Relevance, boosts: &[f64], all: usize) 
     let mut prior: Vec<f64> = files
         .iter()
         .map(|file| {
-            let own = if is_test(file.path) { TESTS } else { 1.0 };
+            let own = standing(file.path);
             if relevance.is_empty() {
                 return own;
             }
@@ -266,6 +273,21 @@ fn walk(files: &[File<'_>], definers: &[f64], prior: &[f64]) -> Vec<f64> {
         }
     }
     ranks
+}
+
+fn standing(path: &str) -> f64 {
+    if is_vendored(path) {
+        VENDORED
+    } else if is_test(path) {
+        TESTS
+    } else {
+        1.0
+    }
+}
+
+fn is_vendored(path: &str) -> bool {
+    let parts = ["vendor", "vendored", "_vendor", "third_party", "extern"];
+    path.split('/').any(|part| parts.contains(&part))
 }
 
 fn is_test(path: &str) -> bool {

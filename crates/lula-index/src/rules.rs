@@ -63,6 +63,8 @@ pub(crate) struct Rules {
     pub(crate) used_in_field: Vec<bool>,
     /// Nodes whose direct leaves are uses: imports, decorators, base classes.
     pub(crate) used_below: Vec<bool>,
+    /// The field of a module's path, whose parts are no names of definitions.
+    pub(crate) module_path: Option<u16>,
 }
 
 const fn field(kind: Kind, when: When) -> Defines {
@@ -283,7 +285,9 @@ impl Rules {
                 Role::Uses
             } else if MAY_USE.contains(&kind) {
                 Role::MayUse
-            } else if OPAQUE.contains(&kind) {
+            } else if OPAQUE.contains(&kind)
+                || (language == Language::Python && kind == "import_statement")
+            {
                 Role::Opaque
             } else {
                 Role::Nothing
@@ -296,11 +300,13 @@ impl Rules {
                 used_in_field[usize::from(id.get())] = true;
             }
         }
+        let module_path = grammar.field_id_for_name("module_name").map(Into::into);
         Self {
             grammar,
             roles,
             used_in_field,
             used_below,
+            module_path,
         }
     }
 }

@@ -47,7 +47,7 @@ class Cart | class Cart(Base)
   method add | async def add(self, item: Item,) -> None
     function inner | def inner()
 function free | def free(x)
-uses Base Item MAX_ITEMS Money helper local_name money os path register shop total",
+uses Base Item MAX_ITEMS Money helper local_name register total",
     );
 }
 
@@ -231,6 +231,8 @@ fn a_signature_shows_nothing_that_is_not_seen() {
     let text = "def f(a='\u{1b}[31m', b='\u{202e}x'):\n    pass\n";
     let found = tags(Language::Python, text.as_bytes()).unwrap();
     assert_eq!(found.symbols[0].signature, "def f(a='[31m', b='x')");
+    let noted = tags(Language::Python, b"def f(a):  # why\n    pass\n").unwrap();
+    assert_eq!(noted.symbols[0].signature, "def f(a)");
     let long = format!("def f({}):\n    pass\n", "a, ".repeat(500));
     let found = tags(Language::Python, long.as_bytes()).unwrap();
     assert!(found.symbols[0].signature.chars().count() <= 161);
