@@ -28,6 +28,9 @@ const UNUSED: f64 = 0.05;
 /// How much of what matters the words of a task decide alone: what nobody uses yet can be what it
 /// is about.
 const WORDS: f64 = 0.3;
+/// What stands against the weights of a file's uses: a file with nothing but a plain word to go by
+/// starts anew rather than to follow it.
+const DOUBT: f64 = 2.0;
 const FAMILIES: usize = 7;
 
 /// A definition and its rank.
@@ -48,6 +51,8 @@ pub(crate) struct File<'a> {
     defines: Vec<(usize, f64)>,
     /// Names of others that it uses, and the part of the walk that goes there.
     uses: Vec<(usize, f64)>,
+    /// The part of the walk that follows none of them.
+    doubt: f64,
 }
 
 pub(crate) struct Ranking<'a> {
@@ -111,6 +116,7 @@ impl Index {
                 tags,
                 defines: own,
                 uses,
+                doubt: 1.0,
             });
         }
         files
@@ -147,8 +153,9 @@ impl Index {
             }
             let sum: f64 = file.uses.iter().map(|(_, weight)| weight).sum();
             for (_, weight) in &mut file.uses {
-                *weight /= sum;
+                *weight /= sum + DOUBT;
             }
+            file.doubt = DOUBT / (sum + DOUBT);
         }
     }
 
@@ -255,9 +262,7 @@ fn walk(files: &[File<'_>], definers: &[f64], prior: &[f64]) -> Vec<f64> {
         // What leads nowhere starts anew.
         let mut lost = 0.0;
         for (file, rank) in files.iter().zip(&ranks) {
-            if file.uses.is_empty() {
-                lost += rank;
-            }
+            lost += rank * file.doubt;
             for (node, share) in &file.uses {
                 at_name[*node] += rank * share;
             }
