@@ -12,6 +12,7 @@ mod command_line;
 mod configuration;
 mod doctor;
 mod exec;
+mod index;
 mod lula;
 mod models;
 mod policy;

@@ -58,7 +58,7 @@
 //!
 //! The rest: [`git`] is the one door through which git is called on the host, with everything off
 //! that a repository could make it run. [`fork`] makes throw-away copies of a project, and
-//! [`scratch`] throw-away repositories.
+//! [`scratch`] throw-away repositories; [`sources`] lists and reads a project as it is.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -86,6 +86,7 @@ mod store;
 mod tests;
 mod tree;
 mod workspace;
+pub mod sources;
 
 pub use change::{Change, Diff, HeldBack, Selection, What};
 pub use error::WorkspaceError;
@@ -103,3 +104,4 @@ pub use risk::Risk;
 pub use scratch::Scratch;
 pub use store::{Store, Wanted};
 pub use workspace::{Committed, Layer, Place, Sides, Workspace};
+pub use sources::Sources;

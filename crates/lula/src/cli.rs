@@ -19,6 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
   lula repair                    make this project's failing tests pass
+  lula index map --task TEXT     what matters in this project for a task
   lula exec -- pytest -q         run a command in the sandbox; its changes wait for you
   lula diff                      look at them; `lula commit` takes them, `lula discard` not
   lula doctor                    what works on this machine, and why not
@@ -63,6 +64,9 @@ pub(crate) enum Command {
     Repair(RepairFlags),
     /// Tell which tests a project has and how they are run
     Detect,
+    /// Show what matters in a project, and where things are defined
+    #[command(subcommand)]
+    Index(IndexCommand),
     /// Run a command in the sandbox, in this directory
     Exec(ExecFlags),
     /// Show the changes that wait for a decision
@@ -287,6 +291,38 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         Some(lula_config::Value::Duration(duration)) => Ok(duration),
         _ => Err(format!("expected {}", kind.expected())),
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexCommand {
+    /// Print the map of a project: the definitions that matter, within a budget
+    #[command(
+        after_help = "Definitions are ranked by who uses them, pulled towards the words of the task.\nIgnored files are left out; nothing in the project is changed.\n\nExamples:\n  lula index map\n  lula index map --task 'the discount is applied twice' --tokens 2000\n  lula index map ~/src/project --json"
+    )]
+    Map {
+        /// The project, instead of the repository around this directory
+        path: Option<PathBuf>,
+        /// What is to be done, in your words
+        #[arg(long, value_name = "TEXT")]
+        task: Option<String>,
+        /// Most tokens the map may have, by a careful estimate
+        #[arg(long, value_name = "N", default_value_t = 4096)]
+        tokens: u64,
+    },
+    /// Look up where something is defined
+    #[command(
+        after_help = "Examples:\n  lula index symbols ShoppingCart\n  lula index symbols 'apply discount' --json\n\nExit status: 1 when nothing answers the query."
+    )]
+    Symbols {
+        /// A name, its beginning or words of it; everything when left out
+        query: Option<String>,
+        /// The project, instead of the repository around this directory
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<PathBuf>,
+        /// Most definitions to print
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,7 @@
 
 mod chart;
 mod graph;
+mod index;
 mod repair;
 mod runner;
 mod sandbox;
@@ -19,6 +20,8 @@ use crate::repository::Repository;
 pub(crate) enum Race {
     /// Our durable graph against LangGraph
     Graph(graph::Flags),
+    /// Our map of a project against aider's
+    Index(index::Flags),
     /// The built-in repairer on its seeded bugs
     Repair(repair::Flags),
     /// Calls a runner answers, over its socket
@@ -32,6 +35,7 @@ pub(crate) enum Race {
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
+        Race::Index(flags) => index::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
         Race::Runner(flags) => runner::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),

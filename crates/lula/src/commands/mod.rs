@@ -9,6 +9,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod index;
 mod models;
 mod policy;
 mod repair;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Try(flags) => try_it::run(&flags, session),
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
+        Command::Index(command) => index::run(command, session),
         Command::Exec(flags) => return exec::run(&flags, session),
         Command::Diff(flags) => review::diff(&flags, session),
         Command::Commit(flags) => review::commit(&flags, session),

@@ -1,0 +1,353 @@
+//! The index: what every file of a project defines and uses, kept up to date file by file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{Extractor, MAX_FILE};
+use crate::language::Language;
+use crate::symbol::{Skipped, Symbol, Tags};
+
+/// Most files of a project that are indexed.
+pub const MAX_FILES: usize = 50_000;
+/// Most threads that parse at once.
+const MAX_THREADS: usize = 8;
+
+/// What tells that a file is still the same without reading it. Leave it out of [`Listed`] where
+/// that is not sure, as for a file changed within the clock's last tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// When its content was changed, in nanoseconds.
+    pub modified: i128,
+    /// When anything about it was changed, in nanoseconds: programs cannot set this one back.
+    pub changed: i128,
+    /// Which file it is on its file system.
+    pub inode: u64,
+}
+
+/// A file of a project, as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Relative to the project, with `/`.
+    pub path: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// What tells that it did not change, if anything does.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// What an update did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Update {
+    /// Files of the project.
+    pub files: usize,
+    /// Files of a language that is understood.
+    pub sources: usize,
+    /// Files whose bytes were read.
+    pub read: usize,
+    /// Files that were parsed.
+    pub parsed: usize,
+    /// Files that were there before and are gone.
+    pub gone: usize,
+    /// Files left out because there are more than [`MAX_FILES`].
+    pub left_out: usize,
+    /// Sources without symbols, and why.
+    pub skipped: Vec<(String, Skipped)>,
+    /// Whether the index is not what it was.
+    #[serde(skip)]
+    pub changed: bool,
+}
+
+/// Content and language: the same text means other things in other languages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Key {
+    pub(crate) digest: [u8; 32],
+    pub(crate) language: Language,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum State {
+    /// No language that is understood: it is known by its name only.
+    Plain,
+    /// Its symbols are under this key.
+    Parsed(Key),
+    Skipped(Skipped),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) size: u64,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) state: State,
+}
+
+/// Symbols and uses of a project.
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    pub(crate) names: Names,
+    pub(crate) tags: HashMap<Key, Tags<u32>>,
+    pub(crate) files: BTreeMap<String, Entry>,
+}
+
+/// Every name once. A number means its name as long as the index lives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    list: Vec<String>,
+    /// Made when a name is first looked up: an index that did not change needs none.
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    pub(crate) fn from_list(list: Vec<String>) -> Self {
+        Self {
+            list,
+            numbers: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn list(&self) -> &[String] {
+        &self.list
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &str {
+        self.list.get(number as usize).map_or("", String::as_str)
+    }
+
+    pub(crate) fn number(&mut self, name: String) -> u32 {
+        if self.numbers.len() != self.list.len() {
+            let numbered = self.list.iter().cloned().zip(0..);
+            self.numbers = numbered.collect();
+        }
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.list.push(name.clone());
+            next
+        })
+    }
+}
+
+impl Tags<String> {
+    pub(crate) fn numbered(self, names: &mut Names) -> Tags<u32> {
+        Tags {
+            symbols: self
+                .symbols
+                .into_iter()
+                .map(|symbol| Symbol {
+                    name: names.number(symbol.name),
+                    kind: symbol.kind,
+                    line: symbol.line,
+                    end: symbol.end,
+                    parent: symbol.parent,
+                    signature: symbol.signature,
+                })
+                .collect(),
+            uses: self
+                .uses
+                .into_iter()
+                .map(|(name, count)| (names.number(name), count))
+                .collect(),
+        }
+    }
+}
+
+/// What came of reading a file.
+enum Looked {
+    Known(Key),
+    New(Key, Tags),
+    Skipped(Skipped),
+}
+
+impl Index {
+    /// Brings the index to what the listing shows. `read` is asked only for files that may have
+    /// changed, from several threads, and its bytes are parsed only where they are new.
+    pub fn update(
+        &mut self,
+        listing: impl IntoIterator<Item = Listed>,
+        read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
+    ) -> Update {
+        let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
+        for file in listing {
+            listed.insert(file.path.clone(), file);
+        }
+        let mut update = Update::default();
+        while listed.len() > MAX_FILES {
+            listed.pop_last();
+            update.left_out += 1;
+        }
+        update.files = listed.len();
+
+        let mut files = BTreeMap::new();
+        let mut to_read = Vec::new();
+        for (path, file) in listed {
+            let before = self.files.remove(&path);
+            let mut entry = Entry {
+                size: file.size,
+                fingerprint: file.fingerprint,
+                state: State::Plain,
+            };
+            match Language::of(&path) {
+                None => {}
+                Some(_) if file.size > MAX_FILE as u64 => {
+                    entry.state = State::Skipped(Skipped::TooLarge);
+                }
+                Some(language) => match before {
+                    Some(before)
+                        if before.size == file.size
+                            && file.fingerprint.is_some()
+                            && before.fingerprint == file.fingerprint
+                            && before.state != State::Skipped(Skipped::Unreadable) =>
+                    {
+                        entry.state = before.state;
+                    }
+                    _ => to_read.push((path.clone(), language)),
+                },
+            }
+            update.changed |= before != Some(entry);
+            files.insert(path, entry);
+        }
+        update.gone = self.files.len();
+        update.changed |= update.gone > 0;
+        self.files = files;
+
+        let looked = self.look(&to_read, read);
+        for ((path, _), looked) in to_read.iter().zip(looked) {
+            let state = match looked {
+                Looked::Skipped(reason) => State::Skipped(reason),
+                Looked::Known(key) => State::Parsed(key),
+                Looked::New(key, tags) => {
+                    update.parsed += 1;
+                    let tags = tags.numbered(&mut self.names);
+                    self.tags.insert(key, tags);
+                    State::Parsed(key)
+                }
+            };
+            update.read += usize::from(state != State::Skipped(Skipped::Unreadable));
+            update.changed = true;
+            if let Some(entry) = self.files.get_mut(path) {
+                entry.state = state;
+            }
+        }
+        for (path, entry) in &self.files {
+            match entry.state {
+                State::Plain => {}
+                State::Parsed(_) => update.sources += 1,
+                State::Skipped(reason) => {
+                    update.sources += 1;
+                    update.skipped.push((path.clone(), reason));
+                }
+            }
+        }
+        if update.changed {
+            self.forget_unused();
+        }
+        update
+    }
+
+    /// Reads and parses, in as many threads as there are processors; the answers are in the order
+    /// of the questions.
+    fn look(
+        &self,
+        files: &[(String, Language)],
+        read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
+    ) -> Vec<Looked> {
+        let threads = std::thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(MAX_THREADS)
+            .min(files.len().div_ceil(16));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut extractor = Extractor::default();
+            let mut done = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some((path, language)) = files.get(number) else {
+                    return done;
+                };
+                done.push((number, self.look_at(path, *language, read, &mut extractor)));
+            }
+        };
+        let mut done = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for other in others {
+                // A thread that died answered nothing; its files are asked again below.
+                done.extend(other.join().unwrap_or_default());
+            }
+            done
+        });
+        done.sort_by_key(|(number, _)| *number);
+        let mut answers = Vec::with_capacity(files.len());
+        for (number, answer) in done {
+            while answers.len() < number {
+                answers.push(Looked::Skipped(Skipped::Unreadable));
+            }
+            answers.push(answer);
+        }
+        answers.resize_with(files.len(), || Looked::Skipped(Skipped::Unreadable));
+        answers
+    }
+
+    fn look_at(
+        &self,
+        path: &str,
+        language: Language,
+        read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
+        extractor: &mut Extractor,
+    ) -> Looked {
+        let Ok(bytes) = read(path) else {
+            return Looked::Skipped(Skipped::Unreadable);
+        };
+        if bytes.len() > MAX_FILE {
+            return Looked::Skipped(Skipped::TooLarge);
+        }
+        let key = Key {
+            digest: blake3::hash(&bytes).into(),
+            language,
+        };
+        if self.tags.contains_key(&key) {
+            return Looked::Known(key);
+        }
+        match extractor.tags(language, &bytes) {
+            Ok(tags) => Looked::New(key, tags),
+            Err(reason) => Looked::Skipped(reason),
+        }
+    }
+
+    /// Drops what no file has any more, so that the index is as large as its project.
+    fn forget_unused(&mut self) {
+        let used: std::collections::HashSet<Key> = self.parsed().map(|(_, key)| key).collect();
+        self.tags.retain(|key, _| used.contains(key));
+    }
+
+    /// The files that were parsed, in the order of their paths.
+    pub(crate) fn parsed(&self) -> impl Iterator<Item = (&str, Key)> {
+        self.files
+            .iter()
+            .filter_map(|(path, entry)| match entry.state {
+                State::Parsed(key) => Some((path.as_str(), key)),
+                _ => None,
+            })
+    }
+
+    /// What a file defines.
+    pub fn symbols(&self, path: &str) -> impl Iterator<Item = Symbol<&str>> {
+        let key = self.files.get(path).and_then(|entry| match entry.state {
+            State::Parsed(key) => Some(key),
+            _ => None,
+        });
+        let tags = key.and_then(|key| self.tags.get(&key));
+        tags.into_iter().flat_map(|tags| {
+            tags.symbols.iter().map(|symbol| Symbol {
+                name: self.names.get(symbol.name),
+                kind: symbol.kind,
+                line: symbol.line,
+                end: symbol.end,
+                parent: symbol.parent,
+                signature: symbol.signature.clone(),
+            })
+        })
+    }
+}

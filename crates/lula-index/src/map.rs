@@ -1,0 +1,277 @@
+//! The map: file names and signatures, the most important ones that fit.
+//!
+//! What is in it is chosen by rank; how it is laid out is not. Files stand in the order of their
+//! paths and signatures in the order of the text, without line numbers, so that a small change of
+//! the project changes a few lines of the map and a prompt cache keeps what is before them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::index::Index;
+use crate::language::Language;
+use crate::names;
+use crate::rank::{File, Ranking};
+use crate::symbol::Kind;
+use crate::task::{Relevance, Task};
+
+/// Stands for definitions that are left out.
+const LEFT_OUT: &str = "⋮";
+/// Deepest indentation.
+const MAX_INDENT: usize = 8;
+/// Files at the top of a project that say what it is.
+const LANDMARKS: [&str; 13] = [
+    "Cargo.toml",
+    "CMakeLists.txt",
+    "Gemfile",
+    "Makefile",
+    "README.md",
+    "README.rst",
+    "build.gradle",
+    "go.mod",
+    "meson.build",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "setup.py",
+];
+/// Landmarks matter as much as the definition at this place.
+const LANDMARK_PLACE: usize = 10;
+
+/// The part of a project that matters for a task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Map {
+    /// What to put before a model.
+    pub text: String,
+    /// How many tokens that is, by the estimate it was fitted with.
+    pub tokens: u64,
+    /// How many it could have been.
+    pub budget: u64,
+    /// How many definitions the project has.
+    pub definitions: usize,
+    /// What is shown, file by file in the order of the text.
+    pub files: Vec<MappedFile>,
+}
+
+/// A file on the map.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MappedFile {
+    /// Relative to the project.
+    pub path: String,
+    /// What it is written in, if its symbols are known.
+    pub language: Option<Language>,
+    /// Its share of what matters, from 0 to 1.
+    pub rank: f64,
+    /// What is shown of it.
+    pub symbols: Vec<MappedSymbol>,
+}
+
+/// A definition on the map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MappedSymbol {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its first line, from 1.
+    pub line: u32,
+    /// What it looks like without its body.
+    pub signature: String,
+}
+
+/// Tokens of a text where no tokenizer is known: rather too many than too few.
+pub fn estimate(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(3)
+}
+
+/// Something that can be on the map.
+#[derive(Debug, Clone, Copy)]
+enum Item<'a> {
+    Symbol {
+        file: usize,
+        symbol: usize,
+    },
+    /// A file by its name alone.
+    Name(&'a str),
+}
+
+impl Index {
+    /// The best map of at most `budget` tokens by the given estimate.
+    pub fn map(&self, task: &Task, budget: u64, tokens: &dyn Fn(&str) -> u64) -> Map {
+        let ranking = self.rank(task);
+        let items = self.items(&ranking, task);
+        let (count, text) = fit(items.len(), budget, tokens, &|count| {
+            render(&ranking, &items[..count])
+        });
+        let definitions = ranking.symbols.len();
+        Map {
+            tokens: tokens(&text),
+            text,
+            budget,
+            definitions,
+            files: self.mapped(&ranking, &items[..count]),
+        }
+    }
+
+    /// Everything that can be shown, the best first.
+    fn items<'a>(&'a self, ranking: &Ranking<'a>, task: &Task) -> Vec<Item<'a>> {
+        let given: BTreeSet<&str> = task.given.iter().map(String::as_str).collect();
+        let mut items: Vec<Item<'a>> = ranking
+            .symbols
+            .iter()
+            .filter(|ranked| !given.contains(ranking.files[ranked.file].path))
+            .map(|ranked| Item::Symbol {
+                file: ranked.file,
+                symbol: ranked.symbol,
+            })
+            .collect();
+        let relevance = Relevance::new(task, std::iter::empty());
+        let has_symbols: BTreeSet<&str> = ranking
+            .files
+            .iter()
+            .filter(|file| !file.tags.symbols.is_empty())
+            .map(|file| file.path)
+            .collect();
+        let named: Vec<&str> = self
+            .files
+            .keys()
+            .map(String::as_str)
+            .filter(|path| !given.contains(path) && !has_symbols.contains(path))
+            .filter(|path| LANDMARKS.contains(path) || relevance.names_file(path))
+            .collect();
+        let place = items.len().min(LANDMARK_PLACE);
+        items.splice(place..place, named.into_iter().map(Item::Name));
+        items
+    }
+
+    fn mapped(&self, ranking: &Ranking<'_>, items: &[Item<'_>]) -> Vec<MappedFile> {
+        let (symbols, mut names) = shown(ranking, items);
+        names.extend(symbols.keys().map(|file| ranking.files[*file].path));
+        let by_path: BTreeMap<&str, usize> = symbols
+            .keys()
+            .map(|file| (ranking.files[*file].path, *file))
+            .collect();
+        let mapped = names.into_iter().map(|path| {
+            let file = by_path.get(path).copied();
+            let symbols = file.and_then(|file| symbols.get(&file).map(|shown| (file, shown)));
+            MappedFile {
+                path: path.to_owned(),
+                language: file.and_then(|_| Language::of(path)),
+                rank: file.map_or(0.0, |file| ranking.ranks[file]),
+                symbols: symbols
+                    .into_iter()
+                    .flat_map(|(file, shown)| shown.iter().map(move |symbol| (file, *symbol)))
+                    .map(|(file, symbol)| {
+                        let symbol = &ranking.files[file].tags.symbols[symbol];
+                        MappedSymbol {
+                            name: self.names.get(symbol.name).to_owned(),
+                            kind: symbol.kind,
+                            line: symbol.line,
+                            signature: symbol.signature.clone(),
+                        }
+                    })
+                    .collect(),
+            }
+        });
+        mapped.collect()
+    }
+}
+
+/// The most items whose text fits, and the text. Nothing always fits.
+fn fit(
+    all: usize,
+    budget: u64,
+    tokens: &dyn Fn(&str) -> u64,
+    render: &dyn Fn(usize) -> String,
+) -> (usize, String) {
+    let mut best = (0, String::new());
+    let mut too_many = all + 1;
+    // First in growing steps: most projects are far larger than any budget.
+    let mut next = 16.min(all);
+    while best.0 + 1 < too_many {
+        let text = render(next);
+        if tokens(&text) <= budget {
+            best = (next, text);
+        } else {
+            too_many = next;
+        }
+        next = if too_many > all {
+            (best.0 * 2).clamp(best.0 + 1, all.max(best.0 + 1))
+        } else {
+            best.0.midpoint(too_many)
+        };
+    }
+    best
+}
+
+type Shown<'a> = (BTreeMap<usize, BTreeSet<usize>>, BTreeSet<&'a str>);
+
+/// The definitions to show of each file, with those they stand in, and the files shown by name.
+fn shown<'a>(ranking: &Ranking<'a>, items: &[Item<'a>]) -> Shown<'a> {
+    let mut symbols: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for item in items {
+        match item {
+            Item::Name(path) => {
+                names.insert(*path);
+            }
+            Item::Symbol { file, symbol } => {
+                let shown = symbols.entry(*file).or_default();
+                let mut at = Some(*symbol);
+                while let Some(symbol) = at {
+                    if !shown.insert(symbol) {
+                        break;
+                    }
+                    let parent = ranking.files[*file].tags.symbols[symbol].parent;
+                    at = parent.map(|parent| parent as usize);
+                }
+            }
+        }
+    }
+    (symbols, names)
+}
+
+fn render(ranking: &Ranking<'_>, items: &[Item<'_>]) -> String {
+    let (symbols, names) = shown(ranking, items);
+    let mut by_path: BTreeMap<&str, Option<usize>> =
+        names.into_iter().map(|path| (path, None)).collect();
+    for file in symbols.keys() {
+        by_path.insert(ranking.files[*file].path, Some(*file));
+    }
+    let mut text = String::new();
+    for (path, file) in by_path {
+        let seen: String = path.chars().filter(|c| !names::is_unseen(*c)).collect();
+        let _ = writeln!(text, "{seen}");
+        if let Some(file) = file
+            && let Some(shown) = symbols.get(&file)
+        {
+            render_file(&ranking.files[file], shown, &mut text);
+        }
+    }
+    text
+}
+
+fn render_file(file: &File<'_>, shown: &BTreeSet<usize>, text: &mut String) {
+    let symbols = &file.tags.symbols;
+    let depth = |mut at: usize| {
+        let mut depth = 0;
+        while let Some(parent) = symbols[at].parent {
+            at = parent as usize;
+            depth += 1;
+        }
+        depth.min(MAX_INDENT)
+    };
+    let mut expected = 0;
+    for &symbol in shown {
+        let indent = "  ".repeat(depth(symbol) + 1);
+        if symbol > expected {
+            let _ = writeln!(text, "{indent}{LEFT_OUT}");
+        }
+        let _ = writeln!(text, "{indent}{}", symbols[symbol].signature);
+        expected = symbol + 1;
+    }
+    if expected < symbols.len() {
+        let _ = writeln!(text, "  {LEFT_OUT}");
+    }
+}

@@ -1,0 +1,125 @@
+//! What a file defines and which names it uses.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of thing a symbol is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A class.
+    Class,
+    /// A constant or variable of a whole file.
+    Constant,
+    /// An enumeration.
+    Enum,
+    /// A function.
+    Function,
+    /// A block of methods of a type defined elsewhere: it defines no name of its own.
+    Impl,
+    /// An interface.
+    Interface,
+    /// A macro.
+    Macro,
+    /// A function of a class or type.
+    Method,
+    /// A module or namespace.
+    Module,
+    /// A struct or union.
+    Struct,
+    /// A trait or concept.
+    Trait,
+    /// A type or an alias of one.
+    Type,
+}
+
+impl Kind {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Class => "class",
+            Self::Constant => "constant",
+            Self::Enum => "enum",
+            Self::Function => "function",
+            Self::Impl => "impl",
+            Self::Interface => "interface",
+            Self::Macro => "macro",
+            Self::Method => "method",
+            Self::Module => "module",
+            Self::Struct => "struct",
+            Self::Trait => "trait",
+            Self::Type => "type",
+        }
+    }
+
+    /// Whether functions inside are its methods.
+    pub(crate) const fn has_methods(self) -> bool {
+        matches!(
+            self,
+            Self::Class | Self::Struct | Self::Impl | Self::Interface | Self::Trait | Self::Enum
+        )
+    }
+}
+
+/// One definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol<N = String> {
+    /// Its name.
+    pub name: N,
+    /// What it is.
+    pub kind: Kind,
+    /// Its first line, from 1.
+    pub line: u32,
+    /// Its last line.
+    pub end: u32,
+    /// The symbol it stands in, by its place in the file's list, which is before its own.
+    pub parent: Option<u32>,
+    /// What it looks like without its body, in one line.
+    pub signature: String,
+}
+
+/// All that is kept of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tags<N = String> {
+    /// What it defines, in the order of the text.
+    pub symbols: Vec<Symbol<N>>,
+    /// Which names it uses and how often, in the order of the names.
+    pub uses: Vec<(N, u32)>,
+}
+
+impl<N> Default for Tags<N> {
+    fn default() -> Self {
+        Self {
+            symbols: Vec::new(),
+            uses: Vec::new(),
+        }
+    }
+}
+
+/// Why a file of a known language has no symbols here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skipped {
+    /// Longer than what is parsed.
+    TooLarge,
+    /// Not text.
+    Binary,
+    /// Lines nobody wrote: made by a program.
+    Generated,
+    /// Parsing it takes more steps than text of its length deserves.
+    TooHard,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl Skipped {
+    /// What to tell people.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too large",
+            Self::Binary => "not text",
+            Self::Generated => "generated",
+            Self::TooHard => "too hard to parse",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
