@@ -67,7 +67,10 @@ impl Hunt<'_> {
             survivors: Vec::new(),
             stop: last,
         });
-        let mut lanes = vec![first];
+        let mut lanes = Vec::new();
+        if self.suite.keeps_builds() {
+            lanes.push(first);
+        }
         let mut patches: Vec<Patch> = Vec::new();
         let mut search = Duration::ZERO;
         let mut exhausted = false;

@@ -30,6 +30,9 @@ pub enum SuiteError {
         /// What was tried.
         reason: String,
     },
+    /// It was ended before it reported anything.
+    #[error("the tests did not end in time")]
+    OutOfTime,
     /// It ran and reported nothing.
     #[error("the tests gave no results: {0}")]
     NoResults(String),
@@ -71,9 +74,16 @@ pub(crate) struct Goal {
     pub(crate) passing: Vec<String>,
     /// How long one candidate may take.
     pub(crate) patience: Duration,
+    /// When the budget is spent, whatever is under way.
+    pub(crate) end: Instant,
 }
 
 impl Goal {
+    /// A deadline that does not outlive the budget.
+    pub(crate) fn at_most(&self, wanted: Duration) -> Duration {
+        wanted.min(self.end.saturating_duration_since(Instant::now()))
+    }
+
     /// Judges by the outcomes of a whole run, or of the part of it that was needed.
     pub(crate) fn judge<'a>(
         &self,
@@ -149,6 +159,12 @@ pub(crate) trait Suite: Send + Sync {
     /// How many forks are worth working in at once.
     fn lanes(&self, wanted: usize) -> usize {
         wanted
+    }
+
+    /// Whether the fork that the tests first ran in is worth keeping for what they built there;
+    /// otherwise candidates only ever meet forks in which nothing has run.
+    fn keeps_builds(&self) -> bool {
+        false
     }
 
     /// Whether stack traces name the innermost place last.

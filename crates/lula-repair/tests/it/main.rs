@@ -226,9 +226,15 @@ fn two_mistakes_are_mended_by_two_edits() {
 
 #[test]
 fn seeded_bugs_break_tests_that_can_be_seen() {
-    let projects = corpus::projects();
-    let bugs: usize = projects.iter().map(|project| project.bugs.len()).sum();
-    assert!(bugs >= 60, "{bugs} bugs");
+    let mut projects = Vec::new();
+    for (set, least) in [(corpus::Set::Known, 60), (corpus::Set::HeldOut, 30)] {
+        let found = corpus::projects(set);
+        let bugs: usize = found.iter().map(|project| project.bugs.len()).sum();
+        assert!(bugs >= least, "{set:?}: {bugs} bugs");
+        let languages: Vec<&str> = found.iter().map(corpus::Project::language).collect();
+        assert_eq!(languages, ["javascript", "python", "rust"], "{set:?}");
+        projects.extend(found);
+    }
     for project in &projects {
         let sound = project.sound();
         project.reveal(sound.path());

@@ -438,4 +438,8 @@ impl Suite for Cargo {
     fn spell(&self) -> Duration {
         Duration::from_secs(25)
     }
+
+    fn keeps_builds(&self) -> bool {
+        true
+    }
 }

@@ -31,6 +31,8 @@ test('templates more', () => {
   assert.equal(lookup({ a: { b: { c: 0 } } }, 'a.b.c'), 0);
   assert.equal(lookup({}, 'a.b.c'), undefined);
   assert.equal(lookup({ a: null }, 'a'), null);
+  assert.equal(lookup({ a: { b: null } }, 'a.b.c'), undefined);
+  assert.equal(render('{{a.b|none}}', { a: null }), 'none');
   assert.equal(render('{{a}}{{b}}', { a: 1, b: 2 }), '12');
   assert.equal(render('x {{{a}}}{{a}} y', { a: '&' }), 'x &&amp; y');
   assert.equal(render('{{ a | no }}', {}), ' no');
@@ -59,6 +61,12 @@ test('cache more', () => {
   assert.equal(cache.entries.has('a'), false);
   time = 8;
   assert.equal(cache.get('c'), undefined);
+  const recent = new Cache(3);
+  for (const key of ['a', 'b', 'c']) recent.set(key, key);
+  recent.get('b');
+  recent.get('a');
+  recent.set('d', 'd');
+  assert.deepEqual([...recent.entries.keys()], ['b', 'a', 'd']);
   const one = new Cache(1);
   one.set('x', 1);
   one.set('y', 2);

@@ -36,6 +36,8 @@ def test_read_more():
     assert recipe.ingredients == {"water": Quantity("31/6", "cup")}
     assert recipe.minutes == 0
     assert Recipe.read("Toast\n2 slices").serves == 1
+    commented = Recipe.read("# by me\nToast\n  # thick ones\n2 slices")
+    assert (commented.name, commented.ingredients) == ("Toast", {"slices": Quantity(2)})
 
 
 def test_scale_more():

@@ -29,6 +29,14 @@ def test_what_expires_first_is_used_first():
     assert pantry.stock["milk"] == [(9, Quantity(300, "ml"))]
 
 
+def test_what_never_expires_is_used_last():
+    pantry = Pantry()
+    pantry.add("rice", Quantity(1, "kg"))
+    pantry.add("rice", Quantity(300, "g"), expires=50)
+    pantry.use("rice", 400)
+    assert pantry.stock["rice"] == [(None, Quantity("9/10", "kg"))]
+
+
 def test_using_all_leaves_nothing():
     pantry = stocked()
     pantry.use("flour", 1000)

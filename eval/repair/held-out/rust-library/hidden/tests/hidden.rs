@@ -8,7 +8,7 @@ fn numbers_more() {
     for good in ["0 19 853453 1", "9783161484100", "097522980x", "978-1-4028-9462-6"] {
         assert!(is_valid(good), "{good}");
     }
-    for bad in ["", "0198534532", "9783161484101", "09752298X0", "97831614841", "978316148410X", "a198534531"] {
+    for bad in ["", "0198534532", "9783161484101", "09752298X0", "97831614841", "978316148410X", "a198534531", "1X23456700"] {
         assert!(!is_valid(bad), "{bad}");
     }
     assert_eq!(to_thirteen("0 19 853453 1").as_deref(), Some("9780198534532"));
@@ -66,6 +66,12 @@ fn desk_more() {
     assert_eq!(desk.renew("x", "c"), Err(Refused::NotYours));
     assert_eq!(desk.renew("y", "nothing"), Err(Refused::NotYours));
     assert_eq!(desk.renew("y", "c"), Ok(42));
+    let mut other = Desk::new();
+    other.borrow("q", "book", 100).unwrap();
+    assert_eq!(other.renew("q", "book"), Ok(142));
+    assert_eq!(other.renew("q", "book"), Ok(163));
+    assert_eq!(other.renew("q", "book"), Err(Refused::TooOften));
+    assert_eq!(other.give_back("q", "book"), Ok(163));
     assert_eq!(desk.late(21), []);
     assert_eq!(desk.late(22), [("e", 1)]);
     assert_eq!(desk.late(43), [("e", 22), ("a", 11), ("c", 1)]);

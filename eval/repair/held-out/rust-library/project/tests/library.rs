@@ -18,6 +18,7 @@ fn numbers_of_ten_digits() {
     assert!(is_valid("080442957X"));
     assert!(!is_valid("0-306-40615-3"));
     assert!(!is_valid("X306406152"));
+    assert!(!is_valid("03X4061503"));
 }
 
 #[test]
