@@ -24,7 +24,7 @@ pub(super) fn first_report(
     if ways.is_empty() {
         return Err(RepairError::NoTests);
     }
-    let test_limit = (task.budget / 30)
+    let test_limit = (task.budget / 60)
         .clamp(Duration::from_secs(2), Duration::from_secs(10))
         .min(task.budget / 4);
     let mut reasons = Vec::new();

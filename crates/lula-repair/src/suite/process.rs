@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Goal, Suite, SuiteError, Trial, Verdict};
+use super::{Goal, Suite, SuiteError, Trial, Verdict, apart};
 use crate::detect::{Framework, TestsFound};
-use crate::ground::{Command, Fork, Ran};
+use crate::ground::{Command, Fork, Ground, Ran};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
@@ -136,54 +136,23 @@ impl Suite for Process {
 
     fn judge(
         &self,
-        fork: &mut dyn Fork,
+        ground: &dyn Ground,
+        _: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
-        let mut go_on = true;
-        for trial in batch {
-            if !go_on || Instant::now() >= until {
-                break;
-            }
-            with_changes(fork, trial, |fork| {
-                let ran = fork.run(&self.command(goal.patience))?;
-                let report = self
-                    .read(fork, &ran)
-                    .unwrap_or(TestReport { tests: Vec::new() });
-                go_on = heard(
-                    goal.judge(
-                        trial.index,
-                        report
-                            .tests
-                            .iter()
-                            .map(|test| (test.id.as_str(), test.outcome)),
-                    ),
-                );
-                Ok(())
-            })?;
-        }
-        Ok(())
+        apart(ground, batch, until, heard, &mut |fork, trial| {
+            let ran = fork.run(&self.command(goal.at_most(goal.patience)))?;
+            let tests = self
+                .read(fork, &ran)
+                .map_or(Vec::new(), |report| report.tests);
+            Ok(goal.verdict(trial.index, &tests))
+        })
     }
 
     fn batch(&self) -> (usize, usize) {
         (1, 4)
     }
-}
-
-/// Applies a candidate, does something, and takes it back.
-pub(super) fn with_changes(
-    fork: &mut dyn Fork,
-    trial: &Trial,
-    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
-) -> Result<(), SuiteError> {
-    for change in &trial.files {
-        fork.write(&change.path, change.new.as_bytes())?;
-    }
-    let done = work(fork);
-    for change in &trial.files {
-        fork.write(&change.path, change.old.as_bytes())?;
-    }
-    done
 }

@@ -6,10 +6,9 @@ mod schemata;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use super::process::with_changes;
 use super::{Goal, Suite, SuiteError, Trial, Verdict};
 use crate::detect::{TestsFound, is_foreign};
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
@@ -374,6 +373,7 @@ impl Suite for Cargo {
 
     fn judge(
         &self,
+        _: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
@@ -442,4 +442,20 @@ impl Suite for Cargo {
     fn keeps_builds(&self) -> bool {
         true
     }
+}
+
+/// Applies a candidate, does something, and takes it back.
+fn with_changes(
+    fork: &mut dyn Fork,
+    trial: &Trial,
+    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
+) -> Result<(), SuiteError> {
+    for change in &trial.files {
+        fork.write(&change.path, change.new.as_bytes())?;
+    }
+    let done = work(fork);
+    for change in &trial.files {
+        fork.write(&change.path, change.old.as_bytes())?;
+    }
+    done
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
 use crate::detect::{Framework, TestsFound};
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 
@@ -42,7 +42,7 @@ pub(crate) struct Python {
 /// How much longer than any passing test one may run before it counts as a loop.
 const LOOP: u32 = 20;
 /// Least time to burn before a test counts as a loop.
-const LEAST_LOOP: Duration = Duration::from_millis(250);
+const LEAST_LOOP: Duration = Duration::from_millis(150);
 
 #[derive(Deserialize)]
 struct Report {
@@ -277,6 +277,7 @@ impl Suite for Python {
 
     fn judge(
         &self,
+        _: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
@@ -338,7 +339,7 @@ impl Suite for Python {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (24, 400)
+        (16, 400)
     }
 
     fn innermost_last(&self) -> bool {

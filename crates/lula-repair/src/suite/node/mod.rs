@@ -1,31 +1,54 @@
-//! Node's own test runner: one process per test file, results in TAP, lines from V8's coverage.
+//! Node's own test runner: results in TAP, lines from V8's coverage, candidates in worker threads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::process::with_changes;
-use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
+use super::{Goal, Suite, SuiteError, Trial, Verdict, apart, nonce};
 use crate::detect::TestsFound;
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
 
-const COVER: &str = include_str!("node_cover.mjs");
-const WORKER: &str = include_str!("node_worker.cjs");
+const COVER: &str = include_str!("cover.mjs");
+const JUDGE: &str = include_str!("judge.cjs");
+const WORKER: &str = include_str!("worker.cjs");
+const RUNNER: &str = include_str!("runner.cjs");
 
 /// Test files that node runs.
 pub(crate) struct Node {
     files: Vec<String>,
     options: Vec<String>,
     test_limit: Duration,
-    /// Whether the tests pass in worker threads as they do in processes.
-    warm: AtomicBool,
+    way: Mutex<Way>,
 }
+
+/// How candidates are judged, the quickest way that shows what processes show.
+#[derive(Debug, Clone)]
+struct Way {
+    kind: Kind,
+    /// Which tests pass in the project as it is.
+    expected: BTreeMap<String, bool>,
+    /// What all tests took that way.
+    usual: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Many candidates in one thread, with a stand-in for the test runner.
+    Quick,
+    /// Every test file in a thread of its own.
+    Thorough,
+    /// Every test file in a process of its own.
+    Cold,
+}
+
+/// The name of the project as it is among candidates.
+const UNCHANGED: usize = u32::MAX as usize;
 
 /// Least time that a test file gets: starting node on a busy machine takes long enough.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -49,8 +72,36 @@ struct Judged {
 #[derive(Deserialize)]
 struct FileRun {
     file: String,
+    #[serde(default)]
     out: String,
+    /// From the stand-in; node's runner writes TAP.
+    tests: Option<Vec<Seen>>,
     fine: bool,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    id: String,
+    outcome: Outcome,
+}
+
+impl FileRun {
+    fn tests(&self) -> Vec<TestCase> {
+        let Some(seen) = &self.tests else {
+            return Node::read(&self.file, &self.out, self.fine, String::new);
+        };
+        seen.iter()
+            .map(|test| TestCase {
+                id: if test.id.is_empty() {
+                    self.file.clone()
+                } else {
+                    format!("{}{IN}{}", self.file, test.id)
+                },
+                outcome: test.outcome,
+                message: String::new(),
+            })
+            .collect()
+    }
 }
 
 impl Node {
@@ -70,7 +121,11 @@ impl Node {
                 .cloned()
                 .collect(),
             test_limit,
-            warm: AtomicBool::new(false),
+            way: Mutex::new(Way {
+                kind: Kind::Cold,
+                expected: BTreeMap::new(),
+                usual: Duration::ZERO,
+            }),
         })
     }
 
@@ -150,79 +205,126 @@ impl Node {
         order.into_iter().chain(rest).collect()
     }
 
+    fn way(&self) -> std::sync::MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs candidates in worker threads of one process.
     fn serve(
         &self,
         fork: &mut dyn Fork,
-        files: &[&String],
-        candidates: &serde_json::Value,
-        patience: Duration,
-        seconds: Duration,
-        heard: &mut dyn FnMut(usize, Vec<TestCase>),
-    ) -> Result<(), SuiteError> {
+        kind: Kind,
+        request: &Request<'_>,
+        deadline: Duration,
+    ) -> Result<Vec<(usize, Vec<TestCase>)>, SuiteError> {
         let marker = format!("lula-verdict {} ", nonce());
         let options: Vec<&str> = ["--test-reporter=tap"]
             .into_iter()
             .chain(self.options.iter().map(String::as_str))
             .collect();
-        let request = json!({
+        let text = json!({
             "marker": marker,
-            "files": files,
+            "files": request.files,
             "options": options,
-            "patience": patience.as_secs_f64(),
-            "seconds": seconds.as_secs_f64(),
-            "candidates": candidates,
+            "patience": request.patience.as_secs_f64(),
+            "burn": request.burn.as_secs_f64(),
+            "seconds": request.seconds.as_secs_f64(),
+            "candidates": request.candidates,
+            "quick": kind == Kind::Quick,
+            "check": request.check.then_some(UNCHANGED),
+            "worker": WORKER,
+            "runner": RUNNER,
         });
-        let command = Command::new(
-            ["node", "-e", WORKER],
-            seconds + patience * 2 + Duration::from_secs(2),
-        )
-        .stdin(request.to_string().into_bytes())
-        .env("TZ", "UTC")
-        .env("LC_ALL", "C.UTF-8")
-        .env("NO_COLOR", "1");
+        let command = Command::new(["node", "-e", JUDGE], deadline)
+            .stdin(text.to_string().into_bytes())
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C.UTF-8")
+            .env("NO_COLOR", "1");
         let ran = fork.run(&command)?;
-        for line in ran
+        Ok(ran
             .out()
             .lines()
             .filter_map(|line| line.strip_prefix(&marker))
-        {
-            if let Ok(judged) = serde_json::from_str::<Judged>(line) {
-                let tests = judged
-                    .runs
-                    .iter()
-                    .flat_map(|run| Self::read(&run.file, &run.out, run.fine, String::new))
-                    .collect();
-                heard(judged.id, tests);
-            }
-        }
-        Ok(())
+            .filter_map(|line| serde_json::from_str::<Judged>(line).ok())
+            .map(|judged| {
+                let tests = judged.runs.iter().flat_map(FileRun::tests).collect();
+                (judged.id, tests)
+            })
+            .collect())
     }
 
-    /// Tries whether worker threads see what processes see.
-    fn warm_up(&self, fork: &mut dyn Fork, report: &TestReport) {
+    /// Finds the quickest way of judging that sees what processes see.
+    fn warm_up(&self, fork: &mut dyn Fork, report: &TestReport, deadline: Duration) {
+        let expected: BTreeMap<String, bool> = report
+            .tests
+            .iter()
+            .map(|test| (test.id.clone(), test.outcome == Outcome::Passed))
+            .collect();
         let files: Vec<&String> = self.files.iter().collect();
-        let mut same = false;
-        let nothing = json!([{"id": 0, "files": [], "whole": true}]);
-        let tried = self.serve(
-            fork,
-            &files,
-            &nothing,
-            self.test_limit * 2,
-            self.test_limit * 2,
-            &mut |_, tests| {
-                let passing = |test: &TestCase| {
-                    tests
-                        .iter()
-                        .any(|seen| seen.id == test.id && seen.outcome == Outcome::Passed)
+        let limit = (self.test_limit * 2).min(deadline / 3);
+        for kind in [Kind::Quick, Kind::Thorough] {
+            let began = Instant::now();
+            let request = Request {
+                files: &files,
+                candidates: json!([{"id": UNCHANGED, "files": [], "whole": true}]),
+                patience: limit,
+                burn: limit,
+                seconds: limit,
+                check: false,
+            };
+            let tried = self.serve(fork, kind, &request, limit + Duration::from_secs(2));
+            if tried.is_ok_and(|seen| seen.iter().any(|(_, tests)| agree(&expected, tests))) {
+                *self.way() = Way {
+                    kind,
+                    expected,
+                    usual: began.elapsed(),
                 };
-                same = report
-                    .tests
+                return;
+            }
+        }
+    }
+
+    /// Judges in worker threads; none where the threads turned out not to be apart enough.
+    fn judge_warm(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        batch: &[Trial],
+        until: Instant,
+    ) -> Result<Option<Vec<(usize, Vec<TestCase>)>>, SuiteError> {
+        let way = self.way().clone();
+        let files = self.order(goal);
+        let candidates: Vec<_> = batch
+            .iter()
+            .map(|trial| {
+                let files: Vec<_> = trial
+                    .files
                     .iter()
-                    .all(|test| passing(test) == (test.outcome == Outcome::Passed));
-            },
-        );
-        self.warm.store(tried.is_ok() && same, Ordering::Relaxed);
+                    .map(|change| (&change.path, &change.new))
+                    .collect();
+                json!({"id": trial.index, "files": files})
+            })
+            .collect();
+        let patience = goal.patience.max(PATIENCE);
+        let seconds = until.saturating_duration_since(Instant::now());
+        let request = Request {
+            files: &files,
+            candidates: json!(candidates),
+            patience,
+            burn: (way.usual * 4).clamp(LEAST_LOOP, patience),
+            seconds,
+            check: way.kind == Kind::Quick,
+        };
+        let deadline = goal.at_most(seconds + patience * 2 + Duration::from_secs(2));
+        let mut seen = self.serve(fork, way.kind, &request, deadline)?;
+        let spilled = seen
+            .extract_if(.., |(index, _)| *index == UNCHANGED)
+            .any(|(_, tests)| !agree(&way.expected, &tests));
+        if spilled {
+            self.way().kind = Kind::Thorough;
+            return Ok(None);
+        }
+        Ok(Some(seen))
     }
 
     fn home<'a>(&'a self, id: &str) -> Option<&'a String> {
@@ -258,7 +360,7 @@ impl Suite for Node {
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
-        self.warm_up(fork, report);
+        self.warm_up(fork, report, deadline);
         let until = Instant::now() + deadline;
         let marker = format!("lula-lines {} ", nonce());
         // A file that breaks as a whole has nothing but its own lines to show.
@@ -297,73 +399,75 @@ impl Suite for Node {
 
     fn judge(
         &self,
+        ground: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
-        let order = self.order(goal);
-        if self.warm.load(Ordering::Relaxed) {
-            let candidates: Vec<_> = batch
-                .iter()
-                .map(|trial| {
-                    let files: Vec<_> = trial
-                        .files
-                        .iter()
-                        .map(|change| (&change.path, &change.new))
-                        .collect();
-                    json!({"id": trial.index, "files": files})
-                })
-                .collect();
-            let seconds = until.saturating_duration_since(Instant::now());
-            return self.serve(
-                fork,
-                &order,
-                &json!(candidates),
-                goal.patience.max(PATIENCE),
-                seconds,
-                &mut |index, tests| {
-                    heard(goal.judge(
-                        index,
-                        tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-                    ));
-                },
-            );
-        }
-        let mut go_on = true;
-        for trial in batch {
-            if !go_on || Instant::now() >= until {
-                break;
-            }
-            with_changes(fork, trial, |fork| {
-                let mut tests = Vec::new();
-                for file in &order {
-                    tests.extend(self.run_file(fork, file, goal.patience.max(PATIENCE))?);
-                    if tests
-                        .iter()
-                        .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
-                    {
-                        break;
-                    }
+        while self.way().kind != Kind::Cold {
+            if let Some(seen) = self.judge_warm(fork, goal, batch, until)? {
+                for (index, tests) in seen {
+                    heard(goal.verdict(index, &tests));
                 }
-                go_on = heard(goal.judge(
-                    trial.index,
-                    tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-                ));
-                Ok(())
-            })?;
+                return Ok(());
+            }
         }
-        Ok(())
+        apart(ground, batch, until, heard, &mut |fork, trial| {
+            let mut tests = Vec::new();
+            for file in self.order(goal) {
+                let patience = goal.at_most(goal.patience.max(PATIENCE));
+                tests.extend(self.run_file(fork, file, patience)?);
+                if tests
+                    .iter()
+                    .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
+                {
+                    break;
+                }
+            }
+            Ok(goal.verdict(trial.index, &tests))
+        })
     }
 
     fn batch(&self) -> (usize, usize) {
-        (12, 64)
+        match self.way().kind {
+            Kind::Quick => (32, 400),
+            Kind::Thorough => (12, 64),
+            Kind::Cold => (4, 16),
+        }
     }
 
     fn spell(&self) -> Duration {
-        Duration::from_secs(3)
+        Duration::from_secs(2)
     }
+}
+
+/// What is asked of the threads.
+struct Request<'a> {
+    files: &'a [&'a String],
+    candidates: serde_json::Value,
+    patience: Duration,
+    /// How much time one test file may burn.
+    burn: Duration,
+    seconds: Duration,
+    /// Whether to run the project as it is at the end.
+    check: bool,
+}
+
+/// Least time to burn before a candidate counts as a loop.
+const LEAST_LOOP: Duration = Duration::from_millis(400);
+
+/// Whether just the tests pass that should.
+fn agree(expected: &BTreeMap<String, bool>, seen: &[TestCase]) -> bool {
+    let passed: BTreeSet<&str> = seen
+        .iter()
+        .filter(|test| test.outcome == Outcome::Passed)
+        .map(|test| test.id.as_str())
+        .collect();
+    expected
+        .iter()
+        .all(|(id, passes)| passed.contains(id.as_str()) == *passes)
 }
 
 /// Percent-encodes what a data URL cannot hold.
