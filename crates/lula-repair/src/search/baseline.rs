@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Progress, RepairError, RepairTask};
 use crate::detect::{Detection, TestsFound, from_command};
-use crate::ground::Fork;
+use crate::ground::{Fork, Ground};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::suite::{Goal, Suite, SuiteError, open};
@@ -64,6 +64,7 @@ pub(super) struct Baseline {
 
 impl Baseline {
     pub(super) fn establish(
+        ground: &dyn Ground,
         fork: &mut dyn Fork,
         detection: &Detection,
         task: &RepairTask,
@@ -73,7 +74,7 @@ impl Baseline {
         let started = Instant::now();
         let (suite, tests, report) = first_report(fork, detection, task, until, watch)?;
         let took = started.elapsed();
-        Ok(Self::judge(suite, tests, report, fork, task, took))
+        Self::judge(suite, tests, report, (ground, fork), task, took)
     }
 
     /// Runs what failed again, to tell the flaky from the broken.
@@ -81,10 +82,10 @@ impl Baseline {
         suite: Box<dyn Suite>,
         tests: TestsFound,
         report: TestReport,
-        fork: &mut dyn Fork,
+        (ground, fork): (&dyn Ground, &mut dyn Fork),
         task: &RepairTask,
         took: Duration,
-    ) -> Self {
+    ) -> Result<Self, RepairError> {
         let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> {
             report
                 .tests
@@ -105,7 +106,13 @@ impl Baseline {
             1
         };
         for _ in 0..again {
-            let Ok(second) = suite.run_again(fork, &failing, task.budget / 5) else {
+            // What a run left behind must not make the next one differ.
+            let second = if suite.keeps_builds() {
+                suite.run_again(fork, &failing, task.budget / 5)
+            } else {
+                suite.run_again(ground.fork()?.as_mut(), &failing, task.budget / 5)
+            };
+            let Ok(second) = second else {
                 continue;
             };
             let now = |id: &String, wanted: bool| {
@@ -137,7 +144,7 @@ impl Baseline {
             })
         };
         let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
-        Self {
+        Ok(Self {
             suite,
             tests,
             report,
@@ -146,7 +153,7 @@ impl Baseline {
             flaky,
             unfixable,
             took,
-        }
+        })
     }
 
     pub(super) fn report(&self) -> RepairReport {

@@ -114,7 +114,7 @@ pub fn repair(
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
-    let base = Baseline::establish(fork.as_mut(), &detection, task, until, watch)?;
+    let base = Baseline::establish(ground, fork.as_mut(), &detection, task, until, watch)?;
     let mut report = base.report();
     if base.failing.is_empty() && base.unfixable.is_empty() {
         if !base.flaky.is_empty() {
@@ -131,6 +131,9 @@ pub fn repair(
         passing: base.passing.len(),
     });
 
+    if !base.suite.keeps_builds() {
+        fork = ground.fork()?;
+    }
     let sources = sources(fork.as_ref(), &files)?;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
     report.suspects = heat

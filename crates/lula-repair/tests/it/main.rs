@@ -9,7 +9,7 @@ mod unsandboxed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lula_repair::outcome::Doubt;
 use lula_repair::{
@@ -138,6 +138,84 @@ fn an_endless_loop_is_mended() {
     let folder = project(&[("halve.py", halve), ("tests/test_halve.py", test)]);
     let report = mend(&folder).unwrap();
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+/// Far more than any budget below, far less than what the tests would sleep.
+const LONG: Duration = Duration::from_mins(2);
+
+fn ends_by_its_budget(folder: &TempDir, tests: Option<&str>) {
+    let task = RepairTask {
+        tests: tests.map(str::to_owned),
+        budget: Duration::from_secs(6),
+        ..RepairTask::default()
+    };
+    let started = Instant::now();
+    match repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()) {
+        Ok(report) => assert!(
+            report.outcome == RepairOutcome::NotFound && !report.effort.exhausted,
+            "{report:?}"
+        ),
+        Err(error) => assert!(matches!(error, RepairError::OutOfTime(_)), "{error}"),
+    }
+    assert!(started.elapsed() < LONG);
+}
+
+#[test]
+fn a_test_that_hangs_and_will_not_be_interrupted_does_not_outlast_the_budget() {
+    let test = "import time\nimport unittest\nfrom cart import total\n\n\nclass Total(unittest.TestCase):\n    def test_hangs(self):\n        total([1, 5, 9], 5)\n        while True:\n            try:\n                time.sleep(3600)\n            except BaseException:\n                pass\n\n    def test_passes(self):\n        self.assertEqual(total([], 5), 0)\n";
+    let folder = project(&[("cart.py", CART), ("tests/test_cart.py", test)]);
+    ends_by_its_budget(&folder, None);
+}
+
+#[test]
+fn candidates_that_loop_for_ever_do_not_outlast_the_budget() {
+    let spin = "export function spin(n) {\n  let i = 0;\n  while (i < n) {\n    i += 1;\n  }\n  return i;\n}\n";
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { spin } from '../src/spin.js';\n\ntest('wants what no number is', () => {\n  assert.equal(spin(3), Symbol('never'));\n});\n\ntest('hangs', () => {\n  spin(1);\n  for (;;);\n});\n";
+    let folder = project(&[
+        ("package.json", r#"{"type":"module"}"#),
+        ("src/spin.js", spin),
+        ("test/spin.test.js", test),
+    ]);
+    ends_by_its_budget(&folder, None);
+}
+
+#[test]
+fn a_command_that_hangs_does_not_outlast_the_budget() {
+    let folder = project(&[("cart.py", CART)]);
+    ends_by_its_budget(&folder, Some("python3 cart.py; sleep 3600"));
+}
+
+#[test]
+fn what_one_candidate_leaves_behind_never_reaches_another() {
+    // Every run appends to a file and fails where it finds more than its own line there.
+    let test = "import os\nimport tempfile\nimport unittest\nfrom cart import total\n\n\ndef runs(path):\n    with open(path, 'a') as file:\n        file.write('run\\n')\n    with open(path) as file:\n        return len(file.readlines())\n\n\nclass Total(unittest.TestCase):\n    def test_the_limit_itself_counts(self):\n        self.assertEqual(runs('data.txt'), 2)\n        self.assertEqual(runs(os.path.join(tempfile.gettempdir(), 'runs.txt')), 1)\n        self.assertEqual(total([1, 5, 9], 5), 6)\n";
+    let folder = project(&[
+        ("cart.py", CART),
+        ("data.txt", "as it was\n"),
+        ("tests/test_cart.py", test),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert!(report.patches[0].evidence.tried_before > 0);
+    let data = fs::read_to_string(folder.path().join("data.txt")).unwrap();
+    assert_eq!(data, "as it was\n");
+}
+
+#[test]
+fn javascript_candidates_are_apart_too() {
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { appendFileSync, readFileSync } from 'node:fs';\nimport { total } from '../src/cart.js';\n\ntest('the limit itself counts', () => {\n  appendFileSync('data.txt', 'run\\n');\n  assert.equal(readFileSync('data.txt', 'utf8'), 'as it was\\nrun\\n');\n  assert.equal(total([1, 5, 9], 5), 6);\n});\n";
+    let folder = project(&[
+        ("package.json", r#"{"type":"module"}"#),
+        ("data.txt", "as it was\n"),
+        (
+            "src/cart.js",
+            "export function total(prices, limit) {\n  let kept = 0;\n  for (const price of prices) {\n    if (price < limit) kept += price;\n  }\n  return kept;\n}\n",
+        ),
+        ("test/cart.test.js", test),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert!(report.patches[0].diff.contains("price <= limit"));
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl Cargo {
         binaries: &[Binary],
         index: usize,
     ) -> Result<Verdict, SuiteError> {
-        let patience = goal.patience.min(Duration::from_secs(4));
+        let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)));
         let mut tests = Vec::new();
         for binary in binaries {
             let names: Vec<&str> = goal
@@ -223,7 +223,9 @@ impl Cargo {
             return Ok(verdict);
         }
         for binary in binaries {
-            tests.extend(Self::run_binary(fork, binary, &[], Some(index), patience * 2)?.0);
+            tests.extend(
+                Self::run_binary(fork, binary, &[], Some(index), goal.at_most(patience * 2))?.0,
+            );
         }
         Ok(goal.judge(
             index,

@@ -24,6 +24,12 @@ def send_all(descriptor, value):
         data = data[os.write(descriptor, data):]
 
 
+def end_with_parent():
+    # The child is in a group of its own; whoever ends the parent means both.
+    if libc:
+        libc.prctl(1, signal.SIGKILL)
+
+
 class Child:
     # A process for `work`, which it hands a way of telling; ended with all that it started.
     def __init__(self, work):
@@ -32,7 +38,9 @@ class Child:
         if self.pid == 0:
             try:
                 os.setsid()
+                end_with_parent()
                 os.close(self.receive)
+                os.close(answers)
                 silence()
                 work(lambda *told: send_all(send, told))
             except BaseException:
@@ -90,7 +98,7 @@ def run_project(cover):
         child = Child(work)
         running, hung = None, False
         while True:
-            told = child.hear(limit * 2 + 2 if running else request["seconds"])
+            told = child.hear(limit + 1 if running else request["seconds"])
             if told is None or told is False:
                 hung = told is False
                 break

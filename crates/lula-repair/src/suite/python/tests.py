@@ -29,6 +29,11 @@ limit = request["test_seconds"]
 clock = time.monotonic
 # Tests may patch the process; the harness keeps its own.
 set_timer, fork, kill_group = signal.setitimer, os.fork, os.killpg
+try:
+    import ctypes
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+except (ImportError, OSError):
+    libc = None
 
 
 def answer(value):
