@@ -9,10 +9,12 @@ def silence():
         os.dup2(quiet, descriptor)
 
 
-def run(groups, record):
-    runner = run_pytest if request["framework"] == "pytest" else run_unittest
+def run(groups, record, ready=None):
     try:
-        runner(record, request["files"], groups)
+        if request["framework"] == "pytest":
+            run_pytest(record, request["files"], groups, ready)
+        else:
+            run_unittest(record, request["files"], groups)
     except (SystemExit, OutOfTime) as error:
         record.note("run", "broken", "%s: %s" % (type(error).__name__, error))
     return record
@@ -79,7 +81,7 @@ def installed():
     names = set()
     for name, module in list(sys.modules.items()):
         origin = getattr(module, "__file__", None) or ""
-        if origin and not os.path.realpath(origin).startswith(root + os.sep) and "." not in name:
+        if origin and not os.path.realpath(origin).startswith(root + os.sep):
             names.add(name)
     return sorted(names)
 
@@ -153,13 +155,16 @@ class Pristine:
         roomy = size < 32 << 20
         self.base = tempfile.gettempdir() if roomy else os.path.join(root, ".lula")
         os.makedirs(self.base, exist_ok=True)
+        self.place = tempfile.mkdtemp(prefix="candidate-", dir=self.base)
 
     def fork(self, changed):
-        # A workspace with these texts changed, and its own place for temporary files.
-        place = tempfile.mkdtemp(prefix="candidate-", dir=self.base)
-        top = os.path.join(place, "work")
+        # A workspace with these texts changed, and its own place for temporary files. Every one
+        # stands where the last one stood, and is made from nothing.
+        shutil.rmtree(self.place, ignore_errors=True)
+        os.mkdir(self.place, 0o700)
+        top = os.path.join(self.place, "work")
         os.mkdir(top)
-        os.mkdir(os.path.join(place, "tmp"))
+        os.mkdir(os.path.join(self.place, "tmp"))
         for path in self.folders:
             os.mkdir(os.path.join(top, path))
         for path, target in self.links:
@@ -174,7 +179,7 @@ class Pristine:
                 raise RuntimeError("%s was changed from another workspace" % path)
         for path, text in changed.items():
             write(os.path.join(top, path), 0o644, text.encode())
-        return place
+        return os.path.realpath(top)
 
 
 def write(path, mode, data):
@@ -188,17 +193,22 @@ def bytes_of(path):
         return file.read()
 
 
-def judge(candidate, pristine):
+def move_to(top):
+    global root
+    root = top
+    os.chdir(root)
+    tempfile.tempdir = None
+    os.environ.update(PWD=root, TMPDIR=os.path.join(os.path.dirname(root), "tmp"))
+
+
+def judge(candidate, pristine, ready):
     # One candidate, in a workspace and a child of its own.
-    place = pristine.fork(candidate["files"])
+    top = pristine.fork(candidate["files"])
     started = clock()
 
     def work(tell):
-        global root
-        root = os.path.realpath(os.path.join(place, "work"))
-        os.chdir(root)
-        tempfile.tempdir = None
-        os.environ.update(PWD=root, TMPDIR=os.path.join(place, "tmp"))
+        move_to(top)
+        importlib.invalidate_caches()
         record = Record(None)
 
         def give_up(*_):
@@ -210,37 +220,29 @@ def judge(candidate, pristine):
 
         signal.signal(signal.SIGALRM, give_up)
         signal.signal(signal.SIGPROF, give_up)
-        run(request["groups"], record)
+        run(request["groups"], record, ready)
         tell("all", [[test["id"], test["outcome"]] for test in record.tests.values()])
 
     tests = None
-    try:
-        child = Child(work)
-        told = child.hear(request["candidate_seconds"])
-        if told and told[0] == "all":
-            tests = [{"id": name, "outcome": outcome} for name, outcome in told[1]]
-        child.end()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    child = Child(work)
+    told = child.hear(request["candidate_seconds"])
+    if told and told[0] == "all":
+        tests = [{"id": name, "outcome": outcome} for name, outcome in told[1]]
+    child.end()
     answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
 
 
 def compile_once():
     # Every child imports the same sources but one: compile them here, for all.
-    import _imp
     from importlib.machinery import SourceFileLoader
 
     compiled = {}
     original = SourceFileLoader.source_to_code
 
     def source_to_code(self, data, path, *rest, **options):
-        # The same file in another workspace is the same code under another name.
-        path = os.fspath(path)
-        key = (path[len(root):] if path.startswith(root) else path, bytes(data))
+        key = (os.fspath(path), bytes(data))
         if key not in compiled:
             compiled[key] = original(self, data, path, *rest, **options)
-        else:
-            _imp._fix_co_filename(compiled[key], path)
         return compiled[key]
 
     SourceFileLoader.source_to_code = source_to_code
@@ -262,24 +264,53 @@ def serve():
 
     until = clock() + request["seconds"]
     pristine = Pristine()
+    top = pristine.fork({})
     compile_once()
+    names = request["preload"]
     if request["framework"] == "pytest":
         scan_once()
-    for name in request["preload"] + (["pytest"] if request["framework"] == "pytest" else []):
+        names = names + ["pytest"]
+    for name in names:
         try:
             importlib.import_module(name)
         except BaseException:
             pass
     for path in request["warm"]:
-        full = os.path.join(root, path)
+        full = os.path.join(top, path)
         try:
             SourceFileLoader("warm", full).source_to_code(bytes_of(full), full)
         except (OSError, SyntaxError, ValueError, TypeError):
             pass
+    ready = None
+    if request["framework"] == "pytest":
+        # Whatever that imports or changes stays in a child where it does not work out.
+        ready = make_ready(top)
     for candidate in request["candidates"]:
         if clock() > until:
             break
-        judge(candidate, pristine)
+        judge(candidate, pristine, ready)
+    shutil.rmtree(pristine.place, ignore_errors=True)
+
+
+def make_ready(top):
+    def work(tell):
+        move_to(top)
+        prepare()
+        tell("fine", ready_pytest(request["files"], request["groups"]) is not None)
+
+    child = Child(work)
+    told = child.hear(limit)
+    child.end()
+    if not told or told[0] != "fine" or not told[1]:
+        return None
+    back = os.getcwd()
+    home = root
+    move_to(top)
+    prepare()
+    ready = ready_pytest(request["files"], request["groups"])
+    move_to(home)
+    os.chdir(back)
+    return ready
 
 
 if request["mode"] == "serve":

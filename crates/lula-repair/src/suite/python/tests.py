@@ -320,22 +320,61 @@ class Plugin:
         self.record.end(nodeid)
 
 
-def run_pytest(record, files, groups):
+def pytest_arguments(group, files):
+    wanted = group["tests"]
+    targets = list(group.get("files") or files) if wanted is None else list(wanted)
+    stop = ["-x"] if group["stop"] == "first" else []
+    # Nobody reads what a candidate printed and why it failed.
+    plain = ["-s", "--assert=plain", "--tb=no"] if request["mode"] == "serve" else ["--tb=short"]
+    quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    return quiet + plain + stop + request["options"] + targets
+
+
+def run_pytest(record, files, groups, ready=None):
     import pytest
 
     prepare()
-    for group in groups:
-        wanted = group["tests"]
-        targets = list(group.get("files") or files) if wanted is None else list(wanted)
-        stop = ["-x"] if group["stop"] == "first" else []
-        plain = ["--assert=plain"] if request["mode"] == "serve" else []
-        quiet = plain + ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", "-p", "no:randomly"]
-        code = pytest.main(quiet + stop + request["options"] + targets, plugins=[Plugin(record)])
-        if wanted is not None and group["stop"] == "never":
-            for name in wanted:
-                if name not in record.tests:
-                    record.note(name, "broken", "the test did not run")
+    for index, group in enumerate(groups):
+        if ready:
+            code = ready[index](record)
+        else:
+            code = pytest.main(pytest_arguments(group, files), plugins=[Plugin(record)])
         if code not in (0, 1, 5) and not any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             record.note("collection", "broken", "pytest ended with code %s" % code)
         if group["stop"] != "never" and any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             return
+
+
+def ready_pytest(files, groups):
+    # pytest up to where it looks for tests, once for all candidates; none where it has imported
+    # something of the project by then, of which candidates need their own.
+    import pytest
+    from _pytest.config import _prepareconfig
+    from _pytest.main import Session
+
+    def make(group):
+        plugin = Plugin(None)
+        config = _prepareconfig(pytest_arguments(group, files), [plugin])
+        session = Session.from_config(config)
+        config._do_configure()
+        config.hook.pytest_sessionstart(session=session)
+
+        def start(record):
+            plugin.record = record
+            try:
+                config.hook.pytest_collection(session=session)
+                config.hook.pytest_runtestloop(session=session)
+            except (Session.Interrupted, Session.Failed):
+                return 1
+            except (Exception, pytest.exit.Exception):
+                return 3
+            return 1 if session.testsfailed else 0
+
+        return start
+
+    made = [make(group) for group in groups]
+    for module in list(sys.modules.values()):
+        origin = getattr(module, "__file__", None) or ""
+        if os.path.realpath(origin).startswith(root + os.sep):
+            return None
+    return made
