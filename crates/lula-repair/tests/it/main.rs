@@ -3,6 +3,7 @@
 
 #[path = "../support/corpus.rs"]
 mod corpus;
+mod runners;
 #[path = "../support/unsandboxed.rs"]
 mod unsandboxed;
 
