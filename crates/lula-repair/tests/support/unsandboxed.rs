@@ -96,6 +96,10 @@ impl Fork for UnsandboxedFork {
         fs::write(self.root.path().join(path), bytes).map_err(failed("writing", Path::new(path)))
     }
 
+    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+        fs::remove_file(self.root.path().join(path)).map_err(failed("removing", Path::new(path)))
+    }
+
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
         let started = Instant::now();
         let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);

@@ -2,6 +2,7 @@
 
 mod build;
 mod schemata;
+mod tree;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
 use crate::syntax::{Language, Source, is_test_path};
 use build::{Binary, Built, build};
-use schemata::{HIT, VARIANT, mark, support, weave};
+use schemata::{HIT, VARIANT, mark, weave};
+use tree::{originals, put_back, tree, with_changes, write_all};
 
 /// Most tests whose lines are looked at one by one.
 const MAX_COVERED: usize = 80;
@@ -104,6 +106,7 @@ impl Cargo {
         binaries: &[Binary],
         until: Instant,
     ) -> Result<TestReport, SuiteError> {
+        let before = tree(fork)?;
         let mut tests = Vec::new();
         for binary in binaries {
             let left = until.saturating_duration_since(Instant::now());
@@ -129,6 +132,7 @@ impl Cargo {
                 }
             }
         }
+        put_back(fork, &before)?;
         Ok(TestReport { tests })
     }
 
@@ -234,57 +238,6 @@ impl Cargo {
     }
 }
 
-/// Roots of crates: the files that `crate::` means.
-fn roots(files: &[String]) -> Vec<String> {
-    files
-        .iter()
-        .filter(|path| !is_foreign(path))
-        .filter(|path| {
-            let parts: Vec<&str> = path.split('/').collect();
-            matches!(parts.as_slice(), [.., "src", "lib.rs" | "main.rs"])
-                || matches!(parts.as_slice(), [.., "src", "bin", _])
-        })
-        .cloned()
-        .collect()
-}
-
-/// Writes texts, with support added to every root.
-fn write_all(
-    fork: &mut dyn Fork,
-    mut texts: BTreeMap<String, String>,
-    marks: usize,
-) -> Result<(), SuiteError> {
-    for root in roots(&fork.files()?) {
-        let text = fork.read(&root)?;
-        texts
-            .entry(root)
-            .or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
-    }
-    let all_roots: BTreeSet<String> = roots(&texts.keys().cloned().collect::<Vec<_>>())
-        .into_iter()
-        .collect();
-    for (path, mut text) in texts {
-        if all_roots.contains(&path) && !text.contains("mod __lula {") {
-            text.push_str(&support(marks));
-        }
-        fork.write(&path, text.as_bytes())?;
-    }
-    Ok(())
-}
-
-/// What the files that will be written over hold now.
-fn originals(
-    fork: &dyn Fork,
-    paths: impl Iterator<Item = String>,
-) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
-    let mut found = BTreeMap::new();
-    for path in paths.chain(roots(&fork.files()?)) {
-        let bytes = fork.read(&path)?;
-        found.insert(path, bytes);
-    }
-    Ok(found)
-}
-
 impl Suite for Cargo {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let until = Instant::now() + deadline;
@@ -320,7 +273,7 @@ impl Suite for Cargo {
                 texts.insert(path.clone(), mark(&source, &mut marks));
             }
         }
-        let before = originals(fork, texts.keys().cloned()).ok()?;
+        let before = tree(fork).ok()?;
         write_all(fork, texts, marks.len()).ok()?;
         let mut covered = Vec::new();
         if let Ok(binaries) = self.built(fork, deadline) {
@@ -364,9 +317,7 @@ impl Suite for Cargo {
                 covered.push(LinesOfTest { failed, lines });
             }
         }
-        for (path, bytes) in before {
-            fork.write(&path, &bytes).ok()?;
-        }
+        put_back(fork, &before).ok()?;
         covered
             .iter()
             .any(|test| test.failed && !test.lines.is_empty())
@@ -394,13 +345,16 @@ impl Suite for Cargo {
             alive,
             misfits,
         } = self.weave_and_build(fork, batch, until)?;
+        let tree = tree(fork)?;
         let mut go_on = true;
         for trial in batch {
             if alive.contains(&trial.index) {
                 if !go_on || Instant::now() >= until {
                     break;
                 }
-                go_on = heard(Self::judge_variant(fork, goal, &binaries, trial.index)?);
+                let verdict = Self::judge_variant(fork, goal, &binaries, trial.index)?;
+                put_back(fork, &tree)?;
+                go_on = heard(verdict);
             } else if !misfits.contains(&trial.index) {
                 // It does not compile.
                 heard(Verdict {
@@ -444,20 +398,4 @@ impl Suite for Cargo {
     fn keeps_builds(&self) -> bool {
         true
     }
-}
-
-/// Applies a candidate, does something, and takes it back.
-fn with_changes(
-    fork: &mut dyn Fork,
-    trial: &Trial,
-    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
-) -> Result<(), SuiteError> {
-    for change in &trial.files {
-        fork.write(&change.path, change.new.as_bytes())?;
-    }
-    let done = work(fork);
-    for change in &trial.files {
-        fork.write(&change.path, change.old.as_bytes())?;
-    }
-    done
 }

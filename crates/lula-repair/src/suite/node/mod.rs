@@ -1,11 +1,12 @@
 //! Node's own test runner: results in TAP, lines from V8's coverage, candidates in worker threads.
 
+mod warm;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{Goal, Suite, SuiteError, Trial, Verdict, apart, nonce};
 use crate::detect::TestsFound;
@@ -13,11 +14,9 @@ use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
+use warm::{Kind, Way};
 
 const COVER: &str = include_str!("cover.mjs");
-const JUDGE: &str = include_str!("judge.cjs");
-const WORKER: &str = include_str!("worker.cjs");
-const RUNNER: &str = include_str!("runner.cjs");
 
 /// Test files that node runs.
 pub(crate) struct Node {
@@ -26,29 +25,6 @@ pub(crate) struct Node {
     test_limit: Duration,
     way: Mutex<Way>,
 }
-
-/// How candidates are judged, the quickest way that shows what processes show.
-#[derive(Debug, Clone)]
-struct Way {
-    kind: Kind,
-    /// Which tests pass in the project as it is.
-    expected: BTreeMap<String, bool>,
-    /// What all tests took that way.
-    usual: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Many candidates in one thread, with a stand-in for the test runner.
-    Quick,
-    /// Every test file in a thread of its own.
-    Thorough,
-    /// Every test file in a process of its own.
-    Cold,
-}
-
-/// The name of the project as it is among candidates.
-const UNCHANGED: usize = u32::MAX as usize;
 
 /// Least time that a test file gets: starting node on a busy machine takes long enough.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -61,47 +37,6 @@ struct Covered {
     test: String,
     failed: bool,
     lines: BTreeMap<String, Vec<usize>>,
-}
-
-#[derive(Deserialize)]
-struct Judged {
-    id: usize,
-    runs: Vec<FileRun>,
-}
-
-#[derive(Deserialize)]
-struct FileRun {
-    file: String,
-    #[serde(default)]
-    out: String,
-    /// From the stand-in; node's runner writes TAP.
-    tests: Option<Vec<Seen>>,
-    fine: bool,
-}
-
-#[derive(Deserialize)]
-struct Seen {
-    id: String,
-    outcome: Outcome,
-}
-
-impl FileRun {
-    fn tests(&self) -> Vec<TestCase> {
-        let Some(seen) = &self.tests else {
-            return Node::read(&self.file, &self.out, self.fine, String::new);
-        };
-        seen.iter()
-            .map(|test| TestCase {
-                id: if test.id.is_empty() {
-                    self.file.clone()
-                } else {
-                    format!("{}{IN}{}", self.file, test.id)
-                },
-                outcome: test.outcome,
-                message: String::new(),
-            })
-            .collect()
-    }
 }
 
 impl Node {
@@ -203,128 +138,6 @@ impl Node {
             .filter(|file| !order.contains(file))
             .collect();
         order.into_iter().chain(rest).collect()
-    }
-
-    fn way(&self) -> std::sync::MutexGuard<'_, Way> {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs candidates in worker threads of one process.
-    fn serve(
-        &self,
-        fork: &mut dyn Fork,
-        kind: Kind,
-        request: &Request<'_>,
-        deadline: Duration,
-    ) -> Result<Vec<(usize, Vec<TestCase>)>, SuiteError> {
-        let marker = format!("lula-verdict {} ", nonce());
-        let options: Vec<&str> = ["--test-reporter=tap"]
-            .into_iter()
-            .chain(self.options.iter().map(String::as_str))
-            .collect();
-        let text = json!({
-            "marker": marker,
-            "files": request.files,
-            "options": options,
-            "patience": request.patience.as_secs_f64(),
-            "burn": request.burn.as_secs_f64(),
-            "seconds": request.seconds.as_secs_f64(),
-            "candidates": request.candidates,
-            "quick": kind == Kind::Quick,
-            "check": request.check.then_some(UNCHANGED),
-            "worker": WORKER,
-            "runner": RUNNER,
-        });
-        let command = Command::new(["node", "-e", JUDGE], deadline)
-            .stdin(text.to_string().into_bytes())
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C.UTF-8")
-            .env("NO_COLOR", "1");
-        let ran = fork.run(&command)?;
-        Ok(ran
-            .out()
-            .lines()
-            .filter_map(|line| line.strip_prefix(&marker))
-            .filter_map(|line| serde_json::from_str::<Judged>(line).ok())
-            .map(|judged| {
-                let tests = judged.runs.iter().flat_map(FileRun::tests).collect();
-                (judged.id, tests)
-            })
-            .collect())
-    }
-
-    /// Finds the quickest way of judging that sees what processes see.
-    fn warm_up(&self, fork: &mut dyn Fork, report: &TestReport, deadline: Duration) {
-        let expected: BTreeMap<String, bool> = report
-            .tests
-            .iter()
-            .map(|test| (test.id.clone(), test.outcome == Outcome::Passed))
-            .collect();
-        let files: Vec<&String> = self.files.iter().collect();
-        let limit = (self.test_limit * 2).min(deadline / 3);
-        for kind in [Kind::Quick, Kind::Thorough] {
-            let began = Instant::now();
-            let request = Request {
-                files: &files,
-                candidates: json!([{"id": UNCHANGED, "files": [], "whole": true}]),
-                patience: limit,
-                burn: limit,
-                seconds: limit,
-                check: false,
-            };
-            let tried = self.serve(fork, kind, &request, limit + Duration::from_secs(2));
-            if tried.is_ok_and(|seen| seen.iter().any(|(_, tests)| agree(&expected, tests))) {
-                *self.way() = Way {
-                    kind,
-                    expected,
-                    usual: began.elapsed(),
-                };
-                return;
-            }
-        }
-    }
-
-    /// Judges in worker threads; none where the threads turned out not to be apart enough.
-    fn judge_warm(
-        &self,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
-        until: Instant,
-    ) -> Result<Option<Vec<(usize, Vec<TestCase>)>>, SuiteError> {
-        let way = self.way().clone();
-        let files = self.order(goal);
-        let candidates: Vec<_> = batch
-            .iter()
-            .map(|trial| {
-                let files: Vec<_> = trial
-                    .files
-                    .iter()
-                    .map(|change| (&change.path, &change.new))
-                    .collect();
-                json!({"id": trial.index, "files": files})
-            })
-            .collect();
-        let patience = goal.patience.max(PATIENCE);
-        let seconds = until.saturating_duration_since(Instant::now());
-        let request = Request {
-            files: &files,
-            candidates: json!(candidates),
-            patience,
-            burn: (way.usual * 4).clamp(LEAST_LOOP, patience),
-            seconds,
-            check: way.kind == Kind::Quick,
-        };
-        let deadline = goal.at_most(seconds + patience * 2 + Duration::from_secs(2));
-        let mut seen = self.serve(fork, way.kind, &request, deadline)?;
-        let spilled = seen
-            .extract_if(.., |(index, _)| *index == UNCHANGED)
-            .any(|(_, tests)| !agree(&way.expected, &tests));
-        if spilled {
-            self.way().kind = Kind::Thorough;
-            return Ok(None);
-        }
-        Ok(Some(seen))
     }
 
     fn home<'a>(&'a self, id: &str) -> Option<&'a String> {
@@ -441,33 +254,6 @@ impl Suite for Node {
     fn spell(&self) -> Duration {
         Duration::from_secs(2)
     }
-}
-
-/// What is asked of the threads.
-struct Request<'a> {
-    files: &'a [&'a String],
-    candidates: serde_json::Value,
-    patience: Duration,
-    /// How much time one test file may burn.
-    burn: Duration,
-    seconds: Duration,
-    /// Whether to run the project as it is at the end.
-    check: bool,
-}
-
-/// Least time to burn before a candidate counts as a loop.
-const LEAST_LOOP: Duration = Duration::from_millis(400);
-
-/// Whether just the tests pass that should.
-fn agree(expected: &BTreeMap<String, bool>, seen: &[TestCase]) -> bool {
-    let passed: BTreeSet<&str> = seen
-        .iter()
-        .filter(|test| test.outcome == Outcome::Passed)
-        .map(|test| test.id.as_str())
-        .collect();
-    expected
-        .iter()
-        .all(|(id, passes)| passed.contains(id.as_str()) == *passes)
 }
 
 /// Percent-encodes what a data URL cannot hold.
