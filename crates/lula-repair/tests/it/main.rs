@@ -293,6 +293,24 @@ fn rust_is_mended_with_many_candidates_in_one_build() {
 }
 
 #[test]
+fn rust_candidates_do_not_meet_what_others_left() {
+    let folder = project(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"span\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
+        ("data.txt", "as it was\n"),
+        (
+            "src/lib.rs",
+            "pub fn at_most(a: i32, b: i32) -> bool {\n    a < b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n    use std::io::Write;\n\n    #[test]\n    fn the_limit_itself_counts() {\n        let mut file = std::fs::OpenOptions::new().append(true).open(\"data.txt\").unwrap();\n        writeln!(file, \"run\").unwrap();\n        std::fs::write(\"new.txt\", \"\").unwrap();\n        assert_eq!(std::fs::read_to_string(\"data.txt\").unwrap(), \"as it was\\nrun\\n\");\n        assert!(at_most(5, 5) && at_most(4, 5) && !at_most(6, 5));\n    }\n}\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert!(report.patches[0].diff.contains("a <= b"));
+}
+
+#[test]
 fn two_mistakes_are_mended_by_two_edits() {
     let ends =
         "def first(items):\n    return items[1]\n\n\ndef last(items):\n    return items[0]\n";

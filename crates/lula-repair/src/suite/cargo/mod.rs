@@ -206,6 +206,7 @@ impl Cargo {
         goal: &Goal,
         binaries: &[Binary],
         index: usize,
+        tree: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Verdict, SuiteError> {
         let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)));
         let mut tests = Vec::new();
@@ -223,6 +224,7 @@ impl Cargo {
             index,
             tests.iter().map(|test| (test.id.as_str(), test.outcome)),
         );
+        put_back(fork, tree)?;
         if verdict.fixed.len() < goal.failing.len() {
             return Ok(verdict);
         }
@@ -231,6 +233,7 @@ impl Cargo {
                 Self::run_binary(fork, binary, &[], Some(index), goal.at_most(patience * 2))?.0,
             );
         }
+        put_back(fork, tree)?;
         Ok(goal.judge(
             index,
             tests.iter().map(|test| (test.id.as_str(), test.outcome)),
@@ -352,8 +355,7 @@ impl Suite for Cargo {
                 if !go_on || Instant::now() >= until {
                     break;
                 }
-                let verdict = Self::judge_variant(fork, goal, &binaries, trial.index)?;
-                put_back(fork, &tree)?;
+                let verdict = Self::judge_variant(fork, goal, &binaries, trial.index, &tree)?;
                 go_on = heard(verdict);
             } else if !misfits.contains(&trial.index) {
                 // It does not compile.

@@ -127,6 +127,7 @@ const judge = async (candidate) => {
     }
   }
   const runs = [];
+  const before = process.cpuUsage();
   process.chdir(join(place, 'work'));
   try {
     for (const file of request.files) {
@@ -138,7 +139,9 @@ const judge = async (candidate) => {
     process.chdir(root);
     fs.rmSync(place, { recursive: true, force: true });
   }
-  fs.writeSync(1, `\n${request.marker}${JSON.stringify({ id: candidate.id, runs })}\n`);
+  const { user, system } = process.cpuUsage(before);
+  const answer = { id: candidate.id, runs, burnt: (user + system) / 1e6 };
+  fs.writeSync(1, `\n${request.marker}${JSON.stringify(answer)}\n`);
 };
 
 (async () => {

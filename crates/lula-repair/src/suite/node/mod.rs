@@ -221,8 +221,8 @@ impl Suite for Node {
     ) -> Result<(), SuiteError> {
         while self.way().kind != Kind::Cold {
             if let Some(seen) = self.judge_warm(fork, goal, batch, until)? {
-                for (index, tests) in seen {
-                    heard(goal.verdict(index, &tests));
+                for seen in seen {
+                    heard(goal.verdict(seen.index, &seen.tests));
                 }
                 return Ok(());
             }

@@ -22,7 +22,7 @@ pub(super) struct Way {
     pub(super) kind: Kind,
     /// Which tests pass in the project as it is.
     pub(super) expected: BTreeMap<String, bool>,
-    /// What all tests took that way.
+    /// The processor time that all tests took that way.
     pub(super) usual: Duration,
 }
 
@@ -43,6 +43,8 @@ const UNCHANGED: usize = u32::MAX as usize;
 struct Judged {
     id: usize,
     runs: Vec<FileRun>,
+    /// Seconds of processor time.
+    burnt: f64,
 }
 
 #[derive(Deserialize)]
@@ -51,14 +53,21 @@ struct FileRun {
     #[serde(default)]
     out: String,
     /// From the stand-in; node's runner writes TAP.
-    tests: Option<Vec<Seen>>,
+    tests: Option<Vec<Told>>,
     fine: bool,
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct Told {
     id: String,
     outcome: Outcome,
+}
+
+/// What the tests of one candidate showed.
+pub(super) struct Seen {
+    pub(super) index: usize,
+    pub(super) tests: Vec<TestCase>,
+    burnt: Duration,
 }
 
 impl FileRun {
@@ -119,7 +128,7 @@ impl Node {
         kind: Kind,
         request: &Request<'_>,
         deadline: Duration,
-    ) -> Result<Vec<(usize, Vec<TestCase>)>, SuiteError> {
+    ) -> Result<Vec<Seen>, SuiteError> {
         let marker = format!("lula-verdict {} ", nonce());
         let options: Vec<&str> = ["--test-reporter=tap"]
             .into_iter()
@@ -149,9 +158,10 @@ impl Node {
             .lines()
             .filter_map(|line| line.strip_prefix(&marker))
             .filter_map(|line| serde_json::from_str::<Judged>(line).ok())
-            .map(|judged| {
-                let tests = judged.runs.iter().flat_map(FileRun::tests).collect();
-                (judged.id, tests)
+            .map(|judged| Seen {
+                index: judged.id,
+                tests: judged.runs.iter().flat_map(FileRun::tests).collect(),
+                burnt: Duration::try_from_secs_f64(judged.burnt).unwrap_or_default(),
             })
             .collect())
     }
@@ -166,7 +176,6 @@ impl Node {
         let files: Vec<&String> = self.files.iter().collect();
         let limit = (self.test_limit * 2).min(deadline / 3);
         for kind in [Kind::Quick, Kind::Thorough] {
-            let began = Instant::now();
             let request = Request {
                 files: &files,
                 candidates: json!([{"id": UNCHANGED, "files": [], "whole": true}]),
@@ -176,11 +185,12 @@ impl Node {
                 check: false,
             };
             let tried = self.serve(fork, kind, &request, limit + Duration::from_secs(2));
-            if tried.is_ok_and(|seen| seen.iter().any(|(_, tests)| agree(&expected, tests))) {
+            let unchanged = tried.ok().and_then(|seen| seen.into_iter().next());
+            if let Some(seen) = unchanged.filter(|seen| agree(&expected, &seen.tests)) {
                 *self.way() = Way {
                     kind,
                     expected,
-                    usual: began.elapsed(),
+                    usual: seen.burnt,
                 };
                 return;
             }
@@ -194,7 +204,7 @@ impl Node {
         goal: &Goal,
         batch: &[Trial],
         until: Instant,
-    ) -> Result<Option<Vec<(usize, Vec<TestCase>)>>, SuiteError> {
+    ) -> Result<Option<Vec<Seen>>, SuiteError> {
         let way = self.way().clone();
         let files = self.order(goal);
         let candidates: Vec<_> = batch
@@ -214,15 +224,15 @@ impl Node {
             files: &files,
             candidates: json!(candidates),
             patience,
-            burn: (way.usual * 4).clamp(LEAST_LOOP, patience),
+            burn: (way.usual * 2).clamp(LEAST_LOOP, patience),
             seconds,
             check: way.kind == Kind::Quick,
         };
         let deadline = goal.at_most(seconds + patience * 2 + Duration::from_secs(2));
         let mut seen = self.serve(fork, way.kind, &request, deadline)?;
         let spilled = seen
-            .extract_if(.., |(index, _)| *index == UNCHANGED)
-            .any(|(_, tests)| !agree(&way.expected, &tests));
+            .extract_if(.., |seen| seen.index == UNCHANGED)
+            .any(|seen| !agree(&way.expected, &seen.tests));
         if spilled {
             self.way().kind = Kind::Thorough;
             return Ok(None);
