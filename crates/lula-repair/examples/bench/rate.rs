@@ -35,12 +35,12 @@ impl fmt::Display for Rate {
 /// most of a tenth of a second, which with the interpreter's start makes about that.
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut code = String::new();
-    for index in 0..40 {
-        code.push_str(&format!(
-            "def step{index}(a, b, c):\n    if a < b + {index} and c > 1:\n        return a * 2 - b\n    return c + a\n\n\n"
-        ));
-    }
+    let steps = (0..40).map(|index| {
+        format!(
+            "def step{index}(a, b, c):\n    if a < b + {index} and c > 1:\n        return a * 2 - b\n    return c + a\n"
+        )
+    });
+    let code = steps.collect::<Vec<_>>().join("\n\n");
     let calls: Vec<String> = (0..40)
         .map(|index| format!("step{index}(3, 4, 5)"))
         .collect();

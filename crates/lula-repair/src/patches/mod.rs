@@ -10,10 +10,12 @@ mod conditions;
 mod constants;
 mod forge;
 mod guards;
+mod moves;
 mod names;
 mod operators;
 mod order;
 mod scope;
+mod shapes;
 mod statements;
 
 use std::collections::HashSet;
@@ -130,7 +132,9 @@ pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candid
         bounds::propose(&mut forge, node);
         guards::propose(&mut forge, node);
         statements::propose(&mut forge, node);
+        moves::propose(&mut forge, node);
         branches::propose(&mut forge, node);
+        shapes::propose(&mut forge, node);
     }
     forge.done()
 }

@@ -245,7 +245,7 @@ impl Suite for Python {
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
         // What a test that hangs runs shows early on.
-        let hangs = report.failing().any(|test| test.hung());
+        let hangs = report.failing().any(TestCase::hung);
         let limit = if hangs {
             self.test_limit.min(Duration::from_secs(1))
         } else {
