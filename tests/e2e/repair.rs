@@ -98,14 +98,9 @@ fn what_search_cannot_mend_is_a_failure_that_says_so() {
 fn a_budget_that_is_spent_has_an_exit_code_of_its_own() {
     let world = World::new();
     project(&world, CODE);
-    let hopeless = TESTS.replace("last([7]), 7)", "last([7]), object())").replace(
-        "class Items",
-        "import time\n\n\ndef slow():\n    time.sleep(0.5)\n\n\nclass Items",
-    );
-    let hopeless = hopeless.replace(
-        "    def test_double(self):\n",
-        "    def test_double(self):\n        slow()\n",
-    );
+    let hopeless = TESTS
+        .replace("import unittest\n", "import time\nimport unittest\n")
+        .replace("last([7]), 7)", "last([7]), object())");
     let hangs = "    def test_hangs(self):\n        while True:\n            try:\n                last([1])\n                time.sleep(3600)\n            except BaseException:\n                pass\n";
     let tests = format!("{hopeless}\n{hangs}");
     std::fs::write(world.work().join("tests/test_code.py"), tests).unwrap();

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
@@ -74,12 +74,7 @@ pub(crate) fn run(
             &[("plausible_share", PLAUSIBLE), ("correct_share", CORRECT)]
         };
         let low = below(&serde_json::from_str(&text)?, floors);
-        for line in &low {
-            eprintln!("{line}");
-        }
-        if !low.is_empty() {
-            return Ok(ExitCode::FAILURE);
-        }
+        ensure!(low.is_empty(), "{}", low.join("; "));
     }
     Ok(ended)
 }
