@@ -195,9 +195,15 @@ fn what_one_candidate_leaves_behind_never_reaches_another() {
         ("data.txt", "as it was\n"),
         ("tests/test_cart.py", test),
     ]);
-    let report = mend(&folder).unwrap();
-    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
-    assert!(report.patches[0].evidence.tried_before > 0);
+    let task = RepairTask {
+        budget: Duration::from_secs(30),
+        all: true,
+        lanes: 1,
+        ..RepairTask::default()
+    };
+    let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
+    // In a shared workspace only the first candidate could have passed.
+    assert!(report.patches.len() > 1, "{:?}", report.effort);
     let data = fs::read_to_string(folder.path().join("data.txt")).unwrap();
     assert_eq!(data, "as it was\n");
 }

@@ -245,7 +245,7 @@ impl Suite for Node {
 
     fn batch(&self) -> (usize, usize) {
         match self.way().kind {
-            Kind::Quick => (32, 400),
+            Kind::Quick => (48, 400),
             Kind::Thorough => (12, 64),
             Kind::Cold => (4, 16),
         }

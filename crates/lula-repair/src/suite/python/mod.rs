@@ -339,7 +339,7 @@ impl Suite for Python {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (16, 400)
+        (48, 400)
     }
 
     fn innermost_last(&self) -> bool {
