@@ -95,6 +95,22 @@ fn what_search_cannot_mend_is_a_failure_that_says_so() {
 }
 
 #[test]
+fn a_budget_that_is_spent_has_an_exit_code_of_its_own() {
+    let world = World::new();
+    project(&world, CODE);
+    let hopeless = TESTS
+        .replace("import unittest\n", "import time\nimport unittest\n")
+        .replace("last([7]), 7)", "last([7]), object())");
+    let hangs = "    def test_hangs(self):\n        while True:\n            try:\n                last([1])\n                time.sleep(3600)\n            except BaseException:\n                pass\n";
+    let tests = format!("{hopeless}\n{hangs}");
+    std::fs::write(world.work().join("tests/test_code.py"), tests).unwrap();
+    let started = std::time::Instant::now();
+    world.run(&["repair", "--budget", "3s"]).exits(4);
+    // The tests would sleep for an hour; a busy machine may take its time.
+    assert!(started.elapsed() < std::time::Duration::from_mins(2));
+}
+
+#[test]
 fn a_project_without_tests_is_told_what_to_give() {
     let world = World::new();
     std::fs::write(world.work().join("a.py"), "x = 1\n").unwrap();

@@ -111,6 +111,9 @@ pub trait Fork: Send {
     /// Replaces or creates one file.
     fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError>;
 
+    /// Removes one file.
+    fn remove(&mut self, path: &str) -> Result<(), GroundError>;
+
     /// Runs a command at the fork's root until it ends or its deadline kills it. A command that
     /// fails is an answer, not an error; a program that does not exist is an error.
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError>;

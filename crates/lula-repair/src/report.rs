@@ -37,6 +37,15 @@ pub struct TestReport {
     pub tests: Vec<TestCase>,
 }
 
+impl TestCase {
+    /// Whether it was ended because it took too long.
+    pub fn hung(&self) -> bool {
+        ["did not end in", "timed out"]
+            .iter()
+            .any(|words| self.message.contains(words))
+    }
+}
+
 impl TestReport {
     /// How many ended that way.
     pub fn count(&self, outcome: Outcome) -> usize {

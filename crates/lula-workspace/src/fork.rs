@@ -137,6 +137,17 @@ impl Fork {
         file.write_all(bytes).map_err(|source| failed(path, source))
     }
 
+    /// Removes a file.
+    pub fn remove(&self, path: &str) -> Result<(), ForkError> {
+        // Opened first, so that only a regular file inside is ever removed.
+        self.open(path, OFlags::PATH)?;
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let parent = beneath(&self.handle, parent, OFlags::PATH | OFlags::DIRECTORY)
+            .map_err(|error| failed(path, error.into()))?;
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty())
+            .map_err(|error| failed(path, error.into()))
+    }
+
     fn make_directories(&self, path: &str) -> Result<(), ForkError> {
         let mut made = String::new();
         for part in path.split('/') {
@@ -361,6 +372,8 @@ mod tests {
         assert_eq!(fork.read("src/a.py").unwrap(), b"changed");
         assert_eq!(std::fs::read(top.path().join("src/a.py")).unwrap(), b"a");
         assert!(!top.path().join("new").exists());
+        fork.remove("new/file.txt").unwrap();
+        assert_eq!(fork.files().unwrap(), ["src/a.py", "src/deep/run.sh"]);
         let path = fork.path().to_owned();
         drop(fork);
         assert!(!path.exists());
@@ -410,6 +423,7 @@ mod tests {
         ] {
             assert!(fork.write(path, b"owned").is_err(), "{path}");
             assert!(fork.read(path).is_err(), "{path}");
+            assert!(fork.remove(path).is_err(), "{path}");
         }
         assert_eq!(std::fs::read(outside).unwrap(), b"a");
     }

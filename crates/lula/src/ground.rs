@@ -103,6 +103,12 @@ impl Fork for SandboxedFork {
         written.map_err(|error| GroundError::new(format!("writing {path}"), error))
     }
 
+    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+        self.fork
+            .remove(path)
+            .map_err(|error| GroundError::new(format!("removing {path}"), error))
+    }
+
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
         let (program, arguments) = command
             .argv

@@ -2,21 +2,39 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::Args;
+use serde_json::Value;
 
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
+/// Least share of the seeded bugs that the best patch must pass the visible tests of.
+const PLAUSIBLE: f64 = 0.75;
+/// Least share that it must pass the hidden tests of too.
+const CORRECT: f64 = 0.65;
+/// Least validations a minute where the tests take a tenth of a second.
+const PER_MINUTE: f64 = 100.0;
+
 #[derive(Args)]
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Flags {
-    /// Print JSON on standard output instead of the table
+    /// Print JSON on standard output instead of the tables
     #[arg(long)]
     json: bool,
     /// Seconds for each bug
     #[arg(long, default_value_t = 60)]
     budget: u32,
+    /// The bugs that the search was never fitted to
+    #[arg(long)]
+    held_out: bool,
+    /// Measure candidate validations a minute instead
+    #[arg(long, conflicts_with = "held_out")]
+    rate: bool,
+    /// Fail where the figures are below what we promise
+    #[arg(long)]
+    check: bool,
     /// Only bugs whose project or name contains this
     filter: Option<String>,
 }
@@ -32,6 +50,8 @@ pub(crate) fn run(
     let mut bench = repository.cargo("run --release --quiet -p lula-repair --example bench --");
     bench
         .args(&flags.filter)
+        .args(flags.held_out.then_some("--held-out"))
+        .args(flags.rate.then_some("--rate"))
         .arg("--budget")
         .arg(flags.budget.to_string());
     bench.arg("--json").arg(&file);
@@ -39,8 +59,51 @@ pub(crate) fn run(
         bench.stdout(std::process::Stdio::null());
     }
     let ended = command::run(&mut bench, interrupt)?;
-    if flags.json && ended == ExitCode::SUCCESS {
-        println!("{}", std::fs::read_to_string(&file)?);
+    if ended != ExitCode::SUCCESS {
+        return Ok(ended);
+    }
+    let text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    if flags.json {
+        println!("{text}");
+    }
+    if flags.check {
+        let floors: &[(&str, f64)] = if flags.rate {
+            &[("per_minute", PER_MINUTE)]
+        } else {
+            &[("plausible_share", PLAUSIBLE), ("correct_share", CORRECT)]
+        };
+        let low = below(&serde_json::from_str(&text)?, floors);
+        ensure!(low.is_empty(), "{}", low.join("; "));
     }
     Ok(ended)
+}
+
+/// The figures that are missing or below their floors.
+fn below(measured: &Value, floors: &[(&str, f64)]) -> Vec<String> {
+    floors
+        .iter()
+        .filter_map(|(name, floor)| match measured[name].as_f64() {
+            Some(figure) if figure >= *floor => None,
+            Some(figure) => Some(format!("{name} is {figure:.2}, below the floor of {floor}")),
+            None => Some(format!("{name} was not measured")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_below_their_floors_are_named() {
+        let floors = [("plausible_share", PLAUSIBLE), ("correct_share", CORRECT)];
+        let good = json!({"plausible_share": 0.75, "correct_share": 0.9});
+        assert!(below(&good, &floors).is_empty());
+        let poor = json!({"plausible_share": 0.8, "correct_share": 0.64});
+        assert_eq!(below(&poor, &floors).len(), 1);
+        assert_eq!(below(&json!({}), &floors).len(), 2);
+    }
 }

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::statements::reindent;
+use super::moves::reindent;
 use super::{Edit, Family, Forge};
 use crate::syntax::{child, named};
 

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Family, Forge};
-use crate::syntax::{is_block, is_expression, is_function, is_given, member, named};
+use crate::syntax::{is_block, is_function, member, named};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if is_function(node) {
@@ -21,21 +21,16 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         let text = format!("{}?.{}", forge.of(object), forge.of(name));
         forge.replace(node, Family::Guard, 0.15, text);
     }
-    fallback(forge, node);
     if node.parent().is_some_and(is_block)
         && crate::syntax::nearest(node, is_function).is_some()
         && !is_function(node)
     {
         before_statement(forge, node);
     }
-    mutable_default(forge, node);
-    if forge.rust() {
-        checked(forge, node);
-    }
 }
 
 /// The first statement of a body, after its documentation.
-fn first_statement(node: Node<'_>) -> Option<Node<'_>> {
+pub(super) fn first_statement(node: Node<'_>) -> Option<Node<'_>> {
     let body = node
         .child_by_field_name("body")
         .filter(|body| is_block(*body))?;
@@ -51,7 +46,7 @@ fn first_statement(node: Node<'_>) -> Option<Node<'_>> {
 
 impl Forge<'_> {
     /// `if condition then action`, as the lines before a statement.
-    fn guard(&self, at: Node<'_>, condition: &str, action: &str) -> String {
+    pub(super) fn guard(&self, at: Node<'_>, condition: &str, action: &str) -> String {
         let indent = self.source.indent(at);
         if self.python() {
             let deeper = if indent.contains('\t') { "\t" } else { "    " };
@@ -332,177 +327,6 @@ fn refuse(forge: &mut Forge<'_>, node: Node<'_>) {
                 let text = forge.guard(at, test, action);
                 forge.insert(at, at.start_byte(), Family::Guard, prior, text);
             }
-        }
-    }
-}
-
-/// `x` for `x or default`.
-fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
-    let Some(parent) = node.parent() else {
-        return;
-    };
-    let used = is_given(node)
-        || matches!(
-            parent.kind(),
-            "return_statement"
-                | "argument_list"
-                | "arguments"
-                | "binary_expression"
-                | "binary_operator"
-        );
-    if !used
-        || !is_expression(node)
-        || forge.of(node).len() > 50
-        || !matches!(
-            node.kind(),
-            "identifier"
-                | "attribute"
-                | "call"
-                | "subscript"
-                | "member_expression"
-                | "call_expression"
-                | "subscript_expression"
-                | "parenthesized_expression"
-        )
-    {
-        return;
-    }
-    let own = forge.of(node);
-    let held = matches!(parent.kind(), "binary_operator" | "binary_expression");
-    let wrap = |text: String| if held { format!("({text})") } else { text };
-    if forge.python() {
-        for (value, prior) in [
-            ("[]", 0.12),
-            ("0", 0.12),
-            ("\"\"", 0.12),
-            ("{}", 0.08),
-            ("1", 0.05),
-        ] {
-            forge.replace(
-                node,
-                Family::Default,
-                prior,
-                wrap(format!("{own} or {value}")),
-            );
-        }
-        forge.replace(
-            node,
-            Family::Guard,
-            0.06,
-            wrap(format!("{own} if {own} else None")),
-        );
-        forge.replace(
-            node,
-            Family::Guard,
-            0.06,
-            wrap(format!("{own} if {own} else 0")),
-        );
-    } else if forge.script() {
-        for (value, prior) in [
-            ("[]", 0.12),
-            ("0", 0.14),
-            ("''", 0.12),
-            ("{}", 0.08),
-            ("null", 0.25),
-            ("1", 0.04),
-        ] {
-            forge.replace(
-                node,
-                Family::Default,
-                prior,
-                wrap(format!("{own} ?? {value}")),
-            );
-            forge.replace(
-                node,
-                Family::Default,
-                prior * 0.7,
-                wrap(format!("{own} || {value}")),
-            );
-        }
-    }
-}
-
-/// `def f(x=[])`: one list for all calls.
-fn mutable_default(forge: &mut Forge<'_>, node: Node<'_>) {
-    if !matches!(node.kind(), "default_parameter" | "typed_default_parameter") {
-        return;
-    }
-    let (Some(name), Some(value)) = (
-        node.child_by_field_name("name"),
-        node.child_by_field_name("value"),
-    ) else {
-        return;
-    };
-    let Some(at) = crate::syntax::nearest(node, is_function).and_then(first_statement) else {
-        return;
-    };
-    let own = forge.of(name).to_owned();
-    let old = forge.of(value).to_owned();
-    if matches!(old.as_str(), "[]" | "{}" | "set()" | "dict()" | "list()") {
-        let text = forge.guard(at, &format!("{own} is None"), &format!("{own} = {old}"));
-        let edits = vec![
-            super::Edit {
-                start: value.start_byte(),
-                end: value.end_byte(),
-                text: "None".to_owned(),
-            },
-            super::Edit {
-                start: at.start_byte(),
-                end: at.start_byte(),
-                text,
-            },
-        ];
-        forge.edit(at, Family::Default, 0.9, edits);
-    }
-    for (other, prior) in [
-        ("None", 0.2),
-        ("True", 0.15),
-        ("False", 0.15),
-        ("0", 0.15),
-        ("1", 0.15),
-        ("\"\"", 0.1),
-        ("()", 0.05),
-    ] {
-        forge.replace(value, Family::Default, prior, other);
-    }
-}
-
-/// Arithmetic that stops at its limits instead of passing them.
-fn checked(forge: &mut Forge<'_>, node: Node<'_>) {
-    if let Some((left, operator, right)) = crate::syntax::binary(node) {
-        let method = match forge.of(operator) {
-            "-" => "saturating_sub",
-            "+" => "saturating_add",
-            "*" => "saturating_mul",
-            "%" => "rem_euclid",
-            "/" => "div_euclid",
-            _ => return,
-        };
-        let held = if left.named_child_count() > 1 && crate::syntax::binary(left).is_some() {
-            format!("({})", forge.of(left))
-        } else {
-            forge.of(left).to_owned()
-        };
-        let prior = if method == "saturating_sub" || method == "rem_euclid" {
-            0.3
-        } else {
-            0.08
-        };
-        forge.replace(
-            node,
-            Family::Guard,
-            prior,
-            format!("{held}.{method}({})", forge.of(right)),
-        );
-        if method == "div_euclid" {
-            let (a, b) = (forge.of(left), forge.of(right));
-            forge.replace(node, Family::Operator, 0.2, format!("{held}.div_ceil({b})"));
-            forge.replace(
-                node,
-                Family::Conversion,
-                0.1,
-                format!("{a} as f64 / {b} as f64"),
-            );
         }
     }
 }

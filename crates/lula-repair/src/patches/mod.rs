@@ -8,12 +8,17 @@ mod branches;
 mod calls;
 mod conditions;
 mod constants;
+mod conversions;
+mod defaults;
+mod filters;
 mod forge;
 mod guards;
+mod moves;
 mod names;
 mod operators;
 mod order;
 mod scope;
+mod shapes;
 mod statements;
 
 use std::collections::HashSet;
@@ -124,13 +129,18 @@ pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candid
         operators::propose(&mut forge, node);
         constants::propose(&mut forge, node);
         conditions::propose(&mut forge, node);
+        filters::propose(&mut forge, node);
         order::propose(&mut forge, node);
         names::propose(&mut forge, node);
         calls::propose(&mut forge, node);
+        conversions::propose(&mut forge, node);
         bounds::propose(&mut forge, node);
         guards::propose(&mut forge, node);
+        defaults::propose(&mut forge, node);
         statements::propose(&mut forge, node);
+        moves::propose(&mut forge, node);
         branches::propose(&mut forge, node);
+        shapes::propose(&mut forge, node);
     }
     forge.done()
 }

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::constants::likeness;
 use super::scope::is_variable;
 use super::{Family, Forge};
-use crate::syntax::{call, is_block_value, is_expression, is_given, member};
+use crate::syntax::{call, function, is_block_value, is_expression, is_given, member};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if is_variable(forge.source, node) {
@@ -40,6 +40,9 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     let own = forge.of(node);
     let bound = is_binding(node);
+    if bound && forge.python() && scope.fields.iter().any(|field| field == own) {
+        forge.replace(node, Family::Variable, 0.25, format!("self.{own}"));
+    }
     if bound && (forge.rust() || forge.script()) {
         return;
     }
@@ -72,12 +75,34 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
         let prior = 0.08 + 0.3 * likeness(own, other);
         forge.replace(node, Family::Variable, prior, other.as_str());
     }
+    part(forge, node);
     if forge.python() {
         for field in scope.fields.iter().take(10) {
             if field == own {
                 forge.replace(node, Family::Variable, 0.3, format!("self.{field}"));
             }
         }
+    }
+}
+
+/// A part of a thing where the whole thing stands.
+fn part(forge: &mut Forge<'_>, node: Node<'_>) {
+    let own = forge.of(node);
+    let held = node.parent().is_some_and(|parent| {
+        member(parent).is_some() || call(parent).is_some_and(|(callee, _)| callee == node)
+    });
+    let Some(around) = function(node).filter(|_| !held && own != "self") else {
+        return;
+    };
+    let text = forge.of(around);
+    if !text.contains(&format!("{own}.")) {
+        return;
+    }
+    let scope = forge.scope(node);
+    for field in scope.fields.iter().take(12) {
+        let part = format!("{own}.{field}");
+        let prior = if text.contains(&part) { 0.22 } else { 0.15 };
+        forge.replace(node, Family::Variable, prior, part);
     }
 }
 
@@ -113,6 +138,11 @@ fn field(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
     for other in scope.fields.iter().take(24) {
         let prior = (0.25 + 0.4 * likeness(own, other)) * crowd * scope.idleness(other).min(1.6);
         forge.replace(name, Family::Variable, prior, other.as_str());
+    }
+    if object.kind() == "identifier"
+        && let Some(whole) = name.parent()
+    {
+        forge.replace(whole, Family::Variable, 0.1, forge.of(object));
     }
     if matches!(forge.of(object), "self" | "this")
         && let Some(whole) = name.parent()

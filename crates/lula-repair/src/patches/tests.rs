@@ -213,3 +213,90 @@ fn the_same_program_is_tried_once() {
         "not a program"
     );
 }
+
+#[test]
+fn values_of_the_wrong_shape_are_mended() {
+    check(
+        "a.py",
+        &[
+            (
+                "def d(node):\n    return d(node.left) + d(node)\n\ndef w(node):\n    return node.right\n",
+                "def d(node):\n    return d(node.left) + d(node.right)\n\ndef w(node):\n    return node.right\n",
+            ),
+            (
+                "def f(xs):\n    best = 0\n    for x in xs:\n        if x > best:\n            best = x\n    return best\n",
+                "def f(xs):\n    best = float('-inf')\n    for x in xs:\n        if x > best:\n            best = x\n    return best\n",
+            ),
+            (
+                "def f(s):\n    out = []\n    for c in s:\n        out.append(c)\n    return out\n",
+                "def f(s):\n    out = []\n    for c in s:\n        out.append(c)\n    return ''.join(out)\n",
+            ),
+            (
+                "def f(xs):\n    return xs.sort()\n",
+                "def f(xs):\n    return sorted(xs)\n",
+            ),
+            (
+                "def f(lines, n):\n    out = []\n    while len(lines) > n:\n        out.append(lines[:n])\n        lines = lines[n:]\n    return out\n",
+                "def f(lines, n):\n    out = []\n    while len(lines) > n:\n        out.append(lines[:n])\n        lines = lines[n:]\n    out.append(lines)\n    return out\n",
+            ),
+            (
+                "class A:\n    def g(self):\n        return self.x\n    def s(self, v):\n        x = v\n",
+                "class A:\n    def g(self):\n        return self.x\n    def s(self, v):\n        self.x = v\n",
+            ),
+            (
+                "def f(s):\n    return s.lower() == 'a'\n",
+                "def f(s):\n    return s.strip().lower() == 'a'\n",
+            ),
+            (
+                "def f(i, j, xs):\n    return xs[i][j]\n",
+                "def f(i, j, xs):\n    return xs[j][i]\n",
+            ),
+            (
+                "def f(i, xs):\n    return xs[i + 1]\n",
+                "def f(i, xs):\n    return xs[(i + 1) % len(xs)]\n",
+            ),
+        ],
+    );
+    check(
+        "a.js",
+        &[
+            (
+                "function f(x) { return x == 0; }\n",
+                "function f(x) { return x === 0; }\n",
+            ),
+            (
+                "function f(xs) { return xs.sort(); }\n",
+                "function f(xs) { return xs.slice().sort(); }\n",
+            ),
+            (
+                "function f(s) { return s.length; }\n",
+                "function f(s) { return s.trim().length; }\n",
+            ),
+            (
+                "function f(s) { return Number(s); }\n",
+                "function f(s) { return parseInt(s, 10); }\n",
+            ),
+            (
+                "function f(xs) { for (const i in xs) { g(i); } }\n",
+                "function f(xs) { for (const i of xs) { g(i); } }\n",
+            ),
+        ],
+    );
+    check(
+        "a.rs",
+        &[
+            (
+                "fn f(x: Option<i32>) -> i32 { x.unwrap() }\n",
+                "fn f(x: Option<i32>) -> i32 { x.unwrap_or(0) }\n",
+            ),
+            (
+                "fn f(s: &str) -> String { s.to_string() }\n",
+                "fn f(s: &str) -> String { s.trim().to_string() }\n",
+            ),
+            (
+                "fn f(i: usize, xs: &[i32]) -> i32 { xs[i + 1] }\n",
+                "fn f(i: usize, xs: &[i32]) -> i32 { xs[(i + 1) % xs.len()] }\n",
+            ),
+        ],
+    );
+}

@@ -14,18 +14,19 @@ fn object(text: &str) -> Option<Value> {
     stream.next()?.ok()
 }
 
-/// Jest's `--json` and Vitest's JSON reporter, which has the same shape.
+/// Jest's `--json` and Vitest's JSON reporter, which has the same shape. The name of the test file
+/// comes first in every id.
 pub fn jest(text: &str) -> Vec<TestCase> {
     let Some(report) = object(text) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     for file in report["testResults"].as_array().into_iter().flatten() {
+        let name = file["name"].as_str().unwrap_or_default();
         let tests = file["assertionResults"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
         if tests.is_empty() && file["status"] == "failed" {
-            let name = file["name"].as_str().unwrap_or_default();
             found.push(case(
                 name.to_owned(),
                 Outcome::Broken,
@@ -44,8 +45,8 @@ pub fn jest(text: &str) -> Vec<TestCase> {
                 .flatten()
                 .filter_map(Value::as_str)
                 .collect();
-            let name = test["fullName"].as_str().unwrap_or_default();
-            found.push(case(name.to_owned(), outcome, &message.join("\n")));
+            let id = format!("{name} > {}", test["fullName"].as_str().unwrap_or_default());
+            found.push(case(id, outcome, &message.join("\n")));
         }
     }
     found
@@ -121,27 +122,78 @@ pub fn go(lines: &str) -> Vec<TestCase> {
 mod tests {
     use super::*;
 
+    fn told(tests: &[TestCase]) -> Vec<(&str, Outcome)> {
+        tests
+            .iter()
+            .map(|test| (test.id.as_str(), test.outcome))
+            .collect()
+    }
+
     #[test]
-    fn jest_and_mocha_and_go_are_read() {
-        let text = r#"noise {"testResults":[{"name":"a","status":"failed","assertionResults":[{"fullName":"cart adds","status":"passed"},{"fullName":"cart takes","status":"failed","failureMessages":["no"]}]}]} more"#;
-        let found = jest(text);
+    fn jest_names_the_file_of_every_test() {
+        let found = jest(include_str!("../../tests/recorded/jest.json"));
+        let mut seen = told(&found);
+        seen.sort_by_key(|(id, _)| *id);
         assert_eq!(
-            (found.len(), found[1].outcome, found[1].message.as_str()),
-            (2, Outcome::Failed, "no")
+            seen,
+            [
+                ("/project/test/broken.test.js", Outcome::Broken),
+                ("/project/test/sum.test.js > sum adds", Outcome::Failed),
+                ("/project/test/sum.test.js > sum doubles", Outcome::Passed),
+                ("/project/test/sum.test.js > sum later", Outcome::Skipped),
+            ]
         );
-        let found = mocha(
-            r#"{"passes":[{"fullTitle":"a b"}],"failures":[{"fullTitle":"a c","err":{"message":"m"}}]}"#,
-        );
+        let adds = found.iter().find(|test| test.id.ends_with("adds"));
+        assert!(adds.is_some_and(|test| test.message.contains("sum.test.js:4")));
+    }
+
+    #[test]
+    fn vitest_has_the_same_shape() {
+        let found = jest(include_str!("../../tests/recorded/vitest.json"));
         assert_eq!(
-            (found[0].outcome, found[1].message.as_str()),
-            (Outcome::Passed, "m")
+            told(&found),
+            [
+                ("/project/tv/sum.spec.mjs > sum adds", Outcome::Failed),
+                ("/project/tv/sum.spec.mjs > sum doubles", Outcome::Passed),
+                ("/project/tv/sum.spec.mjs > sum later", Outcome::Skipped),
+            ]
         );
-        let found = go(
-            "{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"T\",\"Output\":\"x\"}\n{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"T\"}\n",
-        );
+        assert!(found[0].message.contains("expected -1 to be 5"));
+    }
+
+    #[test]
+    fn mocha_keeps_what_was_thrown() {
+        let found = mocha(include_str!("../../tests/recorded/mocha.json"));
         assert_eq!(
-            (found[0].id.as_str(), found[0].message.as_str()),
-            ("p T", "x")
+            told(&found),
+            [
+                ("sum doubles", Outcome::Passed),
+                ("sum adds", Outcome::Failed),
+                ("sum later", Outcome::Skipped),
+            ]
         );
+        assert!(found[1].message.contains("sum.test.js:4"));
+    }
+
+    #[test]
+    fn noise_around_a_report_is_passed_over() {
+        let found = jest("> test\n{\"testResults\":[]} more");
+        assert!(found.is_empty());
+        assert!(jest("nothing here").is_empty());
+    }
+
+    #[test]
+    fn go_tells_each_test_with_its_package() {
+        let found = go(include_str!("../../tests/recorded/go.jsonl"));
+        assert_eq!(
+            told(&found),
+            [
+                ("example.com/sum TestAdds", Outcome::Failed),
+                ("example.com/sum TestDoubles", Outcome::Passed),
+                ("example.com/sum TestDoubles/zero", Outcome::Passed),
+                ("example.com/sum TestLater", Outcome::Skipped),
+            ]
+        );
+        assert!(found[0].message.contains("sum_test.go:7"));
     }
 }

@@ -93,6 +93,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_pytest_writes_is_read() {
+        let found: Vec<_> = junit(include_str!("../../tests/recorded/pytest-junit.xml"));
+        let told: Vec<_> = found
+            .iter()
+            .map(|test| (test.id.as_str(), test.outcome))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("test_sum.TestSum.test_adds", Outcome::Failed),
+                ("test_sum.TestSum.test_doubles", Outcome::Passed),
+                ("test_sum.test_later", Outcome::Skipped),
+                ("test_sum.test_fixture", Outcome::Broken),
+            ]
+        );
+        assert!(
+            found[0].message.contains("a < b & \"c\""),
+            "{}",
+            found[0].message
+        );
+    }
+
+    #[test]
     fn outcomes_and_messages_are_read() {
         let text = r#"<testsuite><testcase classname="A" name="ok" time="0"/><testcase classname="A" name="a&lt;b"><failure message="1 &gt; 2">trace</failure></testcase><testcase name="s"><skipped/></testcase></testsuite>"#;
         let found: Vec<_> = junit(text)

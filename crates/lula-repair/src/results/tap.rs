@@ -69,7 +69,12 @@ fn result(body: &str) -> Option<(bool, &str)> {
 }
 
 fn split_directive(rest: &str) -> (&str, Option<&'static str>) {
-    match rest.rsplit_once(" # ") {
+    // A test without a name starts with its directive.
+    let split = rest
+        .strip_prefix("# ")
+        .map(|word| ("", word))
+        .or_else(|| rest.rsplit_once(" # "));
+    match split {
         Some((name, word)) if word.to_ascii_lowercase().starts_with("skip") => (name, Some("skip")),
         Some((name, word)) if word.to_ascii_lowercase().starts_with("todo") => (name, Some("todo")),
         _ => (rest, None),
@@ -79,6 +84,17 @@ fn split_directive(rest: &str) -> (&str, Option<&'static str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_perl_writes_is_read() {
+        let found: Vec<_> = tap(include_str!("../../tests/recorded/perl.tap"))
+            .into_iter()
+            .map(|test| (test.id, test.outcome))
+            .collect();
+        assert_eq!(found[0], ("adds".to_owned(), Outcome::Passed));
+        assert_eq!(found[1], ("takes".to_owned(), Outcome::Failed));
+        assert_eq!(found[2].1, Outcome::Skipped);
+    }
 
     #[test]
     fn nested_tests_are_named_by_their_path() {

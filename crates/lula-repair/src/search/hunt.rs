@@ -1,5 +1,6 @@
 //! Judges candidates in parallel forks until something passes or the budget is spent.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,10 @@ impl Hunt<'_> {
             survivors: Vec::new(),
             stop: last,
         });
-        let mut lanes = vec![first];
+        let mut lanes = Vec::new();
+        if self.suite.keeps_builds() {
+            lanes.push(first);
+        }
         let mut patches: Vec<Patch> = Vec::new();
         let mut search = Duration::ZERO;
         let mut exhausted = false;
@@ -146,26 +150,39 @@ impl Hunt<'_> {
                 return Ok(true);
             }
             let began = Instant::now();
-            let mut heard = 0;
+            let mut heard = HashSet::new();
             let until = stop.min(began + self.suite.spell().max(self.goal.patience * 2));
-            let outcome = self
-                .suite
-                .judge(fork, self.goal, &batch, until, &mut |verdict| {
-                    heard += 1;
+            let outcome = self.suite.judge(
+                self.ground,
+                fork,
+                self.goal,
+                &batch,
+                until,
+                &mut |verdict| {
+                    heard.insert(verdict.index);
                     let mut state = lock(state);
                     state.queue.heard(&verdict);
                     if verdict.passes {
                         self.keep(&mut state, &batch, verdict);
                     }
                     Instant::now() < state.stop && (self.task.all || state.survivors.len() < ENOUGH)
-                });
+                },
+            );
             outcome.map_err(|error| RepairError::CannotRun(vec![error.to_string()]))?;
-            let rate = f64::from(u32::try_from(heard).unwrap_or(u32::MAX))
+            let rate = f64::from(u32::try_from(heard.len()).unwrap_or(u32::MAX))
                 / began.elapsed().as_secs_f64().max(0.001);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let fitting = (rate * self.suite.spell().as_secs_f64() * 0.9) as usize;
-            size = fitting.clamp(1, most);
-            let state = lock(state);
+            let fitting = (rate * self.suite.spell().as_secs_f64() * 1.5) as usize;
+            size = fitting.clamp(self.suite.batch().0, most);
+            let mut state = lock(state);
+            // Where nobody was judged, the first is what stood in the way.
+            let skip = usize::from(heard.is_empty());
+            let unheard = batch
+                .into_iter()
+                .filter(|trial| !heard.contains(&trial.index));
+            state
+                .queue
+                .postpone(unheard.skip(skip).collect::<Vec<_>>().into_iter());
             (self.watch)(Progress::Tried {
                 tried: state.queue.judged,
                 passing: state.survivors.len(),

@@ -1,5 +1,6 @@
 //! The search: what fails, where, what could mend it, what does.
 
+mod baseline;
 mod doubt;
 mod hunt;
 mod proof;
@@ -7,14 +8,14 @@ mod queue;
 
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, detect, from_command, is_foreign};
+use crate::detect::{Detection, detect, is_foreign};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
-use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect, Tally};
+use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
 use crate::patches::propose;
-use crate::report::{Outcome, TestReport};
-use crate::suite::{Goal, Suite, open};
+use crate::report::TestReport;
 use crate::syntax::{Language, Source, is_test_path};
+use baseline::{Baseline, first_report};
 use hunt::Hunt;
 
 /// What to repair, and how much it may cost.
@@ -85,6 +86,9 @@ pub enum RepairError {
     /// The tests cannot be run.
     #[error("the tests cannot be run ({})", .0.join("; "))]
     CannotRun(Vec<String>),
+    /// The budget was spent before the tests had told what fails.
+    #[error("the tests did not end within the budget of {0:?}")]
+    OutOfTime(Duration),
     /// The tests that fail do so only now and then.
     #[error("the failing tests pass when run again ({}); a flaky test proves no patch", .0.join(", "))]
     OnlyFlaky(Vec<String>),
@@ -110,7 +114,7 @@ pub fn repair(
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
-    let base = Baseline::establish(fork.as_mut(), &detection, task, watch)?;
+    let base = Baseline::establish(ground, fork.as_mut(), &detection, task, until, watch)?;
     let mut report = base.report();
     if base.failing.is_empty() && base.unfixable.is_empty() {
         if !base.flaky.is_empty() {
@@ -127,6 +131,9 @@ pub fn repair(
         passing: base.passing.len(),
     });
 
+    if !base.suite.keeps_builds() {
+        fork = ground.fork()?;
+    }
     let sources = sources(fork.as_ref(), &files)?;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
     report.suspects = heat
@@ -146,7 +153,7 @@ pub fn repair(
         candidates: candidates.len(),
     });
 
-    let goal = base.goal();
+    let goal = base.goal(until);
     let hunt = Hunt {
         ground,
         suite: base.suite.as_ref(),
@@ -186,41 +193,14 @@ pub fn run_tests(
         budget: deadline,
         ..RepairTask::default()
     };
-    let (_, _, report) = first_report(fork.as_mut(), &detection, &task, &|_| ())?;
+    let (_, _, report) = first_report(
+        fork.as_mut(),
+        &detection,
+        &task,
+        Instant::now() + deadline,
+        &|_| (),
+    )?;
     Ok(report)
-}
-
-/// The first way of running the tests that gives results.
-fn first_report(
-    fork: &mut dyn Fork,
-    detection: &Detection,
-    task: &RepairTask,
-    watch: &(dyn Fn(Progress) + Sync),
-) -> Result<(Box<dyn Suite>, TestsFound, TestReport), RepairError> {
-    let ways: Vec<TestsFound> = match &task.tests {
-        Some(line) => vec![from_command(line, detection)],
-        None => detection.tests.clone(),
-    };
-    if ways.is_empty() {
-        return Err(RepairError::NoTests);
-    }
-    let test_limit = (task.budget / 30).clamp(Duration::from_secs(2), Duration::from_secs(10));
-    let mut reasons = Vec::new();
-    for tests in ways {
-        watch(Progress::RunningTests {
-            command: tests.argv.join(" "),
-        });
-        let opened = open(&tests, fork, test_limit).and_then(|suite| {
-            let report = suite.run(fork, task.budget.mul_f64(0.6))?;
-            Ok((suite, report))
-        });
-        match opened {
-            Ok((suite, report)) if !report.tests.is_empty() => return Ok((suite, tests, report)),
-            Ok(_) => reasons.push(format!("{}: no test ran", tests.argv.join(" "))),
-            Err(error) => reasons.push(format!("{}: {error}", tests.argv.join(" "))),
-        }
-    }
-    Err(RepairError::CannotRun(reasons))
 }
 
 pub(crate) fn millis(duration: Duration) -> u64 {
@@ -233,150 +213,6 @@ fn look(fork: &dyn Fork, files: &[String]) -> Detection {
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok())
     })
-}
-
-/// What the tests say before anything is changed.
-struct Baseline {
-    suite: Box<dyn Suite>,
-    tests: TestsFound,
-    report: TestReport,
-    failing: Vec<String>,
-    passing: Vec<String>,
-    flaky: Vec<String>,
-    unfixable: Vec<String>,
-    took: Duration,
-}
-
-impl Baseline {
-    fn establish(
-        fork: &mut dyn Fork,
-        detection: &Detection,
-        task: &RepairTask,
-        watch: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Self, RepairError> {
-        let started = Instant::now();
-        let (suite, tests, report) = first_report(fork, detection, task, watch)?;
-        Ok(Self::judge(
-            suite,
-            tests,
-            report,
-            fork,
-            task,
-            started.elapsed(),
-        ))
-    }
-
-    /// Runs what failed again, to tell the flaky from the broken.
-    fn judge(
-        suite: Box<dyn Suite>,
-        tests: TestsFound,
-        report: TestReport,
-        fork: &mut dyn Fork,
-        task: &RepairTask,
-        took: Duration,
-    ) -> Self {
-        let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> {
-            report
-                .tests
-                .iter()
-                .filter(|test| outcome(&test.outcome))
-                .map(|test| test.id.clone())
-                .collect()
-        };
-        let mut passing = ids(|outcome| *outcome == Outcome::Passed);
-        let mut failing = ids(|outcome| matches!(outcome, Outcome::Failed | Outcome::Broken));
-        let mut flaky = Vec::new();
-        let hangs = report.failing().any(|test| {
-            test.message.contains("did not end in") || test.message.contains("timed out")
-        });
-        let again = if failing.is_empty() || hangs || took > task.budget / 10 {
-            0
-        } else if took < Duration::from_secs(1) {
-            2
-        } else {
-            1
-        };
-        for _ in 0..again {
-            let Ok(second) = suite.run_again(fork, &failing, task.budget / 5) else {
-                continue;
-            };
-            let now = |id: &String, wanted: bool| {
-                second
-                    .tests
-                    .iter()
-                    .any(|test| test.id == *id && (test.outcome == Outcome::Passed) == wanted)
-            };
-            flaky.extend(failing.extract_if(.., |id| now(id, true)));
-            flaky.extend(passing.extract_if(.., |id| now(id, false)));
-        }
-        // A run that hung says nothing of how long a good one takes.
-        let hung = report
-            .failing()
-            .filter(|test| {
-                test.message.contains("did not end in") || test.message.contains("timed out")
-            })
-            .count();
-        let took = if hung > 0 {
-            Duration::from_millis(700)
-        } else {
-            took
-        };
-        let missing = |id: &String| {
-            report.tests.iter().any(|test| {
-                test.id == *id
-                    && test.outcome == Outcome::Broken
-                    && [
-                        "No module named",
-                        "Cannot find module",
-                        "Cannot find package",
-                    ]
-                    .iter()
-                    .any(|needle| test.message.contains(needle))
-            })
-        };
-        let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
-        Self {
-            suite,
-            tests,
-            report,
-            failing,
-            passing,
-            flaky,
-            unfixable,
-            took,
-        }
-    }
-
-    fn report(&self) -> RepairReport {
-        RepairReport {
-            outcome: RepairOutcome::NothingFailing,
-            framework: self.tests.framework,
-            command: self.tests.argv.clone(),
-            reason: self.tests.reason.clone(),
-            before: Tally::of(&self.report),
-            failing: self.failing.clone(),
-            flaky: self.flaky.clone(),
-            unfixable: self.unfixable.clone(),
-            suspects: Vec::new(),
-            patches: Vec::new(),
-            effort: Effort::default(),
-        }
-    }
-
-    fn goal(&self) -> Goal {
-        let usual = self.took.min(Duration::from_secs(3));
-        Goal {
-            failing: self.failing.clone(),
-            passing: self.passing.clone(),
-            patience: (usual * 3)
-                .clamp(Duration::from_millis(1500), Duration::from_secs(20))
-                .max(if self.took > Duration::from_secs(3) {
-                    self.took.mul_f64(1.5).min(Duration::from_secs(30))
-                } else {
-                    Duration::ZERO
-                }),
-        }
-    }
 }
 
 /// Everything that may be edited: sources that are neither tests nor somebody else's.

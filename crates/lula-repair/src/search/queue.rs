@@ -1,6 +1,6 @@
 //! Candidates in the order in which they are worth trying.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::patches::{Candidate, Family, NormalForms};
 use crate::suite::{Change, Trial, Verdict};
@@ -23,6 +23,8 @@ pub(crate) struct Queue<'a> {
     pairs: Vec<Vec<Candidate>>,
     /// Pairs that fix everything between them: not worth waiting for.
     urgent: Vec<Vec<Candidate>>,
+    /// Trials that there was no time for.
+    postponed: VecDeque<Trial>,
     failing: usize,
     pub(crate) judged: usize,
 }
@@ -51,6 +53,7 @@ impl<'a> Queue<'a> {
             paired: HashSet::new(),
             pairs: Vec::new(),
             urgent: Vec::new(),
+            postponed: VecDeque::new(),
             failing,
             judged: 0,
         }
@@ -66,7 +69,8 @@ impl<'a> Queue<'a> {
 
     /// The next candidates, fewer when there are no more.
     pub(crate) fn take(&mut self, count: usize) -> Vec<Trial> {
-        let mut batch = Vec::new();
+        let ready = self.postponed.len().min(count);
+        let mut batch: Vec<Trial> = self.postponed.drain(..ready).collect();
         while batch.len() < count {
             let parts = if let Some(pair) = self.urgent.pop() {
                 pair
@@ -91,6 +95,13 @@ impl<'a> Queue<'a> {
             }
         }
         batch
+    }
+
+    /// Takes back what was not judged, to hand it out again before anything else.
+    pub(crate) fn postpone(&mut self, trials: impl DoubleEndedIterator<Item = Trial>) {
+        for trial in trials.rev() {
+            self.postponed.push_front(trial);
+        }
     }
 
     /// Notes a verdict, to join what helps a little with what helps with the rest.

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 pub(crate) use python::Python;
 
 use crate::detect::{Framework, TestsFound};
-use crate::ground::{Fork, GroundError};
+use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::LinesOfTest;
 use crate::patches::Edit;
-use crate::report::{Outcome, TestReport};
+use crate::report::{Outcome, TestCase, TestReport};
 
 /// Why a suite gave no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,9 @@ pub enum SuiteError {
         /// What was tried.
         reason: String,
     },
+    /// It was ended before it reported anything.
+    #[error("the tests did not end in time")]
+    OutOfTime,
     /// It ran and reported nothing.
     #[error("the tests gave no results: {0}")]
     NoResults(String),
@@ -71,9 +74,24 @@ pub(crate) struct Goal {
     pub(crate) passing: Vec<String>,
     /// How long one candidate may take.
     pub(crate) patience: Duration,
+    /// When the budget is spent, whatever is under way.
+    pub(crate) end: Instant,
 }
 
 impl Goal {
+    /// A deadline that does not outlive the budget.
+    pub(crate) fn at_most(&self, wanted: Duration) -> Duration {
+        wanted.min(self.end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Judges by tests that ran.
+    pub(crate) fn verdict(&self, index: usize, tests: &[TestCase]) -> Verdict {
+        self.judge(
+            index,
+            tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+        )
+    }
+
     /// Judges by the outcomes of a whole run, or of the part of it that was needed.
     pub(crate) fn judge<'a>(
         &self,
@@ -128,9 +146,11 @@ pub(crate) trait Suite: Send + Sync {
     ) -> Option<Vec<LinesOfTest>>;
 
     /// Judges candidates in their order, as many as there is time for and until `heard` has heard
-    /// enough.
+    /// enough. Nothing that a candidate's tests leave behind may reach another's: each gets a
+    /// workspace of its own inside `fork`, or a fork of the ground.
     fn judge(
         &self,
+        ground: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
@@ -149,6 +169,12 @@ pub(crate) trait Suite: Send + Sync {
     /// How many forks are worth working in at once.
     fn lanes(&self, wanted: usize) -> usize {
         wanted
+    }
+
+    /// Whether the fork that the tests first ran in is worth keeping for what they built there;
+    /// otherwise candidates only ever meet forks in which nothing has run.
+    fn keeps_builds(&self) -> bool {
+        false
     }
 
     /// Whether stack traces name the innermost place last.
@@ -172,6 +198,29 @@ pub(crate) fn open(
         Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
         _ => Ok(Box::new(process::Process::open(tests))),
     }
+}
+
+/// Judges each candidate in a fork of the ground that is made for it and thrown away.
+fn apart(
+    ground: &dyn Ground,
+    batch: &[Trial],
+    until: Instant,
+    heard: &mut dyn FnMut(Verdict) -> bool,
+    judge: &mut dyn FnMut(&mut dyn Fork, &Trial) -> Result<Verdict, SuiteError>,
+) -> Result<(), SuiteError> {
+    for trial in batch {
+        if Instant::now() >= until {
+            break;
+        }
+        let mut fork = ground.fork()?;
+        for change in &trial.files {
+            fork.write(&change.path, change.new.as_bytes())?;
+        }
+        if !heard(judge(fork.as_mut(), trial)?) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A word that nothing printed by a test can be mistaken for.

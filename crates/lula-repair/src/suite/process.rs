@@ -1,10 +1,11 @@
 //! Frameworks that are started anew for every run: Jest, Vitest, Mocha, Go, Make, and any command.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{Goal, Suite, SuiteError, Trial, Verdict};
+use super::{Goal, Suite, SuiteError, Trial, Verdict, apart};
 use crate::detect::{Framework, TestsFound};
-use crate::ground::{Command, Fork, Ran};
+use crate::ground::{Command, Fork, Ground, Ran};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
@@ -46,23 +47,37 @@ impl Process {
             .env("LC_ALL", "C.UTF-8")
     }
 
-    /// What `JUnit` files a build left; they count only where they agree with its exit code.
-    fn junit(fork: &dyn Fork) -> Vec<TestCase> {
-        let files = fork.files().unwrap_or_default();
-        files
-            .iter()
-            .filter(|path| {
-                path.rsplit('.').next() == Some("xml")
-                    && (path.contains("surefire-reports/") || path.contains("test-results/"))
-            })
-            .filter_map(|path| fork.read(path).ok())
-            .flat_map(|bytes| results::junit(&String::from_utf8_lossy(&bytes)))
+    /// What the run wrote as `JUnit`'s XML; what stood there before says nothing of it.
+    fn junit(fork: &dyn Fork, before: &Reports) -> Vec<TestCase> {
+        reports(fork)
+            .into_iter()
+            .filter(|(path, bytes)| before.get(path) != Some(bytes))
+            .flat_map(|(_, bytes)| results::junit(&String::from_utf8_lossy(&bytes)))
             .collect()
     }
 
-    fn read(&self, fork: &dyn Fork, ran: &Ran) -> Result<TestReport, SuiteError> {
+    /// Names files from the project's root, wherever the fork lies.
+    fn relative(fork: &dyn Fork, tests: &mut [TestCase]) {
+        let files = fork.files().unwrap_or_default();
+        for test in tests.iter_mut().filter(|test| test.id.starts_with('/')) {
+            let (place, rest) = test.id.split_once(" > ").unwrap_or((&test.id, ""));
+            let known = files
+                .iter()
+                .filter(|file| place.ends_with(&format!("/{file}")))
+                .max_by_key(|file| file.len());
+            if let Some(file) = known {
+                test.id = if rest.is_empty() {
+                    file.clone()
+                } else {
+                    format!("{file} > {rest}")
+                };
+            }
+        }
+    }
+
+    fn read(&self, fork: &dyn Fork, ran: &Ran, before: &Reports) -> Result<TestReport, SuiteError> {
         let out = ran.out();
-        let tests = match self.framework {
+        let mut tests = match self.framework {
             Framework::Jest | Framework::Vitest => results::jest(&out),
             Framework::Mocha => results::mocha(&out),
             Framework::GoTest => results::go(&out),
@@ -74,7 +89,7 @@ impl Process {
                 let known = [
                     results::libtest(&out),
                     results::tap(&out),
-                    Self::junit(fork),
+                    Self::junit(fork, before),
                 ]
                 .into_iter()
                 .find(|tests| !tests.is_empty());
@@ -114,12 +129,12 @@ impl Process {
                     .to_owned(),
             ));
         }
+        Self::relative(fork, &mut tests);
         Ok(TestReport { tests })
     }
-}
 
-impl Suite for Process {
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+    fn report(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+        let before = reports(fork);
         let ran = fork.run(&self.command(deadline))?;
         if ran.exit == Some(127) || ran.exit == Some(126) {
             return Err(SuiteError::Absent {
@@ -127,7 +142,30 @@ impl Suite for Process {
                 reason: ran.err().lines().last().unwrap_or("not found").to_owned(),
             });
         }
-        self.read(fork, &ran)
+        self.read(fork, &ran, &before)
+    }
+}
+
+/// Files that may hold results, with what they hold.
+type Reports = BTreeMap<String, Vec<u8>>;
+
+/// XML files with test cases in them.
+fn reports(fork: &dyn Fork) -> Reports {
+    let files = fork.files().unwrap_or_default();
+    files
+        .into_iter()
+        .filter(|path| path.rsplit('.').next() == Some("xml"))
+        .filter_map(|path| {
+            let bytes = fork.read(&path).ok()?;
+            let holds = bytes.windows(9).any(|part| part == b"<testcase");
+            holds.then_some((path, bytes))
+        })
+        .collect()
+}
+
+impl Suite for Process {
+    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+        self.report(fork, deadline)
     }
 
     fn cover(&self, _: &mut dyn Fork, _: &TestReport, _: Duration) -> Option<Vec<LinesOfTest>> {
@@ -136,54 +174,23 @@ impl Suite for Process {
 
     fn judge(
         &self,
-        fork: &mut dyn Fork,
+        ground: &dyn Ground,
+        _: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
-        let mut go_on = true;
-        for trial in batch {
-            if !go_on || Instant::now() >= until {
-                break;
-            }
-            with_changes(fork, trial, |fork| {
-                let ran = fork.run(&self.command(goal.patience))?;
-                let report = self
-                    .read(fork, &ran)
-                    .unwrap_or(TestReport { tests: Vec::new() });
-                go_on = heard(
-                    goal.judge(
-                        trial.index,
-                        report
-                            .tests
-                            .iter()
-                            .map(|test| (test.id.as_str(), test.outcome)),
-                    ),
-                );
-                Ok(())
-            })?;
-        }
-        Ok(())
+        apart(ground, batch, until, heard, &mut |fork, trial| match self
+            .report(fork, goal.at_most(goal.patience))
+        {
+            Ok(report) => Ok(goal.verdict(trial.index, &report.tests)),
+            Err(SuiteError::Ground(error)) => Err(error.into()),
+            Err(_) => Ok(goal.verdict(trial.index, &[])),
+        })
     }
 
     fn batch(&self) -> (usize, usize) {
         (1, 4)
     }
-}
-
-/// Applies a candidate, does something, and takes it back.
-pub(super) fn with_changes(
-    fork: &mut dyn Fork,
-    trial: &Trial,
-    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
-) -> Result<(), SuiteError> {
-    for change in &trial.files {
-        fork.write(&change.path, change.new.as_bytes())?;
-    }
-    let done = work(fork);
-    for change in &trial.files {
-        fork.write(&change.path, change.old.as_bytes())?;
-    }
-    done
 }

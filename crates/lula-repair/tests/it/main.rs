@@ -3,13 +3,14 @@
 
 #[path = "../support/corpus.rs"]
 mod corpus;
+mod runners;
 #[path = "../support/unsandboxed.rs"]
 mod unsandboxed;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lula_repair::outcome::Doubt;
 use lula_repair::{
@@ -140,6 +141,90 @@ fn an_endless_loop_is_mended() {
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
 }
 
+/// Far more than any budget below, far less than what the tests would sleep.
+const LONG: Duration = Duration::from_mins(2);
+
+fn ends_by_its_budget(folder: &TempDir, tests: Option<&str>) {
+    let task = RepairTask {
+        tests: tests.map(str::to_owned),
+        budget: Duration::from_secs(6),
+        ..RepairTask::default()
+    };
+    let started = Instant::now();
+    match repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()) {
+        Ok(report) => assert!(
+            report.outcome == RepairOutcome::NotFound && !report.effort.exhausted,
+            "{report:?}"
+        ),
+        Err(error) => assert!(matches!(error, RepairError::OutOfTime(_)), "{error}"),
+    }
+    assert!(started.elapsed() < LONG);
+}
+
+#[test]
+fn a_test_that_hangs_and_will_not_be_interrupted_does_not_outlast_the_budget() {
+    let test = "import time\nimport unittest\nfrom cart import total\n\n\nclass Total(unittest.TestCase):\n    def test_hangs(self):\n        total([1, 5, 9], 5)\n        while True:\n            try:\n                time.sleep(3600)\n            except BaseException:\n                pass\n\n    def test_passes(self):\n        self.assertEqual(total([], 5), 0)\n";
+    let folder = project(&[("cart.py", CART), ("tests/test_cart.py", test)]);
+    ends_by_its_budget(&folder, None);
+}
+
+#[test]
+fn candidates_that_loop_for_ever_do_not_outlast_the_budget() {
+    let spin = "export function spin(n) {\n  let i = 0;\n  while (i < n) {\n    i += 1;\n  }\n  return i;\n}\n";
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { spin } from '../src/spin.js';\n\ntest('wants what no number is', () => {\n  assert.equal(spin(3), Symbol('never'));\n});\n\ntest('hangs', () => {\n  spin(1);\n  for (;;);\n});\n";
+    let folder = project(&[
+        ("package.json", r#"{"type":"module"}"#),
+        ("src/spin.js", spin),
+        ("test/spin.test.js", test),
+    ]);
+    ends_by_its_budget(&folder, None);
+}
+
+#[test]
+fn a_command_that_hangs_does_not_outlast_the_budget() {
+    let folder = project(&[("cart.py", CART)]);
+    ends_by_its_budget(&folder, Some("python3 cart.py; sleep 3600"));
+}
+
+#[test]
+fn what_one_candidate_leaves_behind_never_reaches_another() {
+    // Every run appends to a file and fails where it finds more than its own line there.
+    let test = "import os\nimport tempfile\nimport unittest\nfrom cart import total\n\n\ndef runs(path):\n    with open(path, 'a') as file:\n        file.write('run\\n')\n    with open(path) as file:\n        return len(file.readlines())\n\n\nclass Total(unittest.TestCase):\n    def test_the_limit_itself_counts(self):\n        self.assertEqual(runs('data.txt'), 2)\n        self.assertEqual(runs(os.path.join(tempfile.gettempdir(), 'runs.txt')), 1)\n        self.assertEqual(total([1, 5, 9], 5), 6)\n";
+    let folder = project(&[
+        ("cart.py", CART),
+        ("data.txt", "as it was\n"),
+        ("tests/test_cart.py", test),
+    ]);
+    let task = RepairTask {
+        budget: Duration::from_secs(30),
+        all: true,
+        lanes: 1,
+        ..RepairTask::default()
+    };
+    let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
+    // In a shared workspace only the first candidate could have passed.
+    assert!(report.patches.len() > 1, "{:?}", report.effort);
+    let data = fs::read_to_string(folder.path().join("data.txt")).unwrap();
+    assert_eq!(data, "as it was\n");
+}
+
+#[test]
+fn javascript_candidates_are_apart_too() {
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { appendFileSync, readFileSync } from 'node:fs';\nimport { total } from '../src/cart.js';\n\ntest('the limit itself counts', () => {\n  appendFileSync('data.txt', 'run\\n');\n  assert.equal(readFileSync('data.txt', 'utf8'), 'as it was\\nrun\\n');\n  assert.equal(total([1, 5, 9], 5), 6);\n});\n";
+    let folder = project(&[
+        ("package.json", r#"{"type":"module"}"#),
+        ("data.txt", "as it was\n"),
+        (
+            "src/cart.js",
+            "export function total(prices, limit) {\n  let kept = 0;\n  for (const price of prices) {\n    if (price < limit) kept += price;\n  }\n  return kept;\n}\n",
+        ),
+        ("test/cart.test.js", test),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert!(report.patches[0].diff.contains("price <= limit"));
+}
+
 #[test]
 fn a_command_of_the_users_own_is_judged_by_its_exit_code() {
     let folder = project(&[
@@ -214,6 +299,24 @@ fn rust_is_mended_with_many_candidates_in_one_build() {
 }
 
 #[test]
+fn rust_candidates_do_not_meet_what_others_left() {
+    let folder = project(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"span\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
+        ("data.txt", "as it was\n"),
+        (
+            "src/lib.rs",
+            "pub fn at_most(a: i32, b: i32) -> bool {\n    a < b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n    use std::io::Write;\n\n    #[test]\n    fn the_limit_itself_counts() {\n        let mut file = std::fs::OpenOptions::new().append(true).open(\"data.txt\").unwrap();\n        writeln!(file, \"run\").unwrap();\n        std::fs::write(\"new.txt\", \"\").unwrap();\n        assert_eq!(std::fs::read_to_string(\"data.txt\").unwrap(), \"as it was\\nrun\\n\");\n        assert!(at_most(5, 5) && at_most(4, 5) && !at_most(6, 5));\n    }\n}\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert!(report.patches[0].diff.contains("a <= b"));
+}
+
+#[test]
 fn two_mistakes_are_mended_by_two_edits() {
     let ends =
         "def first(items):\n    return items[1]\n\n\ndef last(items):\n    return items[0]\n";
@@ -226,9 +329,15 @@ fn two_mistakes_are_mended_by_two_edits() {
 
 #[test]
 fn seeded_bugs_break_tests_that_can_be_seen() {
-    let projects = corpus::projects();
-    let bugs: usize = projects.iter().map(|project| project.bugs.len()).sum();
-    assert!(bugs >= 60, "{bugs} bugs");
+    let mut projects = Vec::new();
+    for (set, least) in [(corpus::Set::Known, 60), (corpus::Set::HeldOut, 30)] {
+        let found = corpus::projects(set);
+        let bugs: usize = found.iter().map(|project| project.bugs.len()).sum();
+        assert!(bugs >= least, "{set:?}: {bugs} bugs");
+        let languages: Vec<&str> = found.iter().map(corpus::Project::language).collect();
+        assert_eq!(languages, ["javascript", "python", "rust"], "{set:?}");
+        projects.extend(found);
+    }
     for project in &projects {
         let sound = project.sound();
         project.reveal(sound.path());

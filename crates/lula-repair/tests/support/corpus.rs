@@ -36,11 +36,24 @@ pub(crate) struct Project {
     pub(crate) bugs: Vec<Bug>,
 }
 
-/// Every project, by name.
-pub(crate) fn projects() -> Vec<Project> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/repair");
+/// Which bugs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// Those that the search was improved on.
+    Known,
+    /// Those that it was never fitted to.
+    HeldOut,
+}
+
+/// Every project of a set, by name.
+pub(crate) fn projects(set: Set) -> Vec<Project> {
+    let folder = match set {
+        Set::Known => "../../eval/repair",
+        Set::HeldOut => "../../eval/repair/held-out",
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut found: Vec<Project> = fs::read_dir(&root)
-        .expect("eval/repair exists")
+        .expect("the folder of seeded bugs exists")
         .filter_map(|entry| {
             let root = entry.expect("a readable folder").path();
             let bugs = fs::read_to_string(root.join("bugs.json")).ok()?;
@@ -61,6 +74,11 @@ pub(crate) fn projects() -> Vec<Project> {
 }
 
 impl Project {
+    /// What it is written in.
+    pub(crate) fn language(&self) -> &str {
+        self.name.split('-').next().unwrap_or(&self.name)
+    }
+
     /// The project without any bug.
     pub(crate) fn sound(&self) -> TempDir {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -22,6 +22,8 @@ pub(crate) struct UnsandboxedGround {
 /// A copy of it in a temporary directory.
 pub(crate) struct UnsandboxedFork {
     root: TempDir,
+    /// Where what runs in it puts temporary files.
+    scratch: TempDir,
 }
 
 impl UnsandboxedGround {
@@ -72,7 +74,8 @@ impl Ground for UnsandboxedGround {
     fn fork(&self) -> Result<Box<dyn Fork>, GroundError> {
         let root = tempfile::tempdir().map_err(failed("forking", &self.root))?;
         copy(&self.root, root.path()).map_err(failed("forking", &self.root))?;
-        Ok(Box::new(UnsandboxedFork { root }))
+        let scratch = tempfile::tempdir().map_err(failed("forking", &self.root))?;
+        Ok(Box::new(UnsandboxedFork { root, scratch }))
     }
 }
 
@@ -91,6 +94,10 @@ impl Fork for UnsandboxedFork {
 
     fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
         fs::write(self.root.path().join(path), bytes).map_err(failed("writing", Path::new(path)))
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+        fs::remove_file(self.root.path().join(path)).map_err(failed("removing", Path::new(path)))
     }
 
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
@@ -117,6 +124,7 @@ impl Fork for UnsandboxedFork {
                 .into_iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
+            .env("TMPDIR", self.scratch.path())
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -216,6 +216,11 @@ impl From<RepairError> for Failure {
                 Exit::Inconclusive,
                 "make the tests deterministic first",
             ),
+            RepairError::OutOfTime(_) => (
+                Code::TestsCannotRun,
+                Exit::Budget,
+                "give a larger --budget, or --tests with fewer tests",
+            ),
             RepairError::NotInstalled(_) => (
                 Code::ToolMissing,
                 Exit::Environment,

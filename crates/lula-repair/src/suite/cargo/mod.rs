@@ -2,20 +2,21 @@
 
 mod build;
 mod schemata;
+mod tree;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use super::process::with_changes;
 use super::{Goal, Suite, SuiteError, Trial, Verdict};
 use crate::detect::{TestsFound, is_foreign};
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
 use crate::syntax::{Language, Source, is_test_path};
 use build::{Binary, Built, build};
-use schemata::{HIT, VARIANT, mark, support, weave};
+use schemata::{HIT, VARIANT, mark, weave};
+use tree::{originals, put_back, tree, with_changes, write_all};
 
 /// Most tests whose lines are looked at one by one.
 const MAX_COVERED: usize = 80;
@@ -105,6 +106,7 @@ impl Cargo {
         binaries: &[Binary],
         until: Instant,
     ) -> Result<TestReport, SuiteError> {
+        let before = tree(fork)?;
         let mut tests = Vec::new();
         for binary in binaries {
             let left = until.saturating_duration_since(Instant::now());
@@ -130,6 +132,7 @@ impl Cargo {
                 }
             }
         }
+        put_back(fork, &before)?;
         Ok(TestReport { tests })
     }
 
@@ -203,8 +206,9 @@ impl Cargo {
         goal: &Goal,
         binaries: &[Binary],
         index: usize,
+        tree: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Verdict, SuiteError> {
-        let patience = goal.patience.min(Duration::from_secs(4));
+        let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)));
         let mut tests = Vec::new();
         for binary in binaries {
             let names: Vec<&str> = goal
@@ -220,68 +224,21 @@ impl Cargo {
             index,
             tests.iter().map(|test| (test.id.as_str(), test.outcome)),
         );
+        put_back(fork, tree)?;
         if verdict.fixed.len() < goal.failing.len() {
             return Ok(verdict);
         }
         for binary in binaries {
-            tests.extend(Self::run_binary(fork, binary, &[], Some(index), patience * 2)?.0);
+            tests.extend(
+                Self::run_binary(fork, binary, &[], Some(index), goal.at_most(patience * 2))?.0,
+            );
         }
+        put_back(fork, tree)?;
         Ok(goal.judge(
             index,
             tests.iter().map(|test| (test.id.as_str(), test.outcome)),
         ))
     }
-}
-
-/// Roots of crates: the files that `crate::` means.
-fn roots(files: &[String]) -> Vec<String> {
-    files
-        .iter()
-        .filter(|path| !is_foreign(path))
-        .filter(|path| {
-            let parts: Vec<&str> = path.split('/').collect();
-            matches!(parts.as_slice(), [.., "src", "lib.rs" | "main.rs"])
-                || matches!(parts.as_slice(), [.., "src", "bin", _])
-        })
-        .cloned()
-        .collect()
-}
-
-/// Writes texts, with support added to every root.
-fn write_all(
-    fork: &mut dyn Fork,
-    mut texts: BTreeMap<String, String>,
-    marks: usize,
-) -> Result<(), SuiteError> {
-    for root in roots(&fork.files()?) {
-        let text = fork.read(&root)?;
-        texts
-            .entry(root)
-            .or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
-    }
-    let all_roots: BTreeSet<String> = roots(&texts.keys().cloned().collect::<Vec<_>>())
-        .into_iter()
-        .collect();
-    for (path, mut text) in texts {
-        if all_roots.contains(&path) && !text.contains("mod __lula {") {
-            text.push_str(&support(marks));
-        }
-        fork.write(&path, text.as_bytes())?;
-    }
-    Ok(())
-}
-
-/// What the files that will be written over hold now.
-fn originals(
-    fork: &dyn Fork,
-    paths: impl Iterator<Item = String>,
-) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
-    let mut found = BTreeMap::new();
-    for path in paths.chain(roots(&fork.files()?)) {
-        let bytes = fork.read(&path)?;
-        found.insert(path, bytes);
-    }
-    Ok(found)
 }
 
 impl Suite for Cargo {
@@ -319,7 +276,7 @@ impl Suite for Cargo {
                 texts.insert(path.clone(), mark(&source, &mut marks));
             }
         }
-        let before = originals(fork, texts.keys().cloned()).ok()?;
+        let before = tree(fork).ok()?;
         write_all(fork, texts, marks.len()).ok()?;
         let mut covered = Vec::new();
         if let Ok(binaries) = self.built(fork, deadline) {
@@ -363,9 +320,7 @@ impl Suite for Cargo {
                 covered.push(LinesOfTest { failed, lines });
             }
         }
-        for (path, bytes) in before {
-            fork.write(&path, &bytes).ok()?;
-        }
+        put_back(fork, &before).ok()?;
         covered
             .iter()
             .any(|test| test.failed && !test.lines.is_empty())
@@ -374,6 +329,7 @@ impl Suite for Cargo {
 
     fn judge(
         &self,
+        _: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
@@ -392,13 +348,15 @@ impl Suite for Cargo {
             alive,
             misfits,
         } = self.weave_and_build(fork, batch, until)?;
+        let tree = tree(fork)?;
         let mut go_on = true;
         for trial in batch {
             if alive.contains(&trial.index) {
                 if !go_on || Instant::now() >= until {
                     break;
                 }
-                go_on = heard(Self::judge_variant(fork, goal, &binaries, trial.index)?);
+                let verdict = Self::judge_variant(fork, goal, &binaries, trial.index, &tree)?;
+                go_on = heard(verdict);
             } else if !misfits.contains(&trial.index) {
                 // It does not compile.
                 heard(Verdict {
@@ -437,5 +395,9 @@ impl Suite for Cargo {
 
     fn spell(&self) -> Duration {
         Duration::from_secs(25)
+    }
+
+    fn keeps_builds(&self) -> bool {
+        true
     }
 }

@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
 use crate::detect::{Framework, TestsFound};
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 
-const HARNESS: &str = include_str!("harness.py");
+const HARNESS: &str = concat!(include_str!("tests.py"), include_str!("candidates.py"));
 /// Where an interpreter is looked for: the project's own first.
 const INTERPRETERS: &[&str] = &[
     ".venv/bin/python",
@@ -35,7 +35,14 @@ pub(crate) struct Python {
     warm: Mutex<Vec<String>>,
     /// File of each test, known after the first run.
     homes: Mutex<BTreeMap<String, String>>,
+    /// The longest that a test that passes took.
+    slowest: Mutex<Duration>,
 }
+
+/// How much longer than any passing test one may run before it counts as a loop.
+const LOOP: u32 = 20;
+/// Least time to burn before a test counts as a loop.
+const LEAST_LOOP: Duration = Duration::from_millis(150);
 
 #[derive(Deserialize)]
 struct Report {
@@ -50,6 +57,8 @@ struct Test {
     outcome: Outcome,
     #[serde(default)]
     message: String,
+    #[serde(default)]
+    ms: u64,
     #[serde(default)]
     lines: BTreeMap<String, Vec<usize>>,
 }
@@ -86,6 +95,7 @@ impl Python {
                         preload: Mutex::default(),
                         warm: Mutex::default(),
                         homes: Mutex::default(),
+                        slowest: Mutex::default(),
                     });
                 }
                 Ok(ran) => tried.push(format!(
@@ -120,6 +130,7 @@ impl Python {
         &self,
         fork: &mut dyn Fork,
         mode: &str,
+        limit: Duration,
         deadline: Duration,
     ) -> Result<Report, SuiteError> {
         let marker = format!("lula-test-report {} ", nonce());
@@ -129,7 +140,8 @@ impl Python {
             "framework": self.framework,
             "files": self.files,
             "options": self.options,
-            "test_seconds": self.test_limit.as_secs_f64(),
+            "test_seconds": limit.as_secs_f64(),
+            "seconds": deadline.as_secs_f64(),
             "groups": [{"tests": null, "stop": "never"}],
         });
         let ran = fork.run(&self.command(&request, deadline))?;
@@ -139,22 +151,18 @@ impl Python {
             .rev()
             .find_map(|line| line.strip_prefix(&marker));
         let Some(line) = line else {
-            let reason = if ran.timed_out {
-                "they did not end in time".to_owned()
+            return Err(if ran.timed_out {
+                SuiteError::OutOfTime
             } else {
-                last_line(&ran.err())
-            };
-            return Err(SuiteError::NoResults(reason));
+                SuiteError::NoResults(last_line(&ran.err()))
+            });
         };
         serde_json::from_str(line).map_err(|error| SuiteError::NoResults(error.to_string()))
     }
 
     /// The files that hold these tests, or every file where that is not known.
     fn homes(&self, tests: &[String]) -> Vec<String> {
-        let homes = self
-            .homes
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let homes = lock(&self.homes);
         let mut found: Vec<String> = Vec::new();
         for test in tests {
             match homes.get(test) {
@@ -165,6 +173,12 @@ impl Python {
         }
         found
     }
+}
+
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn last_line(text: &str) -> String {
@@ -192,11 +206,15 @@ fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
 
 impl Suite for Python {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
-        let report = self.report(fork, "run", deadline)?;
-        let mut homes = self
-            .homes
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let report = self.report(fork, "run", self.test_limit, deadline)?;
+        let mut homes = lock(&self.homes);
+        let slowest = report
+            .tests
+            .iter()
+            .filter(|test| test.outcome == Outcome::Passed)
+            .map(|test| Duration::from_millis(test.ms))
+            .max();
+        *lock(&self.slowest) = slowest.unwrap_or_default();
         for test in &report.tests {
             let file = if self.framework == "pytest" {
                 test.id.split("::").next().map(str::to_owned)
@@ -223,14 +241,18 @@ impl Suite for Python {
     fn cover(
         &self,
         fork: &mut dyn Fork,
-        _: &TestReport,
+        report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
-        let report = self.report(fork, "cover", deadline).ok()?;
-        *self
-            .preload
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = report.preload;
+        // What a test that hangs runs shows early on.
+        let hangs = report.failing().any(TestCase::hung);
+        let limit = if hangs {
+            self.test_limit.min(Duration::from_secs(1))
+        } else {
+            self.test_limit
+        };
+        let report = self.report(fork, "cover", limit, deadline).ok()?;
+        *lock(&self.preload) = report.preload;
         let mut warm: Vec<String> = report
             .tests
             .iter()
@@ -239,10 +261,7 @@ impl Suite for Python {
             .collect();
         warm.sort();
         warm.dedup();
-        *self
-            .warm
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = warm;
+        *lock(&self.warm) = warm;
         Some(
             report
                 .tests
@@ -258,6 +277,7 @@ impl Suite for Python {
 
     fn judge(
         &self,
+        _: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
@@ -265,6 +285,7 @@ impl Suite for Python {
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
         let seconds = until.saturating_duration_since(Instant::now());
+        let burn = (*lock(&self.slowest) * LOOP).clamp(LEAST_LOOP, goal.patience.max(LEAST_LOOP));
         let marker = format!("lula-verdict {} ", nonce());
         let candidates: Vec<_> = batch
             .iter()
@@ -277,11 +298,7 @@ impl Suite for Python {
                 json!({"id": trial.index, "files": files})
             })
             .collect();
-        let preload = self
-            .preload
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
+        let preload = lock(&self.preload).clone();
         let request = json!({
             "mode": "serve",
             "marker": marker,
@@ -289,8 +306,9 @@ impl Suite for Python {
             "files": self.files,
             "options": self.options,
             "preload": preload,
-            "warm": *self.warm.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            "warm": *lock(&self.warm),
             "test_seconds": goal.patience.as_secs_f64(),
+            "burn_seconds": burn.as_secs_f64(),
             "candidate_seconds": goal.patience.as_secs_f64(),
             "seconds": seconds.as_secs_f64(),
             "groups": [
@@ -299,8 +317,10 @@ impl Suite for Python {
             ],
             "candidates": candidates,
         });
-        let ran =
-            fork.run(&self.command(&request, seconds + goal.patience + Duration::from_secs(2)))?;
+        let ran = fork.run(&self.command(
+            &request,
+            goal.at_most(seconds + goal.patience + Duration::from_secs(2)),
+        ))?;
         for line in ran
             .out()
             .lines()
@@ -319,7 +339,7 @@ impl Suite for Python {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (24, 400)
+        (48, 400)
     }
 
     fn innermost_last(&self) -> bool {

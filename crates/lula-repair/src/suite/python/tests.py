@@ -1,6 +1,8 @@
 # Runs a Python project's tests for the repairer: once with results, once with the lines that each
 # test executed, or warm, forking a child for every candidate patch. The request is one JSON object
 # on standard input; every answer is one line that starts with the request's marker.
+#
+# This part runs tests and records what they do.
 import sys
 
 # The project must not be able to stand in for the modules imported here.
@@ -8,11 +10,13 @@ sys.path[:] = [entry for entry in sys.path if entry]
 sys.dont_write_bytecode = True
 
 import importlib
-import io
 import json
 import os
 import select
+import shutil
 import signal
+import stat
+import tempfile
 import time
 import traceback
 import unittest
@@ -24,7 +28,12 @@ rank = {"passed": 0, "skipped": 1, "failed": 2, "broken": 3}
 limit = request["test_seconds"]
 clock = time.monotonic
 # Tests may patch the process; the harness keeps its own.
-alarm, fork, kill_group = signal.setitimer, os.fork, os.killpg
+set_timer, fork, kill_group = signal.setitimer, os.fork, os.killpg
+try:
+    import ctypes
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+except (ImportError, OSError):
+    libc = None
 
 
 def answer(value):
@@ -39,6 +48,14 @@ class OutOfTime(BaseException):
 
 def out_of_time(*_):
     raise OutOfTime("the test did not end in %s seconds" % limit)
+
+
+def alarm(seconds):
+    # Again after a while: what catches everything catches the first one too.
+    set_timer(signal.ITIMER_REAL, seconds, max(seconds, 1.0) if seconds else 0)
+    # A loop shows in the time that it burns, which a busy machine does not stretch.
+    if request.get("burn_seconds"):
+        set_timer(signal.ITIMER_PROF, request["burn_seconds"] if seconds else 0)
 
 
 def importable(path):
@@ -60,10 +77,16 @@ def prepare():
 
 class Record:
     # Outcome by test id; a test with sub-tests ends as its worst one did.
-    def __init__(self, cover):
+    def __init__(self, cover, tell=None, known=()):
         self.tests = {}
         self.cover = cover
+        # Who hears of each test as it starts and ends.
+        self.tell = tell or (lambda *_: None)
+        # Tests that were run before and are not run again.
+        self.known = set(known)
         self.started = 0.0
+        self.running = None
+        self.slowest = 0.0
         self.stop = None
 
     def note(self, name, outcome, message=""):
@@ -74,21 +97,33 @@ class Record:
             old.update(outcome=outcome, message=message[-6000:])
         return old
 
-    def start(self):
+    def start(self, name):
         self.started = clock()
-        alarm(signal.ITIMER_REAL, limit)
+        self.running = name
+        self.tell("start", name)
+        alarm(self.patience())
         if self.cover:
             self.cover.start()
 
     def end(self, name):
         if self.cover:
             self.cover.stop()
-        alarm(signal.ITIMER_REAL, 0)
+        alarm(0)
+        took = clock() - self.started
+        self.running = None
         test = self.tests.get(name) or self.note(name, "passed")
-        test["ms"] += int((clock() - self.started) * 1000)
+        test["ms"] += int(took * 1000)
+        if test["outcome"] == "passed":
+            self.slowest = max(self.slowest, took)
         if self.cover:
             test["lines"] = self.cover.take()
+        self.tell("end", test)
         return test
+
+    def patience(self):
+        # Once a test was seen to hang, others that may hang too are not waited for as long.
+        hung = any("did not end in" in test["message"] for test in self.tests.values())
+        return min(limit, max(limit / 4, self.slowest * 10)) if hung else limit
 
 
 class Cover:
@@ -163,7 +198,7 @@ class Result(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
-        self.record.start()
+        self.record.start(test.id())
 
     def stopTest(self, test):
         super().stopTest(test)
@@ -223,7 +258,7 @@ def load(paths, record):
         folder, name = importable(path)
         if folder not in sys.path:
             sys.path.insert(0, folder)
-        alarm(signal.ITIMER_REAL, limit)
+        alarm(limit)
         try:
             module = importlib.import_module(name)
             found += flatten(unittest.defaultTestLoader.loadTestsFromModule(module))
@@ -234,7 +269,7 @@ def load(paths, record):
                 continue
             record.note(name, "broken", traceback.format_exc())
         finally:
-            alarm(signal.ITIMER_REAL, 0)
+            alarm(0)
     return found
 
 
@@ -242,7 +277,7 @@ def run_unittest(record, files, groups):
     for index, group in enumerate(groups):
         wanted = None if group["tests"] is None else {name: i for i, name in enumerate(group["tests"])}
         paths = group.get("files") or files
-        tests = load(paths, record)
+        tests = [test for test in load(paths, record) if test.id() not in record.known]
         if wanted is not None:
             tests = sorted((t for t in tests if t.id() in wanted), key=lambda t: wanted[t.id()])
             for name in wanted.keys() - {t.id() for t in tests}:
@@ -255,16 +290,22 @@ def run_unittest(record, files, groups):
 
 
 class Plugin:
-    def __init__(self, record, collect):
+    def __init__(self, record):
         self.record = record
-        self.collect = collect
+
+    def pytest_collectstart(self, collector):
+        alarm(limit)
 
     def pytest_collectreport(self, report):
+        alarm(0)
         if report.failed:
             self.record.note(report.nodeid, "broken", str(report.longrepr))
 
+    def pytest_collection_modifyitems(self, items):
+        items[:] = [item for item in items if item.nodeid not in self.record.known]
+
     def pytest_runtest_protocol(self, item, nextitem):
-        self.record.start()
+        self.record.start(item.nodeid)
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
@@ -279,182 +320,61 @@ class Plugin:
         self.record.end(nodeid)
 
 
-def run_pytest(record, files, groups):
+def pytest_arguments(group, files):
+    wanted = group["tests"]
+    targets = list(group.get("files") or files) if wanted is None else list(wanted)
+    stop = ["-x"] if group["stop"] == "first" else []
+    # Nobody reads what a candidate printed and why it failed.
+    plain = ["-s", "--assert=plain", "--tb=no"] if request["mode"] == "serve" else ["--tb=short"]
+    quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    return quiet + plain + stop + request["options"] + targets
+
+
+def run_pytest(record, files, groups, ready=None):
     import pytest
 
     prepare()
-    for group in groups:
-        wanted = group["tests"]
-        targets = list(group.get("files") or files) if wanted is None else list(wanted)
-        stop = ["-x"] if group["stop"] == "first" else []
-        plain = ["--assert=plain"] if request["mode"] == "serve" else []
-        quiet = plain + ["-q", "--no-header", "-p", "no:cacheprovider", "--tb=short", "-p", "no:randomly"]
-        code = pytest.main(quiet + stop + request["options"] + targets, plugins=[Plugin(record, None)])
-        if wanted is not None and group["stop"] == "never":
-            for name in wanted:
-                if name not in record.tests:
-                    record.note(name, "broken", "the test did not run")
+    for index, group in enumerate(groups):
+        if ready:
+            code = ready[index](record)
+        else:
+            code = pytest.main(pytest_arguments(group, files), plugins=[Plugin(record)])
         if code not in (0, 1, 5) and not any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             record.note("collection", "broken", "pytest ended with code %s" % code)
         if group["stop"] != "never" and any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             return
 
 
-def silence():
-    quiet = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(quiet, descriptor)
+def ready_pytest(files, groups):
+    # pytest up to where it looks for tests, once for all candidates; none where it has imported
+    # something of the project by then, of which candidates need their own.
+    import pytest
+    from _pytest.config import _prepareconfig
+    from _pytest.main import Session
 
+    def make(group):
+        plugin = Plugin(None)
+        config = _prepareconfig(pytest_arguments(group, files), [plugin])
+        session = Session.from_config(config)
+        config._do_configure()
+        config.hook.pytest_sessionstart(session=session)
 
-def run(groups, cover=None):
-    signal.signal(signal.SIGALRM, out_of_time)
-    record = Record(cover)
-    runner = run_pytest if request["framework"] == "pytest" else run_unittest
-    try:
-        runner(record, request["files"], groups)
-    except (SystemExit, OutOfTime) as error:
-        record.note("run", "broken", "%s: %s" % (type(error).__name__, error))
-    return record
-
-
-def installed():
-    # What the tests import that is not the project's own: worth importing once for all forks.
-    names = set()
-    for name, module in list(sys.modules.items()):
-        origin = getattr(module, "__file__", None) or ""
-        if origin and not os.path.realpath(origin).startswith(root + os.sep) and "." not in name:
-            names.add(name)
-    return sorted(names)
-
-
-def bytes_of(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-
-
-def judge(candidate):
-    # One candidate, in a child of its own, killed with all it started when its time is up.
-    before = {path: bytes_of(path) for path in candidate["files"]}
-    receive, send = os.pipe()
-    started = clock()
-    try:
-        for path, text in candidate["files"].items():
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-        child = fork()
-        if child == 0:
+        def start(record):
+            plugin.record = record
             try:
-                os.setsid()
-                os.close(receive)
-                silence()
-                record = run(request["groups"])
-                tests = [{"id": t["id"], "outcome": t["outcome"]} for t in record.tests.values()]
-                data = json.dumps(tests).encode()
-                while data:
-                    data = data[os.write(send, data):]
-            finally:
-                os._exit(0)
-        os.close(send)
-        send = -1
-        data, deadline = b"", started + request["candidate_seconds"]
-        while True:
-            left = deadline - clock()
-            ready = select.select([receive], [], [], max(left, 0))[0]
-            if not ready:
-                break
-            chunk = os.read(receive, 1 << 16)
-            if not chunk:
-                break
-            data += chunk
-        try:
-            kill_group(child, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    finally:
-        os.close(receive)
-        if send >= 0:
-            os.close(send)
-        for path, old in before.items():
-            if old is None:
-                os.unlink(path)
-            else:
-                with open(path, "wb") as file:
-                    file.write(old)
-    try:
-        tests = json.loads(data)
-    except ValueError:
-        tests = None
-    answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
+                config.hook.pytest_collection(session=session)
+                config.hook.pytest_runtestloop(session=session)
+            except (Session.Interrupted, Session.Failed):
+                return 1
+            except (Exception, pytest.exit.Exception):
+                return 3
+            return 1 if session.testsfailed else 0
 
+        return start
 
-def compile_once():
-    # Every child imports the same sources but one: compile them here, for all.
-    from importlib.machinery import SourceFileLoader
-
-    compiled = {}
-    original = SourceFileLoader.source_to_code
-
-    def source_to_code(self, data, path, *rest, **options):
-        key = (path, bytes(data))
-        if key not in compiled:
-            compiled[key] = original(self, data, path, *rest, **options)
-        return compiled[key]
-
-    SourceFileLoader.source_to_code = source_to_code
-
-
-def scan_once():
-    # pytest looks for its plugins among everything that is installed, every time it starts.
-    import functools
-    import importlib.metadata as metadata
-
-    installed = list(metadata.distributions())
-    original = metadata.distributions
-    metadata.distributions = lambda **options: original(**options) if options else iter(installed)
-    metadata.PathDistribution.read_text = functools.lru_cache(None)(metadata.PathDistribution.read_text)
-
-
-def serve():
-    prepare()
-    compile_once()
-    if request["framework"] == "pytest":
-        scan_once()
-    for name in request["preload"] + (["pytest"] if request["framework"] == "pytest" else []):
-        try:
-            importlib.import_module(name)
-        except BaseException:
-            pass
-    until = clock() + request["seconds"]
-    from importlib.machinery import SourceFileLoader
-    for path in request["warm"]:
-        # Under the name that the import system will use, or the cache is never hit.
-        full = os.path.join(root, path)
-        data = bytes_of(full)
-        try:
-            SourceFileLoader("warm", full).source_to_code(data, full)
-        except (SyntaxError, ValueError, TypeError):
-            pass
-    for candidate in request["candidates"]:
-        if clock() > until:
-            break
-        judge(candidate)
-
-
-mode = request["mode"]
-if mode == "serve":
-    serve()
-else:
-    cover = Cover() if mode == "cover" else None
-    shown = os.dup(2)
-    silence()
-    try:
-        record = run(request["groups"], cover)
-        answer({"tests": list(record.tests.values()), "preload": installed() if cover else []})
-    except BaseException:
-        os.write(shown, traceback.format_exc().encode())
-        raise
-os._exit(0)
+    made = [make(group) for group in groups]
+    for module in list(sys.modules.values()):
+        origin = getattr(module, "__file__", None) or ""
+        if os.path.realpath(origin).startswith(root + os.sep):
+            return None
+    return made

@@ -1,30 +1,29 @@
-//! Node's own test runner: one process per test file, results in TAP, lines from V8's coverage.
+//! Node's own test runner: results in TAP, lines from V8's coverage, candidates in worker threads.
+
+mod warm;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::json;
 
-use super::process::with_changes;
-use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
+use super::{Goal, Suite, SuiteError, Trial, Verdict, apart, nonce};
 use crate::detect::TestsFound;
-use crate::ground::{Command, Fork};
+use crate::ground::{Command, Fork, Ground};
 use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
+use warm::{Kind, Way};
 
-const COVER: &str = include_str!("node_cover.mjs");
-const WORKER: &str = include_str!("node_worker.cjs");
+const COVER: &str = include_str!("cover.mjs");
 
 /// Test files that node runs.
 pub(crate) struct Node {
     files: Vec<String>,
     options: Vec<String>,
     test_limit: Duration,
-    /// Whether the tests pass in worker threads as they do in processes.
-    warm: AtomicBool,
+    way: Mutex<Way>,
 }
 
 /// Least time that a test file gets: starting node on a busy machine takes long enough.
@@ -38,19 +37,6 @@ struct Covered {
     test: String,
     failed: bool,
     lines: BTreeMap<String, Vec<usize>>,
-}
-
-#[derive(Deserialize)]
-struct Judged {
-    id: usize,
-    runs: Vec<FileRun>,
-}
-
-#[derive(Deserialize)]
-struct FileRun {
-    file: String,
-    out: String,
-    fine: bool,
 }
 
 impl Node {
@@ -70,7 +56,11 @@ impl Node {
                 .cloned()
                 .collect(),
             test_limit,
-            warm: AtomicBool::new(false),
+            way: Mutex::new(Way {
+                kind: Kind::Cold,
+                expected: BTreeMap::new(),
+                usual: Duration::ZERO,
+            }),
         })
     }
 
@@ -150,81 +140,6 @@ impl Node {
         order.into_iter().chain(rest).collect()
     }
 
-    /// Runs candidates in worker threads of one process.
-    fn serve(
-        &self,
-        fork: &mut dyn Fork,
-        files: &[&String],
-        candidates: &serde_json::Value,
-        patience: Duration,
-        seconds: Duration,
-        heard: &mut dyn FnMut(usize, Vec<TestCase>),
-    ) -> Result<(), SuiteError> {
-        let marker = format!("lula-verdict {} ", nonce());
-        let options: Vec<&str> = ["--test-reporter=tap"]
-            .into_iter()
-            .chain(self.options.iter().map(String::as_str))
-            .collect();
-        let request = json!({
-            "marker": marker,
-            "files": files,
-            "options": options,
-            "patience": patience.as_secs_f64(),
-            "seconds": seconds.as_secs_f64(),
-            "candidates": candidates,
-        });
-        let command = Command::new(
-            ["node", "-e", WORKER],
-            seconds + patience * 2 + Duration::from_secs(2),
-        )
-        .stdin(request.to_string().into_bytes())
-        .env("TZ", "UTC")
-        .env("LC_ALL", "C.UTF-8")
-        .env("NO_COLOR", "1");
-        let ran = fork.run(&command)?;
-        for line in ran
-            .out()
-            .lines()
-            .filter_map(|line| line.strip_prefix(&marker))
-        {
-            if let Ok(judged) = serde_json::from_str::<Judged>(line) {
-                let tests = judged
-                    .runs
-                    .iter()
-                    .flat_map(|run| Self::read(&run.file, &run.out, run.fine, String::new))
-                    .collect();
-                heard(judged.id, tests);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tries whether worker threads see what processes see.
-    fn warm_up(&self, fork: &mut dyn Fork, report: &TestReport) {
-        let files: Vec<&String> = self.files.iter().collect();
-        let mut same = false;
-        let nothing = json!([{"id": 0, "files": [], "whole": true}]);
-        let tried = self.serve(
-            fork,
-            &files,
-            &nothing,
-            self.test_limit * 2,
-            self.test_limit * 2,
-            &mut |_, tests| {
-                let passing = |test: &TestCase| {
-                    tests
-                        .iter()
-                        .any(|seen| seen.id == test.id && seen.outcome == Outcome::Passed)
-                };
-                same = report
-                    .tests
-                    .iter()
-                    .all(|test| passing(test) == (test.outcome == Outcome::Passed));
-            },
-        );
-        self.warm.store(tried.is_ok() && same, Ordering::Relaxed);
-    }
-
     fn home<'a>(&'a self, id: &str) -> Option<&'a String> {
         self.files.iter().find(|file| {
             id == *file
@@ -258,7 +173,7 @@ impl Suite for Node {
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
-        self.warm_up(fork, report);
+        self.warm_up(fork, report, deadline);
         let until = Instant::now() + deadline;
         let marker = format!("lula-lines {} ", nonce());
         // A file that breaks as a whole has nothing but its own lines to show.
@@ -297,72 +212,47 @@ impl Suite for Node {
 
     fn judge(
         &self,
+        ground: &dyn Ground,
         fork: &mut dyn Fork,
         goal: &Goal,
         batch: &[Trial],
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
-        let order = self.order(goal);
-        if self.warm.load(Ordering::Relaxed) {
-            let candidates: Vec<_> = batch
-                .iter()
-                .map(|trial| {
-                    let files: Vec<_> = trial
-                        .files
-                        .iter()
-                        .map(|change| (&change.path, &change.new))
-                        .collect();
-                    json!({"id": trial.index, "files": files})
-                })
-                .collect();
-            let seconds = until.saturating_duration_since(Instant::now());
-            return self.serve(
-                fork,
-                &order,
-                &json!(candidates),
-                goal.patience.max(PATIENCE),
-                seconds,
-                &mut |index, tests| {
-                    heard(goal.judge(
-                        index,
-                        tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-                    ));
-                },
-            );
-        }
-        let mut go_on = true;
-        for trial in batch {
-            if !go_on || Instant::now() >= until {
-                break;
-            }
-            with_changes(fork, trial, |fork| {
-                let mut tests = Vec::new();
-                for file in &order {
-                    tests.extend(self.run_file(fork, file, goal.patience.max(PATIENCE))?);
-                    if tests
-                        .iter()
-                        .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
-                    {
-                        break;
-                    }
+        while self.way().kind != Kind::Cold {
+            if let Some(seen) = self.judge_warm(fork, goal, batch, until)? {
+                for seen in seen {
+                    heard(goal.verdict(seen.index, &seen.tests));
                 }
-                go_on = heard(goal.judge(
-                    trial.index,
-                    tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-                ));
-                Ok(())
-            })?;
+                return Ok(());
+            }
         }
-        Ok(())
+        apart(ground, batch, until, heard, &mut |fork, trial| {
+            let mut tests = Vec::new();
+            for file in self.order(goal) {
+                let patience = goal.at_most(goal.patience.max(PATIENCE));
+                tests.extend(self.run_file(fork, file, patience)?);
+                if tests
+                    .iter()
+                    .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
+                {
+                    break;
+                }
+            }
+            Ok(goal.verdict(trial.index, &tests))
+        })
     }
 
     fn batch(&self) -> (usize, usize) {
-        (12, 64)
+        match self.way().kind {
+            Kind::Quick => (48, 400),
+            Kind::Thorough => (12, 64),
+            Kind::Cold => (4, 16),
+        }
     }
 
     fn spell(&self) -> Duration {
-        Duration::from_secs(3)
+        Duration::from_secs(2)
     }
 }
 

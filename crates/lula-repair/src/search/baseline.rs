@@ -1,0 +1,197 @@
+//! What the tests say before anything is changed.
+
+use std::time::{Duration, Instant};
+
+use super::{Progress, RepairError, RepairTask};
+use crate::detect::{Detection, TestsFound, from_command};
+use crate::ground::{Fork, Ground};
+use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
+use crate::report::{Outcome, TestCase, TestReport};
+use crate::suite::{Goal, Suite, SuiteError, open};
+
+/// The first way of running the tests that gives results.
+pub(super) fn first_report(
+    fork: &mut dyn Fork,
+    detection: &Detection,
+    task: &RepairTask,
+    until: Instant,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<(Box<dyn Suite>, TestsFound, TestReport), RepairError> {
+    let ways: Vec<TestsFound> = match &task.tests {
+        Some(line) => vec![from_command(line, detection)],
+        None => detection.tests.clone(),
+    };
+    if ways.is_empty() {
+        return Err(RepairError::NoTests);
+    }
+    let test_limit = (task.budget / 60)
+        .clamp(Duration::from_secs(2), Duration::from_secs(10))
+        .min(task.budget / 4);
+    let mut reasons = Vec::new();
+    for tests in ways {
+        watch(Progress::RunningTests {
+            command: tests.argv.join(" "),
+        });
+        let opened = open(&tests, fork, test_limit).and_then(|suite| {
+            let left = until.saturating_duration_since(Instant::now());
+            let report = suite.run(fork, left.min(task.budget.mul_f64(0.6)))?;
+            Ok((suite, report))
+        });
+        match opened {
+            Ok((suite, report)) if !report.tests.is_empty() => return Ok((suite, tests, report)),
+            Ok(_) => reasons.push(format!("{}: no test ran", tests.argv.join(" "))),
+            Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
+            Err(error) => reasons.push(format!("{}: {error}", tests.argv.join(" "))),
+        }
+        if Instant::now() >= until {
+            return Err(RepairError::OutOfTime(task.budget));
+        }
+    }
+    Err(RepairError::CannotRun(reasons))
+}
+
+/// What the tests say before anything is changed.
+pub(super) struct Baseline {
+    pub(super) suite: Box<dyn Suite>,
+    pub(super) tests: TestsFound,
+    pub(super) report: TestReport,
+    pub(super) failing: Vec<String>,
+    pub(super) passing: Vec<String>,
+    pub(super) flaky: Vec<String>,
+    pub(super) unfixable: Vec<String>,
+    pub(super) took: Duration,
+}
+
+impl Baseline {
+    pub(super) fn establish(
+        ground: &dyn Ground,
+        fork: &mut dyn Fork,
+        detection: &Detection,
+        task: &RepairTask,
+        until: Instant,
+        watch: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, RepairError> {
+        let started = Instant::now();
+        let (suite, tests, report) = first_report(fork, detection, task, until, watch)?;
+        let took = started.elapsed();
+        Self::judge(suite, tests, report, (ground, fork), task, took)
+    }
+
+    /// Runs what failed again, to tell the flaky from the broken.
+    fn judge(
+        suite: Box<dyn Suite>,
+        tests: TestsFound,
+        report: TestReport,
+        (ground, fork): (&dyn Ground, &mut dyn Fork),
+        task: &RepairTask,
+        took: Duration,
+    ) -> Result<Self, RepairError> {
+        let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> {
+            report
+                .tests
+                .iter()
+                .filter(|test| outcome(&test.outcome))
+                .map(|test| test.id.clone())
+                .collect()
+        };
+        let mut passing = ids(|outcome| *outcome == Outcome::Passed);
+        let mut failing = ids(|outcome| matches!(outcome, Outcome::Failed | Outcome::Broken));
+        let mut flaky = Vec::new();
+        let hangs = report.failing().any(TestCase::hung);
+        let again = if failing.is_empty() || hangs || took > task.budget / 10 {
+            0
+        } else if took < Duration::from_secs(1) {
+            2
+        } else {
+            1
+        };
+        for _ in 0..again {
+            // What a run left behind must not make the next one differ.
+            let second = if suite.keeps_builds() {
+                suite.run_again(fork, &failing, task.budget / 5)
+            } else {
+                suite.run_again(ground.fork()?.as_mut(), &failing, task.budget / 5)
+            };
+            let Ok(second) = second else {
+                continue;
+            };
+            let now = |id: &String, wanted: bool| {
+                second
+                    .tests
+                    .iter()
+                    .any(|test| test.id == *id && (test.outcome == Outcome::Passed) == wanted)
+            };
+            flaky.extend(failing.extract_if(.., |id| now(id, true)));
+            flaky.extend(passing.extract_if(.., |id| now(id, false)));
+        }
+        // A run that hung says nothing of how long a good one takes.
+        let took = if hangs {
+            Duration::from_millis(700)
+        } else {
+            took
+        };
+        let missing = |id: &String| {
+            report.tests.iter().any(|test| {
+                test.id == *id
+                    && test.outcome == Outcome::Broken
+                    && [
+                        "No module named",
+                        "Cannot find module",
+                        "Cannot find package",
+                    ]
+                    .iter()
+                    .any(|needle| test.message.contains(needle))
+            })
+        };
+        let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
+        Ok(Self {
+            suite,
+            tests,
+            report,
+            failing,
+            passing,
+            flaky,
+            unfixable,
+            took,
+        })
+    }
+
+    pub(super) fn report(&self) -> RepairReport {
+        RepairReport {
+            outcome: RepairOutcome::NothingFailing,
+            framework: self.tests.framework,
+            command: self.tests.argv.clone(),
+            reason: self.tests.reason.clone(),
+            before: Tally::of(&self.report),
+            failing: self.failing.clone(),
+            flaky: self.flaky.clone(),
+            unfixable: self.unfixable.clone(),
+            suspects: Vec::new(),
+            patches: Vec::new(),
+            effort: Effort::default(),
+        }
+    }
+
+    pub(super) fn goal(&self, end: Instant) -> Goal {
+        let usual = self.took.min(Duration::from_secs(3));
+        // What hangs tells least and takes longest: it comes last.
+        let mut failing = self.failing.clone();
+        failing.sort_by_key(|id| {
+            self.report
+                .failing()
+                .any(|test| test.id == *id && test.hung())
+        });
+        Goal {
+            end,
+            failing,
+            passing: self.passing.clone(),
+            patience: (usual * 3)
+                .clamp(Duration::from_millis(1500), Duration::from_secs(20))
+                .max(if self.took > Duration::from_secs(3) {
+                    self.took.mul_f64(1.5).min(Duration::from_secs(30))
+                } else {
+                    Duration::ZERO
+                }),
+        }
+    }
+}

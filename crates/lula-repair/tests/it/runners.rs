@@ -1,0 +1,146 @@
+//! Tests of every kind that runs here, told apart test by test.
+
+use std::time::Duration;
+
+use lula_repair::outcome::RepairReport;
+use lula_repair::{Framework, Outcome, RepairError, RepairOutcome, RepairTask, repair, run_tests};
+use tempfile::TempDir;
+
+use crate::unsandboxed::UnsandboxedGround;
+use crate::{CART, CART_TEST, mend, project};
+
+fn mend_with(folder: &TempDir, tests: &str) -> RepairReport {
+    let task = RepairTask {
+        tests: Some(tests.to_owned()),
+        ..RepairTask::default()
+    };
+    repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap()
+}
+
+#[test]
+fn a_makefile_names_the_tests_and_its_exit_code_judges() {
+    let folder = project(&[
+        ("cart.py", CART),
+        ("Makefile", "test:\n\tpython3 check.py\n"),
+        (
+            "check.py",
+            "from cart import total\nassert total([1, 5, 9], 5) == 6\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.framework, Framework::Make);
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+/// Writes `JUnit`'s XML as many runners do, for two tests of the cart.
+const WRITES_XML: &str = r#"
+import sys
+from cart import total
+
+cases = {"limit": total([1, 5, 9], 5) == 6, "nothing": total([], 5) == 0}
+with open("report.xml", "w") as file:
+    file.write("<testsuite>")
+    for name, fine in cases.items():
+        body = "" if fine else '<failure message="wrong"/>'
+        file.write('<testcase classname="cart" name="%s">%s</testcase>' % (name, body))
+    file.write("</testsuite>")
+sys.exit(0 if all(cases.values()) else 1)
+"#;
+
+#[test]
+fn a_command_that_writes_junit_xml_is_read_test_by_test() {
+    let stale = "<testsuite><testcase classname=\"old\" name=\"gone\"/></testsuite>";
+    let folder = project(&[
+        ("cart.py", CART),
+        ("run.py", WRITES_XML),
+        ("docs/old.xml", stale),
+    ]);
+    let report = mend_with(&folder, "python3 run.py; exit $?");
+    assert_eq!(report.failing, ["cart.limit"]);
+    assert_eq!((report.before.passed, report.before.failed), (1, 1));
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn a_command_that_prints_tap_is_read_test_by_test() {
+    let folder = project(&[
+        ("cart.py", CART),
+        (
+            "run.py",
+            "import sys\nfrom cart import total\nfine = total([1, 5, 9], 5) == 6\nprint('1..2')\nprint('ok 1 - nothing')\nprint('ok 2 - limit' if fine else 'not ok 2 - limit')\nsys.exit(0 if fine else 1)\n",
+        ),
+    ]);
+    let report = mend_with(&folder, "python3 run.py 2>&1");
+    assert_eq!(report.failing, ["limit"]);
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn output_that_claims_success_counts_for_nothing_where_the_exit_code_says_otherwise() {
+    let folder = project(&[(
+        "run.py",
+        "import sys\nprint('1..1')\nprint('ok 1 - fine')\nsys.exit(3)\n",
+    )]);
+    let report = run_tests(
+        &UnsandboxedGround::new(folder.path()),
+        Some("python3 run.py; exit $?"),
+        Duration::from_mins(1),
+    )
+    .unwrap();
+    assert_eq!(report.tests.len(), 1);
+    assert_eq!(report.tests[0].outcome, Outcome::Failed);
+}
+
+#[test]
+fn bare_functions_are_tests_too() {
+    let folder = project(&[
+        ("cart.py", CART),
+        (
+            "test_cart.py",
+            "from cart import total\n\n\ndef test_limit():\n    assert total([1, 5, 9], 5) == 6\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert!(matches!(
+        report.framework,
+        Framework::Pytest | Framework::PlainPython
+    ));
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn a_test_that_fails_only_once_is_flaky_and_proves_nothing() {
+    let memory = tempfile::tempdir().unwrap();
+    let place = memory.path().join("seen");
+    let test = format!(
+        "import os\nimport unittest\n\n\nclass T(unittest.TestCase):\n    def test_now_and_then(self):\n        seen = os.path.exists({place:?})\n        open({place:?}, 'w').close()\n        self.assertTrue(seen)\n"
+    );
+    let folder = project(&[("cart.py", CART), ("tests/test_flaky.py", &test)]);
+    match mend(&folder) {
+        Err(RepairError::OnlyFlaky(tests)) => {
+            assert!(tests[0].ends_with("test_now_and_then"), "{tests:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn one_test_that_hangs_is_told_from_those_that_fail_and_pass() {
+    let hanging = CART_TEST.replace(
+        "    def test_nothing(self):",
+        "    def test_hangs(self):\n        while True:\n            pass\n\n    def test_nothing(self):",
+    );
+    let folder = project(&[("cart.py", CART), ("tests/test_cart.py", &hanging)]);
+    let ground = UnsandboxedGround::new(folder.path());
+    let report = run_tests(&ground, None, Duration::from_mins(1)).unwrap();
+    let told = |end: &str| {
+        let test = report.tests.iter().find(|test| test.id.ends_with(end));
+        test.map(|test| (test.outcome, test.hung())).unwrap()
+    };
+    assert_eq!(told("test_nothing"), (Outcome::Passed, false));
+    assert_eq!(
+        told("test_the_limit_itself_counts"),
+        (Outcome::Failed, false)
+    );
+    assert_eq!(told("test_hangs"), (Outcome::Broken, true));
+}
