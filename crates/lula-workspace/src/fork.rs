@@ -170,20 +170,24 @@ impl Fork {
     }
 }
 
-fn failed(path: &str, source: io::Error) -> ForkError {
+pub(crate) fn failed(path: &str, source: io::Error) -> ForkError {
     ForkError::Io {
         path: path.to_owned(),
         source,
     }
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
     rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed(&path.to_string_lossy(), error.into()))
 }
 
 /// Opens below a handle; a link anywhere on the way is an error.
-fn beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn beneath(
+    directory: &OwnedFd,
+    path: &str,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let mode = if flags.contains(OFlags::CREATE) {
         0o644
@@ -224,7 +228,7 @@ fn entries(directory: &OwnedFd, place: &str) -> Result<Vec<(String, FileType)>, 
     Ok(found)
 }
 
-fn list(
+pub(crate) fn list(
     directory: &OwnedFd,
     place: &str,
     depth: usize,
