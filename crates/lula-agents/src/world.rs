@@ -164,6 +164,30 @@ impl Workshop {
     }
 }
 
+/// What is said while something is done that may take a while.
+fn spoken(deed: &Deed) -> Option<String> {
+    Some(match deed {
+        Deed::Open { .. } => "taking a private copy of the repository".to_owned(),
+        Deed::Examine { .. } => "running the tests, in the sandbox".to_owned(),
+        Deed::Repair { .. } => "searching for a patch, with no model".to_owned(),
+        Deed::Weigh { .. } => "judging the change: tests with it and without it".to_owned(),
+        Deed::Ask { mind, .. } => format!("asking {mind}"),
+        Deed::Act { action, .. } => match action {
+            lula_protocol::Action::ReadFile(read) => format!("  reads {}", read.path),
+            lula_protocol::Action::Search(search) => format!("  searches for {}", search.pattern),
+            lula_protocol::Action::WriteFile(write) => format!("  writes {}", write.path),
+            lula_protocol::Action::Exec(exec) => {
+                format!("  runs {}", exec.argv.last().map_or("", String::as_str))
+            }
+            _ => return None,
+        },
+        Deed::Deliver { order } => format!("delivering {}", order.branch),
+        Deed::Files { .. } | Deed::Fetch { .. } | Deed::Reset { .. } | Deed::Change { .. } => {
+            return None;
+        }
+    })
+}
+
 fn read(order: &Order) -> Result<Deed, Trouble> {
     serde_json::from_value(order.request.clone())
         .map_err(|error| failed(format!("{} is not something to do: {error}", order.name)))
@@ -194,6 +218,9 @@ fn trouble(error: HandsError) -> Trouble {
 impl World for Workshop {
     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
         let deed = self.deed(order).await?;
+        if let Some(text) = spoken(&deed) {
+            (self.watch)(&text);
+        }
         self.act(order, deed).await
     }
 

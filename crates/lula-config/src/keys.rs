@@ -122,6 +122,22 @@ keys! {
         doc: "The git to use, as an absolute path. \
               Empty: the first git in /usr/local/bin, /usr/bin or /bin, then on PATH.",
     }
+    MODELS_DEFAULT: String = {
+        name: "models.default",
+        kind: Kind::Text("the name of a model, such as ollama/qwen2.5-coder:7b"),
+        default: "",
+        repository: Repository::Never,
+        doc: "The model `lula run` asks where none is named with --model. \
+              Empty: none; failing tests are mended by search all the same.",
+    }
+    MODELS_KEY: String = {
+        name: "models.key",
+        kind: Kind::Text("a reference to a key: env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE"),
+        default: "",
+        repository: Repository::Never,
+        doc: "Where the key of a model on a server of your own is kept. \
+              A provider's key is found by itself. Never the key itself.",
+    }
     MODELS_LOCAL_URLS: Vec<String> = {
         name: "models.local_urls",
         kind: Kind::Urls,
@@ -183,6 +199,17 @@ keys! {
         doc: "Where Lula keeps runs, workspaces and its store. \
               Empty: $XDG_STATE_HOME/lula, or ~/.local/state/lula.",
     }
+    STORE_URL: String = {
+        name: "store.url",
+        kind: Kind::Text(
+            "empty, a postgres:// or redis:// address without a password, or a reference to one: \
+             env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE",
+        ),
+        default: "",
+        repository: Repository::Never,
+        doc: "Where runs are kept. \
+              Empty: in SQLite, in the file `runs.db` of the state directory.",
+    }
 }
 
 /// The key of that name.
@@ -215,7 +242,10 @@ mod tests {
     #[test]
     fn a_repository_cannot_say_where_data_goes_or_what_runs_on_the_host() {
         for spec in all() {
-            if matches!(spec.kind, Kind::Url | Kind::Urls | Kind::Path) {
+            if matches!(
+                spec.kind,
+                Kind::Url | Kind::Urls | Kind::Path | Kind::Text(_)
+            ) {
                 assert_eq!(spec.repository, Repository::Never, "{}", spec.name);
             }
         }

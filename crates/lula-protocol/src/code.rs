@@ -65,12 +65,28 @@ codes! {
     WorkspaceTooWide = "L0304",
     /// A project that cannot be copied to work on.
     CannotFork = "L0401",
+    /// The place where runs are kept cannot be used.
+    StoreUnusable = "L0601",
+    /// A log or a bundle was changed, or is not complete.
+    LogBroken = "L0602",
+    /// There is no such run.
+    NoSuchRun = "L0603",
+    /// A model cannot be used as it is configured.
+    ModelUnusable = "L0701",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.
     TestsCannotRun = "L0802",
     /// The failing tests fail only now and then.
     FlakyTests = "L0803",
+    /// A directory that is no git repository.
+    NotARepository = "L0901",
+    /// A repository without a commit.
+    EmptyRepository = "L0902",
+    /// A run that somebody else is working on.
+    RunBusy = "L0903",
+    /// A run that cannot go on, or not from there.
+    RunRefused = "L0904",
 }
 
 /// A text that is no error code.

@@ -80,7 +80,14 @@ impl Project {
     /// Directories of dependencies that forks link to; a sandbox has to show them read-only.
     pub fn dependencies(&self) -> Vec<PathBuf> {
         let named = DEPENDENCIES.iter().map(|name| self.root.join(name));
-        named.filter(|path| path.is_dir()).collect()
+        // A link to them is as good, but what a sandbox shows is where it leads.
+        named
+            .filter(|path| path.is_dir())
+            .map(|path| match path.is_symlink() {
+                true => path.canonicalize().unwrap_or(path),
+                false => path,
+            })
+            .collect()
     }
 
     /// A copy of it as it is now.
@@ -97,8 +104,10 @@ impl Project {
             let Some(name) = path.file_name() else {
                 continue;
             };
-            rustix::fs::symlinkat(&path, &handle, name)
-                .map_err(|error| failed(&name.to_string_lossy(), error.into()))?;
+            match rustix::fs::symlinkat(&path, &handle, name) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(failed(&name.to_string_lossy(), error.into())),
+            }
         }
         Ok(Fork { directory, handle })
     }

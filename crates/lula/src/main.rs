@@ -5,11 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cli_runs;
 mod commands;
 mod doctor;
 mod failure;
 mod ground;
+mod hands;
 mod pages;
+mod runs;
 mod sandboxed;
 mod session;
 mod status;

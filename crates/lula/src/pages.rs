@@ -33,9 +33,17 @@ pages! {
     SandboxBroke = "L0303",
     WorkspaceTooWide = "L0304",
     CannotFork = "L0401",
+    StoreUnusable = "L0601",
+    LogBroken = "L0602",
+    NoSuchRun = "L0603",
+    ModelUnusable = "L0701",
     NothingToRepair = "L0801",
     TestsCannotRun = "L0802",
     FlakyTests = "L0803",
+    NotARepository = "L0901",
+    EmptyRepository = "L0902",
+    RunBusy = "L0903",
+    RunRefused = "L0904",
 }
 
 /// The title of a page: its first line without the code.

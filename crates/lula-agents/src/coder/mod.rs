@@ -171,6 +171,7 @@ mod tests {
         Mind {
             name: name.to_owned(),
             model: name.to_owned(),
+            key: None,
             capability,
             rates,
             context: None,

@@ -7,7 +7,11 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod records;
 mod repair;
+mod run;
+mod runs;
+mod store;
 mod try_it;
 
 use crate::cli::{Cli, Command};
@@ -19,6 +23,16 @@ use crate::status::Status;
 pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
     let exit = match cli.command {
         Command::Try(flags) => try_it::run(&flags, session),
+        Command::Run(flags) => run::run(&flags, session),
+        Command::Resume(flags) => run::resume(&flags, session),
+        Command::Runs => runs::list(session),
+        Command::Show(flags) => runs::show(&flags, session),
+        Command::Undo { run } => runs::undo(&run, session),
+        Command::Replay(flags) => records::replay(&flags, session),
+        Command::Fork(flags) => records::fork(&flags, session),
+        Command::Export(flags) => records::export(&flags, session),
+        Command::Verify { file } => records::verify(&file, session),
+        Command::Store(command) => store::run(&command, session),
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Exec(flags) => return exec::run(&flags, session),
