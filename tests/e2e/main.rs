@@ -10,5 +10,8 @@ mod configuration;
 mod doctor;
 mod exec;
 mod lula;
+mod models;
 mod repair;
+mod run;
+mod runs;
 mod try_it;

@@ -88,8 +88,6 @@ pub struct Mind {
     pub name: String,
     /// The provider's own name of it.
     pub model: String,
-    /// Where its key is kept, where it wants one. A reference, never the key.
-    pub key: Option<String>,
     /// What it can be trusted to do with structure.
     pub capability: Capability,
     /// What it costs at most.

@@ -122,21 +122,29 @@ keys! {
         doc: "The git to use, as an absolute path. \
               Empty: the first git in /usr/local/bin, /usr/bin or /bin, then on PATH.",
     }
-    MODELS_DEFAULT: String = {
-        name: "models.default",
-        kind: Kind::Text("the name of a model, such as ollama/qwen2.5-coder:7b"),
+    MODELS_CAPABILITIES: Vec<String> = {
+        name: "models.capabilities",
+        kind: Kind::Items,
         default: "",
         repository: Repository::Never,
-        doc: "The model `lula run` asks where none is named with --model. \
-              Empty: none; failing tests are mended by search all the same.",
+        doc: "What models were seen to do, as MODEL=text, grammar, json-schema or tool-calls. \
+              `lula models use` writes what its trial showed.",
     }
-    MODELS_KEY: String = {
-        name: "models.key",
-        kind: Kind::Text("a reference to a key: env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE"),
+    MODELS_CEILING: u64 = {
+        name: "models.ceiling",
+        kind: Kind::Dollars { max: 100_000 },
+        default: "100.00",
+        repository: Repository::Never,
+        doc: "What a model without a known price counts as, in dollars for a million tokens. \
+              Budgets hold for such a model as if it cost this much.",
+    }
+    MODELS_KEYS: Vec<String> = {
+        name: "models.keys",
+        kind: Kind::Items,
         default: "",
         repository: Repository::Never,
-        doc: "Where the key of a model on a server of your own is kept. \
-              A provider's key is found by itself. Never the key itself.",
+        doc: "Where keys of model providers are kept, as PROVIDER=REFERENCE or URL=REFERENCE. \
+              A reference is env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE; never a key.",
     }
     MODELS_LOCAL_URLS: Vec<String> = {
         name: "models.local_urls",
@@ -153,12 +161,27 @@ keys! {
         repository: Repository::Never,
         doc: "Where Ollama listens.",
     }
+    MODELS_PRICES: String = {
+        name: "models.prices",
+        kind: Kind::Path,
+        default: "",
+        repository: Repository::Never,
+        doc: "A table of prices of your own, as TOML; its rows go over the built-in ones.",
+    }
     MODELS_PROBE_TIMEOUT: Duration = {
         name: "models.probe_timeout",
         kind: Kind::Duration { min: Duration::from_millis(10), max: Duration::from_secs(30) },
         default: "500ms",
         repository: Repository::Never,
         doc: "How long to wait for a model server to answer when looking for one.",
+    }
+    MODELS_USE: Vec<String> = {
+        name: "models.use",
+        kind: Kind::Items,
+        default: "",
+        repository: Repository::Never,
+        doc: "The models to work with, the preferred one first, as PROVIDER/MODEL. \
+              `lula models list` shows what is there, `lula models use` tries a model and sets this.",
     }
     OUTPUT_COLOR: String = {
         name: "output.color",
@@ -244,7 +267,7 @@ mod tests {
         for spec in all() {
             if matches!(
                 spec.kind,
-                Kind::Url | Kind::Urls | Kind::Path | Kind::Text(_)
+                Kind::Url | Kind::Urls | Kind::Items | Kind::Path | Kind::Text(_)
             ) {
                 assert_eq!(spec.repository, Repository::Never, "{}", spec.name);
             }

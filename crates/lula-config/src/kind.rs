@@ -30,6 +30,13 @@ pub enum Kind {
     Url,
     /// A list of `http` or `https` URLs.
     Urls,
+    /// A list of texts without commas.
+    Items,
+    /// An amount of US dollars such as `0.50`.
+    Dollars {
+        /// Largest amount taken, in whole dollars.
+        max: u64,
+    },
 }
 
 /// A value of some key.
@@ -41,8 +48,10 @@ pub enum Value {
     Duration(Duration),
     /// For [`Kind::Choice`], [`Kind::Path`], [`Kind::Text`] and [`Kind::Url`].
     Text(String),
-    /// For [`Kind::Urls`].
+    /// For [`Kind::Urls`] and [`Kind::Items`].
     List(Vec<String>),
+    /// For [`Kind::Dollars`], in millionths.
+    Dollars(u64),
 }
 
 const SIZES: [(&str, u64); 5] = [
@@ -72,6 +81,8 @@ impl Kind {
             Self::Text(form) => (*form).to_owned(),
             Self::Url => "a URL that starts with http:// or https://".to_owned(),
             Self::Urls => "a list of URLs that start with http:// or https://".to_owned(),
+            Self::Items => "a list, separated by commas".to_owned(),
+            Self::Dollars { max } => format!("dollars from 0 to {max}, such as 0.50"),
         }
     }
 
@@ -91,17 +102,11 @@ impl Kind {
                 (!text.contains('\0')).then(|| Value::Text(text.to_owned()))
             }
             Self::Url => is_url(text).then(|| Value::Text(text.to_owned())),
-            Self::Urls => {
-                let items: Vec<_> = text
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|item| !item.is_empty())
-                    .collect();
-                items
-                    .iter()
-                    .all(|item| is_url(item))
-                    .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
-            }
+            Self::Urls => list(text.split(','), is_url),
+            Self::Items => list(text.split(','), is_item),
+            Self::Dollars { max } => parse_dollars(text)
+                .filter(|micro| *micro <= max.saturating_mul(1_000_000))
+                .map(Value::Dollars),
         }
     }
 
@@ -113,17 +118,17 @@ impl Kind {
                 .and_then(|bytes| u64::try_from(bytes).ok())
                 .filter(|bytes| bytes >= min)
                 .map(Value::Size),
-            (Self::Urls, item) => {
+            (Self::Urls | Self::Items, item) => {
                 let items: Option<Vec<_>> = item
                     .as_array()?
                     .iter()
                     .map(|entry| entry.as_str())
                     .collect();
-                let items = items?;
-                items
-                    .iter()
-                    .all(|url| is_url(url))
-                    .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
+                let good = if *self == Self::Urls { is_url } else { is_item };
+                list(items?.into_iter(), good)
+            }
+            (Self::Dollars { .. }, item) if item.is_integer() || item.is_float() => {
+                self.parse(item.to_string().trim())
             }
             (kind, item) => kind.parse(item.as_str()?),
         }
@@ -135,7 +140,9 @@ impl Value {
     pub fn to_toml(&self) -> toml_edit::Value {
         match self {
             Self::List(items) => items.iter().collect(),
-            Self::Size(_) | Self::Duration(_) | Self::Text(_) => self.to_string().into(),
+            Self::Size(_) | Self::Duration(_) | Self::Text(_) | Self::Dollars(_) => {
+                self.to_string().into()
+            }
         }
     }
 }
@@ -148,8 +155,45 @@ impl fmt::Display for Value {
             Self::Duration(value) => f.write_str(&duration(*value)),
             Self::Text(text) => f.write_str(text),
             Self::List(items) => f.write_str(&items.join(",")),
+            Self::Dollars(micro) => f.write_str(&dollars(*micro)),
         }
     }
+}
+
+fn list<'a>(items: impl Iterator<Item = &'a str>, good: fn(&str) -> bool) -> Option<Value> {
+    let items: Vec<_> = items
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .collect();
+    items
+        .iter()
+        .all(|item| good(item))
+        .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
+}
+
+fn is_item(text: &str) -> bool {
+    !text.contains(|c: char| c == ',' || c.is_control())
+}
+
+/// Digits, perhaps a point and up to six digits more; in millionths.
+fn parse_dollars(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 6 {
+        return None;
+    }
+    let micro = format!("{part:0<6}").parse::<u64>().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000)?
+        .checked_add(micro)
+}
+
+fn dollars(micro: u64) -> String {
+    let part = format!("{:06}", micro % 1_000_000);
+    let part = part.trim_end_matches('0');
+    format!("{}.{part:0<2}", micro / 1_000_000)
 }
 
 fn is_url(text: &str) -> bool {
@@ -194,6 +238,43 @@ fn duration(value: Duration) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn dollars_are_exact_to_the_millionth() {
+        let kind = Kind::Dollars { max: 100 };
+        for (text, micro) in [
+            ("0.50", 500_000),
+            ("2", 2_000_000),
+            ("0.000001", 1),
+            ("100", 100_000_000),
+        ] {
+            assert_eq!(kind.parse(text), Some(Value::Dollars(micro)), "{text}");
+        }
+        for text in [
+            "",
+            ".5",
+            "1.",
+            "-1",
+            "1e3",
+            "0.0000001",
+            "100.01",
+            "$5",
+            "NaN",
+        ] {
+            assert_eq!(kind.parse(text), None, "{text}");
+        }
+        assert_eq!(Value::Dollars(500_000).to_string(), "0.50");
+        assert_eq!(Value::Dollars(1).to_string(), "0.000001");
+    }
+
+    #[test]
+    fn items_are_separated_by_commas() {
+        assert_eq!(
+            Kind::Items.parse("a/b, c@d"),
+            Some(Value::List(vec!["a/b".into(), "c@d".into()]))
+        );
+        assert_eq!(Kind::Items.parse("a\u{1b}b"), None);
+    }
 
     const ANY_SIZE: Kind = Kind::Size { min: 0 };
     const ANY_DURATION: Kind = Kind::Duration {

@@ -188,7 +188,7 @@ pub trait FromValue {
 impl FromValue for u64 {
     fn from_value(value: Value) -> Self {
         match value {
-            Value::Size(bytes) => bytes,
+            Value::Size(number) | Value::Dollars(number) => number,
             _ => 0,
         }
     }

@@ -71,8 +71,12 @@ codes! {
     LogBroken = "L0602",
     /// There is no such run.
     NoSuchRun = "L0603",
-    /// A model cannot be used as it is configured.
-    ModelUnusable = "L0701",
+    /// Not the name of a model.
+    BadModelName = "L0701",
+    /// The key of a model cannot be had.
+    NoModelKey = "L0702",
+    /// A model that does not answer.
+    ModelUnusable = "L0703",
     /// There is nothing that could be repaired.
     NothingToRepair = "L0801",
     /// The project's tests cannot be run.

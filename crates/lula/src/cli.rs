@@ -96,6 +96,9 @@ pub(crate) enum Command {
     Exec(ExecFlags),
     /// Tell what works on this machine, and why not
     Doctor(DoctorFlags),
+    /// Find, try out and choose models
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// Show or change configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -237,6 +240,37 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         Some(lula_config::Value::Duration(duration)) => Ok(duration),
         _ => Err(format!("expected {}", kind.expected())),
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models in use and what could serve one here
+    List,
+    /// Ask a model three small questions and tell what it can do
+    #[command(
+        after_help = "Examples:\n  lula models test ollama/qwen2.5-coder:7b\n  lula models test openai-compatible@http://127.0.0.1:8080/v1/my-model --json\n\nExit status: 0 when it answers, 1 when it does not, 6 when its key cannot be had."
+    )]
+    Test {
+        /// PROVIDER/MODEL or PROVIDER@URL/MODEL
+        model: String,
+        /// Longest wait for each question
+        #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
+        timeout: Duration,
+    },
+    /// Try a model and put it first among those in use
+    #[command(
+        after_help = "Example:\n  lula models use anthropic/claude-sonnet-4-5\n\nWrites models.use in your configuration file; a model that does not answer changes nothing."
+    )]
+    Use {
+        /// PROVIDER/MODEL or PROVIDER@URL/MODEL
+        model: String,
+        /// Take it without asking it anything
+        #[arg(long)]
+        untried: bool,
+        /// Longest wait for each question
+        #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
+        timeout: Duration,
+    },
 }
 
 #[derive(Debug, Subcommand)]

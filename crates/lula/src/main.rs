@@ -11,6 +11,7 @@ mod doctor;
 mod failure;
 mod ground;
 mod hands;
+mod models;
 mod pages;
 mod runs;
 mod sandboxed;

@@ -171,7 +171,6 @@ mod tests {
         Mind {
             name: name.to_owned(),
             model: name.to_owned(),
-            key: None,
             capability,
             rates,
             context: None,

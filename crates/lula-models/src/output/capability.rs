@@ -19,6 +19,25 @@ pub enum Capability {
 }
 
 impl Capability {
+    const ALL: [Self; 4] = [Self::Text, Self::Grammar, Self::JsonSchema, Self::ToolCalls];
+
+    /// The name in configuration and on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Grammar => "grammar",
+            Self::JsonSchema => "json-schema",
+            Self::ToolCalls => "tool-calls",
+        }
+    }
+
+    /// The capability of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|capability| capability.name() == name)
+    }
+
     /// A careful first guess where the user said nothing: hosted models call tools; small local
     /// ones do not, but their servers constrain.
     pub fn presumed(wire: Wire, quirks: &Quirks) -> Self {
@@ -42,6 +61,14 @@ impl Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_capability_has_one_name() {
+        for capability in Capability::ALL {
+            assert_eq!(serde_json::to_value(capability).unwrap(), capability.name());
+            assert_eq!(Capability::from_name(capability.name()), Some(capability));
+        }
+    }
 
     #[test]
     fn small_local_models_are_constrained_and_unknown_servers_get_words() {

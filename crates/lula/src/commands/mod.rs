@@ -7,6 +7,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod generate;
+mod models;
 mod records;
 mod repair;
 mod run;
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Exec(flags) => return exec::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
+        Command::Models(command) => models::run(command, session),
         Command::Config(command) => config::run(command, session),
         Command::Explain { code } => explain::run(code.as_deref(), session),
         Command::Completions { shell } => generate::completions(shell),

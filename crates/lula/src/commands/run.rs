@@ -160,14 +160,19 @@ struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     async fn open(minds: &[lula_agents::Mind], session: &'a Session) -> Result<Self, Failure> {
-        let (door, guard) = minds::door(minds)?;
+        let (door, guard) = minds::door(minds, session)?;
         let store = store::open(session, guard).await?;
         let state = session.state_directory()?;
         let policy = sandboxed::policy(session, Profile::Build);
         let hands = LocalHands::new(&state, find_git(session)?, policy);
         let live = Arc::new(session.screen.live("starting"));
         let watch = Arc::clone(&live);
-        let workshop = Workshop::new(Arc::new(hands), door, Arc::new(move |text| watch.say(text)));
+        // What a model asks for reaches a terminal: no control characters.
+        let say = move |text: &str| {
+            let plain = |c: char| if c.is_control() { ' ' } else { c };
+            watch.say(&text.chars().map(plain).take(160).collect::<String>());
+        };
+        let workshop = Workshop::new(Arc::new(hands), door, Arc::new(say));
         let options = Options {
             worker: worker::name(),
             seal: Some(seal_key(session)?),
@@ -188,13 +193,13 @@ impl<'a> Desk<'a> {
         let stopped = tokio::select! {
             biased;
             rested = self.go(run) => { rested?; None }
-            () = self.stop.cancelled() => Some("interrupted"),
-            () = after(max_time) => Some("out of time"),
+            () = self.stop.cancelled() => Some(("interrupted", Exit::Inconclusive)),
+            () = after(max_time) => Some(("out of time", Exit::Budget)),
             () = following.follow(Arc::clone(&self.live)) => None,
         };
-        if let Some(why) = stopped {
+        if let Some((why, exit)) = stopped {
             worker::release_own(&*self.store, run).await?;
-            return self.put_down(run, why).await;
+            return self.put_down(run, why, exit).await;
         }
         let known = self.engine.show(run, None).await?;
         self.tell(&known)
@@ -225,16 +230,16 @@ impl<'a> Desk<'a> {
         }
     }
 
-    async fn put_down(&self, run: &RunId, why: &str) -> Result<Exit, Failure> {
+    async fn put_down(&self, run: &RunId, why: &str, exit: Exit) -> Result<Exit, Failure> {
         let known = self.engine.show(run, None).await?;
         let mut report = RunReport::of(&known);
         report.summary = format!("{why}: `lula resume {run}` goes on where it stopped");
-        report.exit = Exit::Budget;
+        report.exit = exit;
         if self.session.screen.is_json() {
             self.session.screen.document(&report)?;
         }
         self.session.screen.note(&paint(WARN, &report.summary));
-        Ok(Exit::Budget)
+        Ok(exit)
     }
 
     fn tell(&self, known: &RunState<Work>) -> Result<Exit, Failure> {

@@ -76,7 +76,7 @@ impl Check {
 pub(crate) fn examine(session: &Session) -> Examination {
     // The servers are asked at the same time as the tiers are tried: both mostly wait.
     let (tiers, providers) = std::thread::scope(|scope| {
-        let providers = scope.spawn(|| providers::find(session));
+        let providers = scope.spawn(|| crate::models::providers(&session.config));
         (tiers::examine(), providers.join().unwrap_or_default())
     });
     let mut checks = vec![tiers::floor(&tiers, session)];
