@@ -76,7 +76,10 @@ pub(crate) fn buggy(world: &World) {
 }
 
 fn branches(world: &World) -> Vec<String> {
-    let listed = git(&world.work(), &["branch", "--list", "--format=%(refname:short)", "lula/*"]);
+    let listed = git(
+        &world.work(),
+        &["branch", "--list", "--format=%(refname:short)", "lula/*"],
+    );
     listed.lines().map(str::to_owned).collect()
 }
 
@@ -95,7 +98,9 @@ fn edit() -> serde_json::Value {
 }
 
 fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
-    let fixed = ["run", "--json", "--task", task, "--model", model, "--coder", "model"];
+    let fixed = [
+        "run", "--json", "--task", task, "--model", model, "--coder", "model",
+    ];
     world.run(&[&fixed[..], more].concat())
 }
 
@@ -120,7 +125,12 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
 
     let ran = world.run(&["run", "--task", FIX]).exits(0);
     assert!(ran.stdout.contains(MENDED), "{}", ran.stdout);
-    assert!(ran.stderr.contains("1 files have changes that are not committed"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("2 files have changes that are not committed"),
+        "{}",
+        ran.stderr
+    );
 
     assert_eq!(outside_git(listing(&work)), before);
     assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
@@ -133,7 +143,12 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
     let changed = git(&work, &["diff", "--name-only", "main", branch]);
     assert_eq!(changed, "items.py");
     let message = git(&work, &["log", "-1", "--format=%B", branch]);
-    for trailer in ["Lula-Run: run_", "Lula-Model: repairer", "Lula-Verdict: pass", "Lula-Audit: b3:"] {
+    for trailer in [
+        "Lula-Run: run_",
+        "Lula-Model: repairer",
+        "Lula-Verdict: pass",
+        "Lula-Audit: b3:",
+    ] {
         assert!(message.contains(trailer), "{message}");
     }
 }
@@ -166,8 +181,8 @@ fn a_weak_model_writes_one_edit_and_a_bad_one_is_asked_for_again() {
     let block = |search: &str| {
         format!("items.py\n<<<<<<< SEARCH\n{search}\n=======\n{MENDED}\n>>>>>>> REPLACE\n")
     };
-    let script = Script::say(block("    return things[0]"))
-        .then_say(block("    return items[len(items)]"));
+    let script =
+        Script::say(block("    return things[0]")).then_say(block("    return items[len(items)]"));
     let server = MockServer::start(script).unwrap();
     let report = run_with(&world, &weak(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["verdict"]["verdict"], "pass");
@@ -217,7 +232,10 @@ fn a_model_that_changes_the_tests_instead_is_caught() {
     let mut script = Script::default();
     for _ in 0..3 {
         script = script
-            .then_call("write_file", json!({"path": "tests/test_items.py", "content": rigged}))
+            .then_call(
+                "write_file",
+                json!({"path": "tests/test_items.py", "content": rigged}),
+            )
             .then_call("submit", json!({"summary": "all green"}));
     }
     let server = MockServer::start(script).unwrap();
@@ -250,22 +268,32 @@ fn a_failed_attempt_is_followed_by_another_that_knows_why() {
 fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
     let script = || {
         Script::default()
-            .then_call("write_file", json!({"path": "hello.txt", "content": "hello\n"}))
+            .then_call(
+                "write_file",
+                json!({"path": "hello.txt", "content": "hello\n"}),
+            )
             .then_call("submit", json!({"summary": "wrote it"}))
     };
     let task = "write a greeting into hello.txt";
     let world = World::new();
     repository(&world, &[("README", "a project\n")]);
     let server = MockServer::start(script()).unwrap();
-    let report = run_with(&world, &strong(&server), task, &[]).exits(5).json();
+    let report = run_with(&world, &strong(&server), task, &[])
+        .exits(5)
+        .json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive");
-    assert!(report["summary"].as_str().unwrap().contains("--accept"), "{report}");
+    assert!(
+        report["summary"].as_str().unwrap().contains("--accept"),
+        "{report}"
+    );
 
     let world = World::new();
     repository(&world, &[("README", "a project\n")]);
     let server = MockServer::start(script()).unwrap();
     let accept = ["--accept", "grep -q hello hello.txt"];
-    let report = run_with(&world, &strong(&server), task, &accept).exits(0).json();
+    let report = run_with(&world, &strong(&server), task, &accept)
+        .exits(0)
+        .json();
     let branch = report["delivered"]["branch"].as_str().unwrap();
     let text = git(&world.work(), &["show", &format!("{branch}:hello.txt")]);
     assert_eq!(text, "hello");
@@ -306,7 +334,10 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
         panic!("{:?}", branches(&world));
     };
     let text = git(&world.work(), &["show", &format!("{branch}:items.py")]);
-    assert_eq!(text, CODE.replace("    return items[len(items)]", MENDED).trim());
+    assert_eq!(
+        text,
+        CODE.replace("    return items[len(items)]", MENDED).trim()
+    );
     world.run(&["replay", "last", "--verify"]).exits(0);
     // Going on with what is over changes nothing.
     world.run(&["resume", "last"]).exits(0);
@@ -322,10 +353,18 @@ fn a_spent_budget_ends_cleanly_and_more_goes_on() {
         .then_call("submit", json!({"summary": "done"}));
     let server = MockServer::start(script).unwrap();
     let small = ["--budget", "0.01"];
-    let report = run_with(&world, &strong(&server), FIX, &small).exits(4).json();
+    let report = run_with(&world, &strong(&server), FIX, &small)
+        .exits(4)
+        .json();
     assert_eq!(report["status"], "waiting");
-    assert!(report["summary"].as_str().unwrap().contains("lula resume"), "{report}");
-    assert!(server.arrived().is_empty(), "nothing may be asked that may cost too much");
+    assert!(
+        report["summary"].as_str().unwrap().contains("lula resume"),
+        "{report}"
+    );
+    assert!(
+        server.arrived().is_empty(),
+        "nothing may be asked that may cost too much"
+    );
     world.run(&["resume", "last", "--budget", "50"]).exits(0);
     assert_eq!(branches(&world).len(), 1);
 }
@@ -334,24 +373,37 @@ fn a_spent_budget_ends_cleanly_and_more_goes_on() {
 fn a_secret_in_the_environment_reaches_no_store() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default().then_call("edit_file", edit()).then_call(
-        "run",
-        json!({"command": "env"}),
-    );
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": "env"}));
     let script = script.then_call("submit", json!({"summary": "done"}));
     let server = MockServer::start(script).unwrap();
     let keys = format!("{}=env:CANARY", server.url());
     let mut command = world.command(&[
-        "run", "--task", FIX, "--model", &strong(&server), "--coder", "model", "--models-keys", &keys,
+        "run",
+        "--task",
+        FIX,
+        "--model",
+        &strong(&server),
+        "--coder",
+        "model",
+        "--models-keys",
+        &keys,
     ]);
     let canary = "canary-3c1f9a7e5b";
     let ran = Ran::from(command.env("CANARY", canary).output().unwrap()).exits(0);
     assert!(!ran.stdout.contains(canary) && !ran.stderr.contains(canary));
     let sent = server.arrived();
-    assert_eq!(sent[0].header("x-api-key"), Some(canary), "control: the key was used");
+    assert_eq!(
+        sent[0].header("x-api-key"),
+        Some(canary),
+        "control: the key was used"
+    );
     let state = world.home().join(".local/state/lula");
     for (path, bytes) in listing(&state) {
-        let found = bytes.windows(canary.len()).any(|part| part == canary.as_bytes());
+        let found = bytes
+            .windows(canary.len())
+            .any(|part| part == canary.as_bytes());
         assert!(!found, "{}", path.display());
     }
 }
@@ -400,7 +452,9 @@ fn a_directory_that_is_no_repository_or_has_no_commit_is_refused() {
 fn a_patch_can_be_had_instead_of_a_branch() {
     let world = World::new();
     buggy(&world);
-    let ran = world.run(&["run", "-q", "--task", FIX, "--deliver", "patch"]).exits(0);
+    let ran = world
+        .run(&["run", "-q", "--task", FIX, "--deliver", "patch"])
+        .exits(0);
     assert!(branches(&world).is_empty());
     let file = world.work().join("fix.patch");
     std::fs::write(&file, ran.stdout).unwrap();
@@ -418,15 +472,24 @@ fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
     let work = world.work();
     git(&work, &["checkout", "--quiet", &branch]);
     world.run(&["undo", "last"]).exits(1).says("checked out");
-    git(&work, &["commit", "--quiet", "--allow-empty", "--message=mine"]);
+    git(
+        &work,
+        &["commit", "--quiet", "--allow-empty", "--message=mine"],
+    );
     git(&work, &["checkout", "--quiet", "main"]);
     world.run(&["undo", "last"]).exits(1).says("has moved");
     assert_eq!(branches(&world), [branch.clone()]);
 
-    git(&work, &["branch", "--force", &branch, &format!("{branch}^")]);
+    git(
+        &work,
+        &["branch", "--force", &branch, &format!("{branch}^")],
+    );
     world.run(&["undo", "last"]).exits(0).says("brings it back");
     assert!(branches(&world).is_empty());
-    let kept = git(&work, &["for-each-ref", "--format=%(refname)", "refs/lula/undone"]);
+    let kept = git(
+        &work,
+        &["for-each-ref", "--format=%(refname)", "refs/lula/undone"],
+    );
     git(&work, &["branch", &branch, &kept]);
     assert_eq!(branches(&world), [branch]);
 }
