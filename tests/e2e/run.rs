@@ -478,7 +478,7 @@ fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
     );
     git(&work, &["checkout", "--quiet", "main"]);
     world.run(&["undo", "last"]).exits(1).says("has moved");
-    assert_eq!(branches(&world), [branch.clone()]);
+    assert_eq!(branches(&world), std::slice::from_ref(&branch));
 
     git(
         &work,
@@ -505,4 +505,151 @@ fn a_worktree_is_made_beside_the_repository() {
     assert!(text.contains(MENDED));
     world.run(&["undo", "last"]).exits(0);
     assert!(!directory.exists());
+}
+
+#[test]
+fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_fail(ScriptedFault::stall_after(0))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let child = world
+        .command(&line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_mins(3);
+    while server.arrived().len() < 2 {
+        assert!(Instant::now() < patience, "the model was not asked twice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(5);
+    ran.says("interrupted").says("lula resume run_");
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+/// Kills a run at several moments of its life and compares the end with one that lived.
+#[test]
+fn wherever_a_run_is_killed_it_ends_the_same() {
+    let calm = World::new();
+    buggy(&calm);
+    calm.run(&["run", "--task", FIX]).exits(0);
+    let tree_of = |world: &World| {
+        let [branch] = &branches(world)[..] else {
+            panic!("{:?}", branches(world));
+        };
+        git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")])
+    };
+    let world = World::new();
+    buggy(&world);
+    let mut line = vec!["run", "--task", FIX];
+    // The moments are where the log has grown to so many events.
+    for events in [2, 9, 13, 19, 23] {
+        let mut child = world
+            .command(&line)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        loop {
+            let ended = child.try_wait().unwrap().is_some();
+            let runs = world.run(&["runs", "--json"]).exits(0).json();
+            let grown = runs[0]["events"].as_u64().unwrap_or(0);
+            if ended || grown >= events {
+                break;
+            }
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        line = vec!["resume", "last"];
+    }
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(tree_of(&world), tree_of(&calm));
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["status"], "done");
+    world.run(&["replay", "last", "--verify"]).exits(0);
+}
+
+#[test]
+fn several_things_are_planned_first() {
+    let world = World::new();
+    buggy(&world);
+    let plan = json!({"steps": ["Mend last in items.py.", "Add a test for it."]}).to_string();
+    let test = "import unittest\n\nfrom items import last\n\n\nclass One(unittest.TestCase):\n    \
+                def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
+    let script = Script::say(plan)
+        .then_call("edit_file", edit())
+        .then_call(
+            "write_file",
+            json!({"path": "tests/test_one.py", "content": test}),
+        )
+        .then_call("submit", json!({"summary": "both done"}));
+    let server = MockServer::start(script).unwrap();
+    let task = "Fix the failing test of last. Add a test for a list of one.";
+    let report = run_with(&world, &strong(&server), task, &[])
+        .exits(0)
+        .json();
+    assert_eq!(report["files"], json!(["items.py", "tests/test_one.py"]));
+    let coder = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
+    assert!(coder.contains("1. Mend last in items.py."), "{coder}");
+}
+
+#[test]
+fn a_model_that_is_gone_is_replaced_by_the_next_one() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let mut refusing = Script::default();
+    for _ in 0..10 {
+        refusing = refusing.then_fail(ScriptedFault::status(401));
+    }
+    let gone = MockServer::start(refusing).unwrap();
+    let second = strong(&server);
+    let more = ["--model", &second];
+    let report = run_with(&world, &strong(&gone), FIX, &more).exits(0).json();
+    assert_eq!(report["attempts"][0]["class"], "model_unavailable");
+    assert_eq!(report["by"], second);
+
+    let world = World::new();
+    buggy(&world);
+    let report = run_with(&world, &strong(&gone), FIX, &[]).exits(6).json();
+    assert!(
+        report["summary"].as_str().unwrap().contains("401"),
+        "{report}"
+    );
+}
+
+#[test]
+fn tests_that_fail_now_and_then_prove_nothing() {
+    let world = World::new();
+    let flaky = "import os\nimport unittest\n\n\nclass Dice(unittest.TestCase):\n    def \
+                 test_dice(self):\n        seen = os.path.exists('/tmp/seen')\n        \
+                 open('/tmp/seen', 'w').close()\n        self.assertTrue(seen)\n";
+    repository(
+        &world,
+        &[
+            ("a.py", "x = 1\n"),
+            ("tests/__init__.py", ""),
+            ("tests/test_a.py", flaky),
+        ],
+    );
+    world
+        .run(&["run", "--task", FIX])
+        .exits(1)
+        .says("a flaky test proves no change");
+    assert!(branches(&world).is_empty());
 }

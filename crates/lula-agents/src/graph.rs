@@ -193,3 +193,38 @@ fn report(work: &Work) -> Report {
 
 /// Leaves a node.
 pub(crate) type Left = Leave<Way, Event>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_out_of_every_node_leads_somewhere_and_every_node_to_the_end() {
+        Coding.table().check(&Coding).unwrap();
+    }
+
+    #[test]
+    fn a_run_without_a_verdict_never_reports_success() {
+        let work = Work::begin(Task::new("x", "/r"));
+        assert_eq!(report(&work).exit, Exit::Inconclusive);
+    }
+
+    #[test]
+    fn recovery_goes_where_the_failure_says() {
+        use crate::work::Retry;
+        let mut work = Work::begin(Task::new("x", "/r"));
+        for (target, node) in [
+            (Target::Coder, Node::Coder),
+            (Target::Context, Node::ContextBuilder),
+            // Nobody could make a plan.
+            (Target::Planner, Node::ContextBuilder),
+        ] {
+            let retry = Retry {
+                target,
+                another_mind: false,
+            };
+            work.apply(&Event::Retrying { retry });
+            assert_eq!(admitted(&work), node);
+        }
+    }
+}

@@ -83,9 +83,12 @@ impl Project {
         // A link to them is as good, but what a sandbox shows is where it leads.
         named
             .filter(|path| path.is_dir())
-            .map(|path| match path.is_symlink() {
-                true => path.canonicalize().unwrap_or(path),
-                false => path,
+            .map(|path| {
+                if path.is_symlink() {
+                    path.canonicalize().unwrap_or(path)
+                } else {
+                    path
+                }
             })
             .collect()
     }

@@ -85,7 +85,7 @@ impl Hands for LocalHands {
         let (workspace, repository) = (workspace_of(run), PathBuf::from(repository));
         self.blocking(move |inner| {
             let room = Room::open(&inner.state, &workspace, &repository, None, &inner.git)?;
-            room.place()
+            Ok(room.place())
         })
         .await
     }

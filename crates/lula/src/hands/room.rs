@@ -141,12 +141,12 @@ impl Room {
         }
     }
 
-    pub(super) fn place(&self) -> Result<Place, HandsError> {
-        Ok(Place {
+    pub(super) fn place(&self) -> Place {
+        Place {
             workspace: self.workspace.clone(),
             commit: self.origin.commit.clone(),
             uncommitted: self.origin.uncommitted,
-        })
+        }
     }
 
     pub(super) fn commit(&self) -> &str {

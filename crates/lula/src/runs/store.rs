@@ -49,24 +49,19 @@ pub(crate) async fn open(session: &Session, guard: SecretGuard) -> Result<Arc<dy
 
 /// The store at an address, or at the address a reference leads to.
 pub(crate) async fn at(url: &str, guard: SecretGuard) -> Result<Arc<dyn Store>, Failure> {
-    let address = match url.parse::<KeyRef>() {
-        Ok(reference) => {
-            let secret = reference.resolve();
-            let secret = secret.map_err(|error| unusable(error.to_string()))?;
-            secret.lend(str::to_owned)
-        }
-        Err(_) => {
-            if has_password(url) {
-                return Err(unusable(
-                    "the address of the store holds a password, and configuration is no place for \
+    let address = if let Ok(reference) = url.parse::<KeyRef>() {
+        let secret = reference.resolve();
+        let secret = secret.map_err(|error| unusable(error.to_string()))?;
+        secret.lend(str::to_owned)
+    } else {
+        if has_password(url) {
+            return Err(unusable(
+                "the address of the store holds a password, and configuration is no place for \
                      one",
-                )
-                .remedy(
-                    "keep the whole address elsewhere and name the place: env:NAME, file:PATH",
-                ));
-            }
-            url.to_owned()
+            )
+            .remedy("keep the whole address elsewhere and name the place: env:NAME, file:PATH"));
         }
+        url.to_owned()
     };
     let known = |kinds: &[&str]| kinds.iter().any(|kind| address.starts_with(kind));
     if known(&["postgres://", "postgresql://"]) {
