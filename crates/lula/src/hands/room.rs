@@ -8,7 +8,7 @@ use std::process::Stdio;
 use lula_agents::HandsError;
 use lula_agents::hands::{Change, ChangedFile, Place};
 use lula_protocol::{Digest, WorkspaceId};
-use lula_workspace::{Git, Tree};
+use lula_workspace::{Folder, Git};
 use serde::{Deserialize, Serialize};
 
 use super::failed;
@@ -41,7 +41,7 @@ pub(super) struct Room {
 
 impl Room {
     fn directory(state: &Path, workspace: &WorkspaceId) -> PathBuf {
-        state.join("workspaces").join(workspace.as_str())
+        state.join("rooms").join(workspace.as_str())
     }
 
     /// A room that was opened before.
@@ -161,8 +161,8 @@ impl Room {
         &self.tree
     }
 
-    pub(super) fn tree(&self) -> Result<Tree, HandsError> {
-        Tree::at(&self.tree).map_err(failed)
+    pub(super) fn tree(&self) -> Result<Folder, HandsError> {
+        Folder::at(&self.tree).map_err(failed)
     }
 
     pub(super) fn inert(&self) -> &Git {

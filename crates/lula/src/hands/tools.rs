@@ -9,7 +9,7 @@ use lula_protocol::receipt::Ended;
 use lula_protocol::{Action, ToolCall};
 use lula_sandbox::policy::AbsolutePath;
 use lula_sandbox::{Command, Sandbox};
-use lula_workspace::{Project, Tree};
+use lula_workspace::{Folder, Project};
 
 use super::room::Room;
 use super::{Inner, failed};
@@ -60,12 +60,12 @@ pub(super) fn call(hands: &Inner, call: &ToolCall) -> Result<Said, HandsError> {
     })
 }
 
-fn text(tree: &Tree, path: &str) -> Result<String, String> {
+fn text(tree: &Folder, path: &str) -> Result<String, String> {
     let bytes = tree.read(path).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|_| format!("{path} is not text"))
 }
 
-fn read_file(tree: &Tree, read: &ReadFile) -> Said {
+fn read_file(tree: &Folder, read: &ReadFile) -> Said {
     let text = match text(tree, &read.path) {
         Ok(text) => text,
         Err(why) => return refused(why),
@@ -82,7 +82,7 @@ fn read_file(tree: &Tree, read: &ReadFile) -> Said {
     done(lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn list_files(tree: &Tree, list: &ListFiles) -> Result<Said, HandsError> {
+fn list_files(tree: &Folder, list: &ListFiles) -> Result<Said, HandsError> {
     let below = list.path.trim_matches('/').trim_start_matches("./");
     let inside =
         |path: &&String| below.is_empty() || below == "." || path.starts_with(&format!("{below}/"));
@@ -99,7 +99,7 @@ fn list_files(tree: &Tree, list: &ListFiles) -> Result<Said, HandsError> {
     Ok(done(text))
 }
 
-fn find(tree: &Tree, search: &Search) -> Result<Said, HandsError> {
+fn find(tree: &Folder, search: &Search) -> Result<Said, HandsError> {
     let pattern = if search.literal {
         regex::escape(&search.pattern)
     } else {

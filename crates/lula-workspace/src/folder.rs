@@ -15,12 +15,12 @@ const MAX_FILE: u64 = 64 << 20;
 
 /// The directory.
 #[derive(Debug)]
-pub struct Tree {
+pub struct Folder {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl Tree {
+impl Folder {
     /// The directory at that place, which exists.
     pub fn at(path: &Path) -> Result<Self, ForkError> {
         Ok(Self {
@@ -130,15 +130,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join("link")).unwrap();
-        let tree = Tree::at(directory.path()).unwrap();
-        tree.write("a/b/c.txt", b"one", Some(true)).unwrap();
-        assert_eq!(tree.read("a/b/c.txt").unwrap(), b"one");
-        assert_eq!(tree.files().unwrap(), ["a/b/c.txt"]);
+        let folder = Folder::at(directory.path()).unwrap();
+        folder.write("a/b/c.txt", b"one", Some(true)).unwrap();
+        assert_eq!(folder.read("a/b/c.txt").unwrap(), b"one");
+        assert_eq!(folder.files().unwrap(), ["a/b/c.txt"]);
         for bad in ["link/x", "../x", "/x", "", "a/../../x", "a//x"] {
-            assert!(tree.write(bad, b"", None).is_err(), "{bad}");
+            assert!(folder.write(bad, b"", None).is_err(), "{bad}");
         }
         assert!(outside.path().read_dir().unwrap().next().is_none());
-        tree.remove("a/b/c.txt").unwrap();
-        assert!(tree.files().unwrap().is_empty());
+        folder.remove("a/b/c.txt").unwrap();
+        assert!(folder.files().unwrap().is_empty());
     }
 }
