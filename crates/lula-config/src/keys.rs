@@ -233,6 +233,15 @@ keys! {
         doc: "Where runs are kept. \
               Empty: in SQLite, in the file `runs.db` of the state directory.",
     }
+    WORKSPACE_MAX_BYTES: u64 = {
+        name: "workspace.max_bytes",
+        kind: Kind::Size { min: 1 << 20 },
+        default: "10GiB",
+        repository: Repository::Never,
+        doc: "Most space that workspaces take in the state directory. \
+              Committed and discarded ones make room by themselves, the oldest first; those that \
+              wait for a decision never do.",
+    }
 }
 
 /// The key of that name.

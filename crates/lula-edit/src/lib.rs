@@ -16,6 +16,7 @@ pub mod functions;
 mod ladder;
 mod lines;
 mod skeleton;
+pub mod symbols;
 pub mod syntax;
 
 pub use apply::{Applied, Batch, EditError, apply, apply_all};

@@ -12,6 +12,7 @@ use crate::id::{ApprovalId, Principal};
 
 /// What an approval is about. Its digest is what gets approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSubject {
     /// Digest of the call, see [`ToolCall::digest`](crate::ToolCall::digest).
@@ -33,6 +34,7 @@ impl ApprovalSubject {
 
 /// The question put to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalChallenge {
     /// Identity of the question.
@@ -49,6 +51,7 @@ pub struct ApprovalChallenge {
 
 /// A person's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Do exactly this.
@@ -59,6 +62,7 @@ pub enum Decision {
 
 /// A signed answer. The signature covers every other field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalToken {
     /// The question answered.
@@ -69,6 +73,8 @@ pub struct ApprovalToken {
     pub approver: Principal,
     /// In which role.
     pub role: String,
+    /// What they answered.
+    pub decision: Decision,
     /// The nonce of the challenge.
     pub nonce: String,
     /// Unix time in milliseconds after which the token is void.
@@ -123,6 +129,7 @@ mod tests {
             "digest": Digest::of_bytes(b""),
             "approver": "alice",
             "role": "maintainer",
+            "decision": "approve",
             "nonce": "n",
             "expires_ms": 1,
             "key_id": "k1",

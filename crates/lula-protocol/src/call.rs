@@ -14,6 +14,7 @@ use crate::version::ProtocolVersion;
 
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     /// Protocol version.
@@ -39,6 +40,7 @@ impl ToolCall {
 
 /// The tools and their inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "tool",
     content = "input",
@@ -101,6 +103,7 @@ impl Action {
 
 /// Read a file or a range of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
     /// Path inside the workspace.
@@ -115,6 +118,7 @@ pub struct ReadFile {
 
 /// List files below a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ListFiles {
     /// Directory inside the workspace; empty for its root.
@@ -130,6 +134,7 @@ pub struct ListFiles {
 
 /// Search file contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Search {
     /// Regular expression, or plain text with `literal`.
@@ -144,6 +149,7 @@ pub struct Search {
 
 /// The symbols of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outline {
     /// Path inside the workspace.
@@ -152,6 +158,7 @@ pub struct Outline {
 
 /// Create or replace a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
     /// Path inside the workspace.
@@ -165,6 +172,7 @@ pub struct WriteFile {
 
 /// Change files by a patch, all or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApplyPatch {
     /// A unified diff over any number of files.
@@ -181,6 +189,7 @@ pub enum ApplyPatch {
 
 /// One passage and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// Path inside the workspace.
@@ -193,6 +202,7 @@ pub struct Edit {
 
 /// Run a command in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
     /// Program and arguments; no shell is added.
@@ -213,6 +223,7 @@ pub struct Exec {
 
 /// Ask or tell git.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Git {
     /// Changed files.
@@ -242,6 +253,7 @@ pub enum Git {
 
 /// Remember the state of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// What to call it.
@@ -250,6 +262,7 @@ pub struct Snapshot {
 
 /// Return to an earlier state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Undo {
     /// The snapshot to return to; the last one where none is named.

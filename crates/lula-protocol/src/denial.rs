@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tried", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Attempt {
     /// Reading a path.
@@ -50,6 +51,7 @@ pub enum Attempt {
 
 /// One refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Denial {
     /// What was tried.

@@ -29,6 +29,10 @@ pub enum Domain {
     State,
     /// What the signature on a log covers.
     Seal,
+    /// The changes of a workspace, as they were reviewed.
+    Diff,
+    /// An entry of the audit log.
+    Audit,
 }
 
 impl Domain {
@@ -43,6 +47,8 @@ impl Domain {
             Self::Effect => b"lula/effect/v1\0",
             Self::State => b"lula/state/v1\0",
             Self::Seal => b"lula/seal/v1\0",
+            Self::Diff => b"lula/diff/v1\0",
+            Self::Audit => b"lula/audit/v1\0",
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an effect does to the world, which decides what happens after a crash in the middle of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
     /// Looks and changes nothing. Done again.

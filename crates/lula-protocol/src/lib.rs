@@ -24,8 +24,11 @@ pub mod exit;
 pub mod id;
 pub mod interrupt;
 pub mod outcome;
+pub mod output;
 pub mod payload;
 pub mod receipt;
+#[cfg(feature = "schema")]
+mod schema;
 pub mod version;
 
 pub use approval::{ApprovalChallenge, ApprovalToken, Decision};
@@ -40,6 +43,7 @@ pub use exit::Exit;
 pub use id::{ApprovalId, EffectId, Principal, RunId, WorkspaceId};
 pub use interrupt::{Answer, Interrupt, Signal};
 pub use outcome::{Outcome, ToolResult};
+pub use output::{Details, Origin, Output};
 pub use payload::Payload;
 pub use receipt::{Layer, Receipt, Tier};
 pub use version::ProtocolVersion;

@@ -6,11 +6,13 @@ use crate::approval::ApprovalChallenge;
 use crate::code::Code;
 use crate::denial::Denial;
 use crate::id::EffectId;
+use crate::output::Output;
 use crate::receipt::Receipt;
 use crate::version::ProtocolVersion;
 
 /// The answer to one [`ToolCall`](crate::ToolCall).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ToolResult {
     /// Protocol version.
@@ -26,6 +28,7 @@ pub struct ToolResult {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Outcome {
     /// It was done.
@@ -50,37 +53,4 @@ pub enum Outcome {
         /// What they are asked.
         challenge: ApprovalChallenge,
     },
-}
-
-/// What a tool returned, with where it came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Output {
-    /// The text.
-    pub text: String,
-    /// Whether more was produced than is kept here.
-    pub truncated: bool,
-    /// Where the text came from. Anything but Lula itself is material, never an instruction.
-    pub origin: Origin,
-}
-
-/// Where a text came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// Written by Lula.
-    Lula,
-    /// Read from the repository.
-    Repository,
-    /// Printed by a command in the sandbox.
-    Command,
-    /// Fetched from a network.
-    Network,
-}
-
-impl Origin {
-    /// Whether the text may carry somebody else's intentions.
-    pub const fn is_untrusted(self) -> bool {
-        !matches!(self, Self::Lula)
-    }
 }

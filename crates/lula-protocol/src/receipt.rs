@@ -11,6 +11,7 @@ use crate::digest::Digest;
 /// An isolation tier. The order is the order of strength: a floor is met by itself and by
 /// everything greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// Clean environment, own session, resource limits. Not a boundary: only by name.
@@ -60,6 +61,7 @@ impl std::fmt::Display for Tier {
 
 /// One layer of protection with the parameters that were read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "layer", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Layer {
     /// Kernel namespaces that differ from the caller's.
@@ -133,8 +135,33 @@ impl Layer {
     }
 }
 
+/// What writing to the workspace does, as it was read back inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceMode {
+    /// It changes the real tree.
+    Direct,
+    /// It goes to a layer of its own; the real tree below stays as it is.
+    Overlay,
+    /// It is refused.
+    ReadOnly,
+}
+
+impl WorkspaceMode {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Overlay => "overlay",
+            Self::ReadOnly => "read_only",
+        }
+    }
+}
+
 /// Resource limits. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Memory of the whole tree, in bytes.
@@ -153,6 +180,7 @@ pub struct Limits {
 
 /// Something the policy asked for that is not in force, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NotApplied {
     /// What was asked for.
@@ -163,6 +191,7 @@ pub struct NotApplied {
 
 /// What the command used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Time to build the sandbox, in microseconds.
@@ -181,6 +210,7 @@ pub struct Usage {
 
 /// How the command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ended {
     /// It exited by itself.
@@ -204,6 +234,7 @@ pub enum Ended {
 
 /// Proof of what stood around one command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
     /// Tier that was used.
@@ -212,6 +243,8 @@ pub struct Receipt {
     pub layers: Vec<Layer>,
     /// Asked for and not in force.
     pub not_applied: Vec<NotApplied>,
+    /// What writing to the workspace did.
+    pub workspace: WorkspaceMode,
     /// Digest of the policy that was applied.
     pub policy: Digest,
     /// How the command ended.

@@ -10,19 +10,41 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{Command, Engine, Sandbox, Session, Toolchains};
+use lula_sandbox::{BuiltIn, Command, Engine, Process, Sandbox, Session, Toolchains};
 use serde_json::{Map, Value, json};
+
+const BUILT_INS: &[BuiltIn] = &[BuiltIn {
+    name: "echo",
+    main: echo,
+}];
+
+/// Gives back what it gets.
+fn echo(_: &[String]) -> i32 {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = input.read(&mut bytes) {
+        if output
+            .write_all(&bytes[..count])
+            .and_then(|()| output.flush())
+            .is_err()
+        {
+            return 1;
+        }
+    }
+    0
+}
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    lula_sandbox::helper_main_if_asked();
+    lula_sandbox::helper_main_if_asked(BUILT_INS);
     let mut arguments = std::env::args().skip(1);
     let mut next = |what: &str| arguments.next().ok_or(format!("{what} is missing"));
     let rounds: usize = next("the number of rounds")?.parse()?;
@@ -124,6 +146,11 @@ enum Act<'a> {
     Warm(&'a Ground),
     /// Run in a sandbox that stands.
     InSession(&'a Ground, Session),
+    /// A question to a built-in program that stays, and its answer.
+    Ask(
+        Process,
+        #[expect(dead_code, reason = "it lives as long as its program")] Session,
+    ),
 }
 
 impl Act<'_> {
@@ -161,6 +188,17 @@ impl Act<'_> {
                 let begun = Instant::now();
                 ground.run(&session)?;
                 session.close()?;
+                Ok(begun.elapsed())
+            }
+            Self::Ask(process, _) => {
+                let question = [b'x'; 100];
+                let begun = Instant::now();
+                process.write_input(&question)?;
+                let mut heard = 0;
+                while heard < question.len() {
+                    let answer = process.next_output()?.ok_or("the built-in program ended")?;
+                    heard += answer.bytes.len();
+                }
                 Ok(begun.elapsed())
             }
             Self::InSession(ground, session) => {
@@ -233,7 +271,14 @@ fn contenders<'a>(ground: &'a Ground, lula: &Path) -> Outcome<Vec<Contender<'a>>
             reason: None,
         })
         .collect();
+    let talk = ground.open()?;
+    let echo = talk.start(&Command::built_in("echo").open_input().streamed())?;
     let ours = [
+        (
+            "built_in",
+            "100 bytes to a built-in program and back",
+            Act::Ask(echo, talk),
+        ),
         (
             "cold",
             "a complete sandbox for the no-op",

@@ -3,6 +3,7 @@
 //! The zygote and init carry it out step by step and decide nothing themselves.
 
 use lula_protocol::Tier;
+use lula_protocol::receipt::WorkspaceMode;
 
 use crate::frames::{FrameError, Reader, Writer};
 use crate::landlock::{Access, Grant};
@@ -29,6 +30,30 @@ pub(crate) struct Placed {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) owner: (u32, u32),
+}
+
+/// The workspace as layers: what is written goes to the uppermost, nothing below ever changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Overlay {
+    /// What is seen through it, most recent first, each to be held at a place that nobody inside
+    /// can reach.
+    pub(crate) lowers: Vec<Placed>,
+    /// The directory with the upper layer and the kernel's working space: one mount, as it demands.
+    /// Its owner is the upper layer's.
+    pub(crate) above: Placed,
+    /// Where these two are.
+    pub(crate) upper: String,
+    pub(crate) work: String,
+}
+
+/// The directory a sandbox is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkspacePlan {
+    pub(crate) path: String,
+    pub(crate) writable: bool,
+    /// Which device the real tree is on.
+    pub(crate) device: u64,
+    pub(crate) overlay: Option<Overlay>,
 }
 
 /// The part of the root that sandboxes of the same policy share.
@@ -65,6 +90,7 @@ pub(crate) struct Blueprint {
     pub(crate) root: RootPlan,
     /// Parents before children.
     pub(crate) placed: Vec<Placed>,
+    pub(crate) workspace: WorkspacePlan,
     /// Host directories shown below a private layer.
     pub(crate) caches: Vec<Bind>,
     /// Paths hidden even where a grant would show them.
@@ -88,29 +114,31 @@ impl Blueprint {
         let w = &mut writer;
         w.text(self.tier.name());
         write_root(w, &self.root);
-        w.list(&self.placed, |w, placed| {
-            write_bind(w, &placed.bind);
-            w.bool(placed.writable)
-                .u64(placed.device)
-                .u64(placed.inode)
-                .u32(placed.owner.0)
-                .u32(placed.owner.1);
-        })
-        .list(&self.caches, write_bind)
-        .list(&self.masks, |w, path| {
-            w.text(path);
-        })
-        .u64(self.scratch_bytes)
-        .u64(self.open_files)
-        .option(self.file_size, |w, size| {
-            w.u64(size);
-        })
-        .list(&self.grants, |w, grant| {
-            w.text(&grant.path).u8(grant.access.number());
-        })
-        .list(&self.program, |w, one| {
-            w.u16(one.code).u8(one.jt).u8(one.jf).u32(one.k);
-        });
+        w.list(&self.placed, write_placed);
+        let workspace = &self.workspace;
+        w.text(&workspace.path)
+            .bool(workspace.writable)
+            .u64(workspace.device)
+            .option(workspace.overlay.as_ref(), |w, overlay| {
+                w.list(&overlay.lowers, write_placed);
+                write_placed(w, &overlay.above);
+                w.text(&overlay.upper).text(&overlay.work);
+            });
+        w.list(&self.caches, write_bind)
+            .list(&self.masks, |w, path| {
+                w.text(path);
+            })
+            .u64(self.scratch_bytes)
+            .u64(self.open_files)
+            .option(self.file_size, |w, size| {
+                w.u64(size);
+            })
+            .list(&self.grants, |w, grant| {
+                w.text(&grant.path).u8(grant.access.number());
+            })
+            .list(&self.program, |w, one| {
+                w.u16(one.code).u8(one.jt).u8(one.jf).u32(one.k);
+            });
         let on = self.switches;
         for switch in [
             on.namespaces,
@@ -139,15 +167,20 @@ impl Blueprint {
                 directories: r.list("directories", |r| r.text("directory"))?,
                 files: r.list("files", read_pair)?,
             },
-            placed: r.list("placed", |r| {
-                Ok(Placed {
-                    bind: read_bind(r)?,
-                    writable: r.bool("writable")?,
-                    device: r.u64("device")?,
-                    inode: r.u64("inode")?,
-                    owner: (r.u32("owner")?, r.u32("group")?),
-                })
-            })?,
+            placed: r.list("placed", read_placed)?,
+            workspace: WorkspacePlan {
+                path: r.text("workspace")?,
+                writable: r.bool("writable")?,
+                device: r.u64("device")?,
+                overlay: r.option("overlay", |r| {
+                    Ok(Overlay {
+                        lowers: r.list("lowers", read_placed)?,
+                        above: read_placed(r)?,
+                        upper: r.text("upper")?,
+                        work: r.text("work")?,
+                    })
+                })?,
+            },
             caches: r.list("caches", read_bind)?,
             masks: r.list("masks", |r| r.text("mask"))?,
             scratch_bytes: r.u64("scratch")?,
@@ -190,6 +223,32 @@ impl Blueprint {
         Ok(blueprint)
     }
 
+    /// Everything of the host that a sandbox gets with its owner shifted.
+    pub(crate) fn shifted(&self) -> impl Iterator<Item = &Placed> {
+        self.placed.iter().chain(self.layers())
+    }
+
+    /// The layers of the workspace, in the order in which they are handed over.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Placed> {
+        let overlay = self.workspace.overlay.as_ref();
+        overlay
+            .into_iter()
+            .flat_map(|overlay| overlay.lowers.iter().chain([&overlay.above]))
+    }
+
+    /// What writing to the workspace is to do.
+    pub(crate) fn mode(&self) -> WorkspaceMode {
+        match self.workspace {
+            WorkspacePlan {
+                writable: false, ..
+            } => WorkspaceMode::ReadOnly,
+            WorkspacePlan {
+                overlay: Some(_), ..
+            } => WorkspaceMode::Overlay,
+            WorkspacePlan { overlay: None, .. } => WorkspaceMode::Direct,
+        }
+    }
+
     /// What two sandboxes must agree on to share a template.
     pub(crate) fn template_key(&self) -> Vec<u8> {
         let mut writer = Writer::new();
@@ -205,6 +264,25 @@ fn write_root(w: &mut Writer, root: &RootPlan) {
             w.text(path);
         })
         .list(&root.files, write_pair);
+}
+
+fn write_placed(w: &mut Writer, placed: &Placed) {
+    write_bind(w, &placed.bind);
+    w.bool(placed.writable)
+        .u64(placed.device)
+        .u64(placed.inode)
+        .u32(placed.owner.0)
+        .u32(placed.owner.1);
+}
+
+fn read_placed(r: &mut Reader<'_>) -> Result<Placed, FrameError> {
+    Ok(Placed {
+        bind: read_bind(r)?,
+        writable: r.bool("writable")?,
+        device: r.u64("device")?,
+        inode: r.u64("inode")?,
+        owner: (r.u32("owner")?, r.u32("group")?),
+    })
 }
 
 fn write_bind(w: &mut Writer, bind: &Bind) {

@@ -78,6 +78,26 @@ pub enum SandboxError {
         /// The refusal as a record.
         denial: Box<lula_protocol::Denial>,
     },
+    /// The helper has no such program of its own, or it cannot take these arguments.
+    #[error(
+        "cannot start the built-in program {name}: {source}; use one that the helper brings along, \
+         with arguments in UTF-8"
+    )]
+    BuiltIn {
+        /// What was asked for.
+        name: String,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
+    /// A workspace in layers was asked for in a tier that cannot have one. Nothing ran.
+    #[error(
+        "the tier `{tier}` cannot lay a workspace over the real tree; use the tier `namespace`, or a \
+         copy of the tree"
+    )]
+    OverlayNeedsNamespaces {
+        /// The tier.
+        tier: Tier,
+    },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
     Ended {

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::built_in::BuiltIn;
 use crate::error::SandboxError;
 use crate::sys::process::own_number;
 use crate::sys::socket::packet_pair;
@@ -60,7 +61,10 @@ impl Helper {
 
 /// Becomes the sandbox helper if this process was started as one, and then never returns. Must be
 /// called first thing in `main`, before any thread exists.
-pub fn helper_main_if_asked() {
+///
+/// `built_ins` are programs that sandboxes can run without a file; see
+/// [`crate::Command::built_in`].
+pub fn helper_main_if_asked(built_ins: &'static [BuiltIn]) {
     crate::probes::run_body_if_asked();
     if std::env::args_os().next().is_none_or(|name| name != NAME) {
         return;
@@ -68,6 +72,6 @@ pub fn helper_main_if_asked() {
     let prepare = std::env::args_os()
         .nth(1)
         .is_some_and(|word| word == NAMESPACES);
-    let served = own_number(0).and_then(|control| zygote::serve(control, prepare));
+    let served = own_number(0).and_then(|control| zygote::serve(control, prepare, built_ins));
     std::process::exit(i32::from(served.is_err()))
 }

@@ -14,7 +14,7 @@
 //! fn main() -> Result<(), lula_sandbox::SandboxError> {
 //!     // The first thing in main, before any thread: the engine starts this very binary as its
 //!     // helper, which never comes back from here.
-//!     lula_sandbox::helper_main_if_asked();
+//!     lula_sandbox::helper_main_if_asked(&[]);
 //!
 //!     let engine = Engine::start()?;
 //!     let session = engine.open(&Sandbox::new(Profile::Build.policy(), "."))?;
@@ -32,6 +32,9 @@
 //! ([`Session::start_in_background`]); an event loop can watch [`Session::descriptors`] instead and
 //! call [`Session::take_ready`] when one is readable.
 //!
+//! A command need not be a file: the helper's own program can bring functions along ([`BuiltIn`])
+//! that run inside like any command ([`Command::built_in`]), behind the same layers.
+//!
 //! # Who does what
 //!
 //! The engine never forks. It starts one tiny helper, the zygote, which clones a first process for
@@ -40,6 +43,7 @@
 //! does.
 
 mod blueprint;
+mod built_in;
 pub mod cgroup;
 mod error;
 pub mod frames;
@@ -57,9 +61,11 @@ mod sys;
 pub mod tiers;
 mod zygote;
 
+pub use built_in::BuiltIn;
 pub use error::SandboxError;
 pub use helper::{Helper, helper_main_if_asked};
 pub use mounts::Toolchains;
 pub use session::{
-    Captured, Command, Engine, Finished, Next, Output, Process, ProcessId, Sandbox, Session,
+    Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,
+    Session,
 };

@@ -19,7 +19,7 @@ const MINIMUM: (u32, u32) = (2, 38);
 const USUAL_DIRECTORIES: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
 
 /// Settings that could start a program or reach outside, each switched off.
-const INERT: [(&str, &str); 17] = [
+pub const INERT: [(&str, &str); 17] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),

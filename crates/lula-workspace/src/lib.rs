@@ -1,19 +1,106 @@
-//! The directories agents work on.
+//! The directories agents work on, and what becomes of their changes.
 //!
-//! [`git`] is the one door through which git is called on the host: a repository is content that
-//! somebody else wrote, and git runs programs that a repository names (hooks, filters, monitors,
-//! aliases). Through this door it runs none of them. [`fork`] makes private copies of a project,
-//! [`folder`] reads and writes one that stays, and [`scratch`] makes throw-away repositories.
+//! A [`Workspace`] is a user's directory seen through a private layer. Commands write into the layer;
+//! the directory itself does not change until somebody commits. This crate must never run a command
+//! of a workspace outside a sandbox, never follow a link that lies in one, never write into the
+//! user's directory except by a journaled commit, and never touch the user's index, references or
+//! stash by itself. It depends on `lula-protocol`, and on `lula-sandbox` for its tests.
 //!
-//! This crate must never run a command of a workspace outside a sandbox.
+//! # A workspace from beginning to end
+//!
+//! ```no_run
+//! use lula_workspace::{Place, Selection, Store, Wanted};
+//!
+//! # fn main() -> Result<(), lula_workspace::WorkspaceError> {
+//! let store = Store::at("/home/me/.local/state/lula".as_ref(), 10 << 30);
+//! let mut workspace = store.create(".".as_ref(), Wanted::Overlay, "pytest -q")?;
+//!
+//! // What a sandbox needs. It is locked as long as `layer` lives: drop it after the sandbox.
+//! let layer = workspace.layer()?;
+//! match &layer.place {
+//!     Place::Overlay { lower, upper, work } => { /* mount them where `lower` is */ }
+//!     Place::Copy { directory } => { /* work in `directory` */ }
+//! }
+//!
+//! // At any time, also while a command runs in it.
+//! let diff = workspace.diff()?;
+//! for change in &diff.changes {
+//!     println!("{} {} {:?}", change.what.letter(), change.path, change.risks);
+//! }
+//!
+//! // What was reviewed, or nothing.
+//! let committed = workspace.commit(&Selection::all(), Some(&diff.digest))?;
+//! workspace.undo()?;
+//! workspace.redo()?;
+//! # drop(committed);
+//! drop(layer);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | call | while a sandbox is open on it |
+//! |---|---|
+//! | [`Workspace::diff`], [`Workspace::sides`] | yes: each file is seen as it was at one moment; one that never holds still is an error |
+//! | [`Workspace::commit`], [`Workspace::undo`], [`Workspace::redo`] | yes: bytes that are not those of the diff are refused; what was committed stays in the layer and no longer counts as a change |
+//! | [`Workspace::snapshot`], [`Workspace::fork`] | yes, if no command is writing |
+//! | [`Workspace::restore`], [`Workspace::discard`] | no: drop the sandbox and the [`Layer`] first, open it again afterwards |
+//!
+//! # What a crash leaves
+//!
+//! A commit stages everything beside its journal, writes the journal, and then exchanges names, one
+//! after the other, each in one step. Whoever looks at the tree in between sees each file either old
+//! or new and never a part of one; after `kill -9` or a power cut that may stay so until the next
+//! call that opens a workspace on the same directory, which first takes back what was half done (or
+//! counts it as done, if every name was exchanged already). After that the tree is the old one or the
+//! new one. Where the state directory is on another file system, new files wait in a directory
+//! `.lula-commit-*` at the top of the user's tree; it goes away with the commit or its recovery.
+//!
+//! The rest: [`git`] is the one door through which git is called on the host, with everything off
+//! that a repository could make it run. [`fork`] makes throw-away copies of a project,
+//! [`scratch`] throw-away repositories, and [`folder`] reads and writes a directory by handle.
 #![forbid(unsafe_code)]
 
+mod base;
+mod change;
+mod commit;
+mod copy;
+mod copying;
+mod diff;
+mod error;
+#[cfg(test)]
+mod faults;
 pub mod folder;
 pub mod fork;
 pub mod git;
+mod journal;
+mod node;
+mod overlay;
+mod patch;
+mod path;
+mod record;
+mod risk;
 pub mod scratch;
+mod steps;
+mod store;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod workspace;
 
+pub use change::{Change, Diff, HeldBack, Selection, What};
+pub use error::WorkspaceError;
 pub use folder::Folder;
 pub use fork::{Fork, ForkError, Project};
 pub use git::{Git, GitError};
+#[doc(hidden)]
+pub use journal::reads_as_journal;
+pub use node::{Kind, Node};
+pub use patch::{patch, unified};
+pub use path::{InvalidPath, RelPath};
+#[doc(hidden)]
+pub use record::reads_as_record;
+pub use record::{Backend, Record, Snapshot, State};
+pub use risk::Risk;
 pub use scratch::Scratch;
+pub use store::{Store, Wanted};
+pub use workspace::{Committed, Layer, Place, Sides, Workspace};

@@ -13,6 +13,7 @@ use lula_sandbox::policy::Profile;
 use crate::cli_runs::{
     ExportFlags, ForkFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags, StoreCommand,
 };
+use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
 
 const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
@@ -22,7 +23,8 @@ Examples:
   lula try                       see it work on a bundled sample project
   lula run -t 'fix the tests'    hand over a task, get a verified branch
   lula repair                    make this project's failing tests pass
-  lula exec -- pytest -q         run a command in the sandbox
+  lula exec -- pytest -q         run a command in the sandbox; its changes wait for you
+  lula diff                      look at them; `lula commit` takes them, `lula discard` not
   lula doctor                    what works on this machine, and why not
   lula doctor --attack           attack the sandbox and see what holds
   lula config explain KEY        which layer a setting comes from
@@ -69,11 +71,6 @@ pub(crate) enum Command {
     Runs,
     /// Show a run
     Show(ShowFlags),
-    /// Take back what a run delivered
-    Undo {
-        /// The run: its id, the end of it, or last
-        run: String,
-    },
     /// Derive a run again from its log
     Replay(ReplayFlags),
     /// Begin another run with the first events of one
@@ -94,6 +91,20 @@ pub(crate) enum Command {
     Detect,
     /// Run a command in the sandbox, in this directory
     Exec(ExecFlags),
+    /// Show the changes that wait for a decision
+    Diff(DiffFlags),
+    /// Take waiting changes over into your files
+    Commit(CommitFlags),
+    /// Turn waiting changes down
+    Discard(DiscardFlags),
+    /// Take back the last commit, or what a run delivered
+    Undo(UndoFlags),
+    /// Make an undone commit again
+    Redo(RedoFlags),
+    /// List workspaces: what waits, what was decided, what it takes
+    Workspaces,
+    /// Serve tools in sandboxed workspaces, over HTTP
+    Runner(RunnerFlags),
     /// Tell what works on this machine, and why not
     Doctor(DoctorFlags),
     /// Find, try out and choose models
@@ -181,11 +192,13 @@ const EXEC_HELP: &str = "\
 The command runs in the repository this directory belongs to, or in the directory itself. It sees
 that, the system's programs and the toolchains on your PATH, has no network and none of your
 variables. It behaves like the command itself: standard input and output, signals, exit status.
+What it changes in there is held back: `lula diff` shows it, `lula commit` takes it over.
 
 Examples:
   lula exec -- pytest -q
   lula exec --profile strict --timeout 10s -- ./untrusted.sh
   lula exec --receipt receipt.json -- make test
+  lula exec --write direct -- cargo fmt
 
 Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
 126 and 127 when the command cannot be executed or does not exist.";
@@ -200,7 +213,7 @@ pub(crate) struct ExecFlags {
     #[arg(long, value_name = "NAME", value_parser = parse_tier)]
     pub(crate) tier: Option<Tier>,
     /// What becomes of changes in the workspace
-    #[arg(long, value_enum, default_value = "direct")]
+    #[arg(long, value_enum, default_value = "review")]
     pub(crate) write: Write,
     /// Wall clock, such as 90s; never longer than sandbox.timeout
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -216,11 +229,43 @@ pub(crate) struct ExecFlags {
     pub(crate) command: Vec<OsString>,
 }
 
+const RUNNER_HELP: &str = "\
+Workspaces are private views of directories below a root: nothing reaches the directory itself
+before a commit of exactly the reviewed change. A Unix socket is for its owner alone; a port needs
+a key, from --key-file or $LULA_RUNNER_KEY. `GET /v1/openapi.json` describes the interface.
+
+Examples:
+  lula runner --root ~/src
+  lula runner --root ~/src --listen unix:/run/user/1000/lula.sock
+  lula runner --root /srv/work --listen 0.0.0.0:7420 --key-file /etc/lula/runner.key";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUNNER_HELP)]
+pub(crate) struct RunnerFlags {
+    /// Where to listen: unix:PATH or HOST:PORT; a socket in the state directory when left out
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Workspaces can be opened below this directory; can be given several times
+    #[arg(long = "root", value_name = "DIR", required = true)]
+    pub(crate) roots: Vec<PathBuf>,
+    /// A private file that holds the bearer key of a port
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Policy of the sandboxes to start from: strict, build or browser
+    #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
+    pub(crate) profile: Profile,
+    /// End when standard input ends
+    #[arg(long, hide = true)]
+    pub(crate) with_parent: bool,
+}
+
 /// What becomes of changes in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Write {
     /// The workspace is read-only
     None,
+    /// Changes are held for `lula diff`, `lula commit` and `lula discard`
+    Review,
     /// Changes are made in the workspace itself
     Direct,
 }

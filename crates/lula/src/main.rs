@@ -29,7 +29,7 @@ use crate::term::Screen;
 
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.
-    lula_sandbox::helper_main_if_asked();
+    lula_sandbox::helper_main_if_asked(&[lula_runner::TOOLBOX]);
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return Status::from(usage(&error)).into(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lula_config::{files, keys};
-use lula_protocol::receipt::Limits;
+use lula_protocol::receipt::{Limits, WorkspaceMode};
 use lula_protocol::{Code, Exit, Layer, Receipt, Tier};
 use lula_sandbox::policy::{Policy, Profile, Wall};
 
@@ -59,6 +59,12 @@ pub(crate) fn workspace(named: Option<&Path>, home: Option<&Path>) -> Result<Pat
 pub(crate) fn posture(receipt: &Receipt) -> Table {
     let mut table = Table::default();
     table.row(["tier".to_owned(), receipt.tier.to_string()]);
+    let workspace = match receipt.workspace {
+        WorkspaceMode::Direct => "what is written changes the real tree",
+        WorkspaceMode::Overlay => "what is written goes to a layer of its own",
+        WorkspaceMode::ReadOnly => "read-only",
+    };
+    table.row(["workspace".to_owned(), workspace.to_owned()]);
     for layer in &receipt.layers {
         table.row([layer.name().replace('_', " "), describe(layer)]);
     }

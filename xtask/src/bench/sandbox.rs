@@ -14,8 +14,9 @@ use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
 /// Key, name for people, whether it is ours.
-const ROWS: [(&str, &str, bool); 10] = [
+const ROWS: [(&str, &str, bool); 11] = [
     ("vfork_exec", "bare vfork + exec", false),
+    ("built_in", "lula: ask a built-in", true),
     ("session_exec", "lula: exec in a session", true),
     ("warm", "lula: warm sandbox", true),
     ("cold", "lula: cold sandbox", true),

@@ -1,5 +1,7 @@
 //! What the two sides say to each other.
 
+use lula_protocol::receipt::WorkspaceMode;
+
 use super::codec::Frame;
 use super::wire::{FrameError, Reader, Writer};
 
@@ -24,7 +26,8 @@ pub struct Terminal {
 /// A command to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecRequest {
-    /// Program and arguments; the program is looked up in `PATH` where it has no slash.
+    /// Program and arguments; the program is looked up in `PATH` where it has no slash, and among
+    /// the exec server's own where it is a built-in.
     pub arguments: Vec<Vec<u8>>,
     /// The whole environment, `NAME=value`.
     pub environment: Vec<Vec<u8>>,
@@ -32,6 +35,8 @@ pub struct ExecRequest {
     pub directory: Vec<u8>,
     /// A terminal to run in, or pipes.
     pub terminal: Option<Terminal>,
+    /// Whether the program is part of the exec server instead of a file.
+    pub built_in: bool,
 }
 
 /// What the runner asks.
@@ -80,6 +85,8 @@ pub struct Posture {
     pub root_device: u64,
     /// Network interfaces it sees, where they were read.
     pub interfaces: Vec<String>,
+    /// What writing to the workspace does, where it was read.
+    pub workspace: Option<WorkspaceMode>,
 }
 
 /// Something asked for that the sandbox could do without, and why it is missing.
@@ -194,6 +201,7 @@ stages! {
     Landlock = 14, "applying Landlock";
     Seccomp = 15, "installing seccomp";
     ReadBack = 16, "reading back what was applied";
+    Workspace = 17, "laying the workspace over the real tree";
 }
 
 impl std::fmt::Display for SetupStage {
@@ -249,7 +257,8 @@ impl Request {
                         w.bytes(item);
                     })
                     .bytes(&exec.directory)
-                    .option(exec.terminal, |w, terminal| terminal.write(w));
+                    .option(exec.terminal, |w, terminal| terminal.write(w))
+                    .bool(exec.built_in);
                 1
             }
             Self::Stdin(bytes) => {
@@ -287,6 +296,7 @@ impl Request {
                 environment: reader.list("environment", |r| r.without_nul("variable"))?,
                 directory: reader.without_nul("directory")?,
                 terminal: reader.option("terminal", Terminal::read)?,
+                built_in: reader.bool("built-in")?,
             }),
             2 => Self::Stdin(reader.rest().to_vec()),
             3 => Self::StdinEnd,
@@ -304,6 +314,31 @@ impl Request {
         reader.end()?;
         Ok(request)
     }
+}
+
+const MODES: [WorkspaceMode; 3] = [
+    WorkspaceMode::Direct,
+    WorkspaceMode::Overlay,
+    WorkspaceMode::ReadOnly,
+];
+
+const fn mode_number(mode: WorkspaceMode) -> u8 {
+    match mode {
+        WorkspaceMode::Direct => 0,
+        WorkspaceMode::Overlay => 1,
+        WorkspaceMode::ReadOnly => 2,
+    }
+}
+
+fn read_mode(reader: &mut Reader<'_>) -> Result<WorkspaceMode, FrameError> {
+    let number = reader.u8("workspace")?;
+    MODES
+        .get(usize::from(number))
+        .copied()
+        .ok_or(FrameError::Unknown {
+            what: "workspace",
+            value: number.into(),
+        })
 }
 
 impl Posture {
@@ -326,6 +361,9 @@ impl Posture {
             .u64(self.root_device)
             .list(&self.interfaces, |w, name| {
                 w.text(name);
+            })
+            .option(self.workspace, |w, mode| {
+                w.u8(mode_number(mode));
             });
     }
 
@@ -345,6 +383,7 @@ impl Posture {
             landlock_rules: reader.u32("Landlock rules")?,
             root_device: reader.u64("root device")?,
             interfaces: reader.list("interfaces", |r| r.text("interface"))?,
+            workspace: reader.option("workspace", read_mode)?,
         })
     }
 }

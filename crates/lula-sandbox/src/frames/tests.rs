@@ -2,6 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use lula_protocol::receipt::WorkspaceMode;
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., 0..40)
@@ -21,14 +22,16 @@ fn request() -> impl Strategy<Value = Request> {
             vec(text(), 0..5),
             vec(text(), 0..5),
             text(),
-            proptest::option::of(terminal())
+            proptest::option::of(terminal()),
+            any::<bool>(),
         )
-            .prop_map(|(arguments, environment, directory, terminal)| {
+            .prop_map(|(arguments, environment, directory, terminal, built_in)| {
                 Request::Exec(ExecRequest {
                     arguments,
                     environment,
                     directory,
                     terminal,
+                    built_in,
                 })
             }),
         vec(any::<u8>(), 0..300).prop_map(Request::Stdin),
@@ -62,6 +65,7 @@ fn posture() -> impl Strategy<Value = Posture> {
                 landlock_rules: 9,
                 root_device: 3,
                 interfaces: vec!["lo".to_owned()],
+                workspace: no_new_privileges.then_some(WorkspaceMode::Overlay),
             },
         )
 }
@@ -221,6 +225,7 @@ fn an_argument_with_a_nul_is_refused() {
         environment: vec![],
         directory: b"/".to_vec(),
         terminal: None,
+        built_in: false,
     });
     assert_eq!(
         Request::from_frame(&request.frame(1)),

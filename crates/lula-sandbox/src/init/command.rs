@@ -1,17 +1,19 @@
 //! One running command: its process, its pipes or terminal, and what is still to be moved.
 
 use std::collections::VecDeque;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
-use crate::frames::{CHUNK, Credit, ExecRequest, Stream, Terminal};
-use crate::sys::exec::{Launch, LaunchStep, launch};
+use crate::built_in::{self, BuiltIn};
+use crate::frames::{CHUNK, Credit, ExecRequest, Stream, Terminal, WINDOW};
+use crate::sys::exec::{Forked, Launch, LaunchStep, Place, fork_into, launch};
 use crate::sys::process::Reaped;
 
 /// A source of output with what may still be sent of it.
@@ -26,6 +28,8 @@ pub(super) struct Running {
     /// Where standard input goes: a pipe, or the terminal's master.
     pub(super) stdin: Option<OwnedFd>,
     pub(super) pending: VecDeque<u8>,
+    /// Input moved on and not yet granted again.
+    pub(super) owed: u64,
     pub(super) stdin_ends: bool,
     pub(super) outputs: Vec<Output>,
     pub(super) terminal: bool,
@@ -45,6 +49,7 @@ impl Running {
     pub(super) fn start(
         request: &ExecRequest,
         die_with_parent: bool,
+        built_ins: &'static [BuiltIn],
     ) -> Result<Self, (LaunchStep, io::Error)> {
         let streams = |error: Errno| (LaunchStep::Streams, error.into());
         let (theirs, ours) = match request.terminal {
@@ -55,33 +60,29 @@ impl Running {
             CString::new(bytes.clone())
                 .map_err(|_| (LaunchStep::Program, io::ErrorKind::InvalidInput.into()))
         };
-        let arguments = request
-            .arguments
-            .iter()
-            .map(text)
-            .collect::<Result<Vec<_>, _>>()?;
-        let environment = request
-            .environment
-            .iter()
-            .map(text)
-            .collect::<Result<Vec<_>, _>>()?;
-        let pid = launch(&Launch {
-            candidates: candidates(request)
-                .iter()
-                .map(text)
-                .collect::<Result<_, _>>()?,
-            arguments,
-            environment,
+        let texts = |list: &[Vec<u8>]| list.iter().map(text).collect::<Result<Vec<_>, _>>();
+        let place = Place {
             directory: text(&request.directory)?,
             streams: theirs.each_ref().map(AsRawFd::as_raw_fd),
             terminal: request.terminal.is_some(),
             die_with_parent,
-        })?;
+        };
+        let pid = if request.built_in {
+            start_built_in(request, &place, built_ins)?
+        } else {
+            launch(&Launch {
+                candidates: texts(&candidates(request))?,
+                arguments: texts(&request.arguments)?,
+                environment: texts(&request.environment)?,
+                place,
+            })?
+        };
         let (stdin, sources) = ours;
         Ok(Self {
             pid,
             stdin: Some(stdin),
             pending: VecDeque::new(),
+            owed: 0,
             stdin_ends: false,
             outputs: sources
                 .into_iter()
@@ -97,8 +98,14 @@ impl Running {
         })
     }
 
-    /// Moves waiting input on. Returns how many bytes went.
-    pub(super) fn feed(&mut self) -> u64 {
+    /// Moves waiting input on. Returns the credit to give back: half a window at a time, so that a
+    /// conversation in small pieces costs no message beside its own.
+    pub(super) fn feed(&mut self) -> Option<u64> {
+        self.owed += self.move_input();
+        (self.owed >= WINDOW / 2).then(|| std::mem::take(&mut self.owed))
+    }
+
+    fn move_input(&mut self) -> u64 {
         let mut moved = 0;
         while let Some(stdin) = &self.stdin {
             let (first, _) = self.pending.as_slices();
@@ -207,6 +214,32 @@ fn window(size: Terminal) -> Winsize {
     }
 }
 
+/// Starts a program that is part of this one.
+fn start_built_in(
+    request: &ExecRequest,
+    place: &Place,
+    built_ins: &'static [BuiltIn],
+) -> Result<i32, (LaunchStep, io::Error)> {
+    let step = LaunchStep::BuiltIn;
+    let missing = || (step, io::Error::from_raw_os_error(libc::ENOENT));
+    let (name, arguments) = request.arguments.split_first().ok_or_else(missing)?;
+    let built_in = built_in::find(built_ins, name).ok_or_else(missing)?;
+    let arguments: Vec<String> = arguments
+        .iter()
+        .map(|argument| String::from_utf8(argument.clone()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| (step, io::Error::from_raw_os_error(libc::EILSEQ)))?;
+    let environment = request.environment.iter().filter_map(|variable| {
+        let equals = variable.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = variable.split_at(equals);
+        Some((OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])))
+    });
+    match fork_into(place, environment)? {
+        Forked::Parent(pid) => Ok(pid),
+        Forked::Child => built_in::run(built_in, &arguments),
+    }
+}
+
 /// Where to look for the program: as it is where it names a path, else along the command's own
 /// `PATH`.
 fn candidates(request: &ExecRequest) -> Vec<Vec<u8>> {
@@ -237,6 +270,7 @@ mod tests {
             environment: vec![format!("PATH={path}").into()],
             directory: b"/".to_vec(),
             terminal: None,
+            built_in: false,
         }
     }
 

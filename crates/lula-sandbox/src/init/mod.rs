@@ -16,6 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use lula_protocol::Tier;
 
 use crate::blueprint::Blueprint;
+use crate::built_in::BuiltIn;
 use crate::frames::{Event, HeldBack, SetupStage};
 use crate::sys::{lockdown, process};
 use crate::zygote::{During, Failure, Network};
@@ -40,6 +41,7 @@ pub(crate) struct Site {
     pub(crate) network: Option<Network>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
+    pub(crate) layers: Vec<OwnedFd>,
     pub(crate) caches: Vec<OwnedFd>,
     pub(crate) identity: Option<Identity>,
     pub(crate) held_back: Vec<HeldBack>,
@@ -49,14 +51,19 @@ pub(crate) struct Site {
 const CONNECTION: i32 = 3;
 
 /// Builds the sandbox around this process and serves in it. Never returns.
-pub(crate) fn run(blueprint: &Blueprint, site: Site, zygote_control: &OwnedFd) -> ! {
+pub(crate) fn run(
+    blueprint: &Blueprint,
+    site: Site,
+    zygote_control: &OwnedFd,
+    built_ins: &'static [BuiltIn],
+) -> ! {
     // First of all: the zygote's socket must not be held open by a sandbox, or the zygote's death
     // would go unseen. The copy is closed, the zygote's own stays.
     let _ = lockdown::close_one(zygote_control.as_raw_fd());
     // A copy that outlives the site, to say what went wrong; it is closed by number with the rest.
     let reporter = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)
         .map_or(CONNECTION, std::os::fd::IntoRawFd::into_raw_fd);
-    match build(blueprint, site) {
+    match build(blueprint, site, built_ins) {
         Ok(server) => {
             let status = i32::from(server.serve().is_err());
             process::exit_now(status)
@@ -68,7 +75,11 @@ pub(crate) fn run(blueprint: &Blueprint, site: Site, zygote_control: &OwnedFd) -
     }
 }
 
-fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure> {
+fn build(
+    blueprint: &Blueprint,
+    mut site: Site,
+    built_ins: &'static [BuiltIn],
+) -> Result<serve::Server, Failure> {
     fence::join_groups(&site)?;
     if blueprint.tier == Tier::Namespace {
         fence::enter_network(&site)?;
@@ -86,12 +97,15 @@ fn build(blueprint: &Blueprint, mut site: Site) -> Result<serve::Server, Failure
     let fence::Locked { enforced, refusals } = fence::lock(blueprint)?;
     let posture = readback::own(blueprint, enforced, &interfaces)?;
     let ready = Event::Ready { posture, held_back };
-    serve::Server::new(connection, &ready, refusals, enforced, blueprint.tier).map_err(|error| {
-        Failure {
-            stage: SetupStage::ReadBack,
-            detail: error.to_string(),
-            errno: 0,
-        }
+    let inherited = serve::Inherited {
+        enforced,
+        tier: blueprint.tier,
+        built_ins,
+    };
+    serve::Server::new(connection, &ready, refusals, inherited).map_err(|error| Failure {
+        stage: SetupStage::ReadBack,
+        detail: error.to_string(),
+        errno: 0,
     })
 }
 

@@ -8,10 +8,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 
 use super::{Identity, Site};
-use crate::blueprint::{Bind, Blueprint};
+use crate::blueprint::{Bind, Blueprint, Overlay};
 use crate::frames::SetupStage;
 use crate::mounts::{HOME, SCRATCH};
 use crate::sys::mount::{self, Without};
+use crate::sys::process;
 use crate::zygote::{During, Failure};
 
 /// Directories of `/proc` that tell about the machine.
@@ -52,8 +53,22 @@ pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failur
         mask_proc(site).during(SetupStage::Proc, || "masks".to_owned())?;
     }
     terminals(site).during(SetupStage::Mounts, || "/dev/pts".to_owned())?;
-    let placed = blueprint.placed.iter().map(|placed| &placed.bind);
-    for (bind, tree) in placed.zip(&site.placed) {
+    let workspace = &blueprint.workspace.path;
+    // Parents first, wherever the workspace stands among the rest.
+    let (before, after): (Vec<_>, Vec<_>) = blueprint
+        .placed
+        .iter()
+        .map(|placed| &placed.bind)
+        .zip(&site.placed)
+        .partition(|(bind, _)| bind.target <= *workspace);
+    for (bind, tree) in before {
+        place(bind, tree, site).during(SetupStage::Mounts, || bind.target.clone())?;
+    }
+    if let Some(overlay) = &blueprint.workspace.overlay {
+        lay_workspace(blueprint, overlay, site)
+            .during(SetupStage::Workspace, || workspace.clone())?;
+    }
+    for (bind, tree) in after {
         place(bind, tree, site).during(SetupStage::Mounts, || bind.target.clone())?;
     }
     caches(blueprint, site)?;
@@ -204,6 +219,48 @@ fn own(at: impl AsFd, path: &str, site: &Site) -> io::Result<()> {
         rustix::fs::chownat(at, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
     }
     Ok(())
+}
+
+/// The workspace at its own path, over layers that stay out of reach once `/run` is covered.
+fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::Result<()> {
+    for (layer, tree) in blueprint.layers().zip(&site.layers) {
+        let held = &*layer.bind.target;
+        rustix::fs::mkdir(held, Mode::from_raw_mode(0o755))?;
+        mount::attach(tree, mount::hold(root(), Path::new(held))?)?;
+    }
+    let lowers: Vec<&str> = overlay
+        .lowers
+        .iter()
+        .map(|layer| &*layer.bind.target)
+        .collect();
+    let lowers = lowers.join(":");
+    let options = [
+        ("lowerdir", &*lowers),
+        ("upperdir", &*overlay.upper),
+        ("workdir", &*overlay.work),
+        // The same marks on disk whoever made them, and none that point elsewhere.
+        ("userxattr", ""),
+        ("redirect_dir", "nofollow"),
+        ("metacopy", "off"),
+        ("index", "off"),
+    ];
+    let mut without = CLOSED;
+    if !blueprint.workspace.writable {
+        without = without.and(Without::WRITING);
+    }
+    let merged = match site.identity {
+        // The kernel works on the layers as whoever mounts: that must be somebody they know.
+        Some(Identity::Taken { uid, gid }) => process::with_file_ids(uid, gid, || {
+            mount::new_filesystem("overlay", &options, without)
+        }),
+        Some(Identity::Own) | None => mount::new_filesystem("overlay", &options, without),
+    }?;
+    let bind = Bind {
+        source: String::new(),
+        target: blueprint.workspace.path.clone(),
+        file: false,
+    };
+    place(&bind, &merged, site)
 }
 
 /// Each cache is an overlay: the host's below, read-only, and a private layer above.

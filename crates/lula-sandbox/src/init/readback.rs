@@ -3,7 +3,9 @@
 use std::fs;
 
 use lula_protocol::Tier;
-use rustix::fs::{Mode, OFlags};
+use lula_protocol::receipt::WorkspaceMode;
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
+use rustix::io::Errno;
 use rustix::process::Resource;
 
 use crate::blueprint::Blueprint;
@@ -52,6 +54,8 @@ pub(super) fn own(
         .during(stage, || "/".to_owned())?
         .st_dev;
     posture.interfaces = interfaces.to_vec();
+    posture.workspace =
+        Some(workspace(blueprint).during(stage, || blueprint.workspace.path.clone())?);
     let on = blueprint.switches;
     let boundary = blueprint.tier != Tier::Process;
     let checks = [
@@ -77,6 +81,10 @@ pub(super) fn own(
             on.no_network && blueprint.tier == Tier::Namespace && posture.interfaces != ["lo"],
             "the network has more than its loopback",
         ),
+        (
+            blueprint.tier == Tier::Namespace && posture.workspace != Some(blueprint.mode()),
+            "the workspace is not what was asked for",
+        ),
     ];
     for (missing, what) in checks {
         if boundary && missing {
@@ -88,6 +96,36 @@ pub(super) fn own(
         }
     }
     Ok(posture)
+}
+
+const OVERLAYFS: i64 = 0x794c_7630;
+
+/// What writing to the workspace does, by what the kernel says about the mount there. Where the tree
+/// is the host's own, only trying tells.
+fn workspace(blueprint: &Blueprint) -> std::io::Result<WorkspaceMode> {
+    let asked = &blueprint.workspace;
+    if blueprint.tier != Tier::Namespace {
+        let refused = |error| matches!(error, Errno::ACCESS | Errno::ROFS | Errno::PERM);
+        let written = || {
+            let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+            rustix::fs::open(&*asked.path, flags, Mode::from_raw_mode(0o600))
+        };
+        return Ok(if !asked.writable && written().is_err_and(refused) {
+            WorkspaceMode::ReadOnly
+        } else {
+            WorkspaceMode::Direct
+        });
+    }
+    let mount = rustix::fs::statvfs(&*asked.path)?;
+    if mount.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Ok(WorkspaceMode::ReadOnly);
+    }
+    let is_overlay = rustix::fs::statfs(&*asked.path)?.f_type == OVERLAYFS;
+    // A real tree may lie on an overlay too; then it is the one it was before.
+    if is_overlay && rustix::fs::stat(&*asked.path)?.st_dev != asked.device {
+        return Ok(WorkspaceMode::Overlay);
+    }
+    Ok(WorkspaceMode::Direct)
 }
 
 /// The number in `user:[4026531837]`.

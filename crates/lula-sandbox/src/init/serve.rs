@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::command::{Drawn, Running};
 use super::{family, readback};
+use crate::built_in::BuiltIn;
 use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
 use crate::landlock::Enforced;
 use crate::sys::{process, signal, socket};
@@ -20,11 +21,17 @@ const ENOUGH: usize = 1024 * 1024;
 /// More commands at once than this are refused.
 const MOST_COMMANDS: usize = 1024;
 
+/// What every command gets from this process.
+pub(super) struct Inherited {
+    pub(super) enforced: Option<Enforced>,
+    pub(super) tier: Tier,
+    pub(super) built_ins: &'static [BuiltIn],
+}
+
 pub(super) struct Server {
     connection: OwnedFd,
     endings: OwnedFd,
-    enforced: Option<Enforced>,
-    tier: Tier,
+    inherited: Inherited,
     decoder: Decoder,
     out: Vec<u8>,
     commands: BTreeMap<u32, Running>,
@@ -48,8 +55,7 @@ impl Server {
         connection: OwnedFd,
         ready: &Event,
         refusals: Option<OwnedFd>,
-        enforced: Option<Enforced>,
-        tier: Tier,
+        inherited: Inherited,
     ) -> io::Result<Self> {
         // The descriptor goes with the first words, before anything else runs in here; afterwards
         // the runner takes none.
@@ -65,8 +71,7 @@ impl Server {
         Ok(Self {
             connection,
             endings: signal::child_endings()?,
-            enforced,
-            tier,
+            inherited,
             decoder: Decoder::new(),
             out: Vec::new(),
             commands: BTreeMap::new(),
@@ -98,7 +103,7 @@ impl Server {
     }
 
     fn own_namespace(&self) -> bool {
-        self.tier == Tier::Namespace
+        self.inherited.tier == Tier::Namespace
     }
 
     fn say(&mut self, command: u32, event: &Event) -> Result<(), FrameError> {
@@ -255,7 +260,7 @@ impl Server {
             return Err(io::Error::other("a command number was used twice"));
         }
         let started = if self.commands.len() < MOST_COMMANDS {
-            Running::start(request, !self.own_namespace())
+            Running::start(request, !self.own_namespace(), self.inherited.built_ins)
         } else {
             Err((
                 crate::sys::exec::LaunchStep::Clone,
@@ -269,7 +274,7 @@ impl Server {
                 Event::Started {
                     pid: pid.cast_unsigned(),
                     // It cannot be gone: nobody but us reaps it.
-                    posture: readback::of_process(&pid.to_string(), self.enforced)?,
+                    posture: readback::of_process(&pid.to_string(), self.inherited.enforced)?,
                 }
             }
             Err((step, error)) => Event::NotStarted {
@@ -284,9 +289,8 @@ impl Server {
         let Some(command) = self.commands.get_mut(&id) else {
             return Ok(());
         };
-        let moved = command.feed();
-        if moved > 0 {
-            self.say(id, &Event::StdinCredit(moved))
+        if let Some(credit) = command.feed() {
+            self.say(id, &Event::StdinCredit(credit))
                 .map_err(io::Error::other)?;
         }
         Ok(())

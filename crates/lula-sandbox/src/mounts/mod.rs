@@ -75,24 +75,36 @@ pub(crate) struct Plan {
     pub(crate) masks: Vec<String>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) held_back: Vec<HeldBack>,
+    /// A workspace in layers: where it is seen, and whether it is writable.
+    overlaid: Option<(String, bool)>,
 }
 
 impl Plan {
     /// Paths shown read-only, for the receipt.
     pub(crate) fn read_only(&self) -> Vec<String> {
-        let placed = self.placed.iter().filter(|placed| !placed.writable);
-        self.root
-            .binds
-            .iter()
-            .chain(placed.map(|placed| &placed.bind))
-            .map(|bind| bind.target.clone())
+        let placed = self.places().filter(|(_, _, writable)| !writable);
+        let binds = self.root.binds.iter().map(|bind| &*bind.target);
+        binds
+            .chain(placed.map(|(target, ..)| target))
+            .map(str::to_owned)
             .collect()
     }
 
     /// Paths of the host that are writable, for the receipt.
     pub(crate) fn writable(&self) -> Vec<String> {
-        let placed = self.placed.iter().filter(|placed| placed.writable);
-        placed.map(|placed| placed.bind.target.clone()).collect()
+        let placed = self.places().filter(|(_, _, writable)| *writable);
+        placed.map(|(target, ..)| target.to_owned()).collect()
+    }
+
+    /// Everything put into each sandbox by itself: where, whether it is a file, whether it is
+    /// writable.
+    fn places(&self) -> impl Iterator<Item = (&str, bool, bool)> {
+        let placed = self
+            .placed
+            .iter()
+            .map(|placed| (&*placed.bind.target, placed.bind.file, placed.writable));
+        let overlaid = self.overlaid.iter();
+        placed.chain(overlaid.map(|(target, writable)| (&**target, false, *writable)))
     }
 }
 
@@ -101,6 +113,8 @@ impl Plan {
 pub(crate) struct Workspace<'a> {
     pub(crate) path: &'a Path,
     pub(crate) writable: bool,
+    /// Whether it is laid over the real tree instead of being it.
+    pub(crate) overlaid: bool,
 }
 
 /// The system's own directories, looked at once: they do not change while an engine runs.
@@ -138,7 +152,11 @@ pub(crate) fn plan(
     for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
         plan.show_granted(path)?;
     }
-    plan.place(workspace.path, workspace.writable)?;
+    if workspace.overlaid {
+        plan.overlaid = Some((text(workspace.path)?, workspace.writable));
+    } else {
+        plan.place(workspace.path, workspace.writable)?;
+    }
     for path in &policy.paths.write {
         plan.place(path.as_path(), true)?;
     }
@@ -148,6 +166,7 @@ pub(crate) fn plan(
     plan.finish();
     Ok(plan)
 }
+
 fn etc_entries() -> Vec<String> {
     let mut names: Vec<String> = ETC.iter().map(|name| format!("/etc/{name}")).collect();
     if let Ok(entries) = std::fs::read_dir("/etc") {
@@ -190,6 +209,7 @@ impl Plan {
             masks: Vec::new(),
             grants: Vec::new(),
             held_back: Vec::new(),
+            overlaid: None,
         }
     }
 
@@ -321,16 +341,17 @@ impl Plan {
             .map(str::to_owned)
             .to_vec();
         let shown: Vec<&str> = self.root.binds.iter().map(|bind| &*bind.target).collect();
-        for placed in &self.placed {
-            let target = &placed.bind.target;
+        let mut files = Vec::new();
+        for (target, file, _) in self.places() {
             if !is_private(target) && !shown.iter().any(|bind| is_below(target, bind)) {
-                if placed.bind.file {
-                    self.root.files.push((target.clone(), String::new()));
+                if file {
+                    files.push((target.to_owned(), String::new()));
                 } else {
-                    directories.push(target.clone());
+                    directories.push(target.to_owned());
                 }
             }
         }
+        self.root.files.extend(files);
         let binds = self.root.binds.iter().map(|bind| &bind.target);
         if !directories
             .iter()
@@ -343,8 +364,9 @@ impl Plan {
         self.root.directories = directories;
         self.root.files.extend(own_files());
 
+        let mut grants = Vec::new();
         let mut grant = |path: &str, access| {
-            self.grants.push(Grant {
+            grants.push(Grant {
                 path: path.to_owned(),
                 access,
             });
@@ -361,14 +383,15 @@ impl Plan {
                 grant(&bind.target, Access::Read);
             }
         }
-        for placed in &self.placed {
-            let access = if placed.writable {
+        for (target, _, writable) in self.places() {
+            let access = if writable {
                 Access::Write
             } else {
                 Access::Read
             };
-            grant(&placed.bind.target, access);
+            grant(target, access);
         }
+        self.grants = grants;
     }
 }
 

@@ -5,6 +5,7 @@ fn plan(policy: &Policy, path: &Path) -> Result<Plan, SandboxError> {
     let workspace = Workspace {
         path,
         writable: true,
+        overlaid: false,
     };
     super::plan(policy, workspace, &Toolchains::none(), &System::look()?)
 }

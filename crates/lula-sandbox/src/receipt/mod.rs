@@ -1,7 +1,7 @@
 //! Receipts: what the kernel said, compared with what was asked, and nothing else.
 
 use lula_protocol::denial::{Attempt, Denial};
-use lula_protocol::receipt::{Ended, Layer, Limits, NotApplied, Receipt, Usage};
+use lula_protocol::receipt::{Ended, Layer, Limits, NotApplied, Receipt, Usage, WorkspaceMode};
 use lula_protocol::{Digest, Tier};
 
 use crate::cgroup::{self, Events};
@@ -244,6 +244,7 @@ pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
 /// The receipt of one command.
 pub(crate) fn receipt(
     context: &Context,
+    sandbox: &Posture,
     layers: Vec<Layer>,
     outcome: &Outcome,
     ended: Ended,
@@ -252,6 +253,8 @@ pub(crate) fn receipt(
         tier: context.tier,
         layers,
         not_applied: context.not_applied.clone(),
+        // What was not read back is not claimed: the worst is that it was written.
+        workspace: sandbox.workspace.unwrap_or(WorkspaceMode::Direct),
         policy: context.policy,
         ended,
         usage: Usage {

@@ -10,7 +10,8 @@ use super::process::Output;
 use crate::cgroup::Events;
 use crate::error::SandboxError;
 use crate::frames::{
-    Credit, Decoder, Event, ExitHow, HeldBack, Posture, Request, SetupStage, Stream, WINDOW,
+    Credit, CreditError, Decoder, Event, ExitHow, HeldBack, Posture, Request, SetupStage, Stream,
+    WINDOW,
 };
 
 /// How long a killed tree may take before the whole sandbox is ended.
@@ -46,6 +47,8 @@ pub(super) struct Entry {
     pub(super) input: Credit,
     pub(super) captured: [Captured; 2],
     pub(super) credit: [Credit; 2],
+    /// Bytes taken from the queue and not yet granted again.
+    pub(super) owed: [u64; 2],
     pub(super) queue: VecDeque<Output>,
     pub(super) exited: Option<Exit>,
     pub(super) denials: Vec<Denial>,
@@ -72,6 +75,27 @@ pub(super) const fn index(stream: Stream) -> usize {
 impl Entry {
     pub(super) fn is_over(&self) -> bool {
         self.exited.is_some() || self.not_started.is_some()
+    }
+
+    /// Takes note that a piece of output was taken. Returns the credit to give back for it: half a
+    /// window at a time, so that a conversation in small pieces costs no message beside its own.
+    pub(super) fn taken(&mut self, output: &Output) -> Result<Option<Request>, CreditError> {
+        let stream = index(output.stream);
+        self.owed[stream] += output.bytes.len() as u64;
+        if self.owed[stream] < WINDOW / 2 {
+            return Ok(None);
+        }
+        self.give_back(output.stream)
+    }
+
+    /// Gives back what is owed of a stream.
+    pub(super) fn give_back(&mut self, stream: Stream) -> Result<Option<Request>, CreditError> {
+        let owed = std::mem::take(&mut self.owed[index(stream)]);
+        if owed == 0 {
+            return Ok(None);
+        }
+        self.credit[index(stream)].grant(owed)?;
+        Ok(Some(Request::Credit(stream, owed)))
     }
 
     /// When something has to be done about it, if nothing is heard before.

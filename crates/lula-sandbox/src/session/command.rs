@@ -21,6 +21,7 @@ pub struct Command {
     pub(crate) terminal: Option<Terminal>,
     pub(crate) stdin: Option<Vec<u8>>,
     pub(crate) streamed: bool,
+    pub(crate) built_in: bool,
 }
 
 impl Command {
@@ -35,12 +36,22 @@ impl Command {
             terminal: None,
             stdin: Some(Vec::new()),
             streamed: false,
+            built_in: false,
         }
     }
 
     /// A line for the shell.
     pub fn shell(line: impl Into<OsString>) -> Self {
         Self::new("/bin/sh").arguments([OsString::from("-c"), line.into()])
+    }
+
+    /// A program that is part of the helper and needs no file; see [`crate::BuiltIn`]. Everything
+    /// else is as for any command: layers, limits, directory, environment, streams.
+    pub fn built_in(name: impl Into<OsString>) -> Self {
+        Self {
+            built_in: true,
+            ..Self::new(name)
+        }
     }
 
     /// Adds arguments.

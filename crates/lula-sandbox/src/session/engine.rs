@@ -15,7 +15,8 @@ use super::command::{Command, Finished};
 use super::link::{Link, Parts, setup_error};
 use super::session::Session;
 use super::stock::Stock;
-use crate::blueprint::{Blueprint, RootPlan, Switches};
+use super::workspace::{Overlay, Workspace};
+use crate::blueprint::{Blueprint, RootPlan, Switches, WorkspacePlan};
 use crate::cgroup::{self, Leaf};
 use crate::error::SandboxError;
 use crate::helper::Helper;
@@ -34,7 +35,7 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     policy: Policy,
-    workspace: PathBuf,
+    workspace: Workspace,
     tier: Option<Tier>,
     toolchains: Toolchains,
     without: Vec<LayerName>,
@@ -45,9 +46,20 @@ impl Sandbox {
     /// A sandbox under that policy with that directory writable. Toolchains on this process's
     /// `PATH` are shown read-only.
     pub fn new(policy: Policy, workspace: impl Into<PathBuf>) -> Self {
+        Self::around(policy, Workspace::Directory(workspace.into()))
+    }
+
+    /// As [`Sandbox::new`], but what is written goes to a layer of its own: the real tree is seen at
+    /// its path and never changes. [`SandboxError::OverlayNeedsNamespaces`] where the tier has no
+    /// mounts of its own.
+    pub fn over(policy: Policy, workspace: Overlay) -> Self {
+        Self::around(policy, Workspace::Overlay(workspace))
+    }
+
+    fn around(policy: Policy, workspace: Workspace) -> Self {
         Self {
             policy,
-            workspace: workspace.into(),
+            workspace,
             tier: None,
             toolchains: Toolchains::of_this_process(),
             without: Vec::new(),
@@ -290,7 +302,11 @@ impl Engine {
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
-        let workspace = usable_workspace(&sandbox.workspace)?;
+        let workspace = sandbox.workspace.plan(sandbox.writable)?;
+        if workspace.overlay.is_some() && tier != Tier::Namespace {
+            return Err(SandboxError::OverlayNeedsNamespaces { tier });
+        }
+        let place = PathBuf::from(&workspace.path);
         let rules = Rules {
             nested_userns: policy.nested_userns,
             refusals: Refusals::Notify,
@@ -302,7 +318,7 @@ impl Engine {
         };
         let program = inner.program(rules)?;
         let mut not_applied = Vec::new();
-        let drawn = Drawn::draw(tier, sandbox, &workspace, &granted, &program, &inner.system)?;
+        let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
         let leaf = inner.leaf(sandbox, &granted)?;
@@ -353,7 +369,7 @@ impl Engine {
                 not_applied,
             },
             environment: environment(sandbox, &drawn.home),
-            workspace,
+            workspace: place,
             own_pids: tier == Tier::Namespace,
             keep: Keep {
                 _zygote: zygote,
@@ -451,22 +467,6 @@ impl Inner {
     }
 }
 
-/// A workspace is a directory that is not the whole machine.
-fn usable_workspace(path: &Path) -> Result<PathBuf, SandboxError> {
-    let unusable = |source| SandboxError::Path {
-        path: path.to_owned(),
-        source,
-    };
-    let real = path.canonicalize().map_err(unusable)?;
-    if real == Path::new("/") || !real.is_dir() {
-        return Err(unusable(std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
-            "a workspace is a directory below /",
-        )));
-    }
-    Ok(real)
-}
-
 /// A blueprint and what the receipt will say about it.
 struct Drawn {
     blueprint: Blueprint,
@@ -481,7 +481,7 @@ impl Drawn {
     fn draw(
         tier: Tier,
         sandbox: &Sandbox,
-        workspace: &Path,
+        workspace: WorkspacePlan,
         granted: &Granted,
         program: &Program,
         system: &System,
@@ -490,6 +490,7 @@ impl Drawn {
             tier,
             root: RootPlan::default(),
             placed: Vec::new(),
+            workspace,
             caches: Vec::new(),
             masks: Vec::new(),
             scratch_bytes: granted.disk_bytes,
@@ -506,13 +507,13 @@ impl Drawn {
                 "disk limit {} for the workspace as a whole",
                 granted.disk_bytes
             ),
-            reason: "the workspace is written directly; the limit holds for each file and for the \
-                     private directories together"
+            reason: "the limit holds for each file and for the private directories together"
                 .to_owned(),
         };
         let place = mounts::Workspace {
-            path: workspace,
+            path: Path::new(&blueprint.workspace.path),
             writable: sandbox.writable,
+            overlaid: blueprint.workspace.overlay.is_some(),
         };
         if tier == Tier::Namespace {
             let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
@@ -541,7 +542,7 @@ impl Drawn {
             mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
         let mut writable = vec![home.clone()];
         if place.writable {
-            writable.push(workspace.to_string_lossy().into_owned());
+            writable.push(blueprint.workspace.path.clone());
         }
         Ok(Self {
             blueprint,

@@ -16,15 +16,16 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::Captured;
-use super::books::{Entry, Overdue, State, index};
+use super::books::{Entry, Overdue, State};
 use super::command::{Command, Finished};
 use super::engine::Keep;
 use super::process::{Next, Output, ProcessId};
 use crate::cgroup::{Events, Leaf};
 use crate::error::SandboxError;
-use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage};
+use crate::frames::{Credit, ExecRequest, HeldBack, Posture, Request, SetupStage, Stream};
 use crate::receipt::{self, Context, Outcome};
 use crate::seccomp::{Abi, Listener, Rules};
+use crate::sys::exec::LaunchStep;
 use crate::sys::socket;
 
 /// Refused calls after which every further one is answered slowly.
@@ -376,6 +377,7 @@ impl Link {
                 input: Credit::default(),
                 captured: [Captured::within(limit), Captured::within(limit)],
                 credit: [Credit::default(); 2],
+                owed: [0; 2],
                 queue: VecDeque::new(),
                 exited: None,
                 denials: Vec::new(),
@@ -419,6 +421,7 @@ impl Link {
                 .collect(),
             directory: directory.as_os_str().as_bytes().to_vec(),
             terminal: command.terminal,
+            built_in: command.built_in,
         };
         (request, names)
     }
@@ -476,18 +479,16 @@ impl Link {
                 return Some(Ok(None));
             };
             if let Some(output) = entry.queue.pop_front() {
-                let bytes = output.bytes.len() as u64;
-                let grant = entry.credit[index(output.stream)].grant(bytes);
-                return Some(match grant {
-                    Ok(()) => Ok(Some((output, bytes))),
-                    Err(error) => Err(error.into()),
-                });
+                let credit = entry.taken(&output).map_err(SandboxError::from);
+                return Some(credit.map(|credit| Some((output, credit))));
             }
             entry.is_over().then_some(Ok(None))
         })?;
         Ok(match answer {
-            Some(Some((output, bytes))) => {
-                self.send_or_note(id.0, &Request::Credit(output.stream, bytes));
+            Some(Some((output, credit))) => {
+                if let Some(credit) = credit {
+                    self.send_or_note(id.0, &credit);
+                }
                 Next::Output(output)
             }
             Some(None) => Next::End,
@@ -537,12 +538,17 @@ impl Link {
 
     /// Gives back the credit of pieces nobody will take.
     fn forgive(&self, id: ProcessId, owed: VecDeque<Output>) -> Result<(), SandboxError> {
-        for output in owed {
-            let bytes = output.bytes.len() as u64;
-            if let Some(entry) = self.state().commands.get_mut(&id.0) {
-                entry.credit[index(output.stream)].grant(bytes)?;
+        let mut credits = Vec::new();
+        if let Some(entry) = self.state().commands.get_mut(&id.0) {
+            for output in owed {
+                credits.extend(entry.taken(&output)?);
             }
-            self.send_or_note(id.0, &Request::Credit(output.stream, bytes));
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                credits.extend(entry.give_back(stream)?);
+            }
+        }
+        for credit in credits {
+            self.send_or_note(id.0, &credit);
         }
         Ok(())
     }
@@ -599,7 +605,7 @@ impl Link {
             .unwrap_or_default();
         let layers = self.context.layers(&sandbox, &command, &entry.names);
         let [stdout, stderr] = entry.captured;
-        let mut receipt = receipt::receipt(&self.context, layers, &outcome, end);
+        let mut receipt = receipt::receipt(&self.context, &sandbox, layers, &outcome, end);
         receipt.denials.extend(entry.denials);
         if let Some(standing) = self.standing.get() {
             receipt.usage.setup_us = standing.setup_us;
@@ -715,6 +721,12 @@ fn os_error(errno: u32) -> io::Error {
 }
 
 fn not_started(program: &str, step: &str, errno: u32) -> SandboxError {
+    if step == LaunchStep::BuiltIn.name() {
+        return SandboxError::BuiltIn {
+            name: program.to_owned(),
+            source: os_error(errno),
+        };
+    }
     SandboxError::NotStarted {
         program: program.to_owned(),
         step: step.to_owned(),

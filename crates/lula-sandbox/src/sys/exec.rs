@@ -1,8 +1,8 @@
-//! Starting a program without copying memory.
+//! Starting a program: a file without copying memory, or a function of this one in a copy of it.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use super::check;
 
@@ -13,6 +13,11 @@ pub(crate) struct Launch {
     pub(crate) candidates: Vec<CString>,
     pub(crate) arguments: Vec<CString>,
     pub(crate) environment: Vec<CString>,
+    pub(crate) place: Place,
+}
+
+/// Where a new process finds itself.
+pub(crate) struct Place {
     pub(crate) directory: CString,
     /// What becomes descriptors 0, 1 and 2.
     pub(crate) streams: [RawFd; 3],
@@ -30,6 +35,7 @@ pub(crate) enum LaunchStep {
     Streams = 3,
     Directory = 4,
     Program = 5,
+    BuiltIn = 6,
 }
 
 impl LaunchStep {
@@ -40,6 +46,16 @@ impl LaunchStep {
             Self::Streams => "streams",
             Self::Directory => "directory",
             Self::Program => "program",
+            Self::BuiltIn => "built-in",
+        }
+    }
+
+    fn from_number(number: u8) -> Self {
+        match number {
+            2 => Self::Session,
+            3 => Self::Streams,
+            4 => Self::Directory,
+            _ => Self::Clone,
         }
     }
 }
@@ -48,10 +64,7 @@ struct Shared<'a> {
     candidates: &'a [*const c_char],
     arguments: &'a [*const c_char],
     environment: &'a [*const c_char],
-    directory: *const c_char,
-    streams: [RawFd; 3],
-    terminal: bool,
-    die_with_parent: bool,
+    place: &'a Place,
     failure: Option<(LaunchStep, c_int)>,
 }
 
@@ -72,10 +85,7 @@ pub(crate) fn launch(launch: &Launch) -> Result<i32, (LaunchStep, io::Error)> {
         candidates: &candidates,
         arguments: &arguments,
         environment: &environment,
-        directory: launch.directory.as_ptr(),
-        streams: launch.streams,
-        terminal: launch.terminal,
-        die_with_parent: launch.die_with_parent,
+        place: &launch.place,
         failure: None,
     };
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
@@ -116,8 +126,9 @@ fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Returns only on failure.
-fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
+/// Moves this new process to its place, all but the descriptors above the three streams. Makes
+/// system calls only.
+fn settle(place: &Place) -> Result<(), (LaunchStep, c_int)> {
     // SAFETY: system calls on numbers and on memory prepared by the parent; no allocation, no lock.
     unsafe {
         // The one signal the exec server ignores; the rest already have their default.
@@ -127,36 +138,47 @@ fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
 
         if libc::setsid() < 0 {
-            return (LaunchStep::Session, errno());
+            return Err((LaunchStep::Session, errno()));
         }
-        if shared.die_with_parent
+        if place.die_with_parent
             && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) < 0
         {
-            return (LaunchStep::Session, errno());
+            return Err((LaunchStep::Session, errno()));
         }
-        for (wanted, given) in shared.streams.iter().enumerate() {
+        for (wanted, given) in place.streams.iter().enumerate() {
             // Given descriptors are all above 2, so no step overwrites a later one.
             #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
             if libc::dup2(*given, wanted as c_int) < 0 {
-                return (LaunchStep::Streams, errno());
+                return Err((LaunchStep::Streams, errno()));
             }
         }
-        if shared.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
-            return (LaunchStep::Session, errno());
+        if place.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+            return Err((LaunchStep::Session, errno()));
         }
-        if check(libc::syscall(
-            libc::SYS_close_range,
-            3,
-            libc::c_uint::MAX,
-            0,
-        ))
-        .is_err()
-        {
-            return (LaunchStep::Streams, errno());
+        if libc::chdir(place.directory.as_ptr()) < 0 {
+            return Err((LaunchStep::Directory, errno()));
         }
-        if libc::chdir(shared.directory) < 0 {
-            return (LaunchStep::Directory, errno());
-        }
+    }
+    Ok(())
+}
+
+/// Closes everything but the three streams.
+fn close_the_rest() -> Result<(), (LaunchStep, c_int)> {
+    // SAFETY: takes numbers only. A new process owns nothing above its streams.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+    match check(closed) {
+        Ok(_) => Ok(()),
+        Err(_) => Err((LaunchStep::Streams, errno())),
+    }
+}
+
+/// Returns only on failure.
+fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
+    if let Err(failure) = settle(shared.place).and_then(|()| close_the_rest()) {
+        return failure;
+    }
+    // SAFETY: system calls on memory prepared by the parent; no allocation, no lock.
+    unsafe {
         let mut failure = libc::ENOENT;
         for path in shared.candidates {
             libc::execve(
@@ -172,5 +194,78 @@ fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
             }
         }
         (LaunchStep::Program, failure)
+    }
+}
+
+/// Which side of [`fork_into`] this is.
+pub(crate) enum Forked {
+    Parent(i32),
+    Child,
+}
+
+/// Forks. The child is at its place, holds nothing but the three streams, has exactly the variables
+/// given, and goes on running this program's code; the parent returns once it is there.
+///
+/// The caller must be single-threaded: only then may the child run ordinary code.
+pub(crate) fn fork_into<'a>(
+    place: &Place,
+    environment: impl Iterator<Item = (&'a OsStr, &'a OsStr)>,
+) -> Result<Forked, (LaunchStep, io::Error)> {
+    let (said, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|error| (LaunchStep::Streams, error.into()))?;
+    // The C library's own fork: it makes its books about threads true again in the child, which may
+    // then start some.
+    // SAFETY: one thread, so no lock is held by anybody who is not there any more.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err((LaunchStep::Clone, io::Error::last_os_error()));
+    }
+    if pid == 0 {
+        if let Err((step, errno)) = settle(place) {
+            tell_failure(say.as_raw_fd(), step, errno);
+        }
+        // Numbers closed below must not be closed again when their owners go.
+        std::mem::forget((said, say));
+        if close_the_rest().is_err() {
+            // Nothing may run with descriptors it should not have, whoever hears of it.
+            super::process::exit_now(127);
+        }
+        replace_environment(environment);
+        return Ok(Forked::Child);
+    }
+    drop(say);
+    let mut failure = [0; 5];
+    let heard = loop {
+        match rustix::io::read(&said, &mut failure) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other.unwrap_or(0),
+        }
+    };
+    if heard == failure.len() {
+        let _ = super::process::wait_for(pid);
+        let [step, errno @ ..] = failure;
+        return Err((
+            LaunchStep::from_number(step),
+            io::Error::from_raw_os_error(i32::from_ne_bytes(errno)),
+        ));
+    }
+    Ok(Forked::Parent(pid))
+}
+
+fn tell_failure(to: RawFd, step: LaunchStep, errno: c_int) -> ! {
+    let mut said = [step as u8; 5];
+    said[1..].copy_from_slice(&errno.to_ne_bytes());
+    // SAFETY: writes from a live buffer; the parent hears of a failure to write as a child that ended.
+    unsafe { libc::write(to, said.as_ptr().cast(), said.len()) };
+    super::process::exit_now(127)
+}
+
+fn replace_environment<'a>(environment: impl Iterator<Item = (&'a OsStr, &'a OsStr)>) {
+    // SAFETY: this process has one thread; the C library frees what it allocated itself.
+    unsafe {
+        libc::clearenv();
+        for (name, value) in environment {
+            std::env::set_var(name, value);
+        }
     }
 }

@@ -171,6 +171,31 @@ pub(crate) fn become_ids(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Does something as another owner of files, with the same privileges.
+pub(crate) fn with_file_ids<T>(
+    uid: u32,
+    gid: u32,
+    act: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let take = |uid: u32, gid: u32| {
+        // SAFETY: take numbers only. They report no failure; a privileged caller has none.
+        unsafe {
+            libc::syscall(libc::SYS_setfsgid, gid);
+            libc::syscall(libc::SYS_setfsuid, uid);
+        }
+        // Leaving user 0 takes the file capabilities out of effect, not away.
+        super::lockdown::raise_permitted()
+    };
+    let own = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    take(uid, gid)?;
+    let done = act();
+    take(own.0, own.1)?;
+    done
+}
+
 /// Writes to a descriptor by number, for reporting a failure whose owner may already be gone.
 pub(crate) fn write_number(descriptor: i32, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: `bytes` is live; a number that is no open socket gives an error. MSG_NOSIGNAL makes a

@@ -87,8 +87,7 @@ impl Identities {
         };
         // A filesystem that cannot shift owners leaves one way to write there: as the owner.
         if let Some(stubborn) = blueprint
-            .placed
-            .iter()
+            .shifted()
             .find(|placed| self.refusing.contains(&placed.device))
         {
             let (uid, gid) = stubborn.owner;

@@ -15,6 +15,7 @@ use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::blueprint::Blueprint;
+use crate::built_in::BuiltIn;
 use crate::frames::{Reader, SetupStage, Writer};
 use crate::init;
 use crate::sys::process::{Apart, Side};
@@ -121,11 +122,16 @@ struct Zygote {
     namespaces: Option<Namespaces>,
     /// The outside id each living sandbox gives back.
     living: HashMap<i32, Option<u32>>,
+    built_ins: &'static [BuiltIn],
 }
 
 /// Serves on the socket given until the runner is gone, with namespaces made ready first where
 /// asked.
-pub(crate) fn serve(control: OwnedFd, prepare: bool) -> io::Result<()> {
+pub(crate) fn serve(
+    control: OwnedFd,
+    prepare: bool,
+    built_ins: &'static [BuiltIn],
+) -> io::Result<()> {
     signal::reset_dispositions();
     lockdown::adopt_orphans()?;
     let own_pid = rustix::process::getpid();
@@ -136,6 +142,7 @@ pub(crate) fn serve(control: OwnedFd, prepare: bool) -> io::Result<()> {
         endings: signal::child_endings()?,
         namespaces: None,
         living: HashMap::new(),
+        built_ins,
     };
     if prepare {
         // A failure here is met again, and reported, by the first sandbox.
@@ -235,6 +242,7 @@ impl Zygote {
             join_groups: descriptors.collect(),
             network: None,
             placed: Vec::new(),
+            layers: Vec::new(),
             caches: Vec::new(),
             identity: None,
             held_back: Vec::new(),
@@ -253,7 +261,7 @@ impl Zygote {
         let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
-            Ok(Side::Child) => init::run(&blueprint, site, &self.control),
+            Ok(Side::Child) => init::run(&blueprint, site, &self.control, self.built_ins),
             Ok(Side::Parent { pid, pidfd }) => {
                 self.living.insert(pid, outside);
                 Ok((pid.cast_unsigned(), pidfd))
@@ -326,6 +334,7 @@ impl Namespaces {
             // A filesystem was found out not to map ids: the second try does without.
             Err(_) if self.identities.refusing() > refusing => {
                 site.placed.clear();
+                site.layers.clear();
                 site.caches.clear();
                 self.identify_and_mount(blueprint, site)
             }

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::identity::Identities;
 use super::{During, Failure, hold_namespace};
-use crate::blueprint::{Bind, Blueprint, RootPlan};
+use crate::blueprint::{Bind, Blueprint, Placed, RootPlan};
 use crate::frames::SetupStage;
 use crate::init::{Identity, Site};
 use crate::sys::mount::{self, Without};
@@ -51,44 +51,16 @@ impl Templates {
         identity: Identity,
         site: &mut Site,
     ) -> Result<(), Failure> {
-        if blueprint.placed.is_empty() && blueprint.caches.is_empty() {
+        if blueprint.shifted().next().is_none() && blueprint.caches.is_empty() {
             return Ok(());
         }
         enter(self.host.as_fd(), Apart::MOUNT)
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         for placed in &blueprint.placed {
-            let source = &placed.bind.source;
-            let name = || source.clone();
-            let tree = mount::clone_tree(rustix::fs::CWD, Path::new(source))
-                .during(SetupStage::Mounts, name)?;
-            let stat = rustix::fs::fstat(&tree)
-                .map_err(io::Error::from)
-                .during(SetupStage::Mounts, name)?;
-            if (stat.st_dev, stat.st_ino) != (placed.device, placed.inode) {
-                return Err(Failure {
-                    stage: SetupStage::Mounts,
-                    detail: format!("{source} was replaced while the sandbox was being built"),
-                    errno: 0,
-                });
-            }
-            let mut restrict = Without::SETUID.and(Without::DEVICES);
-            if !placed.writable {
-                restrict = restrict.and(Without::WRITING);
-            }
-            let shift = identities
-                .shift(identity, placed.owner)
-                .during(SetupStage::Identity, name)?;
-            let shifted = shift.is_some();
-            let restricted = mount::restrict_tree(tree.as_fd(), restrict, shift);
-            if shifted
-                && restricted
-                    .as_ref()
-                    .is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
-            {
-                identities.refuses_maps(placed.device);
-            }
-            restricted.during(SetupStage::Identity, || format!("owners of {source}"))?;
-            site.placed.push(tree);
+            site.placed.push(shifted(placed, identities, identity)?);
+        }
+        for layer in blueprint.layers() {
+            site.layers.push(shifted(layer, identities, identity)?);
         }
         for cache in &blueprint.caches {
             let name = || format!("cache {}", cache.source);
@@ -235,6 +207,46 @@ fn show_device(root: &OwnedFd, bind: &Bind) -> io::Result<()> {
     make_file(root, &bind.target)?;
     let place = mount::hold(root, Path::new(&bind.target))?;
     mount::attach(&tree, &place)
+}
+
+/// A copy of a tree of the host, with its owner shifted and without what it must not do.
+fn shifted(
+    placed: &Placed,
+    identities: &mut Identities,
+    identity: Identity,
+) -> Result<OwnedFd, Failure> {
+    let source = &placed.bind.source;
+    let name = || source.clone();
+    let tree =
+        mount::clone_tree(rustix::fs::CWD, Path::new(source)).during(SetupStage::Mounts, name)?;
+    let stat = rustix::fs::fstat(&tree)
+        .map_err(io::Error::from)
+        .during(SetupStage::Mounts, name)?;
+    if (stat.st_dev, stat.st_ino) != (placed.device, placed.inode) {
+        return Err(Failure {
+            stage: SetupStage::Mounts,
+            detail: format!("{source} was replaced while the sandbox was being built"),
+            errno: 0,
+        });
+    }
+    let mut restrict = Without::SETUID.and(Without::DEVICES);
+    if !placed.writable {
+        restrict = restrict.and(Without::WRITING);
+    }
+    let shift = identities
+        .shift(identity, placed.owner)
+        .during(SetupStage::Identity, name)?;
+    let shifts = shift.is_some();
+    let restricted = mount::restrict_tree(tree.as_fd(), restrict, shift);
+    if shifts
+        && restricted
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
+    {
+        identities.refuses_maps(placed.device);
+    }
+    restricted.during(SetupStage::Identity, || format!("owners of {source}"))?;
+    Ok(tree)
 }
 
 fn relative(path: &str) -> &str {

@@ -5,8 +5,10 @@
 
 mod basics;
 mod bombs;
+mod built_ins;
 mod containers;
 mod leaks;
+mod overlay;
 mod probes;
 mod sessions;
 mod shared_tiers;

@@ -5,11 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lula_protocol::{Receipt, Tier};
-use lula_sandbox::{Command, Engine, Finished, Process, Sandbox, SandboxError};
+use lula_sandbox::policy::Policy;
+use lula_sandbox::{
+    Command, Engine, Finished, Overlay, Process, Sandbox, SandboxError, Session as Opened,
+};
+use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
 use crate::cli::{ExecFlags, Write};
+use crate::commands::review;
 use crate::failure::Failure;
 use crate::sandboxed;
 use crate::session::Session;
@@ -56,6 +61,7 @@ where
 trait NotRefusal {}
 impl NotRefusal for Failure {}
 impl NotRefusal for io::Error {}
+impl NotRefusal for WorkspaceError {}
 impl NotRefusal for serde_json::Error {}
 
 fn refusal_status(error: &SandboxError) -> Status {
@@ -83,27 +89,169 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
                 .warn("the process tier is no boundary: the command can do what you can");
         }
     }
-    let mut sandbox = Sandbox::new(policy, &workspace);
-    if let Some(tier) = flags.tier {
-        sandbox = sandbox.tier(tier);
+    let engine = Engine::start()?;
+    if flags.write == Write::Review {
+        return reviewed(flags, session, &engine, &policy, &workspace);
     }
+    let mut sandbox = Sandbox::new(policy, &workspace);
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
-    let command = command(flags, &workspace);
-    let engine = Engine::start()?;
-    let opened = engine.open(&sandbox)?;
-    let screen = &session.screen;
-    screen.detail(&format!(
-        "{} tier, workspace {}",
-        opened.tier(),
-        workspace.display()
-    ));
+    let opened = engine.open(&in_tier(sandbox, flags.tier))?;
+    let finished = attend(
+        flags,
+        session,
+        &opened,
+        command(flags, &workspace, &workspace),
+    )?;
+    if session.screen.is_json() {
+        session.screen.document(&Document::new(&finished, None))?;
+    }
+    Ok(finished)
+}
 
+fn in_tier(sandbox: Sandbox, tier: Option<Tier>) -> Sandbox {
+    match tier {
+        Some(tier) => sandbox.tier(tier),
+        None => sandbox,
+    }
+}
+
+/// Runs the command in a workspace of its own and tells what it would change.
+fn reviewed(
+    flags: &ExecFlags,
+    session: &Session,
+    engine: &Engine,
+    policy: &Policy,
+    base: &Path,
+) -> Result<Finished, Ended> {
+    let held = Held::open(flags, session, engine, policy, base)?;
+    let shown = held.layer.place.shown().to_owned();
+    let command = command(flags, base, &shown)
+        // Looking at a repository does not have to change its index.
+        .variable("GIT_OPTIONAL_LOCKS", "0");
+    let finished = match attend(flags, session, &held.opened, command) {
+        Ok(finished) => finished,
+        Err(ended) => {
+            // A command that never ran left nothing, and one that broke off may have.
+            if let Ok((workspace, diff)) = held.close()
+                && !diff.is_empty()
+            {
+                review::announce(session, &workspace, &diff);
+            }
+            return Err(ended);
+        }
+    };
+    let (workspace, diff) = held.close()?;
+    if session.screen.is_json() {
+        let held = (!diff.is_empty()).then(|| review::Held::new(&workspace, &diff));
+        session.screen.document(&Document::new(&finished, held))?;
+    } else if !diff.is_empty() {
+        review::announce(session, &workspace, &diff);
+    }
+    Ok(finished)
+}
+
+/// A sandbox open on a workspace.
+struct Held {
+    opened: Opened,
+    layer: Layer,
+    workspace: Workspace,
+}
+
+impl Held {
+    fn open(
+        flags: &ExecFlags,
+        session: &Session,
+        engine: &Engine,
+        policy: &Policy,
+        base: &Path,
+    ) -> Result<Self, Ended> {
+        let wanted = match flags.tier {
+            Some(tier @ (Tier::Landlock | Tier::Process)) => {
+                Wanted::Copy(format!("the tier `{tier}` has no overlay"))
+            }
+            _ => Wanted::Overlay,
+        };
+        let mut workspace = review::store(session)?.create(base, wanted, &title(flags))?;
+        let opened = match open_layer(flags, engine, policy, &workspace) {
+            Err(Ended::Refused(error)) if may_be_the_overlay(&error, &workspace) => {
+                let said = workspace.fall_back_to_copy(&error.to_string());
+                said.map_err(Ended::from)
+                    .and_then(|()| open_layer(flags, engine, policy, &workspace))
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok((opened, layer)) => Ok(Self {
+                opened,
+                layer,
+                workspace,
+            }),
+            Err(error) => {
+                workspace.discard(true)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends everything in it, then looks at what is left.
+    fn close(self) -> Result<(Workspace, Diff), WorkspaceError> {
+        drop(self.opened);
+        drop(self.layer);
+        self.workspace.close()
+    }
+}
+
+fn open_layer(
+    flags: &ExecFlags,
+    engine: &Engine,
+    policy: &Policy,
+    workspace: &Workspace,
+) -> Result<(Opened, Layer), Ended> {
+    let layer = workspace.layer()?;
+    let sandbox = match &layer.place {
+        Place::Overlay { lower, upper, work } => Sandbox::over(
+            policy.clone(),
+            Overlay {
+                lowers: vec![lower.clone()],
+                upper: upper.clone(),
+                work: work.clone(),
+            },
+        ),
+        Place::Copy { directory } => Sandbox::new(policy.clone(), directory),
+    };
+    let opened = engine.open(&in_tier(sandbox, flags.tier))?;
+    Ok((opened, layer))
+}
+
+/// Whether a copy might do where this was refused.
+fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
+    let overlay = workspace.record().backend == lula_workspace::Backend::Overlay;
+    overlay
+        && matches!(
+            error,
+            SandboxError::OverlayNeedsNamespaces { .. } | SandboxError::Setup { .. }
+        )
+}
+
+/// The command line, for the list of workspaces.
+fn title(flags: &ExecFlags) -> String {
+    let words = flags.command.iter().map(|word| word.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Runs the command, connected with our own streams unless they are for a document.
+fn attend(
+    flags: &ExecFlags,
+    session: &Session,
+    opened: &Opened,
+    command: Command,
+) -> Result<Finished, Ended> {
+    let screen = &session.screen;
+    screen.detail(&format!("{} tier", opened.tier()));
     let finished = if screen.is_json() {
-        let finished = opened.run(&command)?;
-        screen.document(&Document::from(&finished))?;
-        finished
+        opened.run(&command)?
     } else {
         let terminal = RawTerminal::if_interactive();
         let command = match &terminal {
@@ -124,15 +272,16 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     Ok(finished)
 }
 
-fn command(flags: &ExecFlags, workspace: &Path) -> Command {
+/// `base` is the directory of the person, `shown` the one that the command has in its place.
+fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
     let mut words = flags.command.iter();
     let program = words.next().cloned().unwrap_or_default();
     let mut command = Command::new(program).arguments(words);
     // Start where the person is, if that is inside the workspace.
     if let Ok(here) = std::env::current_dir().and_then(|here| here.canonicalize())
-        && here.starts_with(workspace)
+        && let Ok(below) = here.strip_prefix(base)
     {
-        command = command.directory(here);
+        command = command.directory(shown.join(below));
     }
     if let Some(timeout) = flags.timeout {
         command = command.timeout(timeout);
@@ -234,10 +383,13 @@ struct Document<'a> {
     stderr: String,
     stderr_dropped_bytes: u64,
     receipt: &'a Receipt,
+    /// What it changed, where that waits for a decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<review::Held<'a>>,
 }
 
-impl<'a> From<&'a Finished> for Document<'a> {
-    fn from(finished: &'a Finished) -> Self {
+impl<'a> Document<'a> {
+    fn new(finished: &'a Finished, held: Option<review::Held<'a>>) -> Self {
         Self {
             status: finished.shell_status(),
             stdout: finished.stdout.text(),
@@ -245,6 +397,7 @@ impl<'a> From<&'a Finished> for Document<'a> {
             stderr: finished.stderr.text(),
             stderr_dropped_bytes: finished.stderr.dropped(),
             receipt: &finished.receipt,
+            held,
         }
     }
 }

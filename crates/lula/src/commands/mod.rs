@@ -10,7 +10,9 @@ mod generate;
 mod models;
 mod records;
 mod repair;
+pub(crate) mod review;
 mod run;
+mod runner;
 mod runs;
 mod store;
 mod try_it;
@@ -28,7 +30,6 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Resume(flags) => run::resume(&flags, session),
         Command::Runs => runs::list(session),
         Command::Show(flags) => runs::show(&flags, session),
-        Command::Undo { run } => runs::undo(&run, session),
         Command::Replay(flags) => records::replay(&flags, session),
         Command::Fork(flags) => records::fork(&flags, session),
         Command::Export(flags) => records::export(&flags, session),
@@ -37,6 +38,16 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Exec(flags) => return exec::run(&flags, session),
+        Command::Diff(flags) => review::diff(&flags, session),
+        Command::Commit(flags) => review::commit(&flags, session),
+        Command::Discard(flags) => review::discard(&flags, session),
+        Command::Undo(flags) => match flags.id.as_deref() {
+            Some(run) if run == "last" || run.starts_with("run_") => runs::undo(run, session),
+            _ => review::undo(&flags, session),
+        },
+        Command::Redo(flags) => review::redo(&flags, session),
+        Command::Workspaces => review::list(session),
+        Command::Runner(flags) => runner::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
         Command::Models(command) => models::run(command, session),

@@ -1,18 +1,11 @@
 //! Unified diffs in colour.
 
-use similar::TextDiff;
-
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 
 /// The change from one text to another, as `diff -u` prints it. Control characters are made
 /// visible: a file must not be able to paint over its own diff.
 pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(&format!("a/{name}"), &format!("b/{name}"))
-        .to_string();
+    let text = lula_workspace::unified(name, before, after);
     coloured(&text)
 }
 
@@ -33,7 +26,7 @@ pub(super) fn coloured(text: &str) -> String {
 }
 
 /// Escapes what a terminal would act on, and characters that hide or reorder others.
-fn visible(line: &str) -> String {
+pub(crate) fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
         let hides = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::cli::OutputFlags;
 use crate::failure::Failure;
 
-pub(crate) use diff::unified;
+pub(crate) use diff::{unified, visible};
 pub(crate) use progress::{Live, Step};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};

@@ -1,0 +1,58 @@
+//! Why the log cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lula_protocol::canonical::CanonicalError;
+
+/// Why the log cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// A file cannot be read or written.
+    #[error("the audit log cannot use {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others can read the key.
+    #[error(
+        "the key file {} is not private (mode {mode:o}): run `chmod 600` on it, or remove it to make a new key",
+        path.display()
+    )]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A key that is none.
+    #[error("{0} does not hold a key: expected hexadecimal digits")]
+    NotAKey(String),
+    /// The end of the log is not an entry, so nothing can follow it.
+    #[error("the last line of {} is not an entry: `lula audit verify` shows what happened to it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An entry has no canonical bytes.
+    #[error("an audit entry cannot be encoded: {0}")]
+    Canonical(#[from] CanonicalError),
+    /// The system gave no random bytes.
+    #[error("the system has no random bytes for a key")]
+    NoRandomness,
+    /// A file that is no bundle.
+    #[error("it is not an exported audit log: {0}")]
+    NotABundle(String),
+}
+
+impl AuditError {
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            path: path.clone(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The key that seals the log.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::str::FromStr;
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use lula_protocol::Digest;
+use lula_protocol::digest::Domain;
+
+use crate::error::AuditError;
+
+const FILE_NAME: &str = "seal.key";
+const PUBLIC_NAME: &str = "seal.pub";
+
+/// The private half. Never printed.
+pub struct SealKey(SigningKey);
+
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SealKey").field(&self.public()).finish()
+    }
+}
+
+/// The public half, written as 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKey(String);
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = AuditError;
+    fn from_str(text: &str) -> Result<Self, AuditError> {
+        let text = text.trim();
+        unhex::<32>(text)
+            .and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok())
+            .map(|_| Self(text.to_owned()))
+            .ok_or_else(|| AuditError::NotAKey(text.chars().take(80).collect()))
+    }
+}
+
+/// What a seal signs: its place and everything before it.
+fn signed(seq: u64, previous: &Digest) -> Digest {
+    Digest::of_canonical(
+        Domain::Seal,
+        &[b"audit\0", &seq.to_be_bytes(), previous.as_bytes()],
+    )
+}
+
+impl SealKey {
+    /// The key of a directory, made on first use, readable by its owner only.
+    pub fn open(directory: &Path) -> Result<Self, AuditError> {
+        let path = directory.join(FILE_NAME);
+        let unusable = AuditError::io(&path);
+        if !path.exists() {
+            let mut seed = [0; 32];
+            let mut name = [0; 8];
+            getrandom::fill(&mut seed).map_err(|_| AuditError::NoRandomness)?;
+            getrandom::fill(&mut name).map_err(|_| AuditError::NoRandomness)?;
+            let staged = directory.join(format!("{FILE_NAME}.{}", hex(&name)));
+            write_private(&staged, hex(&seed).as_bytes()).map_err(AuditError::io(&staged))?;
+            // Linking does not replace: of two first users one wins, and both read its key.
+            let linked = fs::hard_link(&staged, &path);
+            let _ = fs::remove_file(&staged);
+            match linked {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(unusable(error));
+                }
+                _ => {}
+            }
+        }
+        let file = File::open(&path).map_err(&unusable)?;
+        let mode = file.metadata().map_err(&unusable)?.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(AuditError::NotPrivate {
+                path: path.clone(),
+                mode,
+            });
+        }
+        let mut text = String::new();
+        file.take(1024)
+            .read_to_string(&mut text)
+            .map_err(&unusable)?;
+        let seed = unhex::<32>(text.trim())
+            .ok_or_else(|| AuditError::NotAKey(path.display().to_string()))?;
+        let key = Self(SigningKey::from_bytes(&seed));
+        let public = directory.join(PUBLIC_NAME);
+        if !public.exists() {
+            fs::write(&public, format!("{}\n", key.public())).map_err(AuditError::io(&public))?;
+        }
+        Ok(key)
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(hex(self.0.verifying_key().as_bytes()))
+    }
+
+    pub(crate) fn sign(&self, seq: u64, previous: &Digest) -> String {
+        hex(&self.0.sign(signed(seq, previous).as_bytes()).to_bytes())
+    }
+}
+
+impl PublicKey {
+    /// The public key of a directory, where it has one.
+    pub fn of(directory: &Path) -> Result<Option<Self>, AuditError> {
+        let path = directory.join(PUBLIC_NAME);
+        match fs::read_to_string(&path) {
+            Ok(text) => text.parse().map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(AuditError::io(&path)(error)),
+        }
+    }
+
+    pub(crate) fn verifies(&self, signature: &str, seq: u64, previous: &Digest) -> bool {
+        let key = unhex::<32>(&self.0).and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok());
+        let (Some(key), Some(signature)) = (key, unhex::<64>(signature)) else {
+            return false;
+        };
+        key.verify_strict(
+            signed(seq, previous).as_bytes(),
+            &Signature::from_bytes(&signature),
+        )
+        .is_ok()
+    }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Lower case only: one value has one spelling.
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    if text.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}

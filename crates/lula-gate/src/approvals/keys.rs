@@ -1,0 +1,404 @@
+//! The keys that sign answers: HMAC-SHA256, each with an id, a holder and roles.
+//!
+//! The file lies in the state directory, readable by its owner only, and is made on first use. A
+//! rotated key still verifies what it signed until it is retired; only the newest one signs.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit, Mac};
+use lula_protocol::canonical;
+use lula_protocol::{ApprovalChallenge, ApprovalToken, Decision, Principal};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+/// Name of the file in the state directory.
+pub const FILE_NAME: &str = "approval-keys.json";
+/// The role of whoever owns the state directory.
+pub const OWNER_ROLE: &str = "owner";
+const DOMAIN: &[u8] = b"lula/approval-token/v1\0";
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("the key file {} cannot be used: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others can read or replace the file.
+    #[error(
+        "the key file {} is not private (mode {mode:o}): run `chmod 600` on it, or remove it to make a new key",
+        path.display()
+    )]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file does not hold keys.
+    #[error("the key file {} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No key may sign for this principal in this role.
+    #[error("no key here may sign for {principal} as {role:?}")]
+    NoKeyFor {
+        /// Who wants to answer.
+        principal: Principal,
+        /// In which role.
+        role: String,
+    },
+    /// There is no such key.
+    #[error("there is no key {0:?}")]
+    NoSuchKey(String),
+    /// The system gave no random bytes.
+    #[error("the system has no random bytes for a key")]
+    NoRandomness,
+    /// The answer has no canonical bytes to sign.
+    #[error("the answer cannot be signed: one of its numbers is out of range")]
+    Unsignable,
+}
+
+/// Why a token is not believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefused {
+    /// Signed with a key nobody knows, or one that was retired.
+    #[error("the answer is signed with an unknown or retired key")]
+    UnknownKey,
+    /// The signature is not the key's over these fields.
+    #[error("the answer's signature is wrong")]
+    BadSignature,
+    /// The key speaks for somebody else, or not in this role.
+    #[error("the key that signed may not answer as {approver} in the role {role:?}")]
+    NotTheirs {
+        /// Who the token says answered.
+        approver: Principal,
+        /// In which role.
+        role: String,
+    },
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    id: String,
+    secret: String,
+    /// For whom it signs; where nobody is named, for `local:UID` principals whose identity the
+    /// process holding the key took from peer credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    principal: Option<Principal>,
+    roles: Vec<String>,
+    #[serde(default)]
+    retired: bool,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key")
+            .field("id", &self.id)
+            .field("principal", &self.principal)
+            .field("roles", &self.roles)
+            .field("retired", &self.retired)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Key {
+    fn speaks_for(&self, principal: &Principal, role: &str) -> bool {
+        let theirs = match &self.principal {
+            Some(holder) => holder == principal,
+            None => principal.as_str().starts_with("local:"),
+        };
+        theirs && self.roles.iter().any(|held| held == role)
+    }
+
+    /// Over every field of the token but the signature itself.
+    fn mac(&self, token: &ApprovalToken) -> Option<Hmac<Sha256>> {
+        let mut unsigned = serde_json::to_value(token).ok()?;
+        if let Some(fields) = unsigned.as_object_mut() {
+            fields.remove("mac");
+        }
+        let mut mac = Hmac::<Sha256>::new_from_slice(&unhex(&self.secret)?).ok()?;
+        mac.update(DOMAIN);
+        mac.update(&canonical::to_vec(&unsigned).ok()?);
+        Some(mac)
+    }
+}
+
+/// Every key of a state directory.
+#[derive(Debug, Clone)]
+pub struct Keyring {
+    path: PathBuf,
+    keys: Vec<Key>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyFile {
+    keys: Vec<Key>,
+}
+
+impl Keyring {
+    /// The keys of a state directory; a first one is made where there are none.
+    pub fn open(state_directory: &Path) -> Result<Self, KeyError> {
+        let path = state_directory.join(FILE_NAME);
+        if let Some(keys) = read(&path)? {
+            return Ok(Self { path, keys });
+        }
+        let ring = Self {
+            path: path.clone(),
+            keys: vec![new_key(None, vec![OWNER_ROLE.to_owned()])?],
+        };
+        let staged = ring.stage()?;
+        // Linking does not replace: of two first users one wins, and both read the winner's key.
+        let linked = fs::hard_link(&staged, &path);
+        let _ = fs::remove_file(&staged);
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(KeyError::Io {
+                path,
+                source: error,
+            }),
+            _ => read(&path)?.map_or_else(
+                || {
+                    Err(KeyError::Io {
+                        path: path.clone(),
+                        source: io::ErrorKind::NotFound.into(),
+                    })
+                },
+                |keys| {
+                    Ok(Self {
+                        path: path.clone(),
+                        keys,
+                    })
+                },
+            ),
+        }
+    }
+
+    /// Adds a newer key with the holder and roles of the newest local one and signs with it from
+    /// now on. Returns its id.
+    pub fn rotate(&mut self) -> Result<String, KeyError> {
+        self.add(None, vec![OWNER_ROLE.to_owned()])
+    }
+
+    /// Adds a key for a named principal. Returns its id.
+    pub fn add_for(
+        &mut self,
+        principal: Principal,
+        roles: Vec<String>,
+    ) -> Result<String, KeyError> {
+        self.add(Some(principal), roles)
+    }
+
+    fn add(
+        &mut self,
+        principal: Option<Principal>,
+        roles: Vec<String>,
+    ) -> Result<String, KeyError> {
+        let key = new_key(principal, roles)?;
+        let id = key.id.clone();
+        self.keys.push(key);
+        self.save()?;
+        Ok(id)
+    }
+
+    /// Makes a key worthless: what it signed no longer counts.
+    pub fn retire(&mut self, id: &str) -> Result<(), KeyError> {
+        let key = self.keys.iter_mut().find(|key| key.id == id);
+        key.ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))?
+            .retired = true;
+        self.save()
+    }
+
+    /// Signs an answer with the newest key that may. The caller vouches for the approver's identity.
+    pub fn sign(
+        &self,
+        challenge: &ApprovalChallenge,
+        approver: &Principal,
+        role: &str,
+        decision: Decision,
+    ) -> Result<ApprovalToken, KeyError> {
+        let may = |key: &&Key| !key.retired && key.speaks_for(approver, role);
+        let key = self
+            .keys
+            .iter()
+            .rev()
+            .find(may)
+            .ok_or_else(|| KeyError::NoKeyFor {
+                principal: approver.clone(),
+                role: role.to_owned(),
+            })?;
+        let mut token = ApprovalToken {
+            id: challenge.id.clone(),
+            digest: challenge.digest,
+            approver: approver.clone(),
+            role: role.to_owned(),
+            decision,
+            nonce: challenge.nonce.clone(),
+            expires_ms: challenge.expires_ms,
+            key_id: key.id.clone(),
+            mac: String::new(),
+        };
+        let mac = key.mac(&token).ok_or(KeyError::Unsignable)?;
+        token.mac = hex(&mac.finalize().into_bytes());
+        Ok(token)
+    }
+
+    /// Whether a token is what it says it is: compared in constant time.
+    pub fn verify(&self, token: &ApprovalToken) -> Result<(), TokenRefused> {
+        let key = self
+            .keys
+            .iter()
+            .find(|key| key.id == token.key_id && !key.retired)
+            .ok_or(TokenRefused::UnknownKey)?;
+        let given = unhex(&token.mac).ok_or(TokenRefused::BadSignature)?;
+        key.mac(token)
+            .ok_or(TokenRefused::BadSignature)?
+            .verify_slice(&given)
+            .map_err(|_| TokenRefused::BadSignature)?;
+        if key.speaks_for(&token.approver, &token.role) {
+            Ok(())
+        } else {
+            Err(TokenRefused::NotTheirs {
+                approver: token.approver.clone(),
+                role: token.role.clone(),
+            })
+        }
+    }
+
+    fn save(&self) -> Result<(), KeyError> {
+        let staged = self.stage()?;
+        fs::rename(&staged, &self.path).map_err(|source| KeyError::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Writes the keys to a private file beside the real one.
+    fn stage(&self) -> Result<PathBuf, KeyError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
+        let staged = self.path.with_extension(format!("{}.new", hex(&random)));
+        let text = serde_json::to_vec_pretty(&KeyFile {
+            keys: self.keys.clone(),
+        })
+        .map_err(|error| KeyError::Damaged {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })?;
+        let write = || -> io::Result<()> {
+            if let Some(parent) = self.path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&staged)?;
+            file.write_all(&text)?;
+            file.sync_all()
+        };
+        write().map_err(|source| KeyError::Io {
+            path: staged.clone(),
+            source,
+        })?;
+        Ok(staged)
+    }
+}
+
+fn new_key(principal: Option<Principal>, roles: Vec<String>) -> Result<Key, KeyError> {
+    let mut random = [0; 40];
+    getrandom::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
+    Ok(Key {
+        id: format!("k_{}", hex(&random[..8])),
+        secret: hex(&random[8..]),
+        principal,
+        roles,
+        retired: false,
+    })
+}
+
+fn read(path: &Path) -> Result<Option<Vec<Key>>, KeyError> {
+    let unusable = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let damaged = |reason: String| KeyError::Damaged {
+        path: path.to_owned(),
+        reason,
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(error)),
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(damaged("it is not a plain file".to_owned()));
+        }
+        Ok(_) => {}
+    }
+    let file = File::open(path).map_err(unusable)?;
+    // Of the file that was opened, not of what lies there by then.
+    let mode = file.metadata().map_err(unusable)?.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::NotPrivate {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut text = Vec::new();
+    file.take(MAX_FILE_BYTES)
+        .read_to_end(&mut text)
+        .map_err(unusable)?;
+    let file: KeyFile =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if file.keys.is_empty() {
+        return Err(damaged("it holds no key".to_owned()));
+    }
+    // A short secret would be an easy one.
+    if let Some(key) = file
+        .keys
+        .iter()
+        .find(|key| unhex(&key.secret).is_none_or(|secret| secret.len() < 32))
+    {
+        return Err(damaged(format!(
+            "the secret of key {} is not one of ours",
+            key.id
+        )));
+    }
+    Ok(Some(file.keys))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Lower case only: one value has one spelling.
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| match pair {
+            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,22 @@
+//! Approvals: a question about exact bytes, signed answers, and one use.
+//!
+//! [`Approval`] is the pure state machine. [`question`](mod@question), [`table`] and [`keys`] are
+//! its edges: what is asked, where it is kept, and who may answer. Everything that touches the
+//! database works inside the caller's transaction, so that spending an approval and writing down
+//! the effect it allows are one commit.
+
+pub mod keys;
+mod question;
+mod state;
+pub mod table;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{KeyError, Keyring};
+pub use question::{Question, Stored, Vote};
+pub use state::{Approval, Refused, Settled, Standing, VoteRefused};
+pub use table::{
+    ApprovalsError, challenge, expire, for_call, load, migrate, pending, redeem, vote,
+};
+pub use terms::{OnExpiry, Terms};

@@ -1,0 +1,162 @@
+//! What must hold before and after an act. Pure: the caller says what was declared and what was
+//! seen, these checks say what is wrong with it.
+
+use lula_protocol::Digest;
+use serde::Serialize;
+
+use crate::findings::secrets;
+use crate::globs::{Globs, inside};
+use crate::rules::{added_lines, paths_of_diff};
+
+/// Something that must not be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "violation", rename_all = "snake_case")]
+pub enum Violation {
+    /// A path that leaves the workspace.
+    #[error("{path:?} leads out of the workspace")]
+    LeavesWorkspace {
+        /// The path.
+        path: String,
+    },
+    /// A path outside what was declared.
+    #[error("{path:?} is outside the declared write scope ({})", scope.join(", "))]
+    OutsideScope {
+        /// The path.
+        path: String,
+        /// What was declared.
+        scope: Vec<String>,
+    },
+    /// A path that nobody may change.
+    #[error("{path:?} is protected")]
+    Protected {
+        /// The path.
+        path: String,
+    },
+    /// The tree a change was made for is not the tree that is there.
+    #[error("the base tree changed from {expected} to {found}: make the change anew")]
+    BaseChanged {
+        /// The tree the change was made for.
+        expected: Digest,
+        /// The tree that is there.
+        found: Digest,
+    },
+    /// A secret in what is added.
+    #[error("a secret ({kind}) is on added line {line}: take it out")]
+    SecretAdded {
+        /// What kind.
+        kind: &'static str,
+        /// On which of the added lines, counted from 1.
+        line: usize,
+    },
+    /// A declared act that did something else.
+    #[error("{path:?} was changed although the act did not say so")]
+    Undeclared {
+        /// The path.
+        path: String,
+    },
+}
+
+/// What must hold for an act.
+#[derive(Debug, Clone, Default)]
+pub struct Invariants {
+    /// Where writes may go; anywhere in the workspace where nothing is declared.
+    pub write_scope: Option<Globs>,
+    /// What nobody may change.
+    pub protected: Option<Globs>,
+    /// The tree the act was decided on.
+    pub base_tree: Option<Digest>,
+}
+
+/// What happened, as it was read back.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// Every path that differs.
+    pub changed: &'a [String],
+    /// The tree the change was made on.
+    pub base_tree: Option<Digest>,
+    /// The change as a unified diff.
+    pub diff: &'a str,
+}
+
+impl Invariants {
+    /// Before: what an act says it will write, on which tree, with which diff.
+    pub fn before(&self, declared: Observed<'_>) -> Vec<Violation> {
+        let mut violations = self.of_paths(declared.changed);
+        violations.extend(self.of_paths(&paths_of_diff(declared.diff)));
+        violations.extend(self.of_base(declared.base_tree));
+        violations.extend(secrets_added(declared.diff));
+        dedup(violations)
+    }
+
+    /// After: what an act did. Paths it changed without having said so are named too.
+    pub fn after(&self, declared: Option<&[String]>, observed: Observed<'_>) -> Vec<Violation> {
+        let mut violations = self.before(observed);
+        if let Some(declared) = declared {
+            let said: Vec<_> = declared.iter().filter_map(|path| inside(path)).collect();
+            for path in observed.changed {
+                if inside(path).is_none_or(|path| !said.contains(&path)) {
+                    violations.push(Violation::Undeclared { path: path.clone() });
+                }
+            }
+        }
+        dedup(violations)
+    }
+
+    fn of_paths(&self, paths: &[String]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for path in paths {
+            if inside(path).is_none_or(|path| path.is_empty()) {
+                violations.push(Violation::LeavesWorkspace { path: path.clone() });
+                continue;
+            }
+            if self
+                .protected
+                .as_ref()
+                .is_some_and(|globs| globs.matches(path))
+            {
+                violations.push(Violation::Protected { path: path.clone() });
+            }
+            if let Some(scope) = &self.write_scope
+                && !scope.matches(path)
+            {
+                violations.push(Violation::OutsideScope {
+                    path: path.clone(),
+                    scope: scope.patterns().to_vec(),
+                });
+            }
+        }
+        violations
+    }
+
+    /// A tree that was expected and cannot be read is a changed tree.
+    fn of_base(&self, found: Option<Digest>) -> Option<Violation> {
+        let expected = self.base_tree?;
+        let found = found.unwrap_or(Digest::from_bytes([0; 32]));
+        (expected != found).then_some(Violation::BaseChanged { expected, found })
+    }
+}
+
+/// Secrets in the lines a diff adds. Those it removes are being dealt with.
+pub fn secrets_added(diff: &str) -> Vec<Violation> {
+    let added = added_lines(diff);
+    secrets(&added)
+        .into_iter()
+        .map(|secret| Violation::SecretAdded {
+            kind: secret.kind.0,
+            line: added[..secret.span.start].matches('\n').count() + 1,
+        })
+        .collect()
+}
+
+fn dedup(violations: Vec<Violation>) -> Vec<Violation> {
+    let mut unique: Vec<Violation> = Vec::with_capacity(violations.len());
+    for violation in violations {
+        if !unique.contains(&violation) {
+            unique.push(violation);
+        }
+    }
+    unique
+}
+
+#[cfg(test)]
+mod tests;

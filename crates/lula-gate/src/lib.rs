@@ -1,0 +1,19 @@
+//! What may happen, and who has to agree.
+//!
+//! Before the hands act, this crate says whether a rule forbids the act or wants a person asked
+//! ([`rules`]), binds the person's answer to the exact bytes that were shown ([`approvals`]), labels
+//! text that deserves a second look ([`findings`]), checks what must hold before and after an act
+//! ([`invariants`]) and keeps secrets out of what is written down ([`redact`]).
+//!
+//! It must never act itself: it starts nothing, opens no workspace and no network. The only files it
+//! touches are its keys, the only database the caller's, inside the caller's transaction. Rules
+//! decide when to ask; isolation is the boundary. It depends on `lula-protocol` alone.
+#![forbid(unsafe_code)]
+
+pub mod approvals;
+pub mod findings;
+pub mod globs;
+pub mod invariants;
+pub mod redact;
+pub mod rules;
+pub mod shell;

@@ -1,0 +1,254 @@
+//! What is judged.
+
+use lula_protocol::Action;
+use lula_protocol::call::{ApplyPatch, Git};
+
+use crate::findings::{self, Label};
+use crate::globs::Globs;
+use crate::shell::Reading;
+
+/// Something that is about to happen, as far as rules care.
+#[derive(Debug, Clone, Default)]
+pub struct Act {
+    pub(super) tool: String,
+    pub(super) mutates: bool,
+    pub(super) reading: Option<Reading>,
+    pub(super) writes: Vec<String>,
+    pub(super) findings: Vec<Label>,
+    pub(super) scope: Option<Globs>,
+}
+
+impl Act {
+    /// A program with its arguments.
+    pub fn command(argv: &[String]) -> Self {
+        Self::exec(Reading::of_argv(argv, &[], None))
+    }
+
+    /// Shell text.
+    pub fn shell(text: &str) -> Self {
+        Self::exec(Reading::of_shell(text))
+    }
+
+    fn exec(reading: Reading) -> Self {
+        Self {
+            tool: "exec".to_owned(),
+            mutates: true,
+            reading: Some(reading),
+            ..Self::default()
+        }
+    }
+
+    /// A tool call.
+    pub fn of(action: &Action) -> Self {
+        let mut act = Self {
+            tool: action.tool().to_owned(),
+            mutates: action.mutates(),
+            ..Self::default()
+        };
+        match action {
+            Action::Exec(exec) => {
+                let names: Vec<String> = exec.env.keys().cloned().collect();
+                act.reading = Some(Reading::of_argv(&exec.argv, &names, exec.stdin.as_deref()));
+            }
+            Action::WriteFile(write) => {
+                act.writes.push(write.path.clone());
+                act.look_at(&write.content);
+            }
+            Action::ApplyPatch(ApplyPatch::UnifiedDiff { diff }) => {
+                act.writes = paths_of_diff(diff);
+                act.look_at(&added_lines(diff));
+            }
+            Action::ApplyPatch(ApplyPatch::SearchReplace { edits }) => {
+                for edit in edits {
+                    act.writes.push(edit.path.clone());
+                    act.look_at(&edit.replace);
+                }
+            }
+            Action::Git(Git::Commit { message }) => {
+                let argv = ["git", "commit", "-m", message].map(str::to_owned);
+                act.reading = Some(Reading::of_argv(&argv, &[], None));
+            }
+            Action::Git(_)
+            | Action::ReadFile(_)
+            | Action::ListFiles(_)
+            | Action::Search(_)
+            | Action::Outline(_)
+            | Action::Snapshot(_)
+            | Action::Undo(_) => {}
+        }
+        act
+    }
+
+    /// The same act by an agent that may write only there.
+    #[must_use]
+    pub fn within(mut self, scope: Globs) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// The same act, knowing which paths it writes.
+    #[must_use]
+    pub fn writing<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
+        self.writes.extend(paths.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same act, knowing what was found in its text.
+    #[must_use]
+    pub fn finding(mut self, labels: impl IntoIterator<Item = Label>) -> Self {
+        self.findings.extend(labels);
+        self
+    }
+
+    /// Labels of what was found in the text it writes.
+    pub fn findings(&self) -> &[Label] {
+        &self.findings
+    }
+
+    /// The paths it writes.
+    pub fn writes(&self) -> &[String] {
+        &self.writes
+    }
+
+    fn look_at(&mut self, text: &str) {
+        for finding in findings::scan(text).findings {
+            if !self.findings.contains(&finding.label) {
+                self.findings.push(finding.label);
+            }
+        }
+    }
+
+    /// The first path that lies outside the declared scope.
+    pub(super) fn outside_scope(&self) -> Option<&str> {
+        let scope = self.scope.as_ref()?;
+        let outside = |path: &&String| !scope.matches(path);
+        self.writes.iter().find(outside).map(String::as_str)
+    }
+}
+
+/// Every path a unified diff names, old and new.
+pub fn paths_of_diff(diff: &str) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    let mut add = |path: &str, prefixed: bool| {
+        let path = path.trim_end_matches(['\r', '\n']);
+        // Anything after a tab is a time stamp.
+        let path = path.split('\t').next().unwrap_or(path);
+        if path == "/dev/null" {
+            return;
+        }
+        let path = unquoted(path);
+        let bare = ["a/", "b/"].iter().find_map(|side| path.strip_prefix(side));
+        let path = match bare {
+            Some(bare) if prefixed => bare.to_owned(),
+            _ => path,
+        };
+        if !path.is_empty() && !paths.contains(&path) {
+            paths.push(path);
+        }
+    };
+    for line in diff.lines() {
+        for head in ["--- ", "+++ "] {
+            if let Some(path) = line.strip_prefix(head) {
+                add(path, true);
+            }
+        }
+        for head in ["rename from ", "rename to ", "copy from ", "copy to "] {
+            if let Some(path) = line.strip_prefix(head) {
+                add(path, false);
+            }
+        }
+        // Changes of mode alone name their file only here.
+        if let Some(both) = line.strip_prefix("diff --git ") {
+            let middle = both.len() / 2;
+            if both.is_char_boundary(middle) && both[middle..].starts_with(' ') {
+                add(&both[..middle], true);
+                add(&both[middle + 1..], true);
+            }
+        }
+    }
+    paths
+}
+
+/// git writes unusual names between quotes.
+fn unquoted(path: &str) -> String {
+    let inner = path
+        .strip_prefix('"')
+        .and_then(|path| path.strip_suffix('"'));
+    inner.map_or_else(
+        || path.to_owned(),
+        |inner| {
+            let mut bytes = Vec::new();
+            let mut rest = inner.bytes().peekable();
+            while let Some(byte) = rest.next() {
+                if byte != b'\\' {
+                    bytes.push(byte);
+                    continue;
+                }
+                let mut octal = String::new();
+                while octal.len() < 3
+                    && let Some(digit) = rest.peek().filter(|b| (b'0'..=b'7').contains(b))
+                {
+                    octal.push(char::from(*digit));
+                    rest.next();
+                }
+                match u8::from_str_radix(&octal, 8) {
+                    Ok(byte) => bytes.push(byte),
+                    Err(_) => match rest.next() {
+                        Some(b'n') => bytes.push(b'\n'),
+                        Some(b't') => bytes.push(b'\t'),
+                        Some(other) => bytes.push(other),
+                        None => {}
+                    },
+                }
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        },
+    )
+}
+
+/// The text a unified diff adds.
+pub fn added_lines(diff: &str) -> String {
+    let mut text = String::new();
+    let mut previous = "";
+    for line in diff.lines() {
+        // Only behind its twin is it a header; elsewhere it is text that starts with `++ `.
+        let is_header = line.starts_with("+++ ") && previous.starts_with("--- ");
+        if let Some(added) = line.strip_prefix('+')
+            && !is_header
+        {
+            text.push_str(added);
+            text.push('\n');
+        }
+        previous = line;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_of_a_diff_is_seen() {
+        let diff = "diff --git a/x.rs b/x.rs\n--- a/x.rs\n+++ b/x.rs\n@@ -1 +1 @@\n-a\n+b\n\
+                    diff --git a/old b/new\nrename from old\nrename to new\n\
+                    diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n\
+                    --- /dev/null\n+++ \"b/sp\\303\\251cial\"\n@@ -0,0 +1 @@\n+x\n";
+        assert_eq!(
+            paths_of_diff(diff),
+            ["x.rs", "old", "new", "run.sh", "spécial"]
+        );
+    }
+
+    #[test]
+    fn only_what_is_added_is_looked_at() {
+        assert_eq!(
+            added_lines("--- a/x\n+++ b/x\n@@\n-old\n+new\n ctx\n"),
+            "new\n"
+        );
+        assert_eq!(
+            added_lines("--- a/x\n+++ b/x\n@@\n+++ hidden\n"),
+            "++ hidden\n"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! Policy rules: when to ask, and what never to do.
+//!
+//! Rules come from the built-in file, the operator's files and the repository's file. The strictest
+//! one that matches wins. Each rule carries examples, which run when its file is loaded: a rule that
+//! does not do what it says never decides anything. Rules decide when to ask; they are not the
+//! boundary.
+
+mod act;
+mod file;
+mod pattern;
+mod rule;
+mod ruling;
+#[cfg(test)]
+mod tests;
+
+use lula_protocol::Digest;
+use lula_protocol::canonical::CanonicalError;
+use lula_protocol::digest::Domain;
+
+use crate::approvals::Terms;
+use crate::shell::{Reading, Simple};
+
+pub use act::{Act, added_lines, paths_of_diff};
+pub use file::{RulesError, Source, Trust};
+pub use rule::{Place, Rule};
+pub use ruling::{Because, Ruling, Verdict};
+
+/// Name of the built-in file in messages.
+pub const BUILT_IN_FILE: &str = "built-in";
+/// Name of a repository's rules file, at its top.
+pub const REPOSITORY_FILE: &str = ".lula-rules.toml";
+const BUILT_IN: &str = include_str!("default.toml");
+
+/// The text of the built-in file.
+pub const fn built_in_text() -> &'static str {
+    BUILT_IN
+}
+
+/// Every rule in force.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    layers: Vec<Layer>,
+    default: Ruling,
+    terms: Terms,
+}
+
+#[derive(Debug, Clone)]
+struct Layer {
+    trust: Trust,
+    rules: Vec<Rule>,
+}
+
+impl Policy {
+    /// The built-in rules alone.
+    pub fn built_in() -> Result<Self, RulesError> {
+        Self::load(&[])
+    }
+
+    /// The built-in rules and these files, in order. A mistake or a failing example anywhere
+    /// refuses them all.
+    pub fn load(sources: &[Source<'_>]) -> Result<Self, RulesError> {
+        let built_in = Source {
+            file: BUILT_IN_FILE,
+            text: BUILT_IN,
+            trust: Trust::Operator,
+        };
+        let mut policy = Self {
+            layers: Vec::new(),
+            default: Ruling::Allow,
+            terms: Terms::default(),
+        };
+        // Its examples cannot change after the build that ran them as tests.
+        policy.add(&built_in)?;
+        for source in sources {
+            if let Some(failure) = test(source)?.into_iter().next() {
+                return Err(failure);
+            }
+            policy.add(source)?;
+        }
+        Ok(policy)
+    }
+
+    fn add(&mut self, source: &Source<'_>) -> Result<(), RulesError> {
+        let parsed = file::parse(source)?;
+        let wrong = |line: usize, what: String| RulesError {
+            file: source.file.to_owned(),
+            line,
+            what,
+        };
+        for (id, line) in &parsed.off {
+            let mut known = false;
+            for layer in &mut self.layers {
+                let before = layer.rules.len();
+                layer.rules.retain(|rule| rule.id != *id);
+                known |= layer.rules.len() != before;
+            }
+            if !known {
+                return Err(wrong(
+                    *line,
+                    format!("there is no rule {id:?} to switch off"),
+                ));
+            }
+        }
+        self.default = self.default.max(parsed.default.unwrap_or_default());
+        if let Some(text) = parsed.terms {
+            let terms = text.over(&self.terms).map_err(|what| wrong(1, what))?;
+            self.terms = match source.trust {
+                Trust::Operator => terms,
+                Trust::Repository => self.terms.strictest(&terms),
+            };
+        }
+        self.layers.push(Layer {
+            trust: source.trust,
+            rules: parsed.rules,
+        });
+        Ok(())
+    }
+
+    /// What all rules say about an act.
+    pub fn judge(&self, act: &Act) -> Verdict {
+        let mut because = Vec::new();
+        let mut ruling = self.judge_beside_commands(act, &mut because);
+        if let Some(reading) = &act.reading {
+            ruling = ruling.max(self.judge_commands(act, reading, &mut because));
+        }
+        because.sort_by_key(|one: &Because| std::cmp::Reverse(one.ruling));
+        let mut terms = self.terms.clone();
+        for one in &because {
+            let rule = self.rules().find(|rule| rule.id == one.rule);
+            if let Some(asked) = rule.and_then(|rule| rule.terms.as_ref()) {
+                terms = terms.strictest(asked);
+            }
+        }
+        Verdict {
+            ruling,
+            because,
+            terms,
+        }
+    }
+
+    fn judge_beside_commands(&self, act: &Act, because: &mut Vec<Because>) -> Ruling {
+        let mut matched = Vec::new();
+        let mut allowed = false;
+        for (trust, rule) in self.ranked() {
+            if let Some((ruling, part)) = rule.on_act(act) {
+                allowed |= ruling == Ruling::Allow && trust == Trust::Operator;
+                matched.push(one(rule, ruling, part));
+            }
+        }
+        let strictest = matched.iter().map(|one| one.ruling).max();
+        because.extend(matched);
+        let by_default = if act.mutates && act.reading.is_none() && !allowed {
+            self.by_default(&act.tool, because)
+        } else {
+            Ruling::Allow
+        };
+        strictest.unwrap_or_default().max(by_default)
+    }
+
+    fn judge_commands(&self, act: &Act, reading: &Reading, because: &mut Vec<Because>) -> Ruling {
+        let mut strictest = Ruling::Allow;
+        for doubt in &reading.doubts {
+            strictest = strictest.max(Ruling::Ask);
+            because.push(Because {
+                rule: "doubt".to_owned(),
+                ruling: Ruling::Ask,
+                reason: doubt.why.to_owned(),
+                matched: doubt.part.clone(),
+            });
+        }
+        for command in &reading.commands {
+            strictest = strictest.max(self.judge_command(act, command, because));
+        }
+        strictest
+    }
+
+    fn judge_command(&self, act: &Act, command: &Simple, because: &mut Vec<Because>) -> Ruling {
+        let mut strictest = Ruling::Allow;
+        let mut allowed = false;
+        for (trust, rule) in self.ranked() {
+            if let Some((ruling, part)) = rule.on_command(act, command) {
+                allowed |= ruling == Ruling::Allow && trust == Trust::Operator;
+                strictest = strictest.max(ruling);
+                because.push(one(rule, ruling, part));
+            }
+        }
+        if !allowed {
+            strictest = strictest.max(self.by_default(&command.text(), because));
+        }
+        strictest
+    }
+
+    fn by_default(&self, matched: &str, because: &mut Vec<Because>) -> Ruling {
+        if self.default > Ruling::Allow {
+            because.push(Because {
+                rule: "default".to_owned(),
+                ruling: self.default,
+                reason: "no rule allows it".to_owned(),
+                matched: matched.to_owned(),
+            });
+        }
+        self.default
+    }
+
+    fn ranked(&self) -> impl Iterator<Item = (Trust, &Rule)> {
+        self.layers
+            .iter()
+            .flat_map(|layer| layer.rules.iter().map(|rule| (layer.trust, rule)))
+    }
+
+    /// Every rule in force.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.ranked().map(|(_, rule)| rule)
+    }
+
+    /// What happens where no rule matches.
+    pub const fn default_ruling(&self) -> Ruling {
+        self.default
+    }
+
+    /// What has to be true of answers, where no rule asks for more.
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The version: a digest of everything that decides. Approvals are bound to it.
+    pub fn version(&self) -> Result<Digest, CanonicalError> {
+        let rules: Vec<_> = self
+            .ranked()
+            .map(|(trust, rule)| {
+                let mut value = rule.as_value();
+                value["tightens_only"] = (trust == Trust::Repository).into();
+                value
+            })
+            .collect();
+        let whole = serde_json::json!({
+            "rules": rules,
+            "default": self.default,
+            "terms": self.terms,
+        });
+        Digest::of(Domain::Policy, &whole)
+    }
+}
+
+fn one(rule: &Rule, ruling: Ruling, matched: String) -> Because {
+    Because {
+        rule: rule.id.clone(),
+        ruling,
+        reason: rule.reason.clone(),
+        matched,
+    }
+}
+
+/// Runs the examples of a file. Returns those that do not come out as they say.
+pub fn test(source: &Source<'_>) -> Result<Vec<RulesError>, RulesError> {
+    let parsed = file::parse(source)?;
+    let mut failures = Vec::new();
+    for rule in &parsed.rules {
+        for example in rule.failing_examples() {
+            let (should, does) = if example.matches {
+                ("match", "does not")
+            } else {
+                ("not match", "does")
+            };
+            failures.push(RulesError {
+                file: source.file.to_owned(),
+                line: example.line,
+                what: format!(
+                    "{:?} should {should} the rule {} and {does}",
+                    example.text, rule.id
+                ),
+            });
+        }
+    }
+    Ok(failures)
+}

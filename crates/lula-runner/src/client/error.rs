@@ -1,0 +1,50 @@
+//! Why the hands did not answer as asked.
+
+use std::io;
+
+use hyper::StatusCode;
+
+use crate::api::Problem;
+
+/// Why the hands did not answer as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("cannot reach the runner at {address}: {source}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke. The call may or may not have happened: send it again with the same
+    /// effect id.
+    #[error("the connection to the runner broke: {0}")]
+    Broken(String),
+    /// The runner said no.
+    #[error("{} ({status}, {})", .problem.message, .problem.code)]
+    Refused {
+        /// HTTP status.
+        status: StatusCode,
+        /// What it said.
+        problem: Problem,
+    },
+    /// An answer that is none.
+    #[error("the runner's answer is not understood: {0}")]
+    Nonsense(String),
+    /// A runner could not be started.
+    #[error("cannot start {program}: {reason}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ClientError {
+    /// Whether sending the same call again may help.
+    pub const fn is_worth_repeating(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Broken(_))
+    }
+}

@@ -1,0 +1,258 @@
+//! How the brain asks the hands.
+//!
+//! [`Client`] speaks HTTP over a Unix socket or TCP; [`Spawned`] is a runner started as a child. No
+//! call can happen twice: each carries an effect id, so one that was cut off can be sent again.
+
+mod connection;
+mod error;
+mod events;
+mod spawn;
+
+use hyper::{Method, StatusCode};
+use lula_protocol::{ApprovalId, ApprovalToken, Digest, ToolCall, ToolResult, WorkspaceId};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{
+    ApprovalList, ApprovalView, Batch, BatchItem, BatchMode, BatchResult, Capabilities,
+    CommitWorkspace, Committed, DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl,
+    SessionList, StartSession, TakeSnapshot, UndoCommit, WorkspaceList, WorkspaceView,
+};
+
+pub use connection::Address;
+use connection::{Answer, Connections};
+pub use error::ClientError;
+pub use events::SessionEvents;
+pub use spawn::{Spawn, Spawned};
+
+/// A runner as its callers see it. Clones share connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connections: Connections,
+}
+
+impl Client {
+    /// The runner at that address; TCP needs its key.
+    pub fn new(address: Address, key: Option<SecretString>) -> Self {
+        Self {
+            connections: Connections::new(address, key),
+        }
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&(impl Serialize + Sync)>,
+    ) -> Result<T, ClientError> {
+        let answer = self.connections.ask(method, path, body).await?;
+        answer.expect(StatusCode::is_success)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.ask(Method::GET, path, None::<&()>).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, ClientError> {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    /// Whether it is well.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.get("/healthz").await
+    }
+
+    /// What it gives.
+    pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
+        self.get("/v1/capabilities").await
+    }
+
+    /// Opens a workspace: a private view of a directory below one of the runner's roots.
+    pub async fn open(&self, path: &str, title: &str) -> Result<WorkspaceView, ClientError> {
+        let body = OpenWorkspace {
+            path: path.to_owned(),
+            title: title.to_owned(),
+        };
+        self.post("/v1/workspaces", &body).await
+    }
+
+    /// Every workspace.
+    pub async fn workspaces(&self) -> Result<WorkspaceList, ClientError> {
+        self.get("/v1/workspaces").await
+    }
+
+    /// One workspace.
+    pub async fn workspace(&self, id: &WorkspaceId) -> Result<WorkspaceView, ClientError> {
+        self.get(&format!("/v1/workspaces/{id}")).await
+    }
+
+    /// What it changed.
+    pub async fn diff(&self, id: &WorkspaceId) -> Result<DiffView, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/diff"), &Empty {})
+            .await
+    }
+
+    /// Puts exactly the reviewed change into the user's tree.
+    pub async fn commit(
+        &self,
+        id: &WorkspaceId,
+        commit: &CommitWorkspace,
+    ) -> Result<Committed, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/commit"), commit)
+            .await
+    }
+
+    /// Takes the last commit back.
+    pub async fn undo_commit(
+        &self,
+        id: &WorkspaceId,
+        undo: &UndoCommit,
+    ) -> Result<Committed, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/undo"), undo).await
+    }
+
+    /// Turns the change down.
+    pub async fn discard(&self, id: &WorkspaceId) -> Result<WorkspaceView, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/discard"), &Empty {})
+            .await
+    }
+
+    /// Remembers the workspace as it is.
+    pub async fn snapshot(
+        &self,
+        id: &WorkspaceId,
+        label: &str,
+    ) -> Result<WorkspaceView, ClientError> {
+        let body = TakeSnapshot {
+            label: label.to_owned(),
+        };
+        self.post(&format!("/v1/workspaces/{id}/snapshot"), &body)
+            .await
+    }
+
+    /// Returns the workspace to a remembered state.
+    pub async fn restore(
+        &self,
+        id: &WorkspaceId,
+        label: &str,
+    ) -> Result<WorkspaceView, ClientError> {
+        let body = RestoreSnapshot {
+            label: label.to_owned(),
+        };
+        self.post(&format!("/v1/workspaces/{id}/restore"), &body)
+            .await
+    }
+
+    /// A second workspace that starts with this one's changes.
+    pub async fn fork(&self, id: &WorkspaceId) -> Result<WorkspaceView, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/fork"), &Empty {})
+            .await
+    }
+
+    /// Calls a tool. A refusal by a rule and a question to a person are results, not errors.
+    pub async fn execute(&self, call: &ToolCall) -> Result<ToolResult, ClientError> {
+        let answer = self
+            .connections
+            .ask(Method::POST, "/v1/tools/execute", Some(call))
+            .await?;
+        answer.expect(is_tool_result)
+    }
+
+    /// Calls up to 50 tools at once.
+    pub async fn batch(
+        &self,
+        calls: Vec<ToolCall>,
+        mode: BatchMode,
+    ) -> Result<Vec<BatchItem>, ClientError> {
+        let result: BatchResult = self
+            .post("/v1/tools/batch_execute", &Batch { calls, mode })
+            .await?;
+        Ok(result.results)
+    }
+
+    /// Starts a command and listens to it. Dropping the stream of a foreground command ends it.
+    pub async fn start(&self, session: &StartSession) -> Result<SessionEvents, ClientError> {
+        let stream = self
+            .connections
+            .stream(Method::POST, "/v1/sessions", Some(session));
+        stream.await
+    }
+
+    /// Listens to a background command, from what was not heard yet.
+    pub async fn attach(&self, session: &str) -> Result<SessionEvents, ClientError> {
+        let path = format!("/v1/sessions/{session}/events");
+        self.connections
+            .stream(Method::GET, &path, None::<&()>)
+            .await
+    }
+
+    /// Every command that was started and not yet closed.
+    pub async fn sessions(&self) -> Result<SessionList, ClientError> {
+        self.get("/v1/sessions").await
+    }
+
+    /// Sends input, a signal or a size to a command.
+    pub async fn control(
+        &self,
+        session: &str,
+        control: &SessionControl,
+    ) -> Result<(), ClientError> {
+        let path = format!("/v1/sessions/{session}/control");
+        let answer = self
+            .connections
+            .ask(Method::POST, &path, Some(control))
+            .await?;
+        answer.nothing()
+    }
+
+    /// Ends a command with everything it started.
+    pub async fn close(&self, session: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/sessions/{session}");
+        let answer: Answer = self
+            .connections
+            .ask(Method::DELETE, &path, None::<&()>)
+            .await?;
+        answer.nothing()
+    }
+
+    /// Every open question.
+    pub async fn approvals(&self) -> Result<ApprovalList, ClientError> {
+        self.get("/v1/approvals").await
+    }
+
+    /// One question, with exactly what would be done.
+    pub async fn approval(&self, id: &ApprovalId) -> Result<ApprovalView, ClientError> {
+        self.get(&format!("/v1/approvals/{id}")).await
+    }
+
+    /// Hands in a signed answer. The call it is about is then sent again by whoever made it.
+    pub async fn vote(&self, token: &ApprovalToken) -> Result<ApprovalView, ClientError> {
+        self.post(&format!("/v1/approvals/{}/votes", token.id), token)
+            .await
+    }
+
+    /// Whether the diff of a workspace still is the one that was looked at.
+    pub async fn is_unchanged(
+        &self,
+        id: &WorkspaceId,
+        digest: &Digest,
+    ) -> Result<bool, ClientError> {
+        Ok(self.diff(id).await?.digest == *digest)
+    }
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+/// A denial and a question carry a tool's result too.
+fn is_tool_result(status: &StatusCode) -> bool {
+    matches!(
+        *status,
+        StatusCode::OK | StatusCode::FORBIDDEN | StatusCode::PRECONDITION_REQUIRED
+    )
+}

@@ -1,0 +1,324 @@
+//! What was about to be done, and what came of it.
+//!
+//! Every effect is written down before it is tried (its intent) and after (its result), each on disk
+//! before anything else happens. An id that comes again gets its stored result; one that comes again
+//! with other bytes, or from a worker that was replaced, gets nothing. Reads are not written down:
+//! doing them again changes nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lula_protocol::{Digest, EffectClass, EffectId, RunId, WorkspaceId};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS effects (
+    effect TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    workspace TEXT NOT NULL,
+    class TEXT NOT NULL,
+    request BLOB NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('intent', 'done', 'unknown')),
+    before TEXT,
+    begun_ms INTEGER NOT NULL,
+    result BLOB
+) STRICT;
+CREATE INDEX IF NOT EXISTS effects_open ON effects (state) WHERE state <> 'done';
+CREATE TABLE IF NOT EXISTS epochs (run TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;
+";
+
+/// Why the ledger could not be used. Nothing is done without it.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database said no.
+    #[error("the ledger of effects cannot be read or written: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// A row does not hold what was written.
+    #[error("the ledger of effects is damaged at {0}")]
+    Damaged(String),
+}
+
+/// An effect as the ledger names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) effect: EffectId,
+    pub(crate) run: RunId,
+    pub(crate) epoch: u64,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) class: EffectClass,
+    /// Digest of the whole request.
+    pub(crate) request: Digest,
+}
+
+/// What the ledger knows about an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing: it may be tried.
+    Fresh,
+    /// It was done, and this came of it.
+    Done(Vec<u8>),
+    /// The id was used for another request.
+    Reused,
+    /// A newer worker has the run.
+    Fenced {
+        /// Its epoch.
+        newest: u64,
+    },
+    /// It was begun and never ended. The workspace was this snapshot before.
+    Begun { before: Option<String> },
+    /// Nobody knows whether it happened.
+    Unknown,
+}
+
+/// An effect that was begun and never ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unfinished {
+    pub(crate) effect: EffectId,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) class: EffectClass,
+    pub(crate) before: Option<String>,
+}
+
+/// The ledger of one state directory.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    connection: Connection,
+}
+
+impl Ledger {
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // An intent that a power cut forgets is no intent.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.execute_batch(SCHEMA)?;
+        Ok(Self { connection })
+    }
+
+    /// For tables of others that are written in the same transactions.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// One transaction that nobody else writes in.
+    pub(crate) fn transaction(&mut self) -> Result<Transaction<'_>, LedgerError> {
+        let behavior = TransactionBehavior::Immediate;
+        Ok(self.connection.transaction_with_behavior(behavior)?)
+    }
+
+    /// What is known about an effect, and who may act for its run.
+    pub(crate) fn look(&mut self, entry: &Entry) -> Result<Known, LedgerError> {
+        let tx = self.transaction()?;
+        let known = look(&tx, entry)?;
+        tx.commit()?;
+        Ok(known)
+    }
+
+    /// Writes down what came of an effect.
+    pub(crate) fn finish(&mut self, effect: &EffectId, result: &[u8]) -> Result<(), LedgerError> {
+        let changed = self.connection.execute(
+            "UPDATE effects SET state = 'done', before = NULL, result = ? WHERE effect = ? AND state = 'intent'",
+            params![result, effect.as_str()],
+        )?;
+        if changed == 1 {
+            Ok(())
+        } else {
+            Err(LedgerError::Damaged(effect.to_string()))
+        }
+    }
+
+    /// Forgets an intent whose traces were taken back: it may be tried again.
+    pub(crate) fn forget(&mut self, effect: &EffectId) -> Result<(), LedgerError> {
+        self.connection.execute(
+            "DELETE FROM effects WHERE effect = ? AND state = 'intent'",
+            [effect.as_str()],
+        )?;
+        Ok(())
+    }
+
+    /// Admits that nobody knows whether it happened.
+    pub(crate) fn give_up(&mut self, effect: &EffectId) -> Result<(), LedgerError> {
+        self.connection.execute(
+            "UPDATE effects SET state = 'unknown' WHERE effect = ? AND state = 'intent'",
+            [effect.as_str()],
+        )?;
+        Ok(())
+    }
+
+    /// Every intent without a result, the newest first: traces are taken back in that order.
+    pub(crate) fn unfinished(&self) -> Result<Vec<Unfinished>, LedgerError> {
+        let mut statement = self.connection.prepare(
+            "SELECT effect, workspace, class, before FROM effects WHERE state = 'intent' \
+             ORDER BY begun_ms DESC, rowid DESC",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let effect: String = row.get(0)?;
+            let damaged = || LedgerError::Damaged(effect.clone());
+            found.push(Unfinished {
+                effect: effect.parse().map_err(|_| damaged())?,
+                workspace: row.get::<_, String>(1)?.parse().map_err(|_| damaged())?,
+                class: EffectClass::from_name(&row.get::<_, String>(2)?).ok_or_else(damaged)?,
+                before: row.get(3)?,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// What is known about an effect. A newer epoch is remembered at once: from here on older workers
+/// are fenced off, whether or not this call is done.
+pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerError> {
+    let damaged = || LedgerError::Damaged(entry.effect.to_string());
+    let newest: Option<i64> = tx
+        .prepare_cached("SELECT epoch FROM epochs WHERE run = ?")?
+        .query_row([entry.run.as_str()], |row| row.get(0))
+        .optional()?;
+    let newest = newest.map_or(Ok(0), |epoch| u64::try_from(epoch).map_err(|_| damaged()))?;
+    if entry.epoch < newest {
+        return Ok(Known::Fenced { newest });
+    }
+    if entry.epoch > newest {
+        tx.prepare_cached(
+            "INSERT INTO epochs (run, epoch) VALUES (?1, ?2) \
+             ON CONFLICT (run) DO UPDATE SET epoch = ?2",
+        )?
+        .execute(params![entry.run.as_str(), number(entry.epoch)])?;
+    }
+    let row = tx
+        .prepare_cached("SELECT request, state, before, result FROM effects WHERE effect = ?")?
+        .query_row([entry.effect.as_str()], |row| {
+            Ok((
+                row.get::<_, Vec<u8>>(0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, Option<String>>(2)?,
+                row.get::<_, Option<Vec<u8>>>(3)?,
+            ))
+        })
+        .optional()?;
+    let Some((request, state, before, result)) = row else {
+        return Ok(Known::Fresh);
+    };
+    if request != entry.request.as_bytes() {
+        return Ok(Known::Reused);
+    }
+    match (state.as_str(), result) {
+        ("done", Some(result)) => Ok(Known::Done(result)),
+        ("intent", _) => Ok(Known::Begun { before }),
+        ("unknown", _) => Ok(Known::Unknown),
+        _ => Err(damaged()),
+    }
+}
+
+/// Writes down what is about to be done, with the workspace's state before it.
+pub(crate) fn begin(
+    tx: &Transaction<'_>,
+    entry: &Entry,
+    before: Option<&str>,
+    now_ms: u64,
+) -> Result<(), LedgerError> {
+    tx.prepare_cached(
+        "INSERT INTO effects (effect, run, epoch, workspace, class, request, state, before, begun_ms) \
+         VALUES (?, ?, ?, ?, ?, ?, 'intent', ?, ?)",
+    )?
+    .execute(params![
+        entry.effect.as_str(),
+        entry.run.as_str(),
+        number(entry.epoch),
+        entry.workspace.as_str(),
+        entry.class.name(),
+        entry.request.as_bytes(),
+        before,
+        number(now_ms),
+    ])?;
+    Ok(())
+}
+
+/// Epochs and times stay far below this; a larger one is refused where it arrives.
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(effect: u8, epoch: u64, request: &str) -> Entry {
+        Entry {
+            effect: EffectId::from_parts(1, [effect; 10]),
+            run: RunId::from_parts(1, [7; 10]),
+            epoch,
+            workspace: WorkspaceId::from_parts(1, [8; 10]),
+            class: EffectClass::Tree,
+            request: Digest::of_bytes(request.as_bytes()),
+        }
+    }
+
+    fn begun(ledger: &mut Ledger, entry: &Entry) {
+        let tx = ledger.transaction().unwrap();
+        begin(&tx, entry, Some("before"), 1).unwrap();
+        tx.commit().unwrap();
+    }
+
+    fn ledger() -> (tempfile::TempDir, Ledger) {
+        let directory = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(&directory.path().join("hands.db")).unwrap();
+        (directory, ledger)
+    }
+
+    #[test]
+    fn a_result_is_told_again_and_survives_a_restart() {
+        let (directory, mut ledger) = ledger();
+        let call = entry(1, 1, "a");
+        assert_eq!(ledger.look(&call).unwrap(), Known::Fresh);
+        begun(&mut ledger, &call);
+        ledger.finish(&call.effect, b"result").unwrap();
+        drop(ledger);
+        let mut ledger = Ledger::open(&directory.path().join("hands.db")).unwrap();
+        assert_eq!(ledger.look(&call).unwrap(), Known::Done(b"result".to_vec()));
+    }
+
+    #[test]
+    fn one_id_is_one_act() {
+        let (_directory, mut ledger) = ledger();
+        let call = entry(1, 1, "a");
+        begun(&mut ledger, &call);
+        ledger.finish(&call.effect, b"r").unwrap();
+        assert_eq!(ledger.look(&entry(1, 1, "b")).unwrap(), Known::Reused);
+        assert!(
+            ledger.finish(&call.effect, b"other").is_err(),
+            "a result is final"
+        );
+    }
+
+    #[test]
+    fn a_replaced_worker_is_fenced_off_even_from_stored_results() {
+        let (_directory, mut ledger) = ledger();
+        assert_eq!(ledger.look(&entry(1, 5, "a")).unwrap(), Known::Fresh);
+        assert_eq!(
+            ledger.look(&entry(2, 4, "b")).unwrap(),
+            Known::Fenced { newest: 5 }
+        );
+        assert_eq!(ledger.look(&entry(2, 5, "b")).unwrap(), Known::Fresh);
+    }
+
+    #[test]
+    fn what_was_begun_and_not_ended_is_found_with_the_state_before_it() {
+        let (_directory, mut ledger) = ledger();
+        let (first, second) = (entry(1, 1, "a"), entry(2, 1, "b"));
+        begun(&mut ledger, &first);
+        begun(&mut ledger, &second);
+        let names: Vec<_> = ledger.unfinished().unwrap();
+        assert_eq!(names.len(), 2);
+        assert_eq!(names[0].effect, second.effect, "the newest first");
+        assert_eq!(names[0].before.as_deref(), Some("before"));
+        ledger.forget(&second.effect).unwrap();
+        ledger.give_up(&first.effect).unwrap();
+        assert_eq!(ledger.look(&second).unwrap(), Known::Fresh);
+        assert_eq!(ledger.look(&first).unwrap(), Known::Unknown);
+        assert!(ledger.unfinished().unwrap().is_empty());
+    }
+}

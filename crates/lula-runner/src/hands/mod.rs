@@ -1,0 +1,236 @@
+//! Everything the runner does, without HTTP: workspaces, tools, commits, and the ledger that makes
+//! each effect happen once.
+
+pub mod clock;
+mod commit;
+mod effect;
+mod exec;
+mod git;
+mod ledger;
+mod refusal;
+mod room;
+mod sessions;
+mod toolbox;
+mod views;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lula_protocol::{
+    Action, Outcome, Principal, ProtocolVersion, ToolCall, ToolResult, WorkspaceId,
+};
+use lula_sandbox::policy::Policy;
+use lula_sandbox::{Engine, Sandbox};
+use lula_workspace::{Store, Wanted};
+
+pub use refusal::Refusal;
+use room::Room;
+use sessions::Sessions;
+pub use sessions::{Heard, Started};
+
+use crate::api::{Capabilities, OpenWorkspace, WorkspaceList, WorkspaceView};
+use crate::toolbox::frame::{Answer, Ask};
+use ledger::Ledger;
+
+/// Most workspaces with a sandbox at one time.
+const ROOMS: usize = 256;
+
+/// How the hands are set up.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where workspaces and the ledger are kept.
+    pub state: PathBuf,
+    /// Workspaces can be opened below these directories.
+    pub roots: Vec<PathBuf>,
+    /// What commands are granted.
+    pub policy: Policy,
+    /// Most bytes of all workspaces together.
+    pub max_bytes: u64,
+    /// The person's home, which no workspace may hold: credentials are there.
+    pub home: Option<PathBuf>,
+}
+
+/// The hands.
+#[derive(Debug)]
+pub struct Hands {
+    setup: Setup,
+    engine: Engine,
+    tier: lula_protocol::Tier,
+    store: Store,
+    ledger: Mutex<Ledger>,
+    rooms: Mutex<BTreeMap<WorkspaceId, Arc<Room>>>,
+    sessions: Sessions,
+}
+
+impl Hands {
+    /// Finds out that sandboxes work here, opens the ledger, and puts right what an earlier runner
+    /// left half done.
+    pub fn new(mut setup: Setup) -> Result<Self, Refusal> {
+        let bad = |path: &Path, error: &std::io::Error| {
+            Refusal::BadRequest(format!("cannot use {}: {error}", path.display()))
+        };
+        for root in &mut setup.roots {
+            *root = root.canonicalize().map_err(|error| bad(root, &error))?;
+        }
+        std::fs::create_dir_all(&setup.state).map_err(|error| bad(&setup.state, &error))?;
+        setup.state = setup
+            .state
+            .canonicalize()
+            .map_err(|error| bad(&setup.state, &error))?;
+        let engine = Engine::start()?;
+        let tier = match setup.roots.first() {
+            Some(root) => engine
+                .open(&Sandbox::new(setup.policy.clone(), root).read_only_workspace())?
+                .tier(),
+            None => return Err(Refusal::BadRequest("no root: name one with --root".into())),
+        };
+        let hands = Self {
+            store: Store::at(&setup.state, setup.max_bytes),
+            ledger: Mutex::new(Ledger::open(&setup.state.join("hands.db"))?),
+            rooms: Mutex::default(),
+            sessions: Sessions::default(),
+            setup,
+            engine,
+            tier,
+        };
+        hands.recover()?;
+        Ok(hands)
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, BTreeMap<WorkspaceId, Arc<Room>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What this runner is and gives.
+    pub fn capabilities(&self) -> Result<Capabilities, Refusal> {
+        views::capabilities(&self.setup, self.tier)
+    }
+
+    fn is_below_a_root(&self, path: &Path) -> bool {
+        self.setup.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Opens a private view of a directory.
+    pub fn open(&self, asked: &OpenWorkspace) -> Result<WorkspaceView, Refusal> {
+        let outside = || Refusal::OutsideRoots(asked.path.chars().take(200).collect());
+        let given = Path::new(&asked.path);
+        if !given.is_absolute() || asked.path.contains('\0') {
+            return Err(outside());
+        }
+        let path = given.canonicalize().map_err(|_| outside())?;
+        if !path.is_dir() || !self.is_below_a_root(&path) {
+            return Err(outside());
+        }
+        let home = self
+            .setup
+            .home
+            .as_ref()
+            .and_then(|home| home.canonicalize().ok());
+        if path == Path::new("/") || home.is_some_and(|home| home.starts_with(&path)) {
+            return Err(Refusal::TooWide(path.display().to_string()));
+        }
+        if self.rooms().len() >= ROOMS {
+            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
+        }
+        let workspace = self.store.create(&path, Wanted::Overlay, &asked.title)?;
+        let view = views::workspace(workspace.record());
+        let room = Room::new(self.engine.clone(), self.setup.policy.clone(), workspace);
+        self.rooms().insert(room.id.clone(), Arc::new(room));
+        Ok(view)
+    }
+
+    /// The workspace of that id, also one that an earlier runner opened.
+    fn room(&self, id: &WorkspaceId) -> Result<Arc<Room>, Refusal> {
+        let mut rooms = self.rooms();
+        if let Some(room) = rooms.get(id) {
+            return Ok(Arc::clone(room));
+        }
+        let workspace = self.store.open(id).map_err(|error| match error {
+            lula_workspace::WorkspaceError::Unknown(_) => Refusal::NoWorkspace(id.clone()),
+            error => error.into(),
+        })?;
+        if !self.is_below_a_root(&workspace.record().base()) {
+            return Err(Refusal::NoWorkspace(id.clone()));
+        }
+        if rooms.len() >= ROOMS {
+            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
+        }
+        let room = Room::new(self.engine.clone(), self.setup.policy.clone(), workspace);
+        let room = Arc::new(room);
+        rooms.insert(id.clone(), Arc::clone(&room));
+        Ok(room)
+    }
+
+    /// Every workspace below the roots.
+    pub fn list(&self) -> Result<WorkspaceList, Refusal> {
+        let mut records = self.store.list()?;
+        records.retain(|record| self.is_below_a_root(&record.base()));
+        records.reverse();
+        Ok(WorkspaceList {
+            workspaces: records.iter().map(views::workspace).collect(),
+        })
+    }
+
+    /// One workspace.
+    pub fn view(&self, id: &WorkspaceId) -> Result<WorkspaceView, Refusal> {
+        let room = self.room(id)?;
+        let workspace = room.workspace();
+        Ok(views::workspace(workspace.record()))
+    }
+
+    /// Does what a call asks, once.
+    pub fn execute(&self, who: &Principal, call: &ToolCall) -> Result<ToolResult, Refusal> {
+        let room = self.room(&call.workspace)?;
+        if effect::is_effect(&call.action) {
+            let _turn = room.turn();
+            return self.effect(&room, who, call);
+        }
+        let outcome = read(&room, &call.action)?;
+        Ok(result(call, outcome, None))
+    }
+
+    /// How many workspaces are in use, and how many sessions there are.
+    pub fn counts(&self) -> (u64, u64) {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        (number(self.rooms().len()), number(self.sessions.count()))
+    }
+
+    /// Ends every sandbox.
+    pub fn shut_down(&self) {
+        let rooms = std::mem::take(&mut *self.rooms());
+        for room in rooms.values() {
+            room.close();
+        }
+    }
+}
+
+/// Looks, and changes nothing.
+fn read(room: &Room, action: &Action) -> Result<Outcome, Refusal> {
+    if let Action::Git(git) = action {
+        let live = room.live()?;
+        return git::run(git, &live).map(|(outcome, _)| outcome);
+    }
+    match room.ask(Ask::Do(action.clone()))? {
+        Ok(Answer::Output(output)) => Ok(Outcome::Done { output }),
+        Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
+        Err(failure) => Ok(exec::failed(failure.code, failure.message)),
+    }
+}
+
+fn result(
+    call: &ToolCall,
+    outcome: Outcome,
+    receipt: Option<lula_protocol::Receipt>,
+) -> ToolResult {
+    ToolResult {
+        protocol: ProtocolVersion,
+        effect: call.effect.clone(),
+        outcome,
+        receipt,
+    }
+}

@@ -1,0 +1,207 @@
+//! One open workspace: its private layer, the sandbox around it, and whose turn it is.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lula_protocol::WorkspaceId;
+use lula_sandbox::policy::Policy;
+use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
+use lula_workspace::{Layer, Place, Workspace};
+
+use super::refusal::Refusal;
+use super::toolbox::ToolboxLink;
+use crate::toolbox::ToolFailure;
+use crate::toolbox::frame::{Answer, Ask};
+
+/// How long the processes of an earlier runner may take to let go of a layer.
+const LETTING_GO: Duration = Duration::from_secs(5);
+
+/// One open workspace.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) id: WorkspaceId,
+    engine: Engine,
+    policy: Policy,
+    /// Held by whoever changes the workspace: effects happen one after the other.
+    turn: Mutex<()>,
+    workspace: Mutex<Workspace>,
+    live: Mutex<Option<Arc<Live>>>,
+}
+
+/// A sandbox that stands around the workspace.
+#[derive(Debug)]
+pub(crate) struct Live {
+    // Before the layer: the sandbox ends before its directories are let go.
+    pub(crate) session: Session,
+    toolbox: Mutex<Option<ToolboxLink>>,
+    shown: PathBuf,
+    _layer: Layer,
+}
+
+impl Live {
+    /// The workspace's directory as commands see it.
+    pub(crate) fn shown(&self) -> &Path {
+        &self.shown
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What a panic left behind is checked where it is used: by digests, journals and the ledger.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Room {
+    pub(crate) fn new(engine: Engine, policy: Policy, workspace: Workspace) -> Self {
+        Self {
+            id: workspace.id().clone(),
+            engine,
+            policy,
+            turn: Mutex::new(()),
+            workspace: Mutex::new(workspace),
+            live: Mutex::new(None),
+        }
+    }
+
+    /// Waits until nobody else changes the workspace.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    pub(crate) fn workspace(&self) -> MutexGuard<'_, Workspace> {
+        lock(&self.workspace)
+    }
+
+    /// The sandbox, built where there is none.
+    pub(crate) fn live(&self) -> Result<Arc<Live>, Refusal> {
+        let mut live = lock(&self.live);
+        if let Some(live) = &*live {
+            return Ok(Arc::clone(live));
+        }
+        let opened = Arc::new(self.build()?);
+        *live = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn build(&self) -> Result<Live, Refusal> {
+        let mut workspace = self.workspace();
+        let begun = Instant::now();
+        loop {
+            let layer = match workspace.layer() {
+                Err(lula_workspace::WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+                layer => layer?,
+            };
+            let sandbox = match layer.place.clone() {
+                Place::Overlay { lower, upper, work } => {
+                    let lowers = vec![lower];
+                    Sandbox::over(
+                        self.policy.clone(),
+                        Overlay {
+                            lowers,
+                            upper,
+                            work,
+                        },
+                    )
+                }
+                Place::Copy { directory } => Sandbox::new(self.policy.clone(), directory),
+            };
+            match self.engine.open(&sandbox) {
+                Ok(session) => {
+                    return Ok(Live {
+                        session,
+                        toolbox: Mutex::new(None),
+                        shown: layer.place.shown().to_owned(),
+                        _layer: layer,
+                    });
+                }
+                // Where the kernel or the tier has no overlay, and only there, a copy serves.
+                Err(error) if is_fresh_overlay(&layer.place, &workspace) && no_overlay(&error) => {
+                    drop(layer);
+                    workspace.fall_back_to_copy(&error.to_string())?;
+                }
+                Err(SandboxError::Setup { source, .. })
+                    if source.kind() == std::io::ErrorKind::ResourceBusy
+                        && begun.elapsed() < LETTING_GO =>
+                {
+                    drop(layer);
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Asks the toolbox. One that broke is ended and replaced at the next call.
+    pub(crate) fn ask(&self, ask: Ask) -> Result<Result<Answer, ToolFailure>, Refusal> {
+        let live = self.live()?;
+        let mut slot = lock(&live.toolbox);
+        let mut toolbox = match slot.take() {
+            Some(toolbox) if !toolbox.has_ended() => toolbox,
+            Some(ended) => {
+                ended.end();
+                self.start_toolbox(&live)?
+            }
+            None => self.start_toolbox(&live)?,
+        };
+        let answered = toolbox.ask(ask);
+        if answered.is_ok() || matches!(answered, Err(Refusal::BadRequest(_))) {
+            *slot = Some(toolbox);
+        } else {
+            toolbox.end();
+        }
+        drop(slot);
+        // A sandbox that ended takes nothing any more; the next call builds another.
+        if let Err(Refusal::Sandbox(_)) = &answered {
+            self.close();
+        }
+        answered
+    }
+
+    fn start_toolbox(&self, live: &Live) -> Result<ToolboxLink, Refusal> {
+        let started = ToolboxLink::start(&live.session, &live.shown.to_string_lossy());
+        if started.is_err() {
+            self.close();
+        }
+        started
+    }
+
+    /// Ends the sandbox with everything in it. The next call builds another.
+    pub(crate) fn close(&self) {
+        // Whoever still holds it finds that it has ended.
+        let live = lock(&self.live).take();
+        if let Some(live) = live.and_then(Arc::into_inner) {
+            let _ = live.session.close();
+        }
+    }
+
+    /// Puts the layer back as it was in a snapshot.
+    pub(crate) fn restore(&self, label: &str) -> Result<(), Refusal> {
+        self.close();
+        let begun = Instant::now();
+        loop {
+            match self.workspace().restore(label) {
+                Err(lula_workspace::WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {}
+                done => return Ok(done?),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn is_fresh_overlay(place: &Place, workspace: &Workspace) -> bool {
+    let Place::Overlay { upper, .. } = place else {
+        return false;
+    };
+    workspace.record().snapshots.is_empty()
+        && std::fs::read_dir(upper).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn no_overlay(error: &SandboxError) -> bool {
+    matches!(
+        error,
+        SandboxError::OverlayNeedsNamespaces { .. } | SandboxError::Setup { .. }
+    )
+}

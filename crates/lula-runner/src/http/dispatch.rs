@@ -1,0 +1,388 @@
+//! From a request to what the hands do, and back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE};
+use hyper::{HeaderMap, Request, Response};
+use lula_protocol::{Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Shared;
+use super::answer::{self, Body};
+use super::routes::{Operation, Route};
+use crate::api::{Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession};
+use crate::hands::{Hands, Heard, Refusal, Started};
+
+/// Largest request.
+const REQUEST: usize = 16 << 20;
+/// How long its body may take.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a call waits for others to end before it is turned away.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most calls of a batch.
+const BATCH: usize = 50;
+/// How often an idle stream is kept alive.
+const BEAT: Duration = Duration::from_secs(15);
+
+type Answered = Result<Response<Body>, Response<Body>>;
+
+pub(super) async fn route(
+    route: &'static Route,
+    variable: &str,
+    who: Option<Principal>,
+    request: Request<Incoming>,
+    shared: &Arc<Shared>,
+) -> Response<Body> {
+    let answered = answered(route, variable, who, request, shared).await;
+    answered.unwrap_or_else(|problem| problem)
+}
+
+#[allow(clippy::too_many_lines)] // one arm for each operation
+async fn answered(
+    route: &'static Route,
+    variable: &str,
+    who: Option<Principal>,
+    request: Request<Incoming>,
+    shared: &Arc<Shared>,
+) -> Answered {
+    let name = || variable.to_owned();
+    let Some(who) = who else {
+        return Ok(health(shared));
+    };
+    match route.operation {
+        Operation::Health => Ok(health(shared)),
+        Operation::Metrics => {
+            let hands = Arc::clone(&shared.hands);
+            let (workspaces, sessions) = hands.counts();
+            let gauges = [
+                ("lula_runner_workspaces", "Workspaces in use.", workspaces),
+                (
+                    "lula_runner_sessions",
+                    "Commands that were started and not closed.",
+                    sessions,
+                ),
+            ];
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            Ok(answer::text(kind, shared.metrics.text(&gauges)))
+        }
+        Operation::OpenApi => Ok(answer::json(200, &super::openapi())),
+        Operation::Capabilities => done(route, shared, Hands::capabilities).await,
+        Operation::OpenWorkspace => {
+            let body = body(request).await?;
+            done(route, shared, move |hands| hands.open(&body)).await
+        }
+        Operation::ListWorkspaces => done(route, shared, Hands::list).await,
+        Operation::ViewWorkspace => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.view(&id)).await
+        }
+        Operation::RemoveWorkspace => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.discard(&id, true)).await
+        }
+        Operation::DiscardWorkspace => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.discard(&id, false)).await
+        }
+        Operation::DiffWorkspace => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.diff(&id)).await
+        }
+        Operation::CommitWorkspace => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.commit(&id, &body)).await
+        }
+        Operation::SnapshotWorkspace => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.snapshot(&id, &body)).await
+        }
+        Operation::RestoreWorkspace => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.restore(&id, &body)).await
+        }
+        Operation::ForkWorkspace => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.fork(&id)).await
+        }
+        Operation::UndoCommit => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.undo_commit(&id, &body)).await
+        }
+        Operation::Execute => {
+            let call: ToolCall = body(request).await?;
+            let result = execute(shared, who, call).await?;
+            Ok(answer::result(&result))
+        }
+        Operation::BatchExecute => batch(shared, who, body(request).await?).await,
+        Operation::StartSession => {
+            let events = wants_events(request.headers());
+            let body = body(request).await?;
+            start(shared, who, body, events).await
+        }
+        Operation::ListSessions => done(route, shared, |hands| Ok(hands.sessions())).await,
+        Operation::ViewSession => {
+            let session = name();
+            done(route, shared, move |hands| hands.session(&session)).await
+        }
+        Operation::SessionEvents => {
+            let events = wants_events(request.headers());
+            let session = name();
+            let heard = blocking(shared, move |hands| hands.listen(&session)).await?;
+            Ok(stream(heard, events, false))
+        }
+        Operation::ControlSession => {
+            let (session, body) = (name(), body(request).await?);
+            blocking(shared, move |hands| hands.control(&session, &body)).await?;
+            Ok(answer::nothing())
+        }
+        Operation::CloseSession => {
+            let session = name();
+            blocking(shared, move |hands| hands.close_session(&session)).await?;
+            Ok(answer::nothing())
+        }
+        Operation::ListApprovals | Operation::ViewApproval | Operation::Vote => Err(
+            answer::problem(404, Code::NothingThere, "there is no such approval"),
+        ),
+    }
+}
+
+fn health(shared: &Shared) -> Response<Body> {
+    let status = if shared.draining.load(Ordering::Relaxed) {
+        "draining"
+    } else {
+        "ok"
+    };
+    let status = status.to_owned();
+    answer::json(200, &Health { status })
+}
+
+/// A path's id. One that is none names nothing.
+fn workspace(text: &str) -> Result<WorkspaceId, Response<Body>> {
+    let id = text.parse::<WorkspaceId>();
+    id.map_err(|error| answer::problem(404, Code::NoWorkspace, &error.to_string()))
+}
+
+/// The body of a request, within its limits, as exactly the type that is asked for.
+async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Response<Body>> {
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let message = "send the body as application/json";
+        return Err(answer::problem(415, Code::BadRequest, message));
+    }
+    let collected = Limited::new(request.into_body(), REQUEST).collect();
+    let bytes: Bytes = match tokio::time::timeout(BODY_WITHIN, collected).await {
+        Err(_) => {
+            let message = "the body did not arrive in time";
+            return Err(answer::problem(408, Code::BadRequest, message));
+        }
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("a request has at most {REQUEST} bytes");
+            return Err(answer::problem(413, Code::OverLimit, &message));
+        }
+        Ok(Err(error)) => return Err(answer::problem(400, Code::BadRequest, &error.to_string())),
+        Ok(Ok(collected)) => collected.to_bytes(),
+    };
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("the body is not understood: {error}");
+        answer::problem(400, Code::BadRequest, &message)
+    })
+}
+
+/// Runs what blocks on a thread that may. It goes on when the client hangs up: what was begun is
+/// finished and written down.
+async fn blocking<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    act: impl FnOnce(&Arc<Hands>) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Response<Body>> {
+    let calls = Arc::clone(&shared.calls);
+    let Ok(Ok(permit)) = tokio::time::timeout(PATIENCE, calls.acquire_owned()).await else {
+        let message = "too many calls at once: send it again later";
+        return Err(answer::problem(429, Code::Busy, message));
+    };
+    let hands = Arc::clone(&shared.hands);
+    let acted = tokio::task::spawn_blocking(move || {
+        let done = act(&hands);
+        drop(permit);
+        done
+    });
+    match acted.await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(refusal)) => Err(answer::refusal(&refusal)),
+        Err(_) => Err(answer::problem(
+            500,
+            Code::Internal,
+            "the runner broke while it did this",
+        )),
+    }
+}
+
+async fn done<T: Serialize + Send + 'static>(
+    route: &Route,
+    shared: &Arc<Shared>,
+    act: impl FnOnce(&Hands) -> Result<T, Refusal> + Send + 'static,
+) -> Answered {
+    let value = blocking(shared, move |hands| act(hands)).await?;
+    Ok(answer::json(route.status, &value))
+}
+
+async fn execute(
+    shared: &Arc<Shared>,
+    who: Principal,
+    call: ToolCall,
+) -> Result<ToolResult, Response<Body>> {
+    let tool = call.action.tool();
+    let result = blocking(shared, move |hands| hands.execute(&who, &call)).await;
+    shared.metrics.tool(tool, counted(result.as_ref().ok()));
+    result
+}
+
+const fn counted(result: Option<&ToolResult>) -> &'static str {
+    match result {
+        None => "refused",
+        Some(result) => match result.outcome {
+            Outcome::Done { .. } => "done",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Denied { .. } => "denied",
+            Outcome::NeedsApproval { .. } => "needs_approval",
+        },
+    }
+}
+
+async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
+    if batch.calls.is_empty() || batch.calls.len() > BATCH {
+        let message = format!("a batch has 1 to {BATCH} calls");
+        return Err(answer::problem(400, Code::OverLimit, &message));
+    }
+    let results = match batch.mode {
+        // One trip to a blocking thread for all of them.
+        BatchMode::Ordered => {
+            let shared_metrics = Arc::clone(shared);
+            blocking(shared, move |hands| {
+                let mut results = Vec::new();
+                for call in batch.calls {
+                    let result = hands.execute(&who, &call);
+                    let tool = call.action.tool();
+                    shared_metrics
+                        .metrics
+                        .tool(tool, counted(result.as_ref().ok()));
+                    let goes_on = matches!(
+                        &result,
+                        Ok(ToolResult {
+                            outcome: Outcome::Done { .. },
+                            ..
+                        })
+                    );
+                    results.push(item(result));
+                    if !goes_on {
+                        break;
+                    }
+                }
+                Ok(results)
+            })
+            .await?
+        }
+        BatchMode::Parallel => {
+            let calls = batch.calls.into_iter().map(|call| {
+                let (shared, who) = (Arc::clone(shared), who.clone());
+                tokio::spawn(async move {
+                    let tool = call.action.tool();
+                    let result =
+                        blocking(&shared, move |hands| Ok(hands.execute(&who, &call))).await;
+                    let result = result.unwrap_or_else(|_| {
+                        Err(Refusal::Busy("too many calls at once".to_owned()))
+                    });
+                    shared.metrics.tool(tool, counted(result.as_ref().ok()));
+                    item(result)
+                })
+            });
+            let mut results = Vec::new();
+            for call in calls.collect::<Vec<_>>() {
+                let broke = |_| Refusal::Internal("the runner broke while it did this".to_owned());
+                results.push(
+                    call.await
+                        .map_err(broke)
+                        .unwrap_or_else(|refusal| item(Err(refusal))),
+                );
+            }
+            results
+        }
+    };
+    Ok(answer::json(200, &BatchResult { results }))
+}
+
+fn item(result: Result<ToolResult, Refusal>) -> BatchItem {
+    match result {
+        Ok(result) => BatchItem::Result(Box::new(result)),
+        Err(refusal) => BatchItem::Problem(refusal.problem()),
+    }
+}
+
+async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events: bool) -> Answered {
+    let background = body.background;
+    match blocking(shared, move |hands| hands.start_session(&who, body)).await? {
+        Started::Over(result)
+            if matches!(
+                result.outcome,
+                Outcome::Denied { .. } | Outcome::NeedsApproval { .. }
+            ) =>
+        {
+            Ok(answer::result(&result))
+        }
+        Started::Over(result) => {
+            let bytes = line(&SessionEvent::Ended { result }, events);
+            let once = futures_util::stream::once(async move { bytes });
+            Ok(answer::stream(kind(events), Box::pin(once)))
+        }
+        Started::Running(heard) => Ok(stream(heard, events, !background)),
+    }
+}
+
+/// Whether server-sent events are preferred to lines.
+fn wants_events(headers: &HeaderMap) -> bool {
+    headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream"))
+}
+
+const fn kind(events: bool) -> &'static str {
+    if events {
+        "text/event-stream"
+    } else {
+        "application/x-ndjson"
+    }
+}
+
+fn line(event: &SessionEvent, events: bool) -> Bytes {
+    let text = serde_json::to_string(event).unwrap_or_default();
+    Bytes::from(if events {
+        format!("data: {text}\n\n")
+    } else {
+        format!("{text}\n")
+    })
+}
+
+/// Tells what a command does until it ends. With `owned`, it ends when nobody listens any more.
+fn stream(heard: Heard, events: bool, owned: bool) -> Response<Body> {
+    let heard = if owned { heard.owned() } else { heard };
+    let pieces = futures_util::stream::unfold(heard, move |mut heard| async move {
+        match tokio::time::timeout(BEAT, heard.next()).await {
+            Ok(Some(event)) => Some((line(&event, events), heard)),
+            Ok(None) => None,
+            // A blank line; a comment in server-sent events.
+            Err(_) => {
+                let beat = if events { ":\n\n" } else { "\n" };
+                Some((Bytes::from_static(beat.as_bytes()), heard))
+            }
+        }
+    });
+    answer::stream(kind(events), Box::pin(pieces))
+}

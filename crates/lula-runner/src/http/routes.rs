@@ -1,0 +1,249 @@
+//! Every path there is, once: requests are matched against this table, and the OpenAPI document is
+//! made from it.
+
+use hyper::Method;
+use lula_protocol::{ApprovalToken, ToolCall, ToolResult};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::api::{
+    ApprovalList, ApprovalView, Batch, BatchResult, Capabilities, CommitWorkspace, Committed,
+    DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl, SessionEvent, SessionList,
+    SessionView, StartSession, TakeSnapshot, UndoCommit, WorkspaceList, WorkspaceView,
+};
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    Health,
+    Metrics,
+    OpenApi,
+    Capabilities,
+    OpenWorkspace,
+    ListWorkspaces,
+    ViewWorkspace,
+    RemoveWorkspace,
+    DiffWorkspace,
+    CommitWorkspace,
+    DiscardWorkspace,
+    SnapshotWorkspace,
+    RestoreWorkspace,
+    ForkWorkspace,
+    UndoCommit,
+    Execute,
+    BatchExecute,
+    StartSession,
+    ListSessions,
+    ViewSession,
+    SessionEvents,
+    ControlSession,
+    CloseSession,
+    ListApprovals,
+    ViewApproval,
+    Vote,
+}
+
+type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// What comes back.
+pub(super) enum Reply {
+    Json(MakeSchema),
+    /// A stream of these, one on each line, or as server-sent events.
+    Events(MakeSchema),
+    Text(&'static str),
+    /// Any JSON.
+    Document,
+    Nothing,
+}
+
+/// One path with one method.
+pub(super) struct Route {
+    pub(super) operation: Operation,
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) body: Option<MakeSchema>,
+    pub(super) status: u16,
+    pub(super) reply: Reply,
+    /// Whether a rule can refuse it or ask first; both answers carry a tool's result.
+    pub(super) gated: bool,
+}
+
+macro_rules! routes {
+    ($($operation:ident $method:ident $path:literal $id:literal $summary:literal
+        ($($body:ty)?) => $status:literal $reply:expr $(, $gated:ident)?;)*) => {
+        /// The table.
+        pub(super) const ROUTES: &[Route] = &[$(Route {
+            operation: Operation::$operation,
+            method: Method::$method,
+            path: $path,
+            id: $id,
+            summary: $summary,
+            body: routes!(@body $($body)?),
+            status: $status,
+            reply: $reply,
+            gated: routes!(@gated $($gated)?),
+        }),*];
+    };
+    (@body) => { None };
+    (@body $body:ty) => { Some(schema::<$body>) };
+    (@gated) => { false };
+    (@gated gated) => { true };
+}
+
+routes! {
+    Health GET "/healthz" "health" "Whether the runner is well"
+        () => 200 Reply::Json(schema::<Health>);
+    Metrics GET "/metrics" "metrics" "Counters in Prometheus' text format"
+        () => 200 Reply::Text("text/plain; version=0.0.4; charset=utf-8");
+    OpenApi GET "/v1/openapi.json" "openapi" "This document"
+        () => 200 Reply::Document;
+    Capabilities GET "/v1/capabilities" "capabilities" "What this runner is and gives"
+        () => 200 Reply::Json(schema::<Capabilities>);
+    OpenWorkspace POST "/v1/workspaces" "open_workspace" "Open a private view of a directory"
+        (OpenWorkspace) => 201 Reply::Json(schema::<WorkspaceView>);
+    ListWorkspaces GET "/v1/workspaces" "list_workspaces" "Every workspace"
+        () => 200 Reply::Json(schema::<WorkspaceList>);
+    ViewWorkspace GET "/v1/workspaces/{workspace}" "view_workspace" "One workspace"
+        () => 200 Reply::Json(schema::<WorkspaceView>);
+    RemoveWorkspace DELETE "/v1/workspaces/{workspace}" "remove_workspace"
+        "Discard a workspace and keep nothing of it"
+        () => 200 Reply::Json(schema::<WorkspaceView>);
+    DiffWorkspace POST "/v1/workspaces/{workspace}/diff" "diff_workspace" "What it changed"
+        () => 200 Reply::Json(schema::<DiffView>);
+    CommitWorkspace POST "/v1/workspaces/{workspace}/commit" "commit_workspace"
+        "Put exactly the reviewed change into the user's tree"
+        (CommitWorkspace) => 200 Reply::Json(schema::<Committed>);
+    DiscardWorkspace POST "/v1/workspaces/{workspace}/discard" "discard_workspace"
+        "Turn its changes down"
+        () => 200 Reply::Json(schema::<WorkspaceView>);
+    SnapshotWorkspace POST "/v1/workspaces/{workspace}/snapshot" "snapshot_workspace"
+        "Remember it as it is"
+        (TakeSnapshot) => 200 Reply::Json(schema::<WorkspaceView>);
+    RestoreWorkspace POST "/v1/workspaces/{workspace}/restore" "restore_workspace"
+        "Return it to a remembered state"
+        (RestoreSnapshot) => 200 Reply::Json(schema::<WorkspaceView>);
+    ForkWorkspace POST "/v1/workspaces/{workspace}/fork" "fork_workspace"
+        "A second workspace that starts with its changes"
+        () => 201 Reply::Json(schema::<WorkspaceView>);
+    UndoCommit POST "/v1/workspaces/{workspace}/undo" "undo_commit"
+        "Take its last commit back, in the user's tree"
+        (UndoCommit) => 200 Reply::Json(schema::<Committed>);
+    Execute POST "/v1/tools/execute" "execute" "Call a tool, once"
+        (ToolCall) => 200 Reply::Json(schema::<ToolResult>), gated;
+    BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"
+        (Batch) => 200 Reply::Json(schema::<BatchResult>);
+    StartSession POST "/v1/sessions" "start_session" "Start a command and stream its output"
+        (StartSession) => 200 Reply::Events(schema::<SessionEvent>), gated;
+    ListSessions GET "/v1/sessions" "list_sessions" "Commands that were started and not closed"
+        () => 200 Reply::Json(schema::<SessionList>);
+    ViewSession GET "/v1/sessions/{session}" "view_session" "One of them"
+        () => 200 Reply::Json(schema::<SessionView>);
+    SessionEvents GET "/v1/sessions/{session}/events" "session_events"
+        "Listen to a command, from what is still kept of its output"
+        () => 200 Reply::Events(schema::<SessionEvent>);
+    ControlSession POST "/v1/sessions/{session}/control" "control_session"
+        "Send it input, a signal or a size"
+        (SessionControl) => 204 Reply::Nothing;
+    CloseSession DELETE "/v1/sessions/{session}" "close_session"
+        "End it with everything it started"
+        () => 204 Reply::Nothing;
+    ListApprovals GET "/v1/approvals" "list_approvals" "Every open question"
+        () => 200 Reply::Json(schema::<ApprovalList>);
+    ViewApproval GET "/v1/approvals/{approval}" "view_approval"
+        "One question, with exactly what would be done"
+        () => 200 Reply::Json(schema::<ApprovalView>);
+    Vote POST "/v1/approvals/{approval}/votes" "vote" "Hand in a signed answer"
+        (ApprovalToken) => 200 Reply::Json(schema::<ApprovalView>);
+}
+
+/// What a path and a method lead to.
+pub(super) enum Found<'a> {
+    /// This, with the one variable part of the path.
+    Route(&'static Route, &'a str),
+    /// The path is there with other methods.
+    OtherMethods(Vec<&'static Method>),
+    /// Nothing.
+    Nowhere,
+}
+
+/// Finds the route of a request.
+pub(super) fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
+    let mut others = Vec::new();
+    for route in ROUTES {
+        let Some(variable) = matched(route.path, path) else {
+            continue;
+        };
+        if route.method == *method {
+            return Found::Route(route, variable);
+        }
+        others.push(&route.method);
+    }
+    if others.is_empty() {
+        Found::Nowhere
+    } else {
+        Found::OtherMethods(others)
+    }
+}
+
+/// The variable part of a path that fits; empty where there is none.
+fn matched<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    let mut variable = "";
+    let mut parts = path.split('/');
+    for wanted in pattern.split('/') {
+        let part = parts.next()?;
+        if wanted.starts_with('{') {
+            if part.is_empty() {
+                return None;
+            }
+            variable = part;
+        } else if wanted != part {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(variable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_one_operation_with_its_variable() {
+        let Found::Route(route, id) = find(&Method::POST, "/v1/workspaces/ws_1/diff") else {
+            panic!();
+        };
+        assert_eq!((route.operation, id), (Operation::DiffWorkspace, "ws_1"));
+        assert!(matches!(
+            find(&Method::POST, "/v1/workspaces/ws_1/diff/x"),
+            Found::Nowhere
+        ));
+        assert!(matches!(
+            find(&Method::GET, "/v1/workspaces/"),
+            Found::Nowhere
+        ));
+        let Found::OtherMethods(methods) = find(&Method::PUT, "/v1/workspaces") else {
+            panic!();
+        };
+        assert_eq!(methods, [&Method::POST, &Method::GET]);
+    }
+
+    #[test]
+    fn no_two_routes_answer_the_same_request() {
+        for (index, route) in ROUTES.iter().enumerate() {
+            for other in &ROUTES[..index] {
+                assert!(
+                    (route.path, &route.method) != (other.path, &other.method)
+                        && route.id != other.id,
+                    "{} {}",
+                    route.method,
+                    route.path
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The hands: what may be done to a workspace, done.
+//!
+//! `lula runner` opens transactional workspaces, runs tools in them and answers over HTTP; the
+//! [`client`] is how the brain asks. It must never run anything outside a sandbox, never let a
+//! change reach the user's tree without a commit of exactly the reviewed bytes, never do one effect
+//! twice, and never hold a model's key. It depends on the sandbox, on transactional workspaces, on
+//! the understanding of edits, and on the wire types.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod client;
+pub mod hands;
+pub mod http;
+mod run;
+pub mod toolbox;
+
+pub use run::{Options, RunError, run};
+pub use toolbox::BUILT_IN as TOOLBOX;

@@ -1,0 +1,75 @@
+//! A runner from its start to its end.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::client::Address;
+use crate::hands::{Hands, Refusal, Setup};
+use crate::http::{ListenError, Server};
+
+/// How to run.
+#[derive(Debug)]
+pub struct Options {
+    /// What the hands work on.
+    pub setup: Setup,
+    /// Where to listen.
+    pub listen: Address,
+    /// The bearer key a port needs.
+    pub key: Option<SecretString>,
+    /// Whether to end when standard input does, as a child of somebody.
+    pub with_parent: bool,
+}
+
+/// Why there is no runner.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The hands cannot work.
+    #[error(transparent)]
+    Hands(#[from] Refusal),
+    /// Nobody can be listened to.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Threads or signals are not to be had.
+    #[error("the runner cannot start: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Runs until it is told to end: by SIGTERM or SIGINT, or by the end of its standard input. `ready`
+/// is told where it listens.
+pub fn run(options: Options, ready: impl FnOnce(&str)) -> Result<(), RunError> {
+    // Before any thread: the engine starts its helper from here.
+    let hands = Arc::new(Hands::new(options.setup)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let server = Server::bind(&options.listen, options.key, hands).await?;
+        ready(&server.place());
+        let parent = async {
+            if options.with_parent {
+                let (gone, when) = tokio::sync::oneshot::channel::<()>();
+                // Not a task: a read of standard input cannot be taken back.
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                    drop(gone);
+                });
+                let _ = when.await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        let end = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                () = parent => {}
+            }
+        };
+        server.run(end).await;
+        Ok(())
+    })
+}

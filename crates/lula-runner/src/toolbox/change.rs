@@ -1,0 +1,197 @@
+//! A change over several files: all of it, or none of it.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use lula_protocol::Digest;
+use lula_protocol::output::WrittenFile;
+use similar::TextDiff;
+
+use super::error::ToolError;
+use super::frame::Image;
+use super::limits;
+use super::read::is_binary;
+use super::root::{Content, Inside, Root};
+
+/// What files become.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    files: BTreeMap<Inside, Fate>,
+}
+
+#[derive(Debug)]
+struct Fate {
+    before: Option<Content>,
+    after: Option<Content>,
+}
+
+impl Change {
+    /// `path` becomes `after`, or goes away. What it is now is read here, for the way back.
+    pub(super) fn set(
+        &mut self,
+        root: &Root,
+        path: Inside,
+        after: Option<Content>,
+    ) -> Result<(), ToolError> {
+        if let Some(content) = &after
+            && content.bytes.len() as u64 > limits::FILE
+        {
+            return Err(ToolError::file_too_large(
+                path.as_str(),
+                content.bytes.len() as u64,
+            ));
+        }
+        let before = match root.read(&path) {
+            Ok(content) => Some(content),
+            Err(ToolError::Missing { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.files.insert(path, Fate { before, after });
+        if self.files.len() > limits::PATCH_FILES {
+            return Err(ToolError::TooMany {
+                what: "files in one change",
+                count: self.files.len(),
+                most: limits::PATCH_FILES,
+            });
+        }
+        Ok(())
+    }
+
+    /// Does it. Where one file cannot be written, those written before it are put back; a crash in
+    /// between is undone by the workspace's own snapshot.
+    pub(super) fn write(self, root: &Root) -> Result<Vec<WrittenFile>, ToolError> {
+        let mut done: Vec<(&Inside, &Fate)> = Vec::new();
+        for (path, fate) in &self.files {
+            if fate.before == fate.after {
+                continue;
+            }
+            if let Err(error) = put(root, path, fate.after.as_ref()) {
+                for (path, fate) in done.into_iter().rev() {
+                    // What was just written can be written again; if not, the error stands anyway.
+                    let _ = put(root, path, fate.before.as_ref());
+                }
+                return Err(not_written(error));
+            }
+            done.push((path, fate));
+        }
+        let written = done.into_iter().map(|(path, fate)| WrittenFile {
+            path: path.as_str().to_owned(),
+            digest: fate
+                .after
+                .as_ref()
+                .map(|content| Digest::of_bytes(&content.bytes)),
+        });
+        Ok(written.collect())
+    }
+
+    /// The files it touches, as they are.
+    pub(super) fn images(&self, root: &Root) -> Result<Vec<Image>, ToolError> {
+        let replaced: usize = self
+            .files
+            .values()
+            .filter_map(|fate| fate.before.as_ref())
+            .map(|content| content.bytes.len())
+            .sum();
+        if replaced > limits::REPLACED {
+            return Err(ToolError::TooLarge {
+                what: "what one change replaces".to_owned(),
+                size: replaced as u64,
+                most: limits::REPLACED as u64,
+            });
+        }
+        let touched = self
+            .files
+            .iter()
+            .filter(|(_, fate)| fate.before != fate.after);
+        touched
+            .map(|(path, fate)| {
+                Ok(Image {
+                    path: path.as_str().to_owned(),
+                    content: fate
+                        .before
+                        .as_ref()
+                        .map(|content| (BASE64.encode(&content.bytes), content.mode)),
+                    missing: root.missing_above(path)?,
+                })
+            })
+            .collect()
+    }
+
+    /// The change as a unified diff.
+    pub(super) fn diff(&self) -> String {
+        use std::fmt::Write as _;
+        let mut diff = String::new();
+        for (path, fate) in &self.files {
+            if fate.before == fate.after {
+                continue;
+            }
+            let name = |side: &str, content: &Option<Content>| match content {
+                Some(_) => format!("{side}/{path}"),
+                None => "/dev/null".to_owned(),
+            };
+            let (old, new) = (name("a", &fate.before), name("b", &fate.after));
+            let text = |content: &Option<Content>| {
+                let bytes = content.as_ref().map_or(&[][..], |content| &content.bytes);
+                (!is_binary(bytes)).then(|| String::from_utf8_lossy(bytes).into_owned())
+            };
+            let mode = |content: &Option<Content>| content.as_ref().map(|content| content.mode);
+            if let (Some(before), Some(after)) = (mode(&fate.before), mode(&fate.after))
+                && before != after
+            {
+                let _ = writeln!(diff, "{path}: mode {before:o} becomes {after:o}");
+            } else if let (None, Some(0o755)) = (mode(&fate.before), mode(&fate.after)) {
+                let _ = writeln!(diff, "{path}: a program");
+            }
+            if let (Some(before), Some(after)) = (text(&fate.before), text(&fate.after)) {
+                let lines = TextDiff::from_lines(&before, &after);
+                let _ = write!(diff, "{}", lines.unified_diff().header(&old, &new));
+            } else {
+                let _ = writeln!(diff, "Binary files {old} and {new} differ");
+            }
+        }
+        diff
+    }
+}
+
+/// Puts files back as they were, and removes directories that were made for them.
+pub(super) fn put_back(root: &Root, images: &[Image]) -> Result<(), ToolError> {
+    for image in images {
+        let path = Inside::writable(&image.path)?;
+        match &image.content {
+            Some((text, mode)) => {
+                let bytes = BASE64.decode(text).map_err(|_| ToolError::BadPath {
+                    path: image.path.clone(),
+                    why: "its image is no base64",
+                })?;
+                let content = Content {
+                    bytes,
+                    mode: mode & 0o777,
+                };
+                if root.read(&path).ok().as_ref() != Some(&content) {
+                    root.replace(&path, &content)?;
+                }
+            }
+            None if root.kind(&path)?.is_some() => root.remove(&path)?,
+            None => {}
+        }
+    }
+    for directory in images.iter().flat_map(|image| &image.missing) {
+        root.remove_empty(&Inside::writable(directory)?);
+    }
+    Ok(())
+}
+
+fn put(root: &Root, path: &Inside, content: Option<&Content>) -> Result<(), ToolError> {
+    match content {
+        Some(content) => root.replace(path, content),
+        None => root.remove(path),
+    }
+}
+
+fn not_written(error: ToolError) -> ToolError {
+    match error {
+        ToolError::Io { path, source } => ToolError::NotWritten { path, source },
+        error => error,
+    }
+}

@@ -1,0 +1,218 @@
+//! Why a file tool did not do what it was asked.
+
+use std::io;
+
+use lula_edit::EditError;
+use lula_protocol::Code;
+use serde::{Deserialize, Serialize};
+
+use super::limits;
+
+/// Why a file tool did not do what it was asked. The words are for the model that asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// Not a path inside.
+    #[error("{path:?} is not a path inside the workspace: {why}")]
+    BadPath {
+        /// As it was given.
+        path: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nothing of that name.
+    #[error("there is no {path} in the workspace")]
+    Missing {
+        /// The path.
+        path: String,
+    },
+    /// A thing of another kind.
+    #[error("{path} is {found}, not {wanted}")]
+    OtherKind {
+        /// The path.
+        path: String,
+        /// What it is.
+        found: &'static str,
+        /// What the tool works on.
+        wanted: &'static str,
+    },
+    /// A link in the way of a write, or out of the workspace.
+    #[error("{path} goes through a symbolic link: name the file it points to")]
+    Link {
+        /// The path.
+        path: String,
+    },
+    /// Leads out of the workspace.
+    #[error("{path} leads out of the workspace")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// Belongs to version control or to Lula.
+    #[error("{path} belongs to version control or to Lula and is not written by file tools")]
+    Protected {
+        /// The path.
+        path: String,
+    },
+    /// Too large.
+    #[error("{what} is too large: {size} bytes, at most {most} are taken")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// How large.
+        size: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// Too many.
+    #[error("too many {what}: {count}, at most {most} are taken")]
+    TooMany {
+        /// What.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// No text.
+    #[error("{path} is not UTF-8 text, so it is not edited")]
+    NotText {
+        /// The path.
+        path: String,
+    },
+    /// A line range that is none.
+    #[error("{path} has {lines} lines; there is no range from {from} to {to}")]
+    NoSuchLines {
+        /// The path.
+        path: String,
+        /// First asked for.
+        from: u32,
+        /// Last asked for.
+        to: u32,
+        /// How many there are.
+        lines: u32,
+    },
+    /// A language nobody parses.
+    #[error("{path} has no outline: its language is not known, or it is too large to parse")]
+    NoOutline {
+        /// The path.
+        path: String,
+    },
+    /// A pattern that does not parse.
+    #[error("the {what} cannot be used: {why}")]
+    Pattern {
+        /// `pattern` or `glob`.
+        what: &'static str,
+        /// What its compiler says.
+        why: String,
+    },
+    /// A diff that does not parse.
+    #[error("the diff is not understood at line {line}: {why}")]
+    Diff {
+        /// Line of the diff, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A patch that changes nothing.
+    #[error("the patch changes nothing")]
+    NoChange,
+    /// Edits without a place.
+    #[error("nothing was written. {}", told(.0))]
+    NotPlaced(Vec<String>),
+    /// A file that is to be made is there.
+    #[error("the diff makes {path}, which is there already")]
+    Exists {
+        /// The path.
+        path: String,
+    },
+    /// Part of a change could not be written; what was written has been put back.
+    #[error("nothing was changed: {path} cannot be written: {source}")]
+    NotWritten {
+        /// The path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system said no.
+    #[error("{path} cannot be used: {source}")]
+    Io {
+        /// The path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A tool that is not a file tool.
+    #[error("{0} is not a file tool")]
+    NotHere(&'static str),
+}
+
+fn told(failures: &[String]) -> String {
+    failures.join("\n")
+}
+
+impl ToolError {
+    /// Its stable code.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::BadPath { .. }
+            | Self::Link { .. }
+            | Self::Outside { .. }
+            | Self::Protected { .. } => Code::PathRefused,
+            Self::Missing { .. } | Self::OtherKind { .. } | Self::NoSuchLines { .. } => {
+                Code::NothingThere
+            }
+            Self::TooLarge { .. }
+            | Self::TooMany { .. }
+            | Self::NotText { .. }
+            | Self::NoOutline { .. } => Code::OverLimit,
+            Self::Pattern { .. } => Code::BadPattern,
+            Self::Diff { .. } | Self::NoChange | Self::NotPlaced(_) | Self::Exists { .. } => {
+                Code::EditNotPlaced
+            }
+            Self::NotWritten { .. } | Self::Io { .. } => Code::FileAccess,
+            Self::NotHere(_) => Code::BadRequest,
+        }
+    }
+
+    pub(super) fn edits<'a>(failures: impl Iterator<Item = (usize, &'a EditError)>) -> Self {
+        let told = failures.map(|(index, error)| format!("edit {}: {error}", index + 1));
+        Self::NotPlaced(told.collect())
+    }
+
+    pub(super) fn file_too_large(path: &str, size: u64) -> Self {
+        Self::TooLarge {
+            what: path.to_owned(),
+            size,
+            most: limits::FILE,
+        }
+    }
+}
+
+/// A [`ToolError`] on its way out of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolFailure {
+    /// Stable code.
+    pub code: Code,
+    /// What happened, to what, and what to do.
+    pub message: String,
+}
+
+impl From<ToolError> for ToolFailure {
+    fn from(error: ToolError) -> Self {
+        const MOST: usize = 16 << 10;
+        let mut message = error.to_string();
+        if message.len() > MOST {
+            let mut end = MOST;
+            while !message.is_char_boundary(end) {
+                end -= 1;
+            }
+            message.truncate(end);
+            message.push('…');
+        }
+        Self {
+            code: error.code(),
+            message,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The workspace as the caller names it, checked.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::blueprint::{self, Bind, Placed, WorkspacePlan};
+use crate::error::SandboxError;
+
+/// Layers a workspace may have below its upper one: the kernel takes their list in one short line.
+const MOST_LOWERS: usize = 16;
+
+/// A workspace whose real tree is never written: what is changed inside goes to `upper`, as the
+/// kernel's overlay filesystem writes it (whiteouts, and marks in `user.overlay.*`). Only the
+/// `namespace` tier has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlay {
+    /// What is seen below the upper layer, most recent first. The last is the real tree; the
+    /// workspace is seen at its path.
+    pub lowers: Vec<PathBuf>,
+    /// Where changes go. Files made inside belong to its owner.
+    pub upper: PathBuf,
+    /// An empty directory for the kernel, beside `upper`.
+    pub work: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Workspace {
+    Directory(PathBuf),
+    Overlay(Overlay),
+}
+
+impl Workspace {
+    /// Where it is seen, and what it is made of.
+    pub(super) fn plan(&self, writable: bool) -> Result<WorkspacePlan, SandboxError> {
+        let (real, overlay) = match self {
+            Self::Directory(path) => (path, None),
+            Self::Overlay(overlay) => {
+                let base = overlay.lowers.last().ok_or_else(|| {
+                    unusable(&overlay.upper, "an overlay has a real tree below it")
+                })?;
+                (base, Some(overlay.layers()?))
+            }
+        };
+        let path = usable(real)?;
+        Ok(WorkspacePlan {
+            device: metadata(&path)?.dev(),
+            path: text(&path)?,
+            writable,
+            overlay,
+        })
+    }
+}
+
+impl Overlay {
+    fn layers(&self) -> Result<blueprint::Overlay, SandboxError> {
+        if self.lowers.len() > MOST_LOWERS {
+            return Err(unusable(
+                &self.upper,
+                "an overlay has at most 16 layers below it; commit or flatten some",
+            ));
+        }
+        let lowers = self.lowers.iter().enumerate().map(|(index, lower)| {
+            let lower = usable(lower)?;
+            let owner = metadata(&lower)?;
+            held(&lower, format!("/run/w{index}"), &owner, false)
+        });
+        let lowers = lowers.collect::<Result<_, _>>()?;
+        let (upper, work) = (usable(&self.upper)?, usable(&self.work)?);
+        let names = upper.file_name().zip(work.file_name());
+        let (Some(beside), Some((upper_name, work_name))) = (upper.parent(), names) else {
+            return Err(unusable(&upper, "a layer is a directory below /"));
+        };
+        if work.parent() != Some(beside) || upper == work {
+            return Err(unusable(
+                &work,
+                "the working directory of an overlay lies beside its upper layer",
+            ));
+        }
+        let owner = metadata(&upper)?;
+        let name = |name: &std::ffi::OsStr| text(&Path::new("/run/w").join(name));
+        Ok(blueprint::Overlay {
+            lowers,
+            above: held(beside, "/run/w".to_owned(), &owner, true)?,
+            upper: name(upper_name)?,
+            work: name(work_name)?,
+        })
+    }
+}
+
+/// A directory to be held at `target`, as somebody's.
+fn held(
+    path: &Path,
+    target: String,
+    owner: &std::fs::Metadata,
+    writable: bool,
+) -> Result<Placed, SandboxError> {
+    let found = metadata(path)?;
+    Ok(Placed {
+        bind: Bind {
+            source: text(path)?,
+            target,
+            file: false,
+        },
+        writable,
+        device: found.dev(),
+        inode: found.ino(),
+        owner: (owner.uid(), owner.gid()),
+    })
+}
+
+/// A workspace is a directory that is not the whole machine.
+fn usable(path: &Path) -> Result<PathBuf, SandboxError> {
+    let real = path.canonicalize().map_err(|source| SandboxError::Path {
+        path: path.to_owned(),
+        source,
+    })?;
+    if real == Path::new("/") || !real.is_dir() {
+        return Err(unusable(path, "a workspace is a directory below /"));
+    }
+    Ok(real)
+}
+
+fn unusable(path: &Path, why: &'static str) -> SandboxError {
+    SandboxError::Path {
+        path: path.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidInput, why),
+    }
+}
+
+fn metadata(path: &Path) -> Result<std::fs::Metadata, SandboxError> {
+    std::fs::metadata(path).map_err(|source| SandboxError::Path {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Paths travel as plain text.
+fn text(path: &Path) -> Result<String, SandboxError> {
+    path.to_str()
+        .filter(|text| !text.chars().any(char::is_control))
+        .map(str::to_owned)
+        .ok_or_else(|| SandboxError::PathText(path.to_owned()))
+}

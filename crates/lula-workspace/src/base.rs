@@ -1,0 +1,182 @@
+//! The user's directory: who may change it now, and what an earlier change left unfinished.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use crate::error::{Result, WorkspaceError};
+use crate::journal::{Entry, is_transit};
+use crate::node::{Kind, Stat};
+use crate::path::RelPath;
+use crate::record::{self, Lock, path_text, text_path};
+use crate::steps::Steps;
+use crate::store::Store;
+use crate::tree::{Tree, beneath};
+
+const INTENT: &str = "intent.json";
+const TRANSIT: &str = "transit";
+/// How long to wait for somebody else's commit.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A user's directory that nobody else commits to.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) tree: Tree,
+    /// Our own notes about it.
+    pub(crate) notes: Tree,
+    _lock: Lock,
+}
+
+/// Opens a user's directory and tells which one it is.
+pub(crate) fn open(path: &Path) -> Result<(Tree, (u32, u32, u64))> {
+    let tree = Tree::open(path)?;
+    let stat =
+        Stat::of_open(&tree.top).map_err(|e| WorkspaceError::io("look at", path.display(), e))?;
+    Ok((tree, (stat.device.0, stat.device.1, stat.inode)))
+}
+
+impl Base {
+    /// Waits for others, takes back what a crash left half done, and keeps others out.
+    pub(crate) fn lock(store: &Store, path: &Path, identity: (u32, u32, u64)) -> Result<Self> {
+        let (tree, found) = open(path).map_err(|_| WorkspaceError::BaseGone(path.to_owned()))?;
+        if found != identity {
+            return Err(WorkspaceError::BaseGone(path.to_owned()));
+        }
+        let key = blake3::hash(path_text(path).as_bytes()).to_hex();
+        let notes = Tree::create(&store.root().join("bases").join(&key.as_str()[..32]))?;
+        let begun = Instant::now();
+        let lock = loop {
+            if let Some(lock) = Lock::try_take(&notes, "lock")? {
+                break lock;
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(WorkspaceError::BaseBusy(path.to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let base = Self {
+            tree,
+            notes,
+            _lock: lock,
+        };
+        base.recover(store)?;
+        Ok(base)
+    }
+
+    /// Writes down what is about to be done. From here on a crash is recovered from.
+    pub(crate) fn begin(&self, entry: &Entry) -> Result<()> {
+        record::write(&self.notes, INTENT, &entry.to_bytes())
+    }
+
+    /// Forgets what was about to be done, after it was taken back.
+    pub(crate) fn abandon(&self) -> Result<()> {
+        record::unlink(&self.notes, INTENT)
+    }
+
+    /// The commit point: what was about to be done becomes the commit's record.
+    pub(crate) fn finish(&self, commit: &Tree) -> Result<()> {
+        let place = || commit.path.join(crate::commit::RECORD);
+        rustix::fs::renameat(&self.notes.top, INTENT, &commit.top, crate::commit::RECORD)
+            .and_then(|()| rustix::fs::fsync(&commit.top))
+            .and_then(|()| rustix::fs::fsync(&self.notes.top))
+            .map_err(|error| WorkspaceError::io("write", place().display(), error))
+    }
+
+    /// A directory for slots in the user's tree, noted first so that it is never left behind.
+    pub(crate) fn make_transit(&self, name: &str) -> Result<OwnedFd> {
+        let failed =
+            |error| WorkspaceError::io("create", self.tree.path.join(name).display(), error);
+        record::write(&self.notes, TRANSIT, name.as_bytes())?;
+        rustix::fs::mkdirat(&self.tree.top, name, rustix::fs::Mode::RWXU).map_err(failed)?;
+        beneath(&self.tree.top, name, OFlags::DIRECTORY).map_err(failed)
+    }
+
+    /// Removes that directory, if there is one.
+    pub(crate) fn remove_transit(&self) -> Result<()> {
+        let Some(name) = record::read(&self.notes, TRANSIT)? else {
+            return Ok(());
+        };
+        let name = String::from_utf8(name).unwrap_or_default();
+        if is_transit(&name) {
+            crate::tree::remove(&self.tree.top, name.as_ref()).map_err(|error| {
+                WorkspaceError::io("remove", self.tree.path.join(&name).display(), error)
+            })?;
+        }
+        record::unlink(&self.notes, TRANSIT)
+    }
+
+    /// Ends what was cut off: forward if every step was done, back otherwise.
+    fn recover(&self, store: &Store) -> Result<()> {
+        if let Some(bytes) = record::read(&self.notes, INTENT)? {
+            let place = self.notes.path.join(INTENT);
+            let bad = |reason: String| WorkspaceError::BadRecord {
+                path: place.clone(),
+                reason,
+            };
+            let entry = Entry::from_bytes(&bytes).map_err(bad)?;
+            if text_path(&entry.base).as_deref() != Some(&self.tree.path) {
+                return Err(bad("it is about another directory".to_owned()));
+            }
+            let commit = store.commit_directory(&entry.workspace, entry.number)?;
+            self.recover_entry(&entry, &commit)?;
+        }
+        self.remove_transit()
+    }
+
+    fn recover_entry(&self, entry: &Entry, commit: &Tree) -> Result<()> {
+        let slots = match &entry.transit {
+            Some(name) => beneath(&self.tree.top, name.as_str(), OFlags::DIRECTORY),
+            None => beneath(
+                &commit.top,
+                crate::commit::slots_name(entry.generation),
+                OFlags::DIRECTORY,
+            ),
+        };
+        let slots = slots.map_err(|e| WorkspaceError::io("open", commit.path.display(), e))?;
+        let mut steps = Steps::new(&self.tree, &slots);
+        if entry.ops.iter().all(|op| steps.was_done(op)) {
+            crate::commit::settle(self, entry, commit, &slots)
+        } else {
+            steps.take_back(&entry.ops);
+            crate::commit::give_up(self, entry, commit)
+        }
+    }
+
+    /// Directory entries that changed are on disk when it returns.
+    pub(crate) fn sync(&self, entry: &Entry) -> Result<()> {
+        const FEW: usize = 16;
+        let failed = |error| WorkspaceError::io("write", self.tree.path.display(), error);
+        let parents: std::collections::BTreeSet<Option<RelPath>> =
+            entry.ops.iter().map(|op| op.path().parent()).collect();
+        if parents.len() > FEW {
+            return rustix::fs::syncfs(&self.tree.top).map_err(failed);
+        }
+        for parent in parents {
+            let opened = match &parent {
+                None => rustix::fs::fsync(&self.tree.top),
+                Some(path) => match beneath(&self.tree.top, path.as_os_str(), OFlags::DIRECTORY) {
+                    Ok(directory) => rustix::fs::fsync(&directory),
+                    // It went away with what was in it.
+                    Err(_) => Ok(()),
+                },
+            };
+            opened.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether files can be renamed between it and that directory.
+    pub(crate) fn shares_mount_with(&self, directory: &Tree) -> bool {
+        let of = |tree: &Tree| Stat::of_open(&tree.top).map(|stat| (stat.device, stat.mount));
+        matches!((of(&self.tree), of(directory)), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+/// Whether a name in the user's tree belongs to us.
+pub(crate) fn is_ours(path: &RelPath, kind: Kind) -> bool {
+    kind == Kind::Directory
+        && path.parent().is_none()
+        && std::str::from_utf8(path.name()).is_ok_and(is_transit)
+}

@@ -1,0 +1,26 @@
+//! Cutting a commit off at any of its steps, as a crash would.
+
+use std::cell::Cell;
+
+use crate::error::{Result, WorkspaceError};
+
+thread_local! {
+    static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Lets so many steps through on this thread, and stops at the next.
+pub(crate) fn stop_after(steps: Option<u32>) {
+    LEFT.set(steps);
+}
+
+/// A step begins.
+pub(crate) fn step() -> Result<()> {
+    match LEFT.get() {
+        None => Ok(()),
+        Some(0) => Err(WorkspaceError::Stopped),
+        Some(left) => {
+            LEFT.set(Some(left - 1));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Carrying out the steps of a journal, and taking them back.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::copying::own;
+use crate::error::{Result, WorkspaceError};
+use crate::journal::{Mark, Op};
+use crate::node::{Kind, Stat};
+use crate::path::RelPath;
+use crate::tree::{Parents, Reader, Tree, beneath, is_absent, os};
+
+/// Exchanges names of a tree with slots.
+pub(crate) struct Steps<'a> {
+    tree: &'a Tree,
+    slots: &'a OwnedFd,
+    parents: Parents<'a>,
+    reader: Reader,
+}
+
+/// Why a step was not done.
+enum Refused {
+    /// The tree is not as the step expects it.
+    Drifted,
+    Failed(Errno),
+}
+
+impl From<Errno> for Refused {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR => Self::Drifted,
+            error if is_absent(error) => Self::Drifted,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn new(tree: &'a Tree, slots: &'a OwnedFd) -> Self {
+        Self {
+            tree,
+            slots,
+            parents: Parents::of(tree),
+            reader: Reader::default(),
+        }
+    }
+
+    /// Does all, or none: where the tree is not as expected, what was done is taken back.
+    pub(crate) fn all(&mut self, ops: &[Op]) -> Result<()> {
+        for (index, op) in ops.iter().enumerate() {
+            #[cfg(test)]
+            crate::faults::step()?;
+            if let Err(error) = self.one(op) {
+                self.take_back(&ops[..index]);
+                return Err(error);
+            }
+        }
+        #[cfg(test)]
+        crate::faults::step()?;
+        Ok(())
+    }
+
+    /// Takes back those that were done, the last first, and tells which could not be because
+    /// somebody changed the tree meanwhile. Theirs stays then.
+    pub(crate) fn take_back(&mut self, ops: &[Op]) -> Vec<RelPath> {
+        let mut left = Vec::new();
+        for op in ops.iter().rev() {
+            if self.was_done(op) && self.one(&op.inverse()).is_err() {
+                left.push(op.path().clone());
+            }
+        }
+        left
+    }
+
+    /// Whether a step was done, by what its slot holds.
+    pub(crate) fn was_done(&mut self, op: &Op) -> bool {
+        let in_slot = |slot: u32| Stat::maybe(self.slots, slot.to_string()).ok().flatten();
+        match op {
+            Op::Remove { slot, .. } => in_slot(*slot).is_some(),
+            Op::Place { slot, .. } => in_slot(*slot).is_none(),
+            Op::Exchange { slot, new, .. } => {
+                let slot = *slot;
+                !self.slot_holds(slot, new)
+            }
+            Op::MakeDirectory { path, .. } => self.is_directory(path),
+            Op::RemoveDirectory { path, .. } => !self.is_directory(path),
+            Op::Permit { path, new, .. } => {
+                matches!(self.tree.stat(path), Ok(Some(stat)) if stat.mode == *new)
+            }
+        }
+    }
+
+    fn is_directory(&self, path: &RelPath) -> bool {
+        matches!(self.tree.stat(path), Ok(Some(stat)) if stat.kind == Kind::Directory)
+    }
+
+    fn one(&mut self, op: &Op) -> Result<()> {
+        self.try_one(op).map_err(|refused| match refused {
+            Refused::Drifted => WorkspaceError::Conflicts(vec![op.path().clone()]),
+            Refused::Failed(Errno::XDEV | Errno::INVAL) => {
+                WorkspaceError::NoExchange(self.tree.path.clone())
+            }
+            Refused::Failed(error) => WorkspaceError::io("change", op.path(), error),
+        })
+    }
+
+    fn try_one(&mut self, op: &Op) -> Result<(), Refused> {
+        let path = op.path();
+        let name = os(path.name());
+        match op {
+            Op::Remove { slot, was, .. } => {
+                let parent = self.parents.get(path)?;
+                let to = slot.to_string();
+                rustix::fs::renameat_with(parent, name, self.slots, &to, RenameFlags::NOREPLACE)?;
+                if self.slot_holds(*slot, was) {
+                    return Ok(());
+                }
+                let parent = self.parents.get(path)?;
+                rustix::fs::renameat_with(self.slots, &to, parent, name, RenameFlags::NOREPLACE)?;
+                Err(Refused::Drifted)
+            }
+            Op::Place { slot, .. } => {
+                let parent = self.parents.get(path)?;
+                let from = slot.to_string();
+                rustix::fs::renameat_with(self.slots, from, parent, name, RenameFlags::NOREPLACE)?;
+                Ok(())
+            }
+            Op::Exchange { slot, was, .. } => {
+                let both = slot.to_string();
+                let parent = self.parents.get(path)?;
+                rustix::fs::renameat_with(self.slots, &both, parent, name, RenameFlags::EXCHANGE)?;
+                if self.slot_holds(*slot, was) {
+                    return Ok(());
+                }
+                let parent = self.parents.get(path)?;
+                rustix::fs::renameat_with(self.slots, &both, parent, name, RenameFlags::EXCHANGE)?;
+                Err(Refused::Drifted)
+            }
+            Op::MakeDirectory { mode, .. } => {
+                let parent = self.parents.get(path)?;
+                rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+                let made = beneath(parent, name, OFlags::DIRECTORY)?;
+                own(&made, Stat::of_open(parent)?.owner)?;
+                rustix::fs::fchmod(&made, Mode::from_raw_mode(*mode))?;
+                self.parents.forget();
+                Ok(())
+            }
+            Op::RemoveDirectory { .. } => {
+                let parent = self.parents.get(path)?;
+                rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?;
+                self.parents.forget();
+                Ok(())
+            }
+            Op::Permit { was, new, .. } => {
+                let parent = self.parents.get(path)?;
+                let handle = beneath(parent, name, OFlags::PATH)?;
+                let stat = Stat::of_open(&handle)?;
+                if stat.mode != *was || !matches!(stat.kind, Kind::File | Kind::Directory) {
+                    return Err(Refused::Drifted);
+                }
+                // A handle like this cannot be given permissions by itself, but by its name.
+                let by_handle = format!("/proc/self/fd/{}", handle.as_raw_fd());
+                rustix::fs::chmod(by_handle, Mode::from_raw_mode(*new))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the slot holds exactly that: by identity, or by content where the file system gives
+    /// a renamed file another number.
+    fn slot_holds(&mut self, slot: u32, mark: &Mark) -> bool {
+        let Ok(name) = RelPath::top(slot.to_string().as_bytes()) else {
+            return false;
+        };
+        match Stat::maybe(self.slots, os(name.name())) {
+            Ok(Some(stat)) if mark.is(&stat) => true,
+            Ok(Some(_)) => {
+                let node = self.reader.node(self.slots, &name);
+                matches!(node, Ok(Some((node, _))) if mark.equals(&node))
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! All workspaces of a person on a machine: where they lie, which there are, and how much space they
+//! may take.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lula_protocol::WorkspaceId;
+
+use crate::base::{self, Base};
+use crate::error::{Result, WorkspaceError};
+use crate::journal::{Entry, Side};
+use crate::node::Stat;
+use crate::record::{self, Backend, Lock, Opening, Record, State};
+use crate::tree::{Tree, disk_usage, remove};
+use crate::workspace::Workspace;
+
+const RECORD: &str = "record.json";
+/// Decided ones that are kept for undoing, however small they are.
+const MAX_DECIDED: usize = 200;
+
+/// The state directory's workspaces.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+    max_bytes: u64,
+}
+
+/// Which kind of layer a new workspace shall have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// An overlay. Where the tree's clock cannot be trusted it becomes a copy.
+    Overlay,
+    /// A complete copy, for the reason given.
+    Copy(String),
+}
+
+impl Store {
+    /// Workspaces in that state directory, which together may take so many bytes.
+    pub fn at(state: &Path, max_bytes: u64) -> Self {
+        Self {
+            root: state.to_owned(),
+            max_bytes,
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    fn directory(&self, id: &WorkspaceId) -> PathBuf {
+        self.root.join("workspaces").join(id.as_str())
+    }
+
+    pub(crate) fn commit_directory(&self, id: &WorkspaceId, number: u32) -> Result<Tree> {
+        Tree::create(&self.directory(id).join("commits").join(number.to_string()))
+    }
+
+    /// A new workspace on that directory. Old decided ones make room; where those that wait for a
+    /// decision take all the space there is, it refuses.
+    pub fn create(&self, base: &Path, wanted: Wanted, title: &str) -> Result<Workspace> {
+        let base = base
+            .canonicalize()
+            .map_err(|error| WorkspaceError::io("open", base.display(), error))?;
+        let (tree, identity) = base::open(&base)?;
+        // The state directory may not exist yet; only a real one can be compared.
+        let home = Tree::create(&self.root.join("workspaces"))?;
+        let home_path = home
+            .path
+            .canonicalize()
+            .map_err(|error| WorkspaceError::io("open", home.path.display(), error))?;
+        if home_path.starts_with(&base) || base.starts_with(&home_path) {
+            return Err(WorkspaceError::Nested(base));
+        }
+        let used = self.make_room()?;
+        drop(Base::lock(self, &base, identity)?);
+
+        let backend = match wanted {
+            Wanted::Copy(why) => Backend::Copy { why },
+            Wanted::Overlay => match untrusted_clock(&tree) {
+                Some(why) => Backend::Copy { why },
+                None => Backend::Overlay,
+            },
+        };
+        let opened_ms = now_ms();
+        let id = WorkspaceId::from_parts(opened_ms, random()?);
+        let directory = Tree::create(&self.directory(&id))?;
+        let opened = stamp(&directory)?;
+        let record = Record::new(Opening {
+            id,
+            base: &base,
+            identity,
+            opened_ms,
+            opened,
+            backend,
+            title,
+        });
+        let mut workspace = Workspace::new(self.clone(), directory, record);
+        let filled = workspace.fill(&tree, self.max_bytes.saturating_sub(used));
+        if let Err(error) = filled.and_then(|()| workspace.save()) {
+            let _ = workspace.delete();
+            return Err(error);
+        }
+        Ok(workspace)
+    }
+
+    /// The workspace of that id. What a crash left half done in its base is put right first.
+    pub fn open(&self, id: &WorkspaceId) -> Result<Workspace> {
+        let (directory, record) = self.load(id)?;
+        match Base::lock(self, &record.base(), record.identity) {
+            // A base that is gone has nothing to be put right.
+            Ok(_) | Err(WorkspaceError::BaseGone(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Workspace::new(self.clone(), directory, record))
+    }
+
+    fn load(&self, id: &WorkspaceId) -> Result<(Tree, Record)> {
+        let path = self.directory(id);
+        let unknown = |_| WorkspaceError::Unknown(id.to_string());
+        let directory = Tree::open(&path).map_err(unknown)?;
+        let bytes = record::read(&directory, RECORD)?
+            .ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
+        let record = Record::from_bytes(&bytes).map_err(|reason| WorkspaceError::BadRecord {
+            path: path.join(RECORD),
+            reason,
+        })?;
+        Ok((directory, record))
+    }
+
+    pub(crate) fn save(directory: &Tree, record: &Record) -> Result<()> {
+        record::write(directory, RECORD, &record.to_bytes())
+    }
+
+    /// Every workspace, the newest first. Damaged records are left out: nothing can be said of them.
+    pub fn list(&self) -> Result<Vec<Record>> {
+        let mut records: Vec<Record> = self
+            .ids()?
+            .iter()
+            .filter_map(|id| self.load(id).ok())
+            .map(|(_, record)| record)
+            .collect();
+        records.sort_by(|a, b| b.id.cmp(&a.id));
+        Ok(records)
+    }
+
+    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+        let home = self.root.join("workspaces");
+        let entries = match std::fs::read_dir(&home) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(WorkspaceError::io("list", home.display(), error)),
+        };
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// The workspace that an abbreviation stands for.
+    pub fn find(&self, given: &str) -> Result<WorkspaceId> {
+        let fits = |id: &WorkspaceId| {
+            let body = id.as_str().strip_prefix("ws_").unwrap_or_default();
+            !given.is_empty()
+                && (id.as_str().starts_with(given) && given.len() > 3
+                    || body.starts_with(given)
+                    // The end differs most between two of the same minute.
+                    || given.len() >= 4 && body.ends_with(given))
+        };
+        let mut ids: Vec<_> = self.ids()?.into_iter().filter(fits).collect();
+        ids.sort();
+        match <[WorkspaceId; 1]>::try_from(ids) {
+            Ok([id]) => Ok(id),
+            Err(ids) if ids.is_empty() => Err(WorkspaceError::Unknown(given.to_owned())),
+            Err(ids) => {
+                let given = given.to_owned();
+                Err(WorkspaceError::Ambiguous { given, ids })
+            }
+        }
+    }
+
+    /// The workspace on that directory, or one around or inside it, that was committed or undone
+    /// last.
+    pub(crate) fn last_turned(&self, base: &Path, side: Side) -> Result<Option<WorkspaceId>> {
+        let mut last: Option<(u64, WorkspaceId)> = None;
+        for record in self.list()?.iter().filter(|record| record.base() == base) {
+            let entries = self.entries(&record.id)?;
+            let at = entries
+                .iter()
+                .filter(|entry| entry.side == side)
+                .map(|entry| entry.at_ms)
+                .max();
+            if let Some(at) = at
+                && last.as_ref().is_none_or(|(latest, _)| at > *latest)
+            {
+                last = Some((at, record.id.clone()));
+            }
+        }
+        Ok(last.map(|(_, id)| id))
+    }
+
+    /// The workspace whose commit to that directory `undo` would take back.
+    pub fn to_undo(&self, base: &Path) -> Result<Option<WorkspaceId>> {
+        self.last_turned(base, Side::Done)
+    }
+
+    /// The workspace whose undone commit `redo` would bring back.
+    pub fn to_redo(&self, base: &Path) -> Result<Option<WorkspaceId>> {
+        self.last_turned(base, Side::Undone)
+    }
+
+    /// Commits of a workspace in the order they were carried out.
+    pub(crate) fn entries(&self, id: &WorkspaceId) -> Result<Vec<Entry>> {
+        let home = self.directory(id).join("commits");
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(&home).into_iter().flatten().flatten() {
+            let commit = Tree::open(&entry.path())?;
+            entries.extend(crate::commit::load(&commit)?);
+        }
+        entries.sort_by_key(|entry| (entry.at_ms, entry.number));
+        Ok(entries)
+    }
+
+    /// Removes decided workspaces, the oldest first, until the rest fits; tells what the rest takes.
+    pub fn make_room(&self) -> Result<u64> {
+        let mut records = self.list()?;
+        let mut used: u64 = records.iter().map(|record| record.bytes).sum();
+        let mut decided = records
+            .iter()
+            .filter(|record| record.state != State::Pending)
+            .count();
+        while let Some(oldest) = records.pop() {
+            let fits = used <= self.max_bytes && decided <= MAX_DECIDED;
+            if fits {
+                break;
+            }
+            if oldest.state == State::Pending {
+                continue;
+            }
+            if self.remove(&oldest.id)? {
+                used = used.saturating_sub(oldest.bytes);
+                decided -= 1;
+            }
+        }
+        if used > self.max_bytes {
+            let allowed = self.max_bytes;
+            return Err(WorkspaceError::Full { used, allowed });
+        }
+        Ok(used)
+    }
+
+    /// Removes a workspace with everything in it; `false` if somebody works in it.
+    pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
+        let path = self.directory(id);
+        let Ok(directory) = Tree::open(&path) else {
+            return Ok(true);
+        };
+        let Some(_lock) = Lock::try_take(&directory, crate::workspace::IN_USE)? else {
+            return Ok(false);
+        };
+        let failed = |error| WorkspaceError::io("remove", path.display(), error);
+        let home = Tree::open(&self.root.join("workspaces"))?;
+        // Without its record it is no workspace any more, whatever happens next.
+        record::unlink(&directory, RECORD)?;
+        remove(&home.top, id.as_str().as_ref()).map_err(failed)?;
+        Ok(true)
+    }
+
+    pub(crate) fn usage(directory: &Tree) -> u64 {
+        disk_usage(&directory.top)
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn random() -> Result<[u8; 10]> {
+    let mut bytes = [0; 10];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    match rustix::rand::getrandom(&mut bytes, flags) {
+        Ok(10) => Ok(bytes),
+        Ok(_) => Err(WorkspaceError::io(
+            "read",
+            "random bytes",
+            rustix::io::Errno::IO,
+        )),
+        Err(error) => Err(WorkspaceError::io("read", "random bytes", error)),
+    }
+}
+
+/// Now, by the clock that stamps files. Asked twice: newer kernels give a finer stamp to a file
+/// whose last one somebody looked at.
+pub(crate) fn stamp(directory: &Tree) -> Result<crate::node::Time> {
+    let failed = |error| WorkspaceError::io("create", directory.path.display(), error);
+    Stat::of_open(&directory.top).map_err(failed)?;
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::fchmod(&directory.top, mode).map_err(failed)?;
+    Ok(Stat::of_open(&directory.top).map_err(failed)?.changed)
+}
+
+/// File systems whose stamps are another machine's.
+fn untrusted_clock(tree: &Tree) -> Option<String> {
+    const REMOTE: [(i64, &str); 6] = [
+        (0x6969, "NFS"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB"),
+        (0x0102_1997, "9p"),
+        (0x6573_5546, "FUSE"),
+        (0x0bd0_0bd0, "Lustre"),
+    ];
+    let kind = rustix::fs::fstatfs(&tree.top).ok()?.f_type;
+    let (_, name) = REMOTE.iter().find(|(magic, _)| *magic == kind)?;
+    Some(format!("the directory is on {name}"))
+}

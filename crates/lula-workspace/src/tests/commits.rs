@@ -1,0 +1,265 @@
+use super::world::*;
+use crate::{Selection, State, WorkspaceError, faults};
+
+#[test]
+fn nothing_changes_until_commit_and_then_everything() {
+    let world = World::new();
+    let before = world.tree();
+    let (mut workspace, expected) = world.changed();
+    assert_eq!(
+        summary(&workspace),
+        [
+            "M a.txt",
+            "M link",
+            "A new.txt",
+            "X src",
+            "X src/b.txt",
+            "D src/deep",
+            "D src/deep/c.txt",
+            "A x",
+            "A x/y",
+            "A x/y/run.sh",
+        ]
+    );
+    assert_eq!(world.tree(), before);
+    commit(&mut workspace).unwrap();
+    assert_eq!(world.tree(), expected);
+    assert_eq!(workspace.record().state, State::Committed);
+    assert_eq!(summary(&workspace), [""; 0]);
+}
+
+#[test]
+fn undo_brings_back_the_very_files_and_redo_the_new_ones() {
+    let world = World::new();
+    let (before, inodes) = (world.tree(), stamps(world.base.path()));
+    let (mut workspace, expected) = world.changed();
+    commit(&mut workspace).unwrap();
+    workspace.undo().unwrap();
+    assert_eq!(world.tree(), before);
+    for path in ["a.txt", "src/deep/c.txt", "link"] {
+        let now = stamps(world.base.path())[std::path::Path::new(path)];
+        let then = inodes[std::path::Path::new(path)];
+        assert_eq!((now.0, now.1, now.2), (then.0, then.1, then.2), "{path}");
+    }
+    assert_eq!(workspace.record().state, State::Pending);
+    workspace.redo().unwrap();
+    assert_eq!(world.tree(), expected);
+    workspace.undo().unwrap();
+    assert_eq!(world.tree(), before);
+    assert!(matches!(
+        workspace.undo(),
+        Err(WorkspaceError::Nothing("undo"))
+    ));
+    // What was undone can still be committed, anew.
+    commit(&mut workspace).unwrap();
+    assert_eq!(world.tree(), expected);
+}
+
+#[test]
+fn discard_leaves_no_trace_in_the_tree() {
+    let world = World::new();
+    let before = stamps(world.base.path());
+    let (workspace, _) = world.changed();
+    let id = workspace.id().clone();
+    workspace.discard(false).unwrap();
+    assert_eq!(stamps(world.base.path()), before);
+    let mut again = world.store.open(&id).unwrap();
+    assert!(matches!(
+        commit(&mut again),
+        Err(WorkspaceError::Discarded(_))
+    ));
+    again.undo().unwrap();
+    assert_eq!(summary(&again).len(), 10);
+    again.discard(true).unwrap();
+    assert!(matches!(
+        world.store.open(&id),
+        Err(WorkspaceError::Unknown(_))
+    ));
+}
+
+#[test]
+fn a_part_can_be_committed_and_the_rest_later() {
+    let world = World::new();
+    let (mut workspace, expected) = world.changed();
+    let part = Selection {
+        paths: vec!["x/y/run.sh".parse().unwrap(), "a.txt".parse().unwrap()],
+        ..Selection::default()
+    };
+    workspace.commit(&part, None).unwrap();
+    assert_eq!(workspace.record().state, State::Pending);
+    assert_eq!(
+        std::fs::read_to_string(world.path("a.txt")).unwrap(),
+        "changed\n"
+    );
+    assert!(world.path("x/y/run.sh").exists() && world.path("src/deep").exists());
+    commit(&mut workspace).unwrap();
+    assert_eq!(world.tree(), expected);
+    let missing = Selection {
+        paths: vec!["nowhere".parse().unwrap()],
+        ..Selection::default()
+    };
+    assert!(workspace.commit(&missing, None).is_err());
+}
+
+#[test]
+fn what_the_user_changed_meanwhile_is_a_conflict_and_stays() {
+    let world = World::new();
+    let (mut workspace, _) = world.changed();
+    world.write("a.txt", "mine\n");
+    world.write("src/deep/mine.txt", "mine\n");
+    let before = stamps(world.base.path());
+    let conflicts = match commit(&mut workspace) {
+        Err(WorkspaceError::Conflicts(paths)) => paths,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(conflicts[0].to_string(), "a.txt");
+    assert_eq!(stamps(world.base.path()), before);
+    // The others can still be taken.
+    let others = Selection {
+        paths: vec!["x".parse().unwrap()],
+        ..Selection::default()
+    };
+    workspace.commit(&others, None).unwrap();
+    // The same content from both sides is no conflict.
+    world.write("a.txt", "changed\n");
+    assert!(
+        !summary(&workspace)
+            .iter()
+            .any(|line| line.contains("a.txt"))
+    );
+}
+
+#[test]
+fn a_review_is_bound_to_its_bytes() {
+    let world = World::new();
+    let (mut workspace, copy) = world.copy();
+    std::fs::write(copy.join("a.txt"), "reviewed\n").unwrap();
+    let reviewed = workspace.diff().unwrap().digest;
+    std::fs::write(copy.join("a.txt"), "sneaked in\n").unwrap();
+    let result = workspace.commit(&Selection::all(), Some(&reviewed));
+    assert!(matches!(
+        result,
+        Err(WorkspaceError::ChangedSinceReview { .. })
+    ));
+    assert_eq!(std::fs::read_to_string(world.path("a.txt")).unwrap(), "a\n");
+    std::fs::write(copy.join("a.txt"), "reviewed\n").unwrap();
+    workspace
+        .commit(&Selection::all(), Some(&reviewed))
+        .unwrap();
+}
+
+#[test]
+fn undo_refuses_where_the_user_went_on() {
+    let world = World::new();
+    let (mut workspace, _) = world.changed();
+    commit(&mut workspace).unwrap();
+    world.write("a.txt", "went on\n");
+    let before = stamps(world.base.path());
+    assert!(matches!(
+        workspace.undo(),
+        Err(WorkspaceError::Conflicts(_))
+    ));
+    assert_eq!(stamps(world.base.path()), before);
+    // Put back as the commit had it, it can be undone.
+    world.write("a.txt", "changed\n");
+    workspace.undo().unwrap();
+    assert_eq!(std::fs::read_to_string(world.path("a.txt")).unwrap(), "a\n");
+}
+
+#[test]
+fn undo_leaves_a_directory_that_holds_something_of_the_users() {
+    let world = World::new();
+    let (mut workspace, expected) = world.changed();
+    commit(&mut workspace).unwrap();
+    world.write("x/mine.txt", "mine\n");
+    workspace.undo().unwrap();
+    assert!(world.path("x/mine.txt").exists() && !world.path("x/y").exists());
+    workspace.redo().unwrap();
+    std::fs::remove_file(world.path("x/mine.txt")).unwrap();
+    assert_eq!(world.tree(), expected);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_directory_and_the_other_way_round() {
+    let world = World::new();
+    let before = world.tree();
+    let (mut workspace, copy) = world.copy();
+    std::fs::remove_dir_all(copy.join("src")).unwrap();
+    std::fs::write(copy.join("src"), "a file now\n").unwrap();
+    std::fs::remove_file(copy.join("a.txt")).unwrap();
+    std::fs::create_dir(copy.join("a.txt")).unwrap();
+    std::fs::write(copy.join("a.txt/inner"), "x").unwrap();
+    let expected = listing(&copy);
+    commit(&mut workspace).unwrap();
+    assert_eq!(world.tree(), expected);
+    workspace.undo().unwrap();
+    assert_eq!(world.tree(), before);
+}
+
+/// Stops a commit, an undo and a redo after every single step, and looks at what the next opening
+/// makes of it.
+fn cut_off_everywhere(world_of: fn() -> World) {
+    for turn in ["commit", "undo", "redo"] {
+        let mut finished = false;
+        let mut seen_old = 0;
+        for steps in 0..200 {
+            let world = world_of();
+            let before = world.tree();
+            let (mut workspace, expected) = world.changed();
+            let id = workspace.id().clone();
+            let (old, new) = match turn {
+                "commit" => (&before, &expected),
+                "undo" => {
+                    commit(&mut workspace).unwrap();
+                    (&expected, &before)
+                }
+                _ => {
+                    commit(&mut workspace).unwrap();
+                    workspace.undo().unwrap();
+                    (&before, &expected)
+                }
+            };
+            faults::stop_after(Some(steps));
+            let result = match turn {
+                "commit" => commit(&mut workspace).map(drop),
+                "undo" => workspace.undo().map(drop),
+                _ => workspace.redo().map(drop),
+            };
+            faults::stop_after(None);
+            drop(workspace);
+            let mut workspace = world.store.open(&id).unwrap();
+            let tree = world.tree();
+            if result.is_ok() {
+                assert_eq!(&tree, new);
+                finished = true;
+                break;
+            }
+            assert!(matches!(result, Err(WorkspaceError::Stopped)), "{result:?}");
+            assert!(
+                &tree == old || &tree == new,
+                "{turn} cut off after {steps}: a mix"
+            );
+            seen_old += u32::from(&tree == old);
+            // And it can be gone on from there.
+            if tree == before {
+                let _ = commit(&mut workspace);
+                assert_eq!(world.tree(), expected, "{turn} cut off after {steps}");
+            }
+        }
+        assert!(finished, "{turn} never finished");
+        assert!(
+            seen_old > 5,
+            "{turn} was hardly ever cut off before its end"
+        );
+    }
+}
+
+#[test]
+fn a_commit_cut_off_anywhere_leaves_the_old_or_the_new_tree() {
+    cut_off_everywhere(World::new);
+}
+
+#[test]
+fn and_so_it_does_across_file_systems() {
+    cut_off_everywhere(World::across_file_systems);
+}

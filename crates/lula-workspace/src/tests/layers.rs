@@ -1,0 +1,248 @@
+use std::os::unix::fs::symlink;
+
+use super::world::*;
+use crate::{HeldBack, Risk, Selection, State, WorkspaceError};
+
+#[test]
+fn an_upper_directory_is_read_as_the_kernel_reads_it() {
+    let world = World::new();
+    let before = world.tree();
+    let (mut workspace, upper) = world.overlay();
+    std::fs::write(upper.join("a.txt"), "changed\n").unwrap();
+    whiteout(&upper.join("link"));
+    whiteout(&upper.join("never-was"));
+    std::fs::create_dir(upper.join("src")).unwrap();
+    std::fs::write(upper.join("src/new.txt"), "n\n").unwrap();
+    std::fs::create_dir(upper.join("src/deep")).unwrap();
+    mark(&upper.join("src/deep"), "user.overlay.opaque", b"y");
+    std::fs::write(upper.join("src/deep/only.txt"), "o\n").unwrap();
+    assert_eq!(
+        summary(&workspace),
+        [
+            "M a.txt",
+            "D link",
+            "D src/deep/c.txt",
+            "A src/deep/only.txt",
+            "A src/new.txt"
+        ]
+    );
+    commit(&mut workspace).unwrap();
+    let mut expected = before.clone();
+    expected.remove(std::path::Path::new("link"));
+    expected.remove(std::path::Path::new("src/deep/c.txt"));
+    expected.insert("a.txt".into(), Thing::File(b"changed\n".to_vec(), 0o644));
+    expected.insert(
+        "src/deep/only.txt".into(),
+        Thing::File(b"o\n".to_vec(), 0o644),
+    );
+    expected.insert("src/new.txt".into(), Thing::File(b"n\n".to_vec(), 0o644));
+    assert_eq!(world.tree(), expected);
+    workspace.undo().unwrap();
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn a_marked_file_is_a_deleted_name_only_where_the_kernel_says_so() {
+    let world = World::new();
+    let (workspace, upper) = world.overlay();
+    std::fs::create_dir(upper.join("src")).unwrap();
+    std::fs::write(upper.join("src/b.txt"), "").unwrap();
+    mark(&upper.join("src/b.txt"), "user.overlay.whiteout", b"y");
+    assert_eq!(summary(&workspace), ["M src/b.txt"]);
+    mark(&upper.join("src"), "user.overlay.opaque", b"x");
+    assert_eq!(summary(&workspace), ["D src/b.txt"]);
+}
+
+#[test]
+fn marks_of_another_file_system_are_refused_or_mean_nothing() {
+    let world = World::new();
+    let (workspace, upper) = world.overlay();
+    std::fs::create_dir(upper.join("src")).unwrap();
+    // Only root can set these at all, and such a mount does not read them.
+    let _ = rustix::fs::setxattr(
+        upper.join("src"),
+        "trusted.overlay.opaque",
+        b"y",
+        rustix::fs::XattrFlags::empty(),
+    );
+    assert_eq!(summary(&workspace), [""; 0]);
+    mark(&upper.join("src"), "user.overlay.redirect", b"/etc");
+    let result = workspace.diff();
+    assert!(
+        matches!(result, Err(WorkspaceError::ForeignMark { .. })),
+        "{result:?}"
+    );
+    // It can always be thrown away.
+    workspace.discard(true).unwrap();
+}
+
+#[test]
+fn what_can_hurt_is_reported_and_never_committed() {
+    let world = World::new();
+    let (mut workspace, upper) = world.overlay();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        upper.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(upper.join("sock")).unwrap();
+    std::fs::write(upper.join("su"), "#!/bin/sh\n").unwrap();
+    permit(&upper.join("su"), 0o4755);
+    symlink("/etc/passwd", upper.join("abs")).unwrap();
+    symlink("../../x", upper.join("out")).unwrap();
+    std::fs::create_dir_all(upper.join(".git/hooks")).unwrap();
+    std::fs::write(upper.join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
+
+    let diff = workspace.diff().unwrap();
+    let of = |path: &str| diff.get(&path.parse().unwrap()).unwrap();
+    assert_eq!(of("pipe").held_back, Some(HeldBack::Special));
+    assert_eq!(of("sock").held_back, Some(HeldBack::Special));
+    assert!(of("su").risks.contains(&Risk::SetId));
+    assert!(of("abs").risks.contains(&Risk::AbsoluteLink));
+    assert!(of("out").risks.contains(&Risk::EscapingLink));
+    assert_eq!(
+        of(".git/hooks/pre-commit").held_back,
+        Some(HeldBack::GitInternals)
+    );
+
+    let committed = workspace.commit(&Selection::all(), None).unwrap();
+    let held: Vec<_> = committed
+        .held_back
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        held,
+        [
+            ".git",
+            ".git/hooks",
+            ".git/hooks/pre-commit",
+            "pipe",
+            "sock"
+        ]
+    );
+    assert_eq!(workspace.record().state, State::Pending);
+    for path in ["pipe", "sock", ".git"] {
+        assert!(!world.path(path).exists(), "{path}");
+    }
+    let Thing::File(_, mode) = world.tree()[std::path::Path::new("su")].clone() else {
+        panic!("not a file")
+    };
+    assert_eq!(mode, 0o755, "a set-user-id bit was committed");
+
+    let again = workspace.commit(&Selection::all(), None);
+    assert!(
+        matches!(again, Err(WorkspaceError::AllHeldBack(_))),
+        "{again:?}"
+    );
+    let allowed = Selection {
+        git_internals: true,
+        ..Selection::default()
+    };
+    workspace.commit(&allowed, None).unwrap();
+    assert!(world.path(".git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn names_can_be_anything_but_a_slash() {
+    let world = World::new();
+    let before = world.tree();
+    let (mut workspace, upper) = world.overlay();
+    for name in [
+        &b"new\nline"[..],
+        b"\xff\xfe",
+        b"back\\slash",
+        b" ",
+        b"-rf",
+        b"\x1b[2J",
+    ] {
+        std::fs::write(upper.join(odd_name(name)), name).unwrap();
+    }
+    commit(&mut workspace).unwrap();
+    assert_eq!(world.tree().len(), before.len() + 6);
+    assert_eq!(
+        std::fs::read(world.base.path().join(odd_name(b"\xff\xfe"))).unwrap(),
+        b"\xff\xfe"
+    );
+    workspace.undo().unwrap();
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn a_bottomless_layer_is_refused_and_goes_away() {
+    let world = World::across_file_systems();
+    let (workspace, upper) = world.overlay();
+    let mut here = rustix::fs::open(
+        &upper,
+        rustix::fs::OFlags::DIRECTORY,
+        rustix::fs::Mode::empty(),
+    )
+    .unwrap();
+    for _ in 0..3000 {
+        rustix::fs::mkdirat(&here, "d", rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        here = rustix::fs::openat(&here, "d", flags, rustix::fs::Mode::empty()).unwrap();
+    }
+    let result = workspace.diff();
+    assert!(
+        matches!(
+            result,
+            Err(WorkspaceError::TooMuch { .. } | WorkspaceError::Path(_))
+        ),
+        "{result:?}"
+    );
+    let home = upper.parent().unwrap().parent().unwrap().to_owned();
+    workspace.discard(true).unwrap();
+    assert!(!home.exists());
+}
+
+#[test]
+fn a_workspace_with_very_many_entries_is_looked_through() {
+    // In memory: it is not the disk that is looked at.
+    let world = World::across_file_systems();
+    let (workspace, upper) = world.overlay();
+    std::fs::create_dir(upper.join("many")).unwrap();
+    for number in 0..20_000 {
+        std::fs::File::create(upper.join(format!("many/{number}"))).unwrap();
+    }
+    assert_eq!(workspace.diff().unwrap().changes.len(), 20_001);
+}
+
+#[test]
+fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
+    for copies in [true, false] {
+        let world = World::new();
+        let (mut workspace, layer) = if copies {
+            world.copy()
+        } else {
+            world.overlay()
+        };
+        std::fs::write(layer.join("a.txt"), "one\n").unwrap();
+        workspace.snapshot("first").unwrap();
+        let first = workspace.diff().unwrap();
+        std::fs::write(layer.join("a.txt"), "two\n").unwrap();
+        std::fs::write(layer.join("more"), "more\n").unwrap();
+        if copies {
+            std::fs::remove_file(layer.join("link")).unwrap();
+        } else {
+            whiteout(&layer.join("link"));
+        }
+        let second = workspace.diff().unwrap();
+        assert_eq!(second.changes.len(), 3);
+        let fork = workspace.fork("a fork").unwrap();
+        assert_eq!(fork.diff().unwrap().digest, second.digest);
+        let open = workspace.layer().unwrap();
+        assert!(matches!(
+            workspace.restore("first"),
+            Err(WorkspaceError::InUse(_))
+        ));
+        drop(open);
+        workspace.restore("first").unwrap();
+        assert_eq!(workspace.diff().unwrap().digest, first.digest);
+        assert_eq!(fork.diff().unwrap().digest, second.digest);
+        assert!(workspace.restore("none").is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! `lula diff`: what waits for a decision.
+
+use lula_protocol::Exit;
+use lula_workspace::{Change, RelPath};
+
+use super::flags::DiffFlags;
+use super::{Held, inside, open, store, table};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::term::{DIM, paint};
+
+/// More than this is not printed; `lula diff PATH` shows parts.
+const MAX_PRINTED: usize = 8 << 20;
+
+pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    let store = store(session)?;
+    // The first word is a workspace if there is one of that id.
+    let (id, paths) = match flags.what.split_first() {
+        Some((first, rest)) if first.starts_with("ws_") || store.find(first).is_ok() => {
+            (Some(first.as_str()), rest)
+        }
+        _ => (None, flags.what.as_slice()),
+    };
+    let workspace = open(&store, id)?;
+    let paths = inside(workspace.record(), paths)?;
+    let mut diff = workspace.diff()?;
+    for path in &paths {
+        if !diff
+            .changes
+            .iter()
+            .any(|change| change.path.is_within(path))
+        {
+            let (id, path) = (workspace.id().clone(), path.clone());
+            return Err(lula_workspace::WorkspaceError::NoSuchChange { id, path }.into());
+        }
+    }
+    let shown = |change: &Change| {
+        paths.is_empty()
+            || paths
+                .iter()
+                .any(|path: &RelPath| change.path.is_within(path))
+    };
+    if screen.is_json() {
+        diff.changes.retain(shown);
+        screen.document(&Held::new(&workspace, &diff))?;
+        return Ok(Exit::Verified);
+    }
+    let changes = diff.changes.iter().filter(|change| shown(change));
+    if flags.stat {
+        screen.line(table(changes).render(0).trim_end())?;
+        screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
+        return Ok(Exit::Verified);
+    }
+    let mut printed = 0;
+    for change in changes {
+        if !change.risks.is_empty() || change.conflict || change.held_back.is_some() {
+            screen.note(table(std::iter::once(change)).render(0).trim_end());
+        }
+        let patch = lula_workspace::patch(&workspace, change)?;
+        printed += patch.len();
+        if printed > MAX_PRINTED {
+            screen.warn("there is more than can be shown at once: name paths, or use --stat");
+            break;
+        }
+        screen.patch(&patch)?;
+    }
+    screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
+    Ok(Exit::Verified)
+}

@@ -1,0 +1,98 @@
+//! `lula workspaces`: what waits, what was decided, and what it takes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lula_protocol::Exit;
+use lula_workspace::{Record, State};
+use serde::Serialize;
+
+use super::store;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::term::{DIM, STRONG, Table, paint, visible};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    state: State,
+    base: String,
+    title: &'a str,
+    backend: &'a lula_workspace::Backend,
+    changes: u64,
+    bytes: u64,
+    opened_ms: u64,
+}
+
+pub(crate) fn run(session: &Session) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    let records = store(session)?.list()?;
+    if screen.is_json() {
+        let rows: Vec<Row<'_>> = records.iter().map(row).collect();
+        screen.document(&rows)?;
+        return Ok(Exit::Verified);
+    }
+    if records.is_empty() {
+        screen.note("no changes wait, and none were committed or discarded lately");
+        return Ok(Exit::Verified);
+    }
+    let mut table = Table::default();
+    for record in &records {
+        let state = match record.state {
+            State::Pending => paint(STRONG, "pending"),
+            State::Committed => paint(DIM, "committed"),
+            State::Discarded => paint(DIM, "discarded"),
+        };
+        let age = age(record.opened_ms);
+        let what = format!(
+            "{}: {}",
+            visible(&record.base().display().to_string()),
+            visible(&record.title)
+        );
+        let changes = format!("{} changes", record.changes);
+        table.row([
+            record.id.to_string(),
+            state,
+            age,
+            changes,
+            size(record.bytes),
+            what,
+        ]);
+    }
+    screen.line(table.render(0).trim_end())?;
+    Ok(Exit::Verified)
+}
+
+fn row(record: &Record) -> Row<'_> {
+    Row {
+        id: record.id.as_str(),
+        state: record.state,
+        base: record.base().display().to_string(),
+        title: &record.title,
+        backend: &record.backend,
+        changes: record.changes,
+        bytes: record.bytes,
+        opened_ms: record.opened_ms,
+    }
+}
+
+fn age(opened_ms: u64) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let seconds = now.saturating_sub(opened_ms / 1000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86400),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
+        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}

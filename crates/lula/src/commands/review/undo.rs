@@ -1,0 +1,71 @@
+//! `lula undo` and `lula redo`.
+
+use lula_protocol::Exit;
+use lula_workspace::{RelPath, State, Store, Workspace, WorkspaceError};
+use serde_json::json;
+
+use super::flags::{RedoFlags, UndoFlags};
+use super::{base, store};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::term::{DIM, paint};
+
+pub(crate) fn undo(flags: &UndoFlags, session: &Session) -> Result<Exit, Failure> {
+    let store = store(session)?;
+    let id = match flags.id.as_deref() {
+        Some(given) => store.find(given)?,
+        None => store
+            .to_undo(&base()?)?
+            .ok_or(WorkspaceError::Nothing("undo"))?,
+    };
+    let mut workspace = store.open(&id)?;
+    let revived = workspace.record().state == State::Discarded;
+    let paths = workspace.undo()?;
+    let said = if revived {
+        format!("{} waits for a decision again", workspace.id())
+    } else {
+        format!(
+            "took back {} changes; they wait in {}",
+            paths.len(),
+            workspace.id()
+        )
+    };
+    tell(session, &workspace, &paths, &said, "redo")
+}
+
+pub(crate) fn redo(flags: &RedoFlags, session: &Session) -> Result<Exit, Failure> {
+    let store: Store = store(session)?;
+    let id = match flags.id.as_deref() {
+        Some(given) => store.find(given)?,
+        None => store
+            .to_redo(&base()?)?
+            .ok_or(WorkspaceError::Nothing("redo"))?,
+    };
+    let mut workspace = store.open(&id)?;
+    let paths = workspace.redo()?;
+    let said = format!("made {} changes again", paths.len());
+    tell(session, &workspace, &paths, &said, "undo")
+}
+
+fn tell(
+    session: &Session,
+    workspace: &Workspace,
+    paths: &[RelPath],
+    said: &str,
+    back: &str,
+) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    if screen.is_json() {
+        let state = workspace.record().state;
+        screen.document(&json!({ "workspace": workspace.id(), "paths": paths, "state": state }))?;
+        return Ok(Exit::Verified);
+    }
+    screen.line(said)?;
+    if !paths.is_empty() {
+        screen.note(&paint(
+            DIM,
+            format!("take that back: lula {back} {}", workspace.id()),
+        ));
+    }
+    Ok(Exit::Verified)
+}
