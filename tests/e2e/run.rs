@@ -653,3 +653,26 @@ fn tests_that_fail_now_and_then_prove_nothing() {
         .says("a flaky test proves no change");
     assert!(branches(&world).is_empty());
 }
+
+#[test]
+fn what_commands_leave_behind_is_no_part_of_the_change() {
+    let world = World::new();
+    buggy(&world);
+    let mess = "git init -q . ; git init -q inner ; echo x > inner/x ; mkdir -p __pycache__ ; echo y > \
+                __pycache__/y.pyc ; ln -s /etc/passwd link ; true";
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": mess}))
+        .then_call("run", json!({"command": "rm link"}))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["files"], json!(["items.py"]));
+    // The space is given back when the run is over.
+    let rooms = world.home().join(".local/state/lula/rooms");
+    let names: Vec<_> = listing(&rooms)
+        .iter()
+        .map(|(path, _)| path.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["origin.json"]);
+}

@@ -148,11 +148,15 @@ fn repository(named: Option<&Path>, git: &Git) -> Result<PathBuf, Failure> {
     Ok(top)
 }
 
+/// So often a step that cannot be done now is tried again before the run is put down.
+const PATIENCE: u32 = 5;
+
 /// Everything a run is driven with.
 struct Desk<'a> {
     engine: Engine<Coding>,
     store: Arc<dyn Store>,
     session: &'a Session,
+    hands: LocalHands,
     live: Arc<Live>,
     /// Set by Ctrl-C.
     stop: CancellationToken,
@@ -172,7 +176,7 @@ impl<'a> Desk<'a> {
             let plain = |c: char| if c.is_control() { ' ' } else { c };
             watch.say(&text.chars().map(plain).take(160).collect::<String>());
         };
-        let workshop = Workshop::new(Arc::new(hands), door, Arc::new(say));
+        let workshop = Workshop::new(Arc::new(hands.clone()), door, Arc::new(say));
         let options = Options {
             worker: worker::name(),
             seal: Some(seal_key(session)?),
@@ -182,6 +186,7 @@ impl<'a> Desk<'a> {
             engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
             store,
             session,
+            hands,
             live,
             stop: on_interrupt()?,
         })
@@ -202,11 +207,18 @@ impl<'a> Desk<'a> {
             return self.put_down(run, why, exit).await;
         }
         let known = self.engine.show(run, None).await?;
+        if known.progress.ended.is_some()
+            && let Err(error) = self.hands.clear(run)
+        {
+            let text = format!("the workspace of the run could not be removed: {error}");
+            self.session.screen.warn(&text);
+        }
         self.tell(&known)
     }
 
     /// Claims the run and drives it. A run that is over is left alone.
     async fn go(&self, run: &RunId) -> Result<(), Failure> {
+        let mut troubles = 0;
         loop {
             let Some(row) = self.store.run(run).await? else {
                 return Err(lula_store::StoreError::NoRun(run.clone()).into());
@@ -220,7 +232,12 @@ impl<'a> Desk<'a> {
                     .remedy("wait until it is done, or stop that process"));
             }
             match self.engine.resume(run).await? {
+                Some(lula_graph::Rested::Trouble(message)) if troubles == PATIENCE => {
+                    return Err(Failure::new(Code::RunRefused, Exit::Environment, message)
+                        .remedy(format!("`lula resume {run}` tries again")));
+                }
                 Some(lula_graph::Rested::Trouble(message)) => {
+                    troubles += 1;
                     self.live
                         .tell(&paint(WARN, format!("{message}; trying again soon")));
                     tokio::time::sleep(Duration::from_secs(5)).await;

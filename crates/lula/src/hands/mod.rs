@@ -51,6 +51,16 @@ impl LocalHands {
         }
     }
 
+    /// Gives the space of a run back that is over. Nothing is lost: its change is in its log, and
+    /// what was delivered is in the repository.
+    pub(crate) fn clear(&self, run: &RunId) -> Result<(), HandsError> {
+        match self.inner.room(&workspace_of(run)) {
+            Ok(room) => room.clear(),
+            // It was never opened.
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Does something that blocks, away from the thread that drives runs.
     async fn blocking<T: Send + 'static>(
         &self,

@@ -197,9 +197,32 @@ impl Room {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
+    /// Takes every file into the private index. What git cannot take (a repository inside without a
+    /// commit, a file nobody may read) is not part of any state, and so never part of a change.
+    fn take_all(&self) -> Result<(), HandsError> {
+        let all = ["add", "--all", "--ignore-errors", "."];
+        match self.git(&all) {
+            Ok(_) => Ok(()),
+            Err(error) => self.git(&["write-tree"]).map(drop).map_err(|_| error),
+        }
+    }
+
+    /// Removes everything but where the room came from. Its change is in the log of its run.
+    pub(super) fn clear(&self) -> Result<(), HandsError> {
+        for name in ["tree", "git", "states"] {
+            match std::fs::remove_dir_all(self.directory.join(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Remembers the state: its name, and git's name of it.
     pub(super) fn snapshot(&self) -> Result<(Digest, String), HandsError> {
-        self.git(&["add", "--all", "."])?;
+        self.take_all()?;
         let tree = self.git(&["write-tree"])?;
         let digest = Digest::of_bytes(tree.as_bytes());
         let known = self.directory.join("states");
@@ -218,7 +241,7 @@ impl Room {
                     .map_err(|error| failed(format!("the state {digest} is gone: {error}")))?
             }
         };
-        self.git(&["add", "--all", "."])?;
+        self.take_all()?;
         self.git(&["read-tree", "--reset", "-u", &tree])?;
         Ok(())
     }
