@@ -7,6 +7,8 @@ use lula_agents::{Mind, Minds, Nobody, Providers};
 use lula_config::keys;
 use lula_models::Client;
 use lula_models::name::Endpoint;
+use lula_models::output::Capability;
+use lula_models::wire::Wire;
 use lula_protocol::{Code, Exit};
 use lula_store::SecretGuard;
 
@@ -14,8 +16,12 @@ use crate::failure::Failure;
 use crate::models;
 use crate::session::Session;
 
-/// Most tokens of one answer.
+/// Most tokens of one answer: of a model that calls tools, and of a smaller one.
 const ANSWER: u32 = 8192;
+const SMALL_ANSWER: u32 = 4096;
+/// What Ollama is asked to keep. Left alone it keeps a few thousand tokens and silently forgets the
+/// beginning of whatever is longer.
+const OLLAMA_CONTEXT: u64 = 16_384;
 
 /// The models named, or those in use.
 pub(crate) fn named(names: &[String], session: &Session) -> Result<Vec<Mind>, Failure> {
@@ -26,13 +32,18 @@ pub(crate) fn named(names: &[String], session: &Session) -> Result<Vec<Mind>, Fa
         .map(|given| {
             let name = models::name(given)?;
             let endpoint = models::endpoint(&name, &session.config)?;
+            let tools = endpoint.capability == Capability::ToolCalls;
+            let context = match endpoint.wire {
+                Wire::Ollama => endpoint.context.or(Some(OLLAMA_CONTEXT)),
+                _ => endpoint.context,
+            };
             Ok(Mind {
                 name: name.to_string(),
                 model: name.model.clone(),
                 capability: endpoint.capability,
                 rates: Rates::from(&endpoint.price),
-                context: endpoint.context,
-                max_tokens: ANSWER,
+                context,
+                max_tokens: if tools { ANSWER } else { SMALL_ANSWER },
             })
         })
         .collect()
