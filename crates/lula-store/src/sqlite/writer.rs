@@ -1,13 +1,16 @@
-//! The one thread that writes, and the threads that read.
+//! One connection that writes, a few that read, and who works with them.
 //!
-//! Whatever waits when the writer is free goes into one transaction: under load many appends share
-//! one flush to disk, and a lone append never waits for company. Each job has a savepoint of its
-//! own, so that one that is refused leaves nothing behind and the others are kept. Nobody gets an
-//! answer before the commit.
+//! A job that finds a connection free is done at once by whoever asks: handing it to a thread and
+//! waking up again costs more than most jobs. While others write, jobs queue for the writer's
+//! thread, and whatever waits when it is free goes into one transaction: under load many appends
+//! share one flush to disk, and a lone append never waits for company. Each job has a savepoint of
+//! its own, so that one that is refused leaves nothing behind and the others are kept. Nobody gets
+//! an answer before the commit.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -68,34 +71,63 @@ fn again(error: &StoreError) -> StoreError {
     }
 }
 
-/// Threads with their own connections.
+/// The connections, and the threads that work with them.
 #[derive(Clone)]
 pub(super) struct Threads {
+    writer: Arc<Writer>,
+    readers: Arc<[Mutex<Connection>]>,
     writes: Sender<Box<dyn Job>>,
     reads: Sender<Box<dyn Job>>,
+}
+
+struct Writer {
+    connection: Mutex<Connection>,
+    /// Writes asked for and not yet answered.
+    pending: AtomicUsize,
 }
 
 fn gone() -> StoreError {
     StoreError::backend("sqlite", "the database thread has ended")
 }
 
+/// A panic leaves no transaction open that a later job could continue: `BEGIN` would refuse.
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock(connection: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
+    match connection.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 impl Threads {
     pub(super) fn start(writer: Connection, readers: Vec<Connection>, path: &Path) -> Result<Self> {
-        let (write_queue, jobs) = channel();
+        let (writes, jobs) = channel();
+        let writer = Arc::new(Writer {
+            connection: Mutex::new(writer),
+            pending: AtomicUsize::new(0),
+        });
+        let its_writer = Arc::clone(&writer);
         spawn(format!("write {}", path.display()), move || {
-            write_loop(&writer, &jobs);
+            write_loop(&its_writer.connection, &jobs);
         })?;
-        let (read_queue, jobs) = channel();
+        let (reads, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
-        for reader in readers {
-            let jobs = Arc::clone(&jobs);
+        let readers: Arc<[_]> = readers.into_iter().map(Mutex::new).collect();
+        for number in 0..readers.len() {
+            let (jobs, readers) = (Arc::clone(&jobs), Arc::clone(&readers));
             spawn(format!("read {}", path.display()), move || {
-                read_loop(&reader, &jobs);
+                read_loop(&readers[number], &jobs);
             })?;
         }
         Ok(Self {
-            writes: write_queue,
-            reads: read_queue,
+            writer,
+            readers,
+            writes,
+            reads,
         })
     }
 
@@ -105,33 +137,61 @@ impl Threads {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T> + Send + 'static,
     {
-        Self::ask(&self.writes, weight, work).await
+        let pending = Pending::add(&self.writer.pending);
+        if pending.alone
+            && let Some(connection) = try_lock(&self.writer.connection)
+        {
+            return alone(&connection, work);
+        }
+        ask(&self.writes, weight, work).await
     }
 
     /// Runs a query.
-    pub(super) async fn read<T, F>(&self, work: F) -> Result<T>
+    pub(super) async fn read<T, F>(&self, mut work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T> + Send + 'static,
     {
-        Self::ask(&self.reads, 0, work).await
+        if let Some(connection) = self.readers.iter().find_map(try_lock) {
+            return work(&connection);
+        }
+        ask(&self.reads, 0, work).await
     }
+}
 
-    async fn ask<T, F>(queue: &Sender<Box<dyn Job>>, weight: usize, work: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let task = Task {
-            weight,
-            work,
-            result: None,
-            reply,
-        };
-        queue.send(Box::new(task)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+/// One write among those not yet answered; given up when dropped, also by cancellation.
+struct Pending<'a> {
+    count: &'a AtomicUsize,
+    alone: bool,
+}
+
+impl<'a> Pending<'a> {
+    fn add(count: &'a AtomicUsize) -> Self {
+        let alone = count.fetch_add(1, Ordering::Relaxed) == 0;
+        Self { count, alone }
     }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn ask<T, F>(queue: &Sender<Box<dyn Job>>, weight: usize, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnMut(&Connection) -> Result<T> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel();
+    let task = Task {
+        weight,
+        work,
+        result: None,
+        reply,
+    };
+    queue.send(Box::new(task)).map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())?
 }
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -142,18 +202,19 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
         .map_err(|error| StoreError::backend("sqlite", error))
 }
 
-fn read_loop(connection: &Connection, jobs: &Mutex<Receiver<Box<dyn Job>>>) {
+fn read_loop(connection: &Mutex<Connection>, jobs: &Mutex<Receiver<Box<dyn Job>>>) {
     loop {
         let Ok(Ok(mut job)) = jobs.lock().map(|jobs| jobs.recv()) else {
             return;
         };
-        job.work(connection);
+        job.work(&lock(connection));
         job.answer(Ok(()));
     }
 }
 
-fn write_loop(connection: &Connection, jobs: &Receiver<Box<dyn Job>>) {
+fn write_loop(connection: &Mutex<Connection>, jobs: &Receiver<Box<dyn Job>>) {
     while let Ok(first) = jobs.recv() {
+        let connection = lock(connection);
         let started = Instant::now();
         let mut weight = first.weight();
         let mut batch = vec![first];
@@ -162,34 +223,51 @@ fn write_loop(connection: &Connection, jobs: &Receiver<Box<dyn Job>>) {
             weight += job.weight();
             batch.push(job);
         }
-        let committed = transact(connection, &mut batch);
+        let committed = transact(&connection, &mut batch);
+        drop(connection);
         for job in batch {
             job.answer(committed.as_ref().copied());
         }
     }
 }
 
+fn run(connection: &Connection, sql: &str) -> Result<()> {
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    statement.execute([]).map(drop).map_err(failed)
+}
+
+/// One job in a transaction of its own; refused, it is undone with it.
+fn alone<T>(connection: &Connection, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+    run(connection, "BEGIN IMMEDIATE")?;
+    let done = work(connection).and_then(|value| {
+        run(connection, "COMMIT")?;
+        Ok(value)
+    });
+    if done.is_err() && !connection.is_autocommit() {
+        run(connection, "ROLLBACK")?;
+    }
+    done
+}
+
 fn transact(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<()> {
-    let run = |sql: &str| -> Result<()> {
-        let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-        statement.execute([]).map(drop).map_err(failed)
-    };
-    run("BEGIN IMMEDIATE")?;
     if let [job] = batch {
-        // Alone in its transaction, a job that is refused is undone with it.
-        if !job.work(connection) {
-            if !connection.is_autocommit() {
-                run("ROLLBACK")?;
-            }
-            return Ok(());
-        }
-        let done = run("COMMIT");
+        // Without a savepoint: refused, it is undone with the transaction.
+        run(connection, "BEGIN IMMEDIATE")?;
+        let done = if job.work(connection) {
+            run(connection, "COMMIT")
+        } else if connection.is_autocommit() {
+            Ok(())
+        } else {
+            run(connection, "ROLLBACK")
+        };
         if done.is_err() && !connection.is_autocommit() {
-            let _ = run("ROLLBACK");
+            let _ = run(connection, "ROLLBACK");
         }
         return done;
     }
+    let run = |sql: &str| run(connection, sql);
     let work = || -> Result<()> {
+        run("BEGIN IMMEDIATE")?;
         for job in batch.iter_mut() {
             run("SAVEPOINT job")?;
             if !job.work(connection) {
