@@ -19,5 +19,7 @@ mod policy;
 mod repair;
 mod review;
 mod runner;
+mod run;
+mod runs;
 mod try_it;
 mod workspaces;

@@ -239,6 +239,17 @@ keys! {
         doc: "Where Lula keeps runs, workspaces and its store. \
               Empty: $XDG_STATE_HOME/lula, or ~/.local/state/lula.",
     }
+    STORE_URL: String = {
+        name: "store.url",
+        kind: Kind::Text(
+            "empty, a postgres:// or redis:// address without a password, or a reference to one: \
+             env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE",
+        ),
+        default: "",
+        repository: Repository::Never,
+        doc: "Where runs are kept. \
+              Empty: in SQLite, in the file `runs.db` of the state directory.",
+    }
     WORKSPACE_MAX_BYTES: u64 = {
         name: "workspace.max_bytes",
         kind: Kind::Size { min: 1 << 20 },
@@ -280,7 +291,10 @@ mod tests {
     #[test]
     fn a_repository_cannot_say_where_data_goes_or_what_runs_on_the_host() {
         for spec in all() {
-            if matches!(spec.kind, Kind::Url | Kind::Urls | Kind::Items | Kind::Path) {
+            if matches!(
+                spec.kind,
+                Kind::Url | Kind::Urls | Kind::Items | Kind::Path | Kind::Text(_)
+            ) {
                 assert_eq!(spec.repository, Repository::Never, "{}", spec.name);
             }
         }

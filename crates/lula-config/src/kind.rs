@@ -24,6 +24,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A path; empty for the default place.
     Path,
+    /// Words of a form that whoever uses them checks; here is said which.
+    Text(&'static str),
     /// An `http` or `https` URL.
     Url,
     /// A list of `http` or `https` URLs.
@@ -44,7 +46,7 @@ pub enum Value {
     Size(u64),
     /// For [`Kind::Duration`].
     Duration(Duration),
-    /// For [`Kind::Choice`], [`Kind::Path`] and [`Kind::Url`].
+    /// For [`Kind::Choice`], [`Kind::Path`], [`Kind::Text`] and [`Kind::Url`].
     Text(String),
     /// For [`Kind::Urls`] and [`Kind::Items`].
     List(Vec<String>),
@@ -76,6 +78,7 @@ impl Kind {
             }
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Path => "a path".to_owned(),
+            Self::Text(form) => (*form).to_owned(),
             Self::Url => "a URL that starts with http:// or https://".to_owned(),
             Self::Urls => "a list of URLs that start with http:// or https://".to_owned(),
             Self::Items => "a list, separated by commas".to_owned(),
@@ -95,7 +98,9 @@ impl Kind {
                 .filter(|duration| duration >= min && duration <= max)
                 .map(Value::Duration),
             Self::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
-            Self::Path => (!text.contains('\0')).then(|| Value::Text(text.to_owned())),
+            Self::Path | Self::Text(_) => {
+                (!text.contains('\0')).then(|| Value::Text(text.to_owned()))
+            }
             Self::Url => is_url(text).then(|| Value::Text(text.to_owned())),
             Self::Urls => list(text.split(','), is_url),
             Self::Items => list(text.split(','), is_item),

@@ -65,6 +65,11 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// The run.
+    pub fn run(&self) -> &lula_protocol::RunId {
+        &self.desk.progress.run
+    }
+
     /// How often this node was left before.
     pub const fn visit(&self) -> u32 {
         self.visit

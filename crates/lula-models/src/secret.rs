@@ -29,6 +29,12 @@ impl Secret {
         self.0.expose_secret()
     }
 
+    /// Lends the key to something that needs its bytes: a guard against storing it, an address
+    /// that holds a password. Whoever borrows it must neither print nor keep it.
+    pub fn lend<T>(&self, to: impl FnOnce(&str) -> T) -> T {
+        to(self.expose())
+    }
+
     /// The text without the key: providers repeat keys in their error messages.
     pub fn scrub(&self, text: &str) -> String {
         let key = self.expose();

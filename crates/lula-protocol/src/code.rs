@@ -65,12 +65,6 @@ codes! {
     WorkspaceTooWide = "L0304",
     /// A project that cannot be copied to work on.
     CannotFork = "L0401",
-    /// Not the name of a model.
-    BadModelName = "L0701",
-    /// The key of a model cannot be had.
-    NoModelKey = "L0702",
-    /// A model that does not answer.
-    ModelUnusable = "L0703",
     /// No workspace, change, snapshot or commit of that name.
     NoSuchWorkspace = "L0402",
     /// The user's files changed where the workspace changed them too.
@@ -97,6 +91,12 @@ codes! {
     AuditUnusable = "L0506",
     /// A database of approvals that cannot be used.
     ApprovalsUnusable = "L0507",
+    /// The place where runs are kept cannot be used.
+    StoreUnusable = "L0601",
+    /// A log or a bundle was changed, or is not complete.
+    LogBroken = "L0602",
+    /// There is no such run.
+    NoSuchRun = "L0603",
     /// Not the name of a model.
     BadModelName = "L0701",
     /// The key of a model cannot be had.
@@ -109,6 +109,14 @@ codes! {
     TestsCannotRun = "L0802",
     /// The failing tests fail only now and then.
     FlakyTests = "L0803",
+    /// A directory that is no git repository.
+    NotARepository = "L0901",
+    /// A repository without a commit.
+    EmptyRepository = "L0902",
+    /// A run that somebody else is working on.
+    RunBusy = "L0903",
+    /// A run that cannot go on, or not from there.
+    RunRefused = "L0904",
     /// A path a tool must not use.
     PathRefused = "L1001",
     /// A file, snapshot or process a tool was asked for is not there.

@@ -39,6 +39,6 @@ pub use locate::RecentChange;
 pub use outcome::{Patch, RepairOutcome, RepairReport};
 pub use patches::Family;
 pub use report::{Outcome, TestCase, TestReport};
-pub use search::{Progress, RepairError, RepairTask, repair, run_tests};
+pub use search::{Examined, Progress, RepairError, RepairTask, examine, repair, run_tests};
 pub use suite::SuiteError;
 pub use syntax::{Language, is_test_path};

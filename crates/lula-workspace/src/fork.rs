@@ -80,7 +80,17 @@ impl Project {
     /// Directories of dependencies that forks link to; a sandbox has to show them read-only.
     pub fn dependencies(&self) -> Vec<PathBuf> {
         let named = DEPENDENCIES.iter().map(|name| self.root.join(name));
-        named.filter(|path| path.is_dir()).collect()
+        // A link to them is as good, but what a sandbox shows is where it leads.
+        named
+            .filter(|path| path.is_dir())
+            .map(|path| {
+                if path.is_symlink() {
+                    path.canonicalize().unwrap_or(path)
+                } else {
+                    path
+                }
+            })
+            .collect()
     }
 
     /// A copy of it as it is now.
@@ -97,8 +107,10 @@ impl Project {
             let Some(name) = path.file_name() else {
                 continue;
             };
-            rustix::fs::symlinkat(&path, &handle, name)
-                .map_err(|error| failed(&name.to_string_lossy(), error.into()))?;
+            match rustix::fs::symlinkat(&path, &handle, name) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(failed(&name.to_string_lossy(), error.into())),
+            }
         }
         Ok(Fork { directory, handle })
     }
@@ -181,20 +193,24 @@ impl Fork {
     }
 }
 
-fn failed(path: &str, source: io::Error) -> ForkError {
+pub(crate) fn failed(path: &str, source: io::Error) -> ForkError {
     ForkError::Io {
         path: path.to_owned(),
         source,
     }
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, ForkError> {
     rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| failed(&path.to_string_lossy(), error.into()))
 }
 
 /// Opens below a handle; a link anywhere on the way is an error.
-fn beneath(directory: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn beneath(
+    directory: &OwnedFd,
+    path: &str,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let mode = if flags.contains(OFlags::CREATE) {
         0o644
@@ -235,7 +251,7 @@ fn entries(directory: &OwnedFd, place: &str) -> Result<Vec<(String, FileType)>, 
     Ok(found)
 }
 
-fn list(
+pub(crate) fn list(
     directory: &OwnedFd,
     place: &str,
     depth: usize,

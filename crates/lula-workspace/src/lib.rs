@@ -57,8 +57,9 @@
 //! `.lula-commit-*` at the top of the user's tree; it goes away with the commit or its recovery.
 //!
 //! The rest: [`git`] is the one door through which git is called on the host, with everything off
-//! that a repository could make it run. [`fork`] makes throw-away copies of a project, and
-//! [`scratch`] throw-away repositories; [`sources`] lists and reads a project as it is.
+//! that a repository could make it run. [`fork`] makes throw-away copies of a project, [`scratch`]
+//! throw-away repositories, [`sources`] lists and reads a project as it is, and [`folder`] reads and
+//! writes a directory by handle.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -70,6 +71,7 @@ mod diff;
 mod error;
 #[cfg(test)]
 mod faults;
+pub mod folder;
 pub mod fork;
 pub mod git;
 mod journal;
@@ -90,6 +92,7 @@ pub mod sources;
 
 pub use change::{Change, Diff, HeldBack, Selection, What};
 pub use error::WorkspaceError;
+pub use folder::Folder;
 pub use fork::{Fork, ForkError, Project};
 pub use git::{Git, GitError};
 #[doc(hidden)]

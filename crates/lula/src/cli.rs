@@ -10,6 +10,9 @@ use lula_config::{keys, variables};
 use lula_protocol::Tier;
 use lula_sandbox::policy::Profile;
 
+use crate::cli_runs::{
+    ExportFlags, ForkFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags, StoreCommand,
+};
 use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
 
@@ -18,6 +21,7 @@ const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 const EXAMPLES: &str = "\
 Examples:
   lula try                       see it work on a bundled sample project
+  lula run -t 'fix the tests'    hand over a task, get a verified branch
   lula repair                    make this project's failing tests pass
   lula index map --task TEXT     what matters in this project for a task
   lula exec -- pytest -q         run a command in the sandbox; its changes wait for you
@@ -60,6 +64,28 @@ pub(crate) struct OutputFlags {
 pub(crate) enum Command {
     /// Do the main job on a bundled sample project
     Try(TryFlags),
+    /// Hand over a task: plan, change, verify, deliver
+    Run(RunFlags),
+    /// Go on with a run that was interrupted or waits
+    Resume(ResumeFlags),
+    /// List runs
+    Runs,
+    /// Show a run
+    Show(ShowFlags),
+    /// Derive a run again from its log
+    Replay(ReplayFlags),
+    /// Begin another run with the first events of one
+    Fork(ForkFlags),
+    /// Write everything that was recorded of a run into one file
+    Export(ExportFlags),
+    /// Check such a file, with nothing but the file
+    Verify {
+        /// The file
+        file: PathBuf,
+    },
+    /// Look after the place where runs are kept
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Make failing tests pass by search, with no model
     Repair(RepairFlags),
     /// Tell which tests a project has and how they are run
@@ -75,7 +101,7 @@ pub(crate) enum Command {
     Commit(CommitFlags),
     /// Turn waiting changes down
     Discard(DiscardFlags),
-    /// Take the last commit back
+    /// Take back the last commit, or what a run delivered
     Undo(UndoFlags),
     /// Make an undone commit again
     Redo(RedoFlags),
@@ -285,7 +311,7 @@ fn parse_tier(text: &str) -> Result<Tier, String> {
     Tier::from_name(text).ok_or_else(|| format!("expected one of {}", names()))
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let kind = keys::SANDBOX_TIMEOUT.spec().kind;
     match kind.parse(text) {
         Some(lula_config::Value::Duration(duration)) => Ok(duration),

@@ -20,14 +20,22 @@ pub(crate) struct SandboxedGround {
 
 impl SandboxedGround {
     /// Refuses at once where no sandbox meets the policy.
-    pub(crate) fn new(project: Project, mut policy: Policy) -> Result<Self, SandboxError> {
+    pub(crate) fn new(project: Project, policy: Policy) -> Result<Self, SandboxError> {
+        Self::on(Engine::start()?, project, policy)
+    }
+
+    /// The same on an engine that runs already.
+    pub(crate) fn on(
+        engine: Engine,
+        project: Project,
+        mut policy: Policy,
+    ) -> Result<Self, SandboxError> {
         // Forks link to installed dependencies instead of copying them.
         let shown = project.dependencies();
         let shown = shown
             .iter()
             .filter_map(|path| path.to_str()?.parse::<AbsolutePath>().ok());
         policy.paths.read.extend(shown);
-        let engine = Engine::start()?;
         engine.open(&Sandbox::new(policy.clone(), project.root()).read_only_workspace())?;
         Ok(Self {
             project,

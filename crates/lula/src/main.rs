@@ -5,14 +5,17 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cli_runs;
 mod commands;
 mod doctor;
 mod failure;
 mod ground;
+mod hands;
 mod models;
 mod pages;
 mod record;
 mod rules;
+mod runs;
 mod sandboxed;
 mod session;
 mod status;

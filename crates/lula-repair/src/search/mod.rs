@@ -203,6 +203,47 @@ pub fn run_tests(
     Ok(report)
 }
 
+/// What the tests of a project say, with what fails only now and then set apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    /// How they were run.
+    pub tests: TestsFound,
+    /// Every test, as the first run saw it.
+    pub report: TestReport,
+    /// Tests that pass.
+    pub passing: Vec<String>,
+    /// Tests that fail every time.
+    pub failing: Vec<String>,
+    /// Tests that fail now and then.
+    pub flaky: Vec<String>,
+    /// Failing tests that no change of code can help, because something is not installed.
+    pub unfixable: Vec<String>,
+}
+
+/// Runs the tests of a fork as it stands, and what fails again.
+pub fn examine(
+    fork: &mut dyn Fork,
+    tests: Option<&str>,
+    deadline: Duration,
+) -> Result<Examined, RepairError> {
+    let files = fork.files()?;
+    let detection = look(fork, &files);
+    let task = RepairTask {
+        tests: tests.map(str::to_owned),
+        budget: deadline,
+        ..RepairTask::default()
+    };
+    let base = Baseline::establish(fork, &detection, &task, &|_| ())?;
+    Ok(Examined {
+        tests: base.tests,
+        report: base.report,
+        passing: base.passing,
+        failing: base.failing,
+        flaky: base.flaky,
+        unfixable: base.unfixable,
+    })
+}
+
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

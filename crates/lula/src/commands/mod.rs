@@ -12,9 +12,13 @@ mod generate;
 mod index;
 mod models;
 mod policy;
+mod records;
 mod repair;
 pub(crate) mod review;
+mod run;
 mod runner;
+mod runs;
+mod store;
 mod try_it;
 
 use lula_protocol::Decision;
@@ -28,6 +32,15 @@ use crate::status::Status;
 pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
     let exit = match cli.command {
         Command::Try(flags) => try_it::run(&flags, session),
+        Command::Run(flags) => run::run(&flags, session),
+        Command::Resume(flags) => run::resume(&flags, session),
+        Command::Runs => runs::list(session),
+        Command::Show(flags) => runs::show(&flags, session),
+        Command::Replay(flags) => records::replay(&flags, session),
+        Command::Fork(flags) => records::fork(&flags, session),
+        Command::Export(flags) => records::export(&flags, session),
+        Command::Verify { file } => records::verify(&file, session),
+        Command::Store(command) => store::run(&command, session),
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Index(command) => index::run(command, session),
@@ -35,7 +48,10 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Diff(flags) => review::diff(&flags, session),
         Command::Commit(flags) => review::commit(&flags, session),
         Command::Discard(flags) => review::discard(&flags, session),
-        Command::Undo(flags) => review::undo(&flags, session),
+        Command::Undo(flags) => match flags.id.as_deref() {
+            Some(run) if run == "last" || run.starts_with("run_") => runs::undo(run, session),
+            _ => review::undo(&flags, session),
+        },
         Command::Redo(flags) => review::redo(&flags, session),
         Command::Workspaces => review::list(session),
         Command::Runner(flags) => runner::run(&flags, session),

@@ -98,9 +98,16 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name != KEY
-        && ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_ACCESS_KEY", "_CREDENTIALS"]
-            .iter()
-            .any(|end| name.ends_with(end))
+        && [
+            "_API_KEY",
+            "_TOKEN",
+            "_SECRET",
+            "_PASSWORD",
+            "_ACCESS_KEY",
+            "_CREDENTIALS",
+        ]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// The hands hold no model's key. What was inherited is dropped by starting anew without it: a
@@ -113,7 +120,9 @@ fn shed_secrets(session: &Session) -> Result<(), Failure> {
     if secret.is_empty() {
         return Ok(());
     }
-    session.screen.detail("starting anew without the keys of this environment");
+    session
+        .screen
+        .detail("starting anew without the keys of this environment");
     let mut command = std::process::Command::new("/proc/self/exe");
     command.args(std::env::args_os().skip(1));
     for name in secret {
@@ -147,7 +156,12 @@ mod tests {
 
     #[test]
     fn keys_of_models_are_known_by_their_names() {
-        for name in ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password"] {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "GITHUB_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "db_password",
+        ] {
             assert!(is_secret(name), "{name}");
         }
         for name in ["PATH", "HOME", "LULA_RUNNER_KEY", "TOKENIZERS"] {

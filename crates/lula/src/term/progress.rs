@@ -83,6 +83,15 @@ impl Live {
         }
     }
 
+    /// Says something that stays.
+    pub(crate) fn tell(&self, line: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.suspend(|| stderr_line(line));
+        } else if self.plain {
+            stderr_line(line);
+        }
+    }
+
     /// Shows what is going on now. Off a terminal each thing is said once, not every count.
     pub(crate) fn say(&self, what: &str) {
         if let Some(spinner) = &self.spinner {

@@ -46,10 +46,10 @@ pub(crate) struct DiscardFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without ID the last commit to this directory is meant. Where you changed one of its files since, nothing\nis changed and the exit status is 1. `lula redo` takes an undo back.\n\nExamples:\n  lula undo\n  lula undo ws_01jd3x"
+    after_help = "Without ID the last commit to this directory is meant. Where you changed one of its files since, nothing\nis changed and the exit status is 1. `lula redo` takes an undo back.\n\nExamples:\n  lula undo\n  lula undo ws_01jd3x\n  lula undo last          the branch that the last run delivered"
 )]
 pub(crate) struct UndoFlags {
-    /// The workspace whose last commit is undone, or which was discarded
+    /// The workspace whose last commit is undone, or which was discarded; or a run (run_…, or last)
     pub(crate) id: Option<String>,
 }
 

@@ -1,0 +1,188 @@
+//! A model that only edits: it is shown the files that matter and answers with edits, which are
+//! matched and checked in memory. Nothing is written until every edit has found its place.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use lula_edit::syntax::Verdict;
+use lula_edit::{Batch, Format, anchor, apply_all, functions};
+use lula_graph::{Ctx, Stop, Visit};
+use lula_models::REPAIRS;
+use lula_models::normal::{Message, ModelRequest, Output};
+use lula_models::output::{Fault, ask_again, ask_edits_again};
+use lula_protocol::call::WriteFile;
+use lula_protocol::{Action, WorkspaceId};
+
+use super::conversation::Talk;
+use super::{done, gave_up, prompt};
+use crate::deeds::Deed;
+use crate::graph::{Coding, Way};
+use crate::hands::Said;
+use crate::nodes::workspace;
+use crate::recover::FailureClass;
+use crate::task::Mind;
+use crate::work::Work;
+
+/// Most bytes of files that are shown.
+const SHOWN: usize = 48_000;
+
+/// Files by path; `None` for one that does not exist.
+type Texts = BTreeMap<String, Option<String>>;
+
+pub(super) async fn write(
+    work: &Work,
+    mind: &Mind,
+    format: Format,
+    ctx: &mut Ctx<'_>,
+) -> Visit<Coding> {
+    let place = workspace(work)?;
+    let mut texts = Texts::new();
+    let mut shown = String::new();
+    let likely = work.brief.as_ref().map(|brief| brief.likely.clone());
+    for path in likely.unwrap_or_default() {
+        let Some(text) = fetch(&place, &path, &mut texts, ctx).await? else {
+            continue;
+        };
+        let view = view(format, &path, &text);
+        if !shown.is_empty() && shown.len() + view.len() > SHOWN {
+            continue;
+        }
+        let _ = writeln!(shown, "<file path={path:?}>\n{view}\n</file>");
+    }
+    let words = format!("{}\n{shown}", prompt::task(work));
+    let messages = vec![Message::system(prompt::EDITOR), Message::user(words)];
+    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
+        .with_output(Output::Edits { format });
+    let unusable = |why: String| Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name));
+    let mut talk = match Talk::begin(mind, &request) {
+        Ok(talk) => talk,
+        Err(why) => return unusable(why),
+    };
+    let mut kept: BTreeMap<String, String> = BTreeMap::new();
+    let mut last = String::new();
+    let mut class = FailureClass::EditApply;
+    for _ in 0..=REPAIRS {
+        let answer = match talk.ask(ctx).await? {
+            Ok(answer) => answer,
+            Err(trouble) if trouble.unavailable => {
+                let class = FailureClass::ModelUnavailable;
+                return Ok(gave_up(class, trouble.message, &[], &mind.name));
+            }
+            Err(trouble) => return unusable(trouble.message),
+        };
+        for edit in &answer.edits {
+            fetch(&place, edit.path(), &mut texts, ctx).await?;
+        }
+        let now = |path: &str| {
+            kept.get(path)
+                .cloned()
+                .or_else(|| texts.get(path).cloned()?)
+        };
+        let batch: Batch = apply_all(&answer.edits, now);
+        kept.extend(batch.files.clone());
+        let response = talk.response.take();
+        if !batch.is_whole() {
+            class = FailureClass::EditApply;
+            last = batch
+                .failures()
+                .map(|(_, error)| error.to_string())
+                .collect::<Vec<_>>()
+                .join("\n");
+            let again = response.and_then(|said| ask_edits_again(&talk.shaped, &said, &batch));
+            match again {
+                Some(again) => talk.shaped = again,
+                None => break,
+            }
+            continue;
+        }
+        let broken = batch.broken(|path| texts.get(path).cloned()?);
+        if let Some((path, Verdict::Broken { .. })) = broken.first() {
+            class = FailureClass::Syntax;
+            last = format!("{path} does not parse with these edits: {:?}", broken[0].1);
+            kept.clear();
+            if let Some(said) = response {
+                talk.shaped = ask_again(&talk.shaped, &said, &Fault::BadEdits(last.clone()));
+            }
+            continue;
+        }
+        return finish(&place, &kept, &texts, mind, ctx).await;
+    }
+    Ok(gave_up(class, last, &[], &mind.name))
+}
+
+/// Writes the files that differ.
+async fn finish(
+    place: &WorkspaceId,
+    kept: &BTreeMap<String, String>,
+    texts: &Texts,
+    mind: &Mind,
+    ctx: &mut Ctx<'_>,
+) -> Visit<Coding> {
+    let mut written = Vec::new();
+    for (path, text) in kept {
+        if texts.get(path).and_then(Option::as_ref) == Some(text) {
+            continue;
+        }
+        let action = Action::WriteFile(WriteFile {
+            path: path.clone(),
+            content: text.clone(),
+            executable: false,
+        });
+        let deed = Deed::Act {
+            workspace: place.clone(),
+            action,
+        };
+        let said: Said = ctx.effect(deed.effect()).await?;
+        if said.failed {
+            let named = [path.clone()];
+            return Ok(gave_up(
+                FailureClass::EditApply,
+                said.text,
+                &named,
+                &mind.name,
+            ));
+        }
+        written.push(path.as_str());
+    }
+    if written.is_empty() {
+        return Ok(done(
+            Way::NoOp,
+            &mind.name,
+            "no edit changes anything".to_owned(),
+        ));
+    }
+    Ok(done(
+        Way::Edits,
+        &mind.name,
+        format!("edited {}", written.join(", ")),
+    ))
+}
+
+/// A file, read once.
+async fn fetch(
+    place: &WorkspaceId,
+    path: &str,
+    texts: &mut Texts,
+    ctx: &mut Ctx<'_>,
+) -> Result<Option<String>, Stop> {
+    if let Some(known) = texts.get(path) {
+        return Ok(known.clone());
+    }
+    let deed = Deed::Fetch {
+        workspace: place.clone(),
+        path: path.to_owned(),
+    };
+    let text: Option<String> =
+        crate::nodes::tried(ctx.effect(deed.effect()).await)?.unwrap_or(None);
+    texts.insert(path.to_owned(), text.clone());
+    Ok(text)
+}
+
+/// A file as this format wants it shown.
+fn view(format: Format, path: &str, text: &str) -> String {
+    match format {
+        Format::SearchReplace | Format::Whole => text.to_owned(),
+        Format::LineRange => anchor::show(text),
+        Format::Function => functions::show(path, text),
+    }
+}

@@ -1,0 +1,267 @@
+//! A model with tools: a conversation in which every call is an effect, until it submits.
+
+use std::fmt::Write;
+
+use lula_edit::syntax::{self, Verdict};
+use lula_edit::{Applied, Edit};
+use lula_graph::{Ctx, Stop, Visit};
+use lula_models::normal::{Call, Message, ModelRequest, Part, Role, Tool};
+use lula_protocol::call::{Exec, ListFiles, Outline, ReadFile, Search, WriteFile};
+use lula_protocol::{Action, WorkspaceId};
+use serde_json::{Value, json};
+
+use super::conversation::Talk;
+use super::{done, gave_up, prompt};
+use crate::deeds::Deed;
+use crate::graph::{Coding, Way};
+use crate::hands::Said;
+use crate::nodes::{tried, workspace};
+use crate::recover::FailureClass;
+use crate::task::Mind;
+use crate::trial::tail;
+use crate::work::Work;
+
+/// Longest answer of a tool that a model is shown.
+const SHOWN: usize = 16_000;
+/// How the model says that it is done.
+const SUBMIT: &str = "submit";
+
+pub(super) async fn write(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let place = workspace(work)?;
+    let mut words = prompt::task(work);
+    words.push_str(&prompt::files(work));
+    let messages = vec![
+        Message::system(prompt::WITH_TOOLS).cached(),
+        Message::user(words).cached(),
+    ];
+    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(offered());
+    let mut talk = match Talk::begin(mind, &request) {
+        Ok(talk) => talk,
+        Err(why) => return Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name)),
+    };
+    let mut changed = false;
+    let mut summary = "the turns ran out".to_owned();
+    for _ in 0..work.task.max_turns {
+        let answer = match talk.ask(ctx).await? {
+            Ok(answer) => answer,
+            Err(trouble) => {
+                let class = if trouble.unavailable {
+                    FailureClass::ModelUnavailable
+                } else {
+                    FailureClass::Malformed
+                };
+                return Ok(gave_up(class, trouble.message, &[], &mind.name));
+            }
+        };
+        if answer.calls.is_empty() {
+            // Words without a call are a report, and the tree is judged in any case.
+            summary = answer.words;
+            break;
+        }
+        let mut results = Vec::new();
+        let mut submitted = None;
+        for call in &answer.calls {
+            if call.name == SUBMIT {
+                submitted = Some(text_of(&call.arguments, "summary"));
+                continue;
+            }
+            let said = act(&place, call, &mut changed, ctx).await?;
+            results.push(Part::Result {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                content: tail(&said.text, SHOWN).to_owned(),
+                failed: said.failed,
+            });
+        }
+        if let Some(words) = submitted {
+            summary = words;
+            break;
+        }
+        talk.say(Message {
+            role: Role::User,
+            parts: results,
+            cache_here: false,
+        });
+    }
+    let way = if changed { Way::Edits } else { Way::NoOp };
+    let summary: String = summary.chars().take(600).collect();
+    Ok(done(way, &mind.name, summary))
+}
+
+fn text_of(arguments: &Value, name: &str) -> String {
+    let text = arguments.get(name).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+fn refused(text: impl Into<String>) -> Said {
+    Said {
+        text: text.into(),
+        failed: true,
+    }
+}
+
+/// Does what a call asks for.
+async fn act(
+    place: &WorkspaceId,
+    call: &Call,
+    changed: &mut bool,
+    ctx: &mut Ctx<'_>,
+) -> Result<Said, Stop> {
+    if call.name == "edit_file" {
+        return edit(place, &call.arguments, changed, ctx).await;
+    }
+    let action = match action(call) {
+        Ok(action) => action,
+        Err(why) => return Ok(refused(why)),
+    };
+    let mutates = action.mutates();
+    let said = perform(place, action, ctx).await?;
+    *changed |= mutates && (!said.failed || call.name == "run");
+    Ok(said)
+}
+
+async fn perform(place: &WorkspaceId, action: Action, ctx: &mut Ctx<'_>) -> Result<Said, Stop> {
+    let deed = Deed::Act {
+        workspace: place.clone(),
+        action,
+    };
+    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(refused))
+}
+
+/// The tool of a call. A call describes an act; nothing in it speaks about permission.
+fn action(call: &Call) -> Result<Action, String> {
+    fn typed<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+        serde_json::from_value(arguments.clone()).map_err(|error| error.to_string())
+    }
+    let arguments = &call.arguments;
+    Ok(match call.name.as_str() {
+        "read_file" => Action::ReadFile(typed::<ReadFile>(arguments)?),
+        "list_files" => Action::ListFiles(typed::<ListFiles>(arguments)?),
+        "search" => Action::Search(typed::<Search>(arguments)?),
+        "outline" => Action::Outline(typed::<Outline>(arguments)?),
+        "write_file" => Action::WriteFile(typed::<WriteFile>(arguments)?),
+        "run" => Action::Exec(Exec {
+            argv: vec![
+                "/bin/sh".to_owned(),
+                "-c".to_owned(),
+                text_of(arguments, "command"),
+            ],
+            cwd: String::new(),
+            env: std::collections::BTreeMap::new(),
+            stdin: None,
+            timeout_ms: None,
+        }),
+        other => return Err(format!("there is no tool {other:?}")),
+    })
+}
+
+/// Finds the one place an edit means, in memory, and writes the file only if it still parses.
+async fn edit(
+    place: &WorkspaceId,
+    arguments: &Value,
+    changed: &mut bool,
+    ctx: &mut Ctx<'_>,
+) -> Result<Said, Stop> {
+    let path = text_of(arguments, "path");
+    let deed = Deed::Fetch {
+        workspace: place.clone(),
+        path: path.clone(),
+    };
+    let current: Option<String> = match tried(ctx.effect(deed.effect()).await)? {
+        Ok(text) => text,
+        Err(why) => return Ok(refused(why)),
+    };
+    let wanted = Edit::Replace {
+        path: path.clone(),
+        search: text_of(arguments, "search"),
+        replace: text_of(arguments, "replace"),
+    };
+    let (text, applied) = match lula_edit::apply(&wanted, current.as_deref()) {
+        Ok(done) => done,
+        Err(error) => return Ok(refused(error.to_string())),
+    };
+    if applied == Applied::Nothing {
+        return Ok(refused("this edit changes nothing"));
+    }
+    if let Verdict::Broken { .. } = syntax::check(&path, current.as_deref(), &text) {
+        let mut why = format!("{path} would no longer parse; nothing was written");
+        let _ = write!(
+            why,
+            ": {:?}",
+            syntax::check(&path, current.as_deref(), &text)
+        );
+        return Ok(refused(why));
+    }
+    let action = Action::WriteFile(WriteFile {
+        path,
+        content: text,
+        executable: false,
+    });
+    let said = perform(place, action, ctx).await?;
+    *changed |= !said.failed;
+    Ok(said)
+}
+
+fn tool(name: &str, description: &str, required: &[&str], properties: &Value) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({"type": "object", "required": required, "properties": properties,
+            "additionalProperties": false}),
+    }
+}
+
+fn offered() -> Vec<Tool> {
+    let string = || json!({"type": "string"});
+    let number = || json!({"type": "integer"});
+    vec![
+        tool(
+            "read_file",
+            "Reads a file, or the lines from one number to another.",
+            &["path"],
+            &json!({"path": string(), "from_line": number(), "to_line": number()}),
+        ),
+        tool(
+            "list_files",
+            "Lists files below a directory; an empty path is the top.",
+            &[],
+            &json!({"path": string(), "glob": string()}),
+        ),
+        tool(
+            "search",
+            "Finds lines that match a regular expression, or a text as it is with literal.",
+            &["pattern"],
+            &json!({"pattern": string(), "literal": {"type": "boolean"}, "glob": string()}),
+        ),
+        tool(
+            "outline",
+            "Lists the functions of a file with their lines.",
+            &["path"],
+            &json!({"path": string()}),
+        ),
+        tool(
+            "edit_file",
+            "Replaces lines of a file: search stands there exactly once; empty makes a new file.",
+            &["path", "search", "replace"],
+            &json!({"path": string(), "search": string(), "replace": string()}),
+        ),
+        tool(
+            "write_file",
+            "Writes a whole file.",
+            &["path", "content"],
+            &json!({"path": string(), "content": string(), "executable": {"type": "boolean"}}),
+        ),
+        tool(
+            "run",
+            "Runs a shell command at the top of the project, in a sandbox without network.",
+            &["command"],
+            &json!({"command": string()}),
+        ),
+        tool(
+            SUBMIT,
+            "Ends the work. Call it when the task is done.",
+            &["summary"],
+            &json!({"summary": string()}),
+        ),
+    ]
+}

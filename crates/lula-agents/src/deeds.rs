@@ -1,0 +1,218 @@
+//! Everything a run can have done, as it is written into orders.
+
+use lula_graph::Effect;
+use lula_models::normal::ModelRequest;
+use lula_models::spend::{input_bound, worst_case};
+use lula_protocol::{Action, Amounts, Dimension, EffectClass, WorkspaceId};
+use lula_repair::outcome::PatchedFile;
+use serde::{Deserialize, Serialize};
+
+use crate::hands::Consignment;
+use crate::task::Mind;
+use crate::work::Baseline;
+
+/// One thing to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Deed {
+    /// Open the run's workspace.
+    Open {
+        /// Of this repository.
+        repository: String,
+    },
+    /// List the files.
+    Files {
+        /// Where.
+        workspace: WorkspaceId,
+    },
+    /// Read a whole file.
+    Fetch {
+        /// Where.
+        workspace: WorkspaceId,
+        /// Which.
+        path: String,
+    },
+    /// Call a tool.
+    Act {
+        /// Where.
+        workspace: WorkspaceId,
+        /// What.
+        action: Action,
+    },
+    /// Return to the beginning.
+    Reset {
+        /// Where.
+        workspace: WorkspaceId,
+    },
+    /// Run the tests in a fork.
+    Examine {
+        /// Of this workspace.
+        workspace: WorkspaceId,
+        /// With this command, where one was given.
+        tests: Option<String>,
+        /// For at most so long.
+        tests_ms: u64,
+    },
+    /// Search for a patch in forks.
+    Repair {
+        /// Of this workspace.
+        workspace: WorkspaceId,
+        /// With this test command, where one was given.
+        tests: Option<String>,
+        /// For at most so long.
+        search_ms: u64,
+    },
+    /// Take the change.
+    Change {
+        /// Of this workspace.
+        workspace: WorkspaceId,
+    },
+    /// Collect evidence about the change.
+    Weigh {
+        /// In this workspace.
+        workspace: WorkspaceId,
+        /// With this test command, where one was given.
+        tests: Option<String>,
+        /// What the tests said before.
+        before: Box<Baseline>,
+        /// Acceptance commands.
+        accept: Vec<String>,
+        /// For at most so long.
+        tests_ms: u64,
+    },
+    /// Ask a model.
+    Ask {
+        /// By this name.
+        mind: String,
+        /// This.
+        request: Box<ModelRequest>,
+        /// It may cost no more than this.
+        at_most: Amounts,
+    },
+    /// Put the change into the repository.
+    Deliver {
+        /// How.
+        order: Consignment,
+    },
+}
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// The new texts of the best patch; empty where there is none.
+    pub files: Vec<PatchedFile>,
+    /// In one sentence.
+    pub summary: String,
+}
+
+/// What a change is, as a run keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
+    /// As a unified diff.
+    pub diff: String,
+    /// The files it touches.
+    pub files: Vec<String>,
+    /// The state of the workspace.
+    pub tree: lula_protocol::Digest,
+}
+
+impl Deed {
+    /// What it is called in the log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "open",
+            Self::Files { .. } => "list_files",
+            Self::Fetch { .. } => "fetch",
+            Self::Act { action, .. } => action.tool(),
+            Self::Reset { .. } => "reset",
+            Self::Examine { .. } => "run_tests",
+            Self::Repair { .. } => "search_patch",
+            Self::Change { .. } => "take_change",
+            Self::Weigh { .. } => "weigh",
+            Self::Ask { .. } => "ask",
+            Self::Deliver { .. } => "deliver",
+        }
+    }
+
+    /// What may be done again after a crash. Whatever happens in forks leaves nothing behind.
+    pub const fn class(&self) -> EffectClass {
+        match self {
+            Self::Open { .. }
+            | Self::Files { .. }
+            | Self::Fetch { .. }
+            | Self::Examine { .. }
+            | Self::Repair { .. }
+            | Self::Change { .. }
+            | Self::Weigh { .. } => EffectClass::Read,
+            Self::Act { action, .. } if !action.mutates() => EffectClass::Read,
+            Self::Act { .. } | Self::Reset { .. } => EffectClass::Tree,
+            Self::Ask { .. } => EffectClass::Model,
+            Self::Deliver { .. } => EffectClass::Cas,
+        }
+    }
+
+    /// The workspace it is about.
+    pub const fn workspace(&self) -> Option<&WorkspaceId> {
+        match self {
+            Self::Open { .. } | Self::Ask { .. } => None,
+            Self::Files { workspace }
+            | Self::Fetch { workspace, .. }
+            | Self::Act { workspace, .. }
+            | Self::Reset { workspace }
+            | Self::Examine { workspace, .. }
+            | Self::Repair { workspace, .. }
+            | Self::Change { workspace }
+            | Self::Weigh { workspace, .. }
+            | Self::Deliver {
+                order: Consignment { workspace, .. },
+            } => Some(workspace),
+        }
+    }
+
+    /// The same in another workspace.
+    pub(crate) fn move_to(&mut self, to: &WorkspaceId) {
+        match self {
+            Self::Open { .. } | Self::Ask { .. } => {}
+            Self::Files { workspace }
+            | Self::Fetch { workspace, .. }
+            | Self::Act { workspace, .. }
+            | Self::Reset { workspace }
+            | Self::Examine { workspace, .. }
+            | Self::Repair { workspace, .. }
+            | Self::Change { workspace }
+            | Self::Weigh { workspace, .. }
+            | Self::Deliver {
+                order: Consignment { workspace, .. },
+            } => *workspace = to.clone(),
+        }
+    }
+
+    /// As an effect of the graph.
+    pub fn effect(&self) -> Effect {
+        let effect = Effect::new(self.class(), self.name(), self);
+        match self {
+            Self::Act { .. } if self.class() == EffectClass::Tree => {
+                effect.reserving(Amounts::none().with(Dimension::ToolCalls, 1))
+            }
+            _ => effect,
+        }
+    }
+}
+
+/// A question to a model as an effect, with the most it may cost held back.
+pub fn ask(mind: &Mind, request: ModelRequest) -> Effect {
+    let body = serde_json::to_vec(&request).unwrap_or_default();
+    let bound = input_bound(&body, None);
+    // On the wire a request is written otherwise, and may be somewhat longer.
+    let bound = bound.saturating_add(bound / 4);
+    let bound = mind.context.map_or(bound, |context| bound.min(context));
+    let worst = worst_case(&mind.rates.into(), bound, u64::from(request.max_tokens));
+    let deed = Deed::Ask {
+        mind: mind.name.clone(),
+        request: Box::new(request),
+        at_most: worst.clone(),
+    };
+    deed.effect().reserving(worst)
+}

@@ -1,0 +1,230 @@
+//! The graph: nine nodes, the ways out of them, and where each way leads.
+
+use async_trait::async_trait;
+use lula_graph::{Ctx, Graph, Leave, Report, Table, Visit, labels};
+use lula_protocol::Exit;
+
+use crate::nodes;
+use crate::recover::{FailureClass, Target};
+use crate::route::Lane;
+use crate::task::Task;
+use crate::verdict::Verdict;
+use crate::work::{End, Event, Work};
+
+labels! {
+    /// The nodes.
+    pub enum Node {
+        Ingest = "ingest",
+        Router = "router",
+        PolicyGate = "policy_gate",
+        Planner = "planner",
+        ContextBuilder = "context_builder",
+        Coder = "coder",
+        Executor = "executor",
+        Verifier = "verifier",
+        Reporter = "reporter",
+    }
+}
+
+labels! {
+    /// The ways out of them.
+    pub enum Way {
+        Ok = "ok",
+        Invalid = "invalid",
+        Interactive = "interactive",
+        Deep = "deep_planning",
+        Allow = "allow",
+        Deny = "deny",
+        Edits = "edits",
+        NoOp = "no_op",
+        Malformed = "malformed",
+        Nobody = "nobody",
+        Pointless = "pointless",
+        Pass = "pass",
+        Fail = "fail",
+        Inconclusive = "inconclusive",
+        Done = "done",
+    }
+}
+
+/// From a task to a verified change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Coding;
+
+/// Where the gate lets a run through to.
+fn admitted(work: &Work) -> Node {
+    match (work.lane, &work.retry) {
+        (Lane::Recovery, Some(retry)) => match retry.target {
+            Target::Planner if work.task.models.is_empty() => Node::ContextBuilder,
+            Target::Planner => Node::Planner,
+            Target::Context => Node::ContextBuilder,
+            Target::Coder => Node::Coder,
+        },
+        (Lane::DeepPlanning, _) => Node::Planner,
+        (Lane::Interactive | Lane::Recovery, _) => Node::ContextBuilder,
+    }
+}
+
+#[async_trait]
+impl Graph for Coding {
+    type Node = Node;
+    type Outcome = Way;
+    type Input = Task;
+    type State = Work;
+    type Event = Event;
+    const NAME: &'static str = "coding";
+    const VERSION: u32 = 1;
+
+    fn outcomes(&self, node: Node) -> &'static [Way] {
+        match node {
+            Node::Ingest => &[Way::Ok, Way::Invalid],
+            Node::Router => &[Way::Interactive, Way::Deep],
+            Node::PolicyGate => &[Way::Allow, Way::Deny],
+            Node::Planner => &[Way::Ok, Way::Malformed],
+            Node::ContextBuilder => &[Way::Ok, Way::Pointless],
+            Node::Coder => &[Way::Edits, Way::NoOp, Way::Malformed, Way::Nobody],
+            Node::Verifier => &[Way::Pass, Way::Fail, Way::Inconclusive],
+            Node::Executor | Node::Reporter => &[Way::Done],
+        }
+    }
+
+    fn table(&self) -> Table<Self> {
+        Table::starting_at(Node::Ingest)
+            .on(Node::Ingest, Way::Ok, Node::Router)
+            .on(Node::Ingest, Way::Invalid, Node::Reporter)
+            .on(Node::Router, Way::Interactive, Node::PolicyGate)
+            .on(Node::Router, Way::Deep, Node::PolicyGate)
+            .choose(
+                Node::PolicyGate,
+                Way::Allow,
+                &[Node::ContextBuilder, Node::Planner, Node::Coder],
+                admitted,
+            )
+            .on(Node::PolicyGate, Way::Deny, Node::Reporter)
+            .on(Node::Planner, Way::Ok, Node::ContextBuilder)
+            .on(Node::Planner, Way::Malformed, Node::PolicyGate)
+            .on(Node::ContextBuilder, Way::Ok, Node::Coder)
+            .on(Node::ContextBuilder, Way::Pointless, Node::Reporter)
+            .on(Node::Coder, Way::Edits, Node::Executor)
+            .on(Node::Coder, Way::NoOp, Node::Verifier)
+            .on(Node::Coder, Way::Malformed, Node::PolicyGate)
+            .on(Node::Coder, Way::Nobody, Node::Reporter)
+            .on(Node::Executor, Way::Done, Node::Verifier)
+            .on(Node::Verifier, Way::Pass, Node::Reporter)
+            .on(Node::Verifier, Way::Fail, Node::PolicyGate)
+            .on(Node::Verifier, Way::Inconclusive, Node::Reporter)
+            .done(Node::Reporter, Way::Done)
+    }
+
+    fn begin(&self, task: Task) -> Work {
+        Work::begin(task)
+    }
+
+    fn apply(&self, work: &mut Work, event: &Event) {
+        work.apply(event);
+    }
+
+    async fn visit(&self, node: Node, work: &Work, ctx: &mut Ctx<'_>) -> Visit<Self> {
+        match node {
+            Node::Ingest => nodes::ingest(work, ctx).await,
+            Node::Router => Ok(nodes::router(work)),
+            Node::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
+            Node::Planner => nodes::planner(work, ctx).await,
+            Node::ContextBuilder => nodes::context_builder(work, ctx).await,
+            Node::Coder => nodes::coder(work, ctx).await,
+            Node::Executor => nodes::executor(work, ctx).await,
+            Node::Verifier => nodes::verifier(work, ctx).await,
+            Node::Reporter => nodes::reporter(work, ctx).await,
+        }
+    }
+
+    fn report(&self, work: &Work) -> Report {
+        report(work)
+    }
+
+    fn set(&self, work: &Work, key: &str, value: &str) -> Result<Event, String> {
+        match key {
+            "task" => Ok(Event::Reworded {
+                text: value.to_owned(),
+            }),
+            "model" if work.task.models.iter().any(|mind| mind.name == value) => {
+                Ok(Event::Preferring {
+                    model: value.to_owned(),
+                })
+            }
+            "model" => Err(format!("the run knows no model {value:?}")),
+            _ => Err(format!("{key:?} cannot be set: task and model can")),
+        }
+    }
+}
+
+/// What is said when a run ends.
+fn report(work: &Work) -> Report {
+    let (exit, summary) = match (&work.verdict, &work.end) {
+        (_, Some(End::Rejected { why })) => (Exit::Usage, why.clone()),
+        (_, Some(End::NeedsModel { why } | End::Environment { why })) => {
+            (Exit::Environment, why.clone())
+        }
+        (_, Some(End::Halted { why })) => {
+            let unreachable = work
+                .failures
+                .last()
+                .is_some_and(|failure| failure.class == FailureClass::ModelUnavailable);
+            let exit = if unreachable {
+                Exit::Environment
+            } else {
+                Exit::Failed
+            };
+            (exit, why.clone())
+        }
+        (_, Some(End::NothingToDo { passing })) => (
+            Exit::Verified,
+            format!("nothing fails: {passing} tests pass; nothing was changed"),
+        ),
+        (Some(Verdict::Pass { why }), None) => (Exit::Verified, why.clone()),
+        (Some(Verdict::Fail { why, .. }), None) => (Exit::Failed, why.clone()),
+        (Some(Verdict::Inconclusive { why }), None) => {
+            (Exit::Inconclusive, format!("not verified: {why}"))
+        }
+        (None, None) => (Exit::Inconclusive, "the run came to no verdict".to_owned()),
+    };
+    Report { exit, summary }
+}
+
+/// Leaves a node.
+pub(crate) type Left = Leave<Way, Event>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_out_of_every_node_leads_somewhere_and_every_node_to_the_end() {
+        Coding.table().check(&Coding).unwrap();
+    }
+
+    #[test]
+    fn a_run_without_a_verdict_never_reports_success() {
+        let work = Work::begin(Task::new("x", "/r"));
+        assert_eq!(report(&work).exit, Exit::Inconclusive);
+    }
+
+    #[test]
+    fn recovery_goes_where_the_failure_says() {
+        use crate::work::Retry;
+        let mut work = Work::begin(Task::new("x", "/r"));
+        for (target, node) in [
+            (Target::Coder, Node::Coder),
+            (Target::Context, Node::ContextBuilder),
+            // Nobody could make a plan.
+            (Target::Planner, Node::ContextBuilder),
+        ] {
+            let retry = Retry {
+                target,
+                another_mind: false,
+            };
+            work.apply(&Event::Retrying { retry });
+            assert_eq!(admitted(&work), node);
+        }
+    }
+}

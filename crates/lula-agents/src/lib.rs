@@ -1,0 +1,35 @@
+//! From a task to a verified change.
+//!
+//! Nine nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
+//! gate, planned, given context, coded, executed, verified and reported. A failed verification
+//! comes back through the gate with its evidence. Decisions are pure functions with tests of their
+//! own ([`route`], [`recover`], [`verdict`]); everything that acts is a journaled effect
+//! ([`deeds`]), done by [`Hands`] (workspaces, commands, repositories) or [`Minds`] (models).
+//!
+//! It must never call something done that no test or command shows, never open a workspace or
+//! start a program by itself, and never let a model's words decide anything but what it tries
+//! next. It depends on `lula-graph`, `lula-models`, `lula-edit`, `lula-repair` and
+//! `lula-protocol`.
+#![forbid(unsafe_code)]
+
+mod coder;
+pub mod deeds;
+mod graph;
+pub mod hands;
+pub mod minds;
+mod nodes;
+pub mod recover;
+pub mod route;
+pub mod task;
+pub mod trial;
+pub mod verdict;
+pub mod work;
+mod world;
+
+pub use graph::{Coding, Node, Way};
+pub use hands::{Hands, HandsError};
+pub use minds::{Minds, Nobody, Providers};
+pub use task::{CoderChoice, Deliver, Mind, Task};
+pub use verdict::Verdict;
+pub use work::Work;
+pub use world::{NoWorld, Watch, Workshop};

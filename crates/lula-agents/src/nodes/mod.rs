@@ -1,0 +1,174 @@
+//! The nodes, one file each where they do more than decide.
+
+mod context;
+mod planner;
+mod verifier;
+
+use lula_graph::{Ctx, EffectError, Leave, Stop, Visit};
+use lula_protocol::WorkspaceId;
+
+use crate::coder;
+use crate::deeds::{Deed, Taken};
+use crate::graph::{Coding, Left, Way};
+use crate::hands::{Consignment, Delivered};
+use crate::recover::{Recovery, recover};
+use crate::route::{Lane, route};
+use crate::task::Deliver;
+use crate::verdict::Verdict;
+use crate::work::{End, Event, Produced, Retry, Work};
+
+pub(crate) use coder::visit as coder;
+pub(crate) use context::visit as context_builder;
+pub(crate) use planner::visit as planner;
+pub(crate) use verifier::visit as verifier;
+
+/// Keeps what an effect said when it failed; everything else ends the visit.
+pub(crate) fn tried<T>(result: Result<T, Stop>) -> Result<Result<T, String>, Stop> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Stop::Effect(EffectError::Failed { message, .. })) => Ok(Err(message)),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// The workspace, which `ingest` opened.
+pub(crate) fn workspace(work: &Work) -> Result<WorkspaceId, Stop> {
+    let place = work.place.as_ref();
+    place
+        .map(|place| place.workspace.clone())
+        .ok_or_else(|| Stop::Halt("there is no workspace".to_owned()))
+}
+
+pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let invalid = |why: String| {
+        let end = End::Rejected { why };
+        Ok(Leave::by(Way::Invalid).with(Event::Ending { end }))
+    };
+    if work.task.text.trim().is_empty() {
+        return invalid("the task is empty: say what is to be done".to_owned());
+    }
+    let deed = Deed::Open {
+        repository: work.task.repository.clone(),
+    };
+    match tried(ctx.effect(deed.effect()).await)? {
+        Ok(place) => Ok(Leave::by(Way::Ok).with(Event::Opened { place })),
+        Err(why) => invalid(why),
+    }
+}
+
+pub(crate) fn router(work: &Work) -> Left {
+    // A plan that no model can make is no plan.
+    let lane = if work.task.models.is_empty() {
+        Lane::Interactive
+    } else {
+        route(&work.task.text)
+    };
+    let way = match lane {
+        Lane::DeepPlanning => Way::Deep,
+        Lane::Interactive | Lane::Recovery => Way::Interactive,
+    };
+    Leave::by(way).with(Event::Routed { lane })
+}
+
+pub(crate) fn policy_gate(work: &Work, strikes: u32) -> Left {
+    let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
+    if work.failures.len() <= handled {
+        return Leave::by(Way::Allow);
+    }
+    match recover(&work.failures, work.task.max_loops, strikes) {
+        Recovery::Retry {
+            target,
+            another_mind,
+        } => {
+            let retry = Retry {
+                target,
+                another_mind,
+            };
+            Leave::by(Way::Allow).with(Event::Retrying { retry })
+        }
+        Recovery::Halt(why) => {
+            let end = End::Halted { why };
+            Leave::by(Way::Deny).with(Event::Ending { end })
+        }
+    }
+}
+
+/// Takes what the coder left in the workspace.
+pub(crate) async fn executor(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let deed = Deed::Change {
+        workspace: workspace(work)?,
+    };
+    let taken: Taken = ctx.effect(deed.effect()).await?;
+    let (by, summary) = work.made.clone().unwrap_or_default();
+    let produced = Produced {
+        by,
+        summary,
+        diff: taken.diff,
+        files: taken.files,
+        tree: taken.tree,
+    };
+    Ok(Leave::by(Way::Done).with(Event::Executed { produced }))
+}
+
+/// Delivers what may be delivered.
+pub(crate) async fn reporter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let order = match (&work.verdict, &work.end, &work.produced) {
+        (Some(Verdict::Pass { .. } | Verdict::Inconclusive { .. }), None, Some(produced))
+            if !produced.files.is_empty()
+                && matches!(work.task.deliver, Deliver::Branch | Deliver::Worktree) =>
+        {
+            consignment(work, produced, ctx).await?
+        }
+        _ => return Ok(Leave::by(Way::Done)),
+    };
+    let deed = Deed::Deliver { order };
+    let done = Leave::by(Way::Done);
+    Ok(match tried(ctx.effect::<Delivered>(deed.effect()).await)? {
+        Ok(delivered) => done.with(Event::Delivered { delivered }),
+        Err(why) => {
+            let why = format!("the change was not delivered: {why}");
+            done.with(Event::Ending {
+                end: End::Halted { why },
+            })
+        }
+    })
+}
+
+/// The last characters of a run's id, which differ where its first ones are the time.
+pub(crate) fn short(run: &str) -> &str {
+    run.get(run.len().saturating_sub(10)..).unwrap_or(run)
+}
+
+async fn consignment(
+    work: &Work,
+    produced: &Produced,
+    ctx: &mut Ctx<'_>,
+) -> Result<Consignment, Stop> {
+    let at = ctx.now().await? / 1000;
+    let run = ctx.run().to_string();
+    let verdict = work.verdict.as_ref().map_or("none", Verdict::name);
+    let title: String = work
+        .task
+        .text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(72)
+        .collect();
+    let why = work.verdict.as_ref().map_or("", Verdict::why);
+    let message = format!(
+        "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: {verdict}\nLula-Audit: \
+         {}\n",
+        why, produced.by, produced.tree
+    );
+    Ok(Consignment {
+        workspace: workspace(work)?,
+        repository: work.task.repository.clone(),
+        deliver: work.task.deliver,
+        branch: format!("lula/{}", short(&run)),
+        message,
+        at,
+        tree: produced.tree,
+    })
+}

@@ -1,0 +1,80 @@
+//! Judges the tree, never anybody's words.
+
+use lula_graph::{Ctx, Leave, Visit};
+
+use crate::deeds::Deed;
+use crate::graph::{Coding, Way};
+use crate::nodes::{tried, workspace};
+use crate::recover::{Failure, FailureClass};
+use crate::trial::tail;
+use crate::verdict::{Evidence, Looked, Verdict, judge};
+use crate::work::{Baseline, Event, Work};
+
+/// Longest evidence handed to the next attempt.
+const EVIDENCE: usize = 6000;
+
+pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let before = work.baseline.clone().unwrap_or(Baseline {
+        looked: Looked::NoTests,
+        command: None,
+        messages: Vec::new(),
+        unfixable: Vec::new(),
+    });
+    let deed = Deed::Weigh {
+        workspace: workspace(work)?,
+        tests: work.task.tests.clone(),
+        before: Box::new(before),
+        accept: work.task.accept.clone(),
+        tests_ms: work.task.tests_ms,
+    };
+    let by = work.made.as_ref().map_or("", |(by, _)| by);
+    let (evidence, verdict) = match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
+        Ok(evidence) => {
+            let verdict = judge(work.intent(), &evidence);
+            (Some(evidence), verdict)
+        }
+        Err(why) => {
+            let why = format!("the change could not be judged: {why}");
+            (None, Verdict::Inconclusive { why })
+        }
+    };
+    let way = match &verdict {
+        Verdict::Pass { .. } => Way::Pass,
+        Verdict::Fail { .. } => Way::Fail,
+        Verdict::Inconclusive { .. } => Way::Inconclusive,
+    };
+    let mut left = Leave::by(way);
+    if let Verdict::Fail { class, why, named } = &verdict {
+        let failure = Failure::new(*class, told(*class, why, named, work), named, by);
+        left = left.with(Event::Failed { failure });
+    }
+    let evidence = Box::new(evidence.unwrap_or(Evidence {
+        before: Looked::NoTests,
+        after: Looked::NoTests,
+        as_is: None,
+        without: None,
+        accepted: Vec::new(),
+        touched_tests: Vec::new(),
+        changed_files: 0,
+    }));
+    Ok(left.with(Event::Judged { evidence, verdict }))
+}
+
+/// What whoever tries next is told.
+fn told(class: FailureClass, why: &str, named: &[String], work: &Work) -> String {
+    let mut text = match class {
+        FailureClass::TestTampering => {
+            format!("{why}. Existing tests count as they were; change the code, not the tests.")
+        }
+        _ => why.to_owned(),
+    };
+    for name in named.iter().take(20) {
+        text.push_str("\n- ");
+        text.push_str(name);
+    }
+    if let Some(produced) = &work.produced {
+        text.push_str("\n\nThe change that was tried:\n");
+        text.push_str(tail(&produced.diff, EVIDENCE / 2));
+    }
+    tail(&text, EVIDENCE).to_owned()
+}

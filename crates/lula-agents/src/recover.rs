@@ -1,0 +1,242 @@
+//! What follows a failure. Pure: the failures so far in, the next try out.
+
+use serde::{Deserialize, Serialize};
+
+/// How an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// Edits found no place.
+    EditApply,
+    /// The result does not parse.
+    Syntax,
+    /// Something named does not exist.
+    MissingSymbol,
+    /// Tests fail.
+    TestFail,
+    /// An acceptance command fails.
+    Acceptance,
+    /// Existing tests were changed so that they pass.
+    TestTampering,
+    /// Nothing was changed.
+    NoChange,
+    /// The answers of a model cannot be used.
+    Malformed,
+    /// A plan cannot be used.
+    BadPlan,
+    /// The built-in search found nothing.
+    NotFound,
+    /// A model cannot be asked.
+    ModelUnavailable,
+    /// A rule forbids what was tried.
+    PolicyDenied,
+    /// A person said no.
+    ApprovalRejected,
+    /// The project's tests cannot be run.
+    EnvBroken,
+    /// A budget is spent.
+    Budget,
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// In which way.
+    pub class: FailureClass,
+    /// What shows it, for whoever tries next.
+    pub evidence: String,
+    /// The same for failures that are the same.
+    pub fingerprint: String,
+    /// Who tried.
+    pub by: String,
+}
+
+impl Failure {
+    /// A failure with its fingerprint, taken over its class and the things it names.
+    pub fn new(
+        class: FailureClass,
+        evidence: impl Into<String>,
+        named: &[String],
+        by: impl Into<String>,
+    ) -> Self {
+        let mut named = named.to_vec();
+        named.sort();
+        let text = format!("{class:?}\n{}", named.join("\n"));
+        Self {
+            class,
+            evidence: evidence.into(),
+            fingerprint: blake3::hash(text.as_bytes()).to_hex()[..16].to_owned(),
+            by: by.into(),
+        }
+    }
+}
+
+/// Where another try begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// The plan is made anew.
+    Planner,
+    /// The context is collected anew.
+    Context,
+    /// The same context, with what went wrong.
+    Coder,
+}
+
+/// What follows a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovery {
+    /// Another try.
+    Retry {
+        /// From where.
+        target: Target,
+        /// Whether somebody else should try.
+        another_mind: bool,
+    },
+    /// The end.
+    Halt(String),
+}
+
+/// What follows the last failure, given how many tries are left and whether the run goes in
+/// circles.
+pub fn recover(failures: &[Failure], max_loops: u32, strikes: u32) -> Recovery {
+    let Some(last) = failures.last() else {
+        return Recovery::Halt("there is nothing to recover from".to_owned());
+    };
+    let halt = |why: String| Recovery::Halt(why);
+    match last.class {
+        FailureClass::EnvBroken | FailureClass::Budget => return halt(last.evidence.clone()),
+        FailureClass::PolicyDenied | FailureClass::ApprovalRejected => {
+            let refused = |failure: &&Failure| failure.class == last.class;
+            if failures.iter().filter(refused).count() > 1 {
+                return halt(format!("it was refused twice: {}", last.evidence));
+            }
+        }
+        _ => {}
+    }
+    // What costs nothing and says nothing of the task takes no try.
+    let counted = |failure: &&Failure| failure.class != FailureClass::NotFound;
+    let tries = failures.iter().filter(counted).count();
+    if tries > usize::try_from(max_loops).unwrap_or(usize::MAX) {
+        return halt(format!(
+            "{tries} attempts failed, the last one: {}",
+            last.evidence
+        ));
+    }
+    let same = failures
+        .iter()
+        .filter(|failure| failure.fingerprint == last.fingerprint)
+        .count();
+    let (target, another_mind) = match last.class {
+        FailureClass::EditApply | FailureClass::Syntax | FailureClass::TestTampering => {
+            (Target::Coder, same > 2)
+        }
+        FailureClass::MissingSymbol => (Target::Context, same > 2),
+        FailureClass::TestFail | FailureClass::Acceptance => match same {
+            1 => (Target::Coder, false),
+            2 => (Target::Planner, false),
+            _ => (Target::Planner, true),
+        },
+        FailureClass::NoChange => (Target::Coder, same > 1),
+        FailureClass::Malformed | FailureClass::ModelUnavailable | FailureClass::NotFound => {
+            (Target::Coder, true)
+        }
+        FailureClass::PolicyDenied | FailureClass::ApprovalRejected => (Target::Planner, false),
+        FailureClass::BadPlan => (Target::Planner, true),
+        FailureClass::EnvBroken | FailureClass::Budget => return halt(last.evidence.clone()),
+    };
+    Recovery::Retry {
+        target,
+        another_mind: another_mind || strikes > 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn failed(class: FailureClass, test: &str) -> Failure {
+        Failure::new(class, "why", &[test.to_owned()], "a/model")
+    }
+
+    fn target(failures: &[Failure]) -> (Target, bool) {
+        match recover(failures, 9, 0) {
+            Recovery::Retry {
+                target,
+                another_mind,
+            } => (target, another_mind),
+            Recovery::Halt(why) => panic!("{why}"),
+        }
+    }
+
+    #[test]
+    fn the_same_failing_test_escalates_from_coder_to_planner_to_another_mind() {
+        let one = failed(FailureClass::TestFail, "test_a");
+        assert_eq!(target(std::slice::from_ref(&one)), (Target::Coder, false));
+        assert_eq!(
+            target(&[one.clone(), one.clone()]),
+            (Target::Planner, false)
+        );
+        assert_eq!(
+            target(&[one.clone(), one.clone(), one.clone()]),
+            (Target::Planner, true)
+        );
+        let other = failed(FailureClass::TestFail, "test_b");
+        assert_eq!(target(&[one, other]), (Target::Coder, false));
+    }
+
+    #[test]
+    fn a_broken_environment_is_not_paid_for_twice() {
+        let broken = failed(FailureClass::EnvBroken, "");
+        assert!(matches!(recover(&[broken], 9, 0), Recovery::Halt(_)));
+    }
+
+    #[test]
+    fn a_refusal_is_respected_the_second_time() {
+        let denied = failed(FailureClass::PolicyDenied, "git push");
+        assert_eq!(
+            target(std::slice::from_ref(&denied)),
+            (Target::Planner, false)
+        );
+        assert!(matches!(
+            recover(&[denied.clone(), denied], 9, 0),
+            Recovery::Halt(_)
+        ));
+    }
+
+    #[test]
+    fn being_stuck_asks_for_another_mind() {
+        let one = failed(FailureClass::TestFail, "test_a");
+        let next = recover(&[one], 9, 1);
+        assert!(
+            matches!(
+                next,
+                Recovery::Retry {
+                    another_mind: true,
+                    ..
+                }
+            ),
+            "{next:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn recovery_ends(classes in proptest::collection::vec(0..13_u8, 1..40), max in 0..6_u32) {
+            let all = [
+                FailureClass::EditApply, FailureClass::Syntax, FailureClass::MissingSymbol,
+                FailureClass::TestFail, FailureClass::Acceptance, FailureClass::TestTampering,
+                FailureClass::NoChange, FailureClass::Malformed, FailureClass::BadPlan,
+                FailureClass::ModelUnavailable, FailureClass::PolicyDenied,
+                FailureClass::ApprovalRejected, FailureClass::EnvBroken,
+            ];
+            let failures: Vec<_> =
+                classes.iter().map(|&class| failed(all[usize::from(class)], "t")).collect();
+            if failures.len() > max as usize {
+                prop_assert!(matches!(recover(&failures, max, 0), Recovery::Halt(_)));
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a person asks for, and everything that was settled before the run began.
+//!
+//! A run derives every decision from its task and from what its effects returned; so whatever comes
+//! from configuration (models, prices, limits) is written down here when the run starts.
+
+use lula_models::output::Capability;
+use lula_models::spend::Price;
+use serde::{Deserialize, Serialize};
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// In the person's words.
+    pub text: String,
+    /// The repository, as an absolute path.
+    pub repository: String,
+    /// The command that runs the tests, where one was given.
+    pub tests: Option<String>,
+    /// Commands that must succeed when the task is done, as a shell reads them.
+    pub accept: Vec<String>,
+    /// What becomes of the change.
+    pub deliver: Deliver,
+    /// Who writes it.
+    pub coder: CoderChoice,
+    /// Models that may be asked, the preferred one first.
+    pub models: Vec<Mind>,
+    /// How often a failed attempt is followed by another.
+    pub max_loops: u32,
+    /// How often a model may act in one attempt.
+    pub max_turns: u32,
+    /// How long the built-in repairer may search, in milliseconds.
+    pub search_ms: u64,
+    /// How long the tests may take, in milliseconds.
+    pub tests_ms: u64,
+}
+
+impl Task {
+    /// A task with the usual limits and no model.
+    pub fn new(text: impl Into<String>, repository: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            repository: repository.into(),
+            tests: None,
+            accept: Vec::new(),
+            deliver: Deliver::Branch,
+            coder: CoderChoice::Auto,
+            models: Vec::new(),
+            max_loops: 3,
+            max_turns: 40,
+            search_ms: 120_000,
+            tests_ms: 600_000,
+        }
+    }
+}
+
+/// What becomes of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deliver {
+    /// A new branch of the repository.
+    Branch,
+    /// A new branch, checked out in a directory of its own.
+    Worktree,
+    /// The diff is reported, the repository stays as it is.
+    Patch,
+    /// Nothing.
+    None,
+}
+
+/// Who writes the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoderChoice {
+    /// The built-in repairer where the task is failing tests, then a model.
+    Auto,
+    /// Only the built-in repairer.
+    Repairer,
+    /// Only models.
+    Model,
+}
+
+/// A model that may be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mind {
+    /// Its full name, as in `ollama/qwen2.5-coder:7b`.
+    pub name: String,
+    /// The provider's own name of it.
+    pub model: String,
+    /// What it can be trusted to do with structure.
+    pub capability: Capability,
+    /// What it costs at most.
+    pub rates: Rates,
+    /// Its context in tokens, where known.
+    pub context: Option<u64>,
+    /// Most tokens of one answer.
+    pub max_tokens: u32,
+}
+
+/// A price, as a run keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// Millionths of a dollar for a million tokens read.
+    pub input: u64,
+    /// For tokens written.
+    pub output: u64,
+    /// For tokens read from the prompt cache.
+    pub cache_read: u64,
+    /// For tokens written to the prompt cache.
+    pub cache_write: u64,
+}
+
+impl From<&Price> for Rates {
+    fn from(price: &Price) -> Self {
+        Self {
+            input: price.input,
+            output: price.output,
+            cache_read: price.cache_read,
+            cache_write: price.cache_write,
+        }
+    }
+}
+
+impl From<Rates> for Price {
+    fn from(rates: Rates) -> Self {
+        Self {
+            input: rates.input,
+            output: rates.output,
+            cache_read: rates.cache_read,
+            cache_write: rates.cache_write,
+            as_of: None,
+        }
+    }
+}
+
+/// What kind of evidence a task asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intent {
+    /// Tests that fail are to pass.
+    Repair,
+    /// Something is to be otherwise than it was.
+    Change,
+}
+
+/// Whether a task is about tests that fail.
+pub fn speaks_of_failing_tests(text: &str) -> bool {
+    let words = words(text);
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    has(&["test", "tests", "suite", "ci", "pytest", "build"])
+        && has(&[
+            "fail", "fails", "failing", "failed", "failure", "failures", "broken", "red", "pass",
+            "passing", "green",
+        ])
+}
+
+/// Whether a task is to mend something.
+pub fn speaks_of_mending(text: &str) -> bool {
+    let mending = [
+        "fix", "fixes", "repair", "mend", "debug", "correct", "solve", "resolve", "bug",
+    ];
+    words(text)
+        .iter()
+        .any(|word| mending.contains(&word.as_str()))
+}
+
+/// What a task asks for, given how many tests fail before anything is done.
+pub fn intent(text: &str, failing: usize) -> Intent {
+    if failing > 0 && (speaks_of_failing_tests(text) || speaks_of_mending(text)) {
+        Intent::Repair
+    } else {
+        Intent::Change
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_a_repair_only_where_something_fails() {
+        assert_eq!(intent("fix the failing tests", 2), Intent::Repair);
+        assert_eq!(intent("Make the test suite green", 1), Intent::Repair);
+        assert_eq!(intent("fix the off-by-one in cart.py", 1), Intent::Repair);
+        assert_eq!(intent("fix the typo in the README", 0), Intent::Change);
+        assert_eq!(intent("add a --verbose flag", 3), Intent::Change);
+        assert!(!speaks_of_failing_tests("add tests for the parser"));
+    }
+}

@@ -1,0 +1,278 @@
+//! Running tests in forks, for evidence. Everything here happens in private copies and leaves
+//! nothing behind.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lula_repair::{
+    Command, Examined, Fork, Ground, Outcome, RepairError, RepairOutcome, RepairTask, examine,
+    is_test_path,
+};
+
+use crate::deeds::Found;
+use crate::hands::{Change, ChangedFile};
+use crate::verdict::{Accepted, Evidence, Looked, Results};
+use crate::work::Baseline;
+
+/// Longest end of a message or output that is kept.
+const TAIL: usize = 3000;
+/// Most failing tests whose messages are kept.
+const MESSAGES: usize = 20;
+
+/// Files that govern how tests are run. A change of them is not part of the evidence.
+const GOVERNING: [&str; 12] = [
+    "conftest.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+    ".coveragerc",
+    "noxfile.py",
+    ".mocharc.json",
+    ".mocharc.js",
+    ".mocharc.cjs",
+    ".mocharc.yml",
+];
+
+/// Whether a file is a test, or governs how tests are run.
+pub fn is_evidence(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    is_test_path(path)
+        || GOVERNING.contains(&name)
+        || name.starts_with("jest.config.")
+        || name.starts_with("vitest.config.")
+}
+
+/// The last part of a text, on a character boundary.
+pub fn tail(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// What the tests of a project say before anything is done.
+pub(crate) fn baseline(
+    ground: &dyn Ground,
+    tests: Option<&str>,
+    deadline: Duration,
+) -> Result<Baseline, RepairError> {
+    let mut fork = ground.fork()?;
+    let none = |looked| Baseline {
+        looked,
+        command: None,
+        messages: Vec::new(),
+        unfixable: Vec::new(),
+    };
+    let examined = match examine(fork.as_mut(), tests, deadline) {
+        Ok(examined) => examined,
+        Err(RepairError::NoTests) => return Ok(none(Looked::NoTests)),
+        Err(RepairError::CannotRun(reasons)) => {
+            return Ok(none(Looked::CannotRun(reasons.join("; "))));
+        }
+        Err(error) => return Err(error),
+    };
+    let messages = examined
+        .report
+        .failing()
+        .filter(|test| examined.failing.contains(&test.id))
+        .take(MESSAGES)
+        .map(|test| (test.id.clone(), tail(test.message.trim(), TAIL).to_owned()))
+        .collect();
+    Ok(Baseline {
+        command: Some(examined.tests.argv.join(" ")),
+        messages,
+        unfixable: examined.unfixable.clone(),
+        looked: Looked::Ran(results(&examined)),
+    })
+}
+
+fn results(examined: &Examined) -> Results {
+    let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
+    let skipped = examined
+        .report
+        .tests
+        .iter()
+        .filter(|test| test.outcome == Outcome::Skipped);
+    Results {
+        passing: set(&examined.passing),
+        failing: set(&examined.failing),
+        flaky: set(&examined.flaky),
+        skipped: skipped.map(|test| test.id.clone()).collect(),
+    }
+}
+
+fn look(
+    fork: &mut dyn Fork,
+    tests: Option<&str>,
+    deadline: Duration,
+) -> Result<Looked, RepairError> {
+    match examine(fork, tests, deadline) {
+        Ok(examined) => {
+            let mut results = results(&examined);
+            // Not installed is not passed either.
+            results.failing.extend(examined.unfixable);
+            Ok(Looked::Ran(results))
+        }
+        Err(RepairError::NoTests) => Ok(Looked::NoTests),
+        Err(RepairError::CannotRun(reasons)) => Ok(Looked::CannotRun(reasons.join("; "))),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file of a fork as it was before the change. A fork cannot lose a file, so a new one that has
+/// to go is left empty.
+fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> {
+    Ok(fork.write(&file.path, file.before.as_deref().unwrap_or_default())?)
+}
+
+/// Searches for a patch.
+pub(crate) fn search(
+    ground: &dyn Ground,
+    tests: Option<&str>,
+    budget: Duration,
+    watch: &(dyn Fn(&str) + Sync),
+) -> Result<Found, RepairError> {
+    let task = RepairTask {
+        tests: tests.map(str::to_owned),
+        budget,
+        ..RepairTask::default()
+    };
+    let report = lula_repair::repair(ground, &task, &|progress| {
+        if let lula_repair::Progress::Tried { tried, .. } = progress {
+            watch(&format!("{tried} candidates tried"));
+        }
+    })?;
+    let effort = report.effort;
+    Ok(match report.patches.into_iter().next() {
+        Some(best) => Found {
+            summary: format!(
+                "found by search after {} candidates ({:?})",
+                best.evidence.tried_before + 1,
+                best.family
+            ),
+            files: best.files,
+        },
+        None => Found {
+            files: Vec::new(),
+            summary: match report.outcome {
+                RepairOutcome::NothingFailing => "nothing fails".to_owned(),
+                _ if effort.exhausted => {
+                    format!("none of {} candidates mends the tests", effort.tried)
+                }
+                _ => format!(
+                    "none of {} candidates that the time allowed mends the tests",
+                    effort.tried
+                ),
+            },
+        },
+    })
+}
+
+/// Collects the evidence about a change.
+pub(crate) fn weigh(
+    ground: &dyn Ground,
+    change: &Change,
+    before: &Baseline,
+    tests: Option<&str>,
+    accept: &[String],
+    deadline: Duration,
+) -> Result<Evidence, RepairError> {
+    let mut evidence = Evidence {
+        before: before.looked.clone(),
+        after: Looked::NoTests,
+        as_is: None,
+        without: None,
+        accepted: Vec::new(),
+        touched_tests: Vec::new(),
+        changed_files: change.files.len(),
+    };
+    if change.files.is_empty() {
+        return Ok(evidence);
+    }
+    // New test files count; existing ones, and whatever governs tests, are as they were.
+    let governs = |file: &&ChangedFile| {
+        is_evidence(&file.path) && (file.before.is_some() || !is_test_path(&file.path))
+    };
+    let touched: Vec<&ChangedFile> = change.files.iter().filter(governs).collect();
+    evidence.touched_tests = touched.iter().map(|file| file.path.clone()).collect();
+
+    let mut fork = ground.fork()?;
+    for file in &touched {
+        put_back(fork.as_mut(), file)?;
+    }
+    evidence.after = look(fork.as_mut(), tests, deadline)?;
+    if !touched.is_empty() {
+        let mut fork = ground.fork()?;
+        evidence.as_is = Some(look(fork.as_mut(), tests, deadline)?);
+    }
+    if evidence.after.results().is_some() {
+        let mut fork = ground.fork()?;
+        let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
+        for file in change.files.iter().filter(|file| !new_test(file)) {
+            put_back(fork.as_mut(), file)?;
+        }
+        evidence.without = Some(look(fork.as_mut(), tests, deadline)?);
+    }
+    for line in accept {
+        let mut with = ground.fork()?;
+        let (after, timed_out, output) = run(with.as_mut(), line, deadline)?;
+        let mut base = ground.fork()?;
+        for file in &change.files {
+            put_back(base.as_mut(), file)?;
+        }
+        let (before, ..) = run(base.as_mut(), line, deadline)?;
+        evidence.accepted.push(Accepted {
+            command: line.clone(),
+            before,
+            after,
+            timed_out,
+            output,
+        });
+    }
+    Ok(evidence)
+}
+
+fn run(
+    fork: &mut dyn Fork,
+    line: &str,
+    deadline: Duration,
+) -> Result<(bool, bool, String), RepairError> {
+    let command = Command::new(["/bin/sh", "-c", line], deadline)
+        .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8");
+    let ran = fork.run(&command)?;
+    let output = format!("{}{}", ran.out(), ran.err());
+    let succeeded = ran.exit == Some(0) && !ran.timed_out;
+    Ok((
+        succeeded,
+        ran.timed_out,
+        tail(output.trim(), TAIL).to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_governs_tests_is_evidence_and_code_is_not() {
+        for path in [
+            "tests/test_a.py",
+            "conftest.py",
+            "a/jest.config.js",
+            "pytest.ini",
+        ] {
+            assert!(is_evidence(path), "{path}");
+        }
+        assert!(!is_evidence("src/cart.py"));
+    }
+
+    #[test]
+    fn the_end_of_a_text_is_whole_characters() {
+        assert_eq!(tail("añb", 2), "b");
+        assert_eq!(tail("ab", 9), "ab");
+    }
+}

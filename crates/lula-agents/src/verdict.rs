@@ -1,0 +1,503 @@
+//! Whether a change does what it should. Pure: results of tests in, verdict out. No evidence, no
+//! pass, whatever anybody says.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::recover::FailureClass;
+use crate::task::Intent;
+
+/// What the tests of a project say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// Tests that pass.
+    pub passing: BTreeSet<String>,
+    /// Tests that fail every time.
+    pub failing: BTreeSet<String>,
+    /// Tests that fail now and then; they prove nothing.
+    pub flaky: BTreeSet<String>,
+    /// Tests that were not run.
+    pub skipped: BTreeSet<String>,
+}
+
+impl Results {
+    /// Whether a test is known, however it ended.
+    fn knows(&self, id: &str) -> bool {
+        [&self.passing, &self.failing, &self.flaky, &self.skipped]
+            .into_iter()
+            .any(|set| set.contains(id))
+    }
+
+    /// How many tests there are.
+    pub fn len(&self) -> usize {
+        self.passing.len() + self.failing.len() + self.flaky.len() + self.skipped.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What came of an attempt to run tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Looked {
+    /// They ran.
+    Ran(Results),
+    /// There are none.
+    NoTests,
+    /// They cannot be run.
+    CannotRun(String),
+}
+
+impl Looked {
+    /// The results, where there are some.
+    pub const fn results(&self) -> Option<&Results> {
+        match self {
+            Self::Ran(results) => Some(results),
+            Self::NoTests | Self::CannotRun(_) => None,
+        }
+    }
+}
+
+/// An acceptance command, before and after the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    /// The command.
+    pub command: String,
+    /// Whether it succeeded before.
+    pub before: bool,
+    /// Whether it succeeds now.
+    pub after: bool,
+    /// Whether its time ran out.
+    pub timed_out: bool,
+    /// The end of what it printed.
+    pub output: String,
+}
+
+/// Everything a verdict is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The tests before anything was done.
+    pub before: Looked,
+    /// The tests with the change, existing tests and what governs them as they were before.
+    pub after: Looked,
+    /// The tests with the change exactly as it is, where it touches existing tests.
+    pub as_is: Option<Looked>,
+    /// The tests with only the test files of the change: what fails here needs the change.
+    pub without: Option<Looked>,
+    /// Acceptance commands.
+    pub accepted: Vec<Accepted>,
+    /// Existing tests, or files that govern them, that the change touches.
+    pub touched_tests: Vec<String>,
+    /// How many files the change touches.
+    pub changed_files: usize,
+}
+
+/// The judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verdict {
+    /// It does what it should, and there is evidence.
+    Pass {
+        /// What shows it.
+        why: String,
+    },
+    /// It does not.
+    Fail {
+        /// In which way.
+        class: FailureClass,
+        /// What shows it.
+        why: String,
+        /// The tests or files that show it.
+        named: Vec<String>,
+    },
+    /// Nothing shows that it does, and nothing that it does not.
+    Inconclusive {
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl Verdict {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Pass { .. } => "pass",
+            Self::Fail { .. } => "fail",
+            Self::Inconclusive { .. } => "inconclusive",
+        }
+    }
+
+    /// Its reason.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Pass { why } | Self::Fail { why, .. } | Self::Inconclusive { why } => why,
+        }
+    }
+}
+
+fn fail(class: FailureClass, why: impl Into<String>, named: Vec<String>) -> Verdict {
+    Verdict::Fail {
+        class,
+        why: why.into(),
+        named,
+    }
+}
+
+/// Judges a change.
+pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
+    if evidence.changed_files == 0 {
+        return fail(FailureClass::NoChange, "nothing was changed", Vec::new());
+    }
+    let before = match &evidence.before {
+        Looked::CannotRun(why) if intent == Intent::Repair => {
+            return Verdict::Inconclusive {
+                why: format!("the tests could not be run before the change: {why}"),
+            };
+        }
+        looked => looked.results().cloned().unwrap_or_default(),
+    };
+    let after = match &evidence.after {
+        Looked::Ran(results) => results.clone(),
+        Looked::NoTests if before.is_empty() => Results::default(),
+        Looked::CannotRun(why) if before.is_empty() => {
+            return Verdict::Inconclusive {
+                why: format!("the tests cannot be run: {why}"),
+            };
+        }
+        Looked::NoTests => {
+            return fail(
+                FailureClass::TestTampering,
+                "no test is left that could be run",
+                before.passing.into_iter().collect(),
+            );
+        }
+        Looked::CannotRun(why) => {
+            let why = format!("the tests no longer run: {why}");
+            return fail(FailureClass::TestFail, why, Vec::new());
+        }
+    };
+    let broken: Vec<String> = before
+        .passing
+        .iter()
+        .filter(|id| !after.passing.contains(*id) && !after.flaky.contains(*id))
+        .cloned()
+        .collect();
+    let required: BTreeSet<&String> = match intent {
+        Intent::Repair => before.failing.iter().collect(),
+        Intent::Change => BTreeSet::new(),
+    };
+    let still: Vec<String> = required
+        .iter()
+        .filter(|id| !after.passing.contains(**id))
+        .map(|id| (*id).clone())
+        .collect();
+    if let Some(tampered) = tampering(evidence, &broken, &still) {
+        return tampered;
+    }
+    if !broken.is_empty() {
+        let gone = broken.iter().filter(|id| !after.knows(id)).count();
+        let why = if gone == broken.len() {
+            format!("{gone} tests that passed are no longer run")
+        } else {
+            format!("{} tests that passed no longer do", broken.len())
+        };
+        return fail(FailureClass::TestFail, why, broken);
+    }
+    if !still.is_empty() {
+        let why = format!(
+            "{} of {} failing tests still fail",
+            still.len(),
+            required.len()
+        );
+        return fail(FailureClass::TestFail, why, still);
+    }
+    for accepted in &evidence.accepted {
+        if accepted.timed_out {
+            return Verdict::Inconclusive {
+                why: format!("{:?} did not end in time", accepted.command),
+            };
+        }
+        if !accepted.after {
+            let why = format!(
+                "{:?} does not succeed: {}",
+                accepted.command, accepted.output
+            );
+            return fail(
+                FailureClass::Acceptance,
+                why,
+                vec![accepted.command.clone()],
+            );
+        }
+    }
+    proof(intent, evidence, &before, &after)
+}
+
+/// A change that passes with its own versions of tests and not with the ones that were there.
+fn tampering(evidence: &Evidence, broken: &[String], still: &[String]) -> Option<Verdict> {
+    let as_is = evidence.as_is.as_ref()?.results();
+    let looks_good = |id: &String| as_is.is_none_or(|results| !results.failing.contains(id));
+    let hidden: Vec<String> = broken
+        .iter()
+        .chain(still)
+        .filter(|id| looks_good(id))
+        .cloned()
+        .collect();
+    (!hidden.is_empty()).then(|| {
+        let why = format!(
+            "it passes only with its own versions of {}",
+            evidence.touched_tests.join(", ")
+        );
+        fail(FailureClass::TestTampering, why, hidden)
+    })
+}
+
+/// What shows that the task is done: a test or command that succeeds with the change and does not
+/// without it.
+fn proof(intent: Intent, evidence: &Evidence, before: &Results, after: &Results) -> Verdict {
+    let without = evidence.without.as_ref().and_then(Looked::results);
+    // Where the tests cannot even be run without the change, everything needs it.
+    let needs_change = |id: &String| match &evidence.without {
+        None => false,
+        Some(Looked::CannotRun(_)) => true,
+        Some(_) => without.is_some_and(|results| !results.passing.contains(id)),
+    };
+    let fixed: Vec<&String> = before.failing.intersection(&after.passing).collect();
+    let unproven = fixed.iter().filter(|id| !needs_change(id)).count();
+    if intent == Intent::Repair {
+        if fixed.is_empty() {
+            return Verdict::Inconclusive {
+                why: "no failing test was made to pass".to_owned(),
+            };
+        }
+        if unproven > 0 {
+            return Verdict::Inconclusive {
+                why: format!("{unproven} of the mended tests pass without the change too"),
+            };
+        }
+        return Verdict::Pass {
+            why: format!(
+                "{} that failed {} now, all {} tests pass that should, and without the change they \
+                 fail again",
+                fixed.len(),
+                if fixed.len() == 1 { "passes" } else { "pass" },
+                after.passing.len()
+            ),
+        };
+    }
+    let accepted = evidence.accepted.iter().filter(|one| !one.before).count();
+    let new = after.passing.iter().filter(|id| !before.knows(id));
+    let new = new.filter(|id| needs_change(id)).count();
+    let mended = fixed.len() - unproven;
+    if accepted + new + mended == 0 {
+        let why = if evidence.accepted.is_empty() {
+            "no test and no acceptance command shows that the task is done: give one with --accept"
+        } else {
+            "the acceptance commands succeeded before the change too"
+        };
+        return Verdict::Inconclusive {
+            why: why.to_owned(),
+        };
+    }
+    let mut parts = Vec::new();
+    if accepted > 0 {
+        parts.push(format!(
+            "{accepted} acceptance commands that failed succeed"
+        ));
+    }
+    if new > 0 {
+        parts.push(format!("{new} new tests pass that fail without the change"));
+    }
+    if mended > 0 {
+        parts.push(format!("{mended} failing tests pass"));
+    }
+    Verdict::Pass {
+        why: format!("{}; no test that passed was lost", parts.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn ran(passing: &[&str], failing: &[&str]) -> Looked {
+        Looked::Ran(Results {
+            passing: set(passing),
+            failing: set(failing),
+            ..Results::default()
+        })
+    }
+
+    fn mended() -> Evidence {
+        Evidence {
+            before: ran(&["a"], &["b"]),
+            after: ran(&["a", "b"], &[]),
+            as_is: None,
+            without: Some(ran(&["a"], &["b"])),
+            accepted: Vec::new(),
+            touched_tests: Vec::new(),
+            changed_files: 1,
+        }
+    }
+
+    fn class(verdict: &Verdict) -> Option<FailureClass> {
+        match verdict {
+            Verdict::Fail { class, .. } => Some(*class),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_mended_test_that_fails_again_without_the_change_is_a_pass() {
+        assert_eq!(judge(Intent::Repair, &mended()).name(), "pass");
+    }
+
+    #[test]
+    fn no_change_is_never_a_pass() {
+        let mut evidence = mended();
+        evidence.changed_files = 0;
+        for intent in [Intent::Repair, Intent::Change] {
+            assert_eq!(
+                class(&judge(intent, &evidence)),
+                Some(FailureClass::NoChange)
+            );
+        }
+    }
+
+    #[test]
+    fn a_lost_test_fails_a_change_that_mends_another() {
+        let mut evidence = mended();
+        evidence.after = ran(&["b"], &[]);
+        assert_eq!(
+            class(&judge(Intent::Repair, &evidence)),
+            Some(FailureClass::TestFail)
+        );
+    }
+
+    #[test]
+    fn passing_only_with_ones_own_tests_is_tampering() {
+        let mut evidence = mended();
+        evidence.after = ran(&["a"], &["b"]);
+        evidence.as_is = Some(ran(&["a", "b"], &[]));
+        evidence.touched_tests = vec!["test_a.py".to_owned()];
+        assert_eq!(
+            class(&judge(Intent::Repair, &evidence)),
+            Some(FailureClass::TestTampering)
+        );
+    }
+
+    #[test]
+    fn what_passes_without_the_change_proves_nothing() {
+        let mut evidence = mended();
+        evidence.without = Some(ran(&["a", "b"], &[]));
+        assert_eq!(judge(Intent::Repair, &evidence).name(), "inconclusive");
+        evidence.without = None;
+        assert_eq!(judge(Intent::Repair, &evidence).name(), "inconclusive");
+    }
+
+    #[test]
+    fn a_change_with_nothing_to_show_for_it_is_inconclusive() {
+        let mut evidence = mended();
+        evidence.before = ran(&["a"], &[]);
+        evidence.after = ran(&["a"], &[]);
+        evidence.without = Some(ran(&["a"], &[]));
+        assert_eq!(judge(Intent::Change, &evidence).name(), "inconclusive");
+        evidence.before = Looked::NoTests;
+        evidence.after = Looked::NoTests;
+        evidence.without = None;
+        assert_eq!(judge(Intent::Change, &evidence).name(), "inconclusive");
+    }
+
+    #[test]
+    fn an_acceptance_command_proves_by_failing_before() {
+        let mut evidence = mended();
+        evidence.before = Looked::NoTests;
+        evidence.after = Looked::NoTests;
+        evidence.without = None;
+        let accepted = |before, after| Accepted {
+            command: "make check".to_owned(),
+            before,
+            after,
+            timed_out: false,
+            output: String::new(),
+        };
+        evidence.accepted = vec![accepted(false, true)];
+        assert_eq!(judge(Intent::Change, &evidence).name(), "pass");
+        evidence.accepted = vec![accepted(true, true)];
+        assert_eq!(judge(Intent::Change, &evidence).name(), "inconclusive");
+        evidence.accepted = vec![accepted(false, false)];
+        assert_eq!(
+            class(&judge(Intent::Change, &evidence)),
+            Some(FailureClass::Acceptance)
+        );
+    }
+
+    fn results() -> impl Strategy<Value = Results> {
+        let ids = || proptest::collection::btree_set("[a-f]", 0..5);
+        (ids(), ids(), ids()).prop_map(|(passing, failing, flaky)| Results {
+            failing: &failing - &passing,
+            flaky: &(&flaky - &passing) - &failing,
+            passing,
+            skipped: BTreeSet::new(),
+        })
+    }
+
+    fn evidence() -> impl Strategy<Value = Evidence> {
+        let looked =
+            || prop_oneof![3 => results().prop_map(Looked::Ran), 1 => Just(Looked::NoTests)];
+        let maybe = || proptest::option::of(looked());
+        (looked(), looked(), maybe(), maybe(), 0..3_usize).prop_map(
+            |(before, after, as_is, without, changed_files)| Evidence {
+                before,
+                after,
+                as_is,
+                without,
+                accepted: Vec::new(),
+                touched_tests: Vec::new(),
+                changed_files,
+            },
+        )
+    }
+
+    proptest! {
+        /// More broken tests never make a verdict better.
+        #[test]
+        fn breaking_another_test_never_makes_a_pass(
+            evidence in evidence(), repair: bool, name in "[g-k]",
+        ) {
+            let intent = if repair { Intent::Repair } else { Intent::Change };
+            let mut worse = evidence;
+            let Looked::Ran(before) = &mut worse.before else { return Ok(()) };
+            before.passing.insert(name.clone());
+            if let Looked::Ran(after) = &mut worse.after {
+                after.failing.insert(name);
+            }
+            prop_assert_ne!(judge(intent, &worse).name(), "pass");
+        }
+
+        /// A pass always rests on something that did not succeed before.
+        #[test]
+        fn a_pass_has_evidence(evidence in evidence(), repair: bool) {
+            let intent = if repair { Intent::Repair } else { Intent::Change };
+            if judge(intent, &evidence).name() == "pass" {
+                prop_assert!(evidence.changed_files > 0);
+                let before = evidence.before.results().cloned().unwrap_or_default();
+                let after = evidence.after.results().cloned().unwrap_or_default();
+                prop_assert!(after.passing.iter().any(|id| !before.passing.contains(id)));
+                prop_assert!(before.passing.iter()
+                    .all(|id| after.passing.contains(id) || after.flaky.contains(id)));
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The state of a run: what its events add up to. `apply` is pure and total.
+
+use lula_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::hands::{Delivered, Place};
+use crate::recover::{Failure, Target};
+use crate::route::Lane;
+use crate::task::{Intent, Task, intent};
+use crate::verdict::{Evidence, Looked, Verdict};
+
+/// What the tests said before anything was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The results.
+    pub looked: Looked,
+    /// The command that a person would type, where there are tests.
+    pub command: Option<String>,
+    /// The failing tests and the ends of what they said.
+    pub messages: Vec<(String, String)>,
+    /// Failing tests that lack something that is not installed.
+    pub unfixable: Vec<String>,
+}
+
+impl Baseline {
+    /// The tests that fail every time and could be mended.
+    pub fn failing(&self) -> Vec<String> {
+        let results = self.looked.results();
+        results.map_or_else(Vec::new, |results| {
+            results.failing.iter().cloned().collect()
+        })
+    }
+}
+
+/// What a coder is told about the project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Brief {
+    /// Files of the project, as many as fit.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: usize,
+    /// Files that matter most, the likeliest first.
+    pub likely: Vec<String>,
+}
+
+/// What a coder made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Produced {
+    /// Who: the name of a model, or `repairer`.
+    pub by: String,
+    /// In one sentence.
+    pub summary: String,
+    /// The change, as a unified diff.
+    pub diff: String,
+    /// The files it touches.
+    pub files: Vec<String>,
+    /// The state of the workspace.
+    pub tree: Digest,
+}
+
+/// Another try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// From where.
+    pub target: Target,
+    /// Whether somebody else should try.
+    pub another_mind: bool,
+}
+
+/// Why a run ends before a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case", deny_unknown_fields)]
+pub enum End {
+    /// The task cannot be worked on as it is.
+    Rejected {
+        /// Why.
+        why: String,
+    },
+    /// It was given up.
+    Halted {
+        /// Why.
+        why: String,
+    },
+    /// It needs a model, and none is configured.
+    NeedsModel {
+        /// What for.
+        why: String,
+    },
+    /// This machine cannot do it as it is.
+    Environment {
+        /// Why.
+        why: String,
+    },
+    /// There was nothing to do: every test passes.
+    NothingToDo {
+        /// How many tests pass.
+        passing: usize,
+    },
+}
+
+/// What changes the state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// The workspace is open.
+    Opened {
+        /// Where.
+        place: Place,
+    },
+    /// The lane is chosen.
+    Routed {
+        /// Which.
+        lane: Lane,
+    },
+    /// A plan is made.
+    Planned {
+        /// Its steps.
+        steps: Vec<String>,
+    },
+    /// The tests were looked at.
+    Examined {
+        /// What they say.
+        baseline: Box<Baseline>,
+    },
+    /// The context is collected.
+    Briefed {
+        /// What it is.
+        brief: Brief,
+    },
+    /// A coder is done.
+    Coded {
+        /// Who.
+        by: String,
+        /// In one sentence.
+        summary: String,
+    },
+    /// The change is this.
+    Executed {
+        /// What the change is.
+        produced: Produced,
+    },
+    /// An attempt failed.
+    Failed {
+        /// How.
+        failure: Failure,
+    },
+    /// Another try begins.
+    Retrying {
+        /// From where.
+        retry: Retry,
+    },
+    /// The change was judged.
+    Judged {
+        /// On what.
+        evidence: Box<Evidence>,
+        /// How.
+        verdict: Verdict,
+    },
+    /// The run comes to its end without a verdict.
+    Ending {
+        /// Why.
+        end: End,
+    },
+    /// The change arrived.
+    Delivered {
+        /// Where.
+        delivered: Delivered,
+    },
+    /// A fork goes on with another task text.
+    Reworded {
+        /// The new text.
+        text: String,
+    },
+    /// A fork goes on with another model first.
+    Preferring {
+        /// Its name.
+        model: String,
+    },
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// What is asked for.
+    pub task: Task,
+    /// How it is worked on.
+    pub lane: Lane,
+    /// Where.
+    pub place: Option<Place>,
+    /// The plan, where one was made.
+    pub plan: Vec<String>,
+    /// The tests before.
+    pub baseline: Option<Baseline>,
+    /// The context.
+    pub brief: Option<Brief>,
+    /// Who was done last, and what they say of it.
+    pub made: Option<(String, String)>,
+    /// The change, as it is.
+    pub produced: Option<Produced>,
+    /// Every failed attempt.
+    pub failures: Vec<Failure>,
+    /// The try under way, where it is not the first.
+    pub retry: Option<Retry>,
+    /// How many more tries were made.
+    pub loops: u32,
+    /// What the verdict rests on.
+    pub evidence: Option<Evidence>,
+    /// The verdict.
+    pub verdict: Option<Verdict>,
+    /// Why the run ended without one.
+    pub end: Option<End>,
+    /// Where the change is.
+    pub delivered: Option<Delivered>,
+}
+
+impl Work {
+    /// A task nobody has looked at.
+    pub const fn begin(task: Task) -> Self {
+        Self {
+            task,
+            lane: Lane::Interactive,
+            place: None,
+            plan: Vec::new(),
+            baseline: None,
+            brief: None,
+            made: None,
+            produced: None,
+            failures: Vec::new(),
+            retry: None,
+            loops: 0,
+            evidence: None,
+            verdict: None,
+            end: None,
+            delivered: None,
+        }
+    }
+
+    /// What kind of evidence the task asks for.
+    pub fn intent(&self) -> Intent {
+        let failing = self
+            .baseline
+            .as_ref()
+            .map_or(0, |base| base.failing().len());
+        intent(&self.task.text, failing)
+    }
+
+    /// Changes the state.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Opened { place } => self.place = Some(place.clone()),
+            Event::Routed { lane } => self.lane = *lane,
+            Event::Planned { steps } => self.plan.clone_from(steps),
+            Event::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
+            Event::Briefed { brief } => self.brief = Some(brief.clone()),
+            Event::Coded { by, summary } => {
+                self.made = Some((by.clone(), summary.clone()));
+                // What was judged before is not what is there now.
+                self.produced = None;
+                self.verdict = None;
+                self.evidence = None;
+            }
+            Event::Executed { produced } => self.produced = Some(produced.clone()),
+            Event::Failed { failure } => self.failures.push(failure.clone()),
+            Event::Retrying { retry } => {
+                self.retry = Some(retry.clone());
+                self.lane = Lane::Recovery;
+                self.loops += 1;
+            }
+            Event::Judged { evidence, verdict } => {
+                self.evidence = Some(evidence.as_ref().clone());
+                self.verdict = Some(verdict.clone());
+            }
+            Event::Ending { end } => self.end = Some(end.clone()),
+            Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
+            Event::Reworded { text } => self.task.text.clone_from(text),
+            Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
+        }
+    }
+}

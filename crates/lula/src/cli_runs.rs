@@ -1,0 +1,219 @@
+//! The flags of everything that is about runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+const RUN_HELP: &str = "\
+The task is worked on in a private copy of the commit that is checked out; your checkout, index,
+stash and untracked files are not touched. Failing tests are mended by search, with no model;
+everything else needs one. The change is judged by tests, never by what a model says.
+
+Examples:
+  lula run --task 'fix the failing tests'
+  lula run --task 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
+  lula run --task 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
+
+Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget, 5 not verified,
+6 this machine cannot do it.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunFlags {
+    /// What is to be done
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) task: String,
+    /// The repository, instead of the one around this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repo: Option<PathBuf>,
+    /// The command that runs the tests, instead of the one detected
+    #[arg(long, value_name = "CMD")]
+    pub(crate) tests: Option<String>,
+    /// A shell command that must succeed when the task is done; may be given several times
+    #[arg(long, value_name = "CMD")]
+    pub(crate) accept: Vec<String>,
+    /// A model to ask, the preferred one first; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Vec<String>,
+    /// Who writes the change
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) coder: Coder,
+    /// What becomes of the change
+    #[arg(long, value_enum, default_value = "branch")]
+    pub(crate) deliver: Deliver,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    /// How often a failed attempt is followed by another
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) max_loops: u32,
+    /// How often a model may act in one attempt
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) max_turns: u32,
+    /// How long to search for a patch before a model is asked, such as 2m
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    pub(crate) search: Option<Duration>,
+}
+
+/// What a run may spend.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LimitFlags {
+    /// Most money for models, in US dollars, such as 0.50
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
+    pub(crate) budget: Option<u64>,
+    /// Most requests to models
+    #[arg(long, value_name = "N")]
+    pub(crate) max_calls: Option<u64>,
+    /// Most tokens that models write
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// How long to work now, such as 10m; then the run can be resumed
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    pub(crate) max_time: Option<Duration>,
+}
+
+/// Who writes the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Coder {
+    /// Search where tests fail, then a model
+    Auto,
+    /// Only search
+    Repairer,
+    /// Only models
+    Model,
+}
+
+/// What becomes of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deliver {
+    /// A new branch lula/… of the repository
+    Branch,
+    /// A new branch, checked out in a directory of its own
+    Worktree,
+    /// Only printed, for `git apply`
+    Patch,
+    /// Nothing
+    None,
+}
+
+fn parse_usd(text: &str) -> Result<u64, String> {
+    let wrong = || "expected dollars such as 0.50".to_owned();
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 6 || (whole.is_empty() && part.is_empty()) {
+        return Err(wrong());
+    }
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| wrong())?
+    };
+    let part: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    whole
+        .checked_mul(1_000_000)
+        .and_then(|micro| micro.checked_add(part))
+        .ok_or_else(wrong)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// As it was after its first N events
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Derive every event again and compare; exit status 1 where one differs
+    #[arg(long, required = true)]
+    pub(crate) verify: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  lula fork last --at 12 --set 'task=fix only the parser'\n\nThe fork waits; `lula resume` goes on with it."
+)]
+pub(crate) struct ForkFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// After its first N events, where no step is under way
+    #[arg(long, value_name = "N")]
+    pub(crate) at: u64,
+    /// With something otherwise: task=TEXT or model=NAME
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Copy everything that is kept into one file
+    Backup {
+        /// The file, which must not exist
+        file: PathBuf,
+    },
+    /// Bring a backup back; what is kept now is kept beside it
+    Restore {
+        /// The file
+        file: PathBuf,
+    },
+    /// Look through every log and everything it names
+    Check,
+    /// Copy every run from one store into another
+    #[command(
+        after_help = "Example:\n  lula store migrate --from runs.db --to env:LULA_POSTGRES\n\nNobody may be working on the first one."
+    )]
+    Migrate {
+        /// A file, an address, or a reference to one
+        #[arg(long, value_name = "URL")]
+        from: String,
+        /// A file, an address, or a reference to one
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_usd;
+
+    #[test]
+    fn money_is_read_to_the_millionth() {
+        assert_eq!(parse_usd("0.50"), Ok(500_000));
+        assert_eq!(parse_usd("2"), Ok(2_000_000));
+        assert_eq!(parse_usd(".000001"), Ok(1));
+        for wrong in ["", "-1", "1e3", "0.0000001", "$1"] {
+            assert!(parse_usd(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `lula replay`, `lula fork`, `lula export` and `lula verify`
+
+use std::fs::File;
+use std::path::Path;
+
+use lula_graph::bundle::{self, BundleError};
+use lula_protocol::{Code, Exit};
+use lula_store::SecretGuard;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli_runs::{ExportFlags, ForkFlags, ReplayFlags};
+use crate::failure::Failure;
+use crate::runs::{self, store};
+use crate::session::Session;
+use crate::term::{BAD, DIM, GOOD, paint};
+
+/// What a replay showed.
+#[derive(Serialize)]
+struct Replayed {
+    run: String,
+    events: u64,
+    visits: u64,
+    state_digest: String,
+    differences: Vec<String>,
+}
+
+pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let store = store::open(session, SecretGuard::default()).await?;
+        let run = runs::named(&*store, &flags.run).await?;
+        let replayed = runs::reader(store)?.replay(&run).await?;
+        let differences: Vec<String> = replayed
+            .differences
+            .iter()
+            .map(|one| format!("event {}: {}", one.seq, one.what))
+            .collect();
+        let shown = Replayed {
+            run: run.to_string(),
+            events: replayed.events,
+            visits: replayed.visits,
+            state_digest: replayed.state.to_string(),
+            differences,
+        };
+        let same = shown.differences.is_empty();
+        let screen = &session.screen;
+        if screen.is_json() {
+            screen.document(&shown)?;
+        } else if same {
+            screen.line(format!(
+                "{} {} events, {} visits derived again, all the same",
+                paint(GOOD, "✓"),
+                shown.events,
+                shown.visits
+            ))?;
+        } else {
+            for difference in &shown.differences {
+                screen.line(format!("{} {difference}", paint(BAD, "✗")))?;
+            }
+        }
+        Ok(if same { Exit::Verified } else { Exit::Failed })
+    })
+}
+
+pub(super) fn fork(flags: &ForkFlags, session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let store = store::open(session, SecretGuard::default()).await?;
+        let run = runs::named(&*store, &flags.run).await?;
+        let fork = runs::reader(store)?
+            .fork(&run, flags.at, &flags.set)
+            .await?;
+        if session.screen.is_json() {
+            session
+                .screen
+                .document(&json!({"run": fork, "parent": run, "at": flags.at}))?;
+        } else {
+            session.screen.line(&fork)?;
+            session
+                .screen
+                .note(&paint(DIM, format!("lula resume {fork}   goes on with it")));
+        }
+        Ok(Exit::Verified)
+    })
+}
+
+pub(super) fn export(flags: &ExportFlags, session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let store = store::open(session, SecretGuard::default()).await?;
+        let run = runs::named(&*store, &flags.run).await?;
+        let file = File::create(&flags.output).map_err(|error| {
+            let message = format!("cannot write {}: {error}", flags.output.display());
+            Failure::new(Code::FileAccess, Exit::Environment, message)
+        })?;
+        let head = bundle::export(&*store, &run, file).await?;
+        if session.screen.is_json() {
+            session
+                .screen
+                .document(&json!({"run": run, "head": head, "file": flags.output}))?;
+        } else {
+            session.screen.line(head)?;
+            let text = format!(
+                "lula verify {}   checks it anywhere",
+                flags.output.display()
+            );
+            session.screen.note(&paint(DIM, text));
+        }
+        Ok(Exit::Verified)
+    })
+}
+
+pub(super) fn verify(file: &Path, session: &Session) -> Result<Exit, Failure> {
+    let opened = File::open(file).map_err(|error| {
+        let message = format!("cannot read {}: {error}", file.display());
+        Failure::new(Code::FileAccess, Exit::Usage, message).remedy("name an exported run")
+    })?;
+    let found = bundle::verify(opened)?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&found)?;
+        return Ok(Exit::Verified);
+    }
+    screen.line(format!(
+        "{} {}: {} events and {} blobs, whole up to {}",
+        paint(GOOD, "✓"),
+        found.run,
+        found.events,
+        found.blobs,
+        found.head.short()
+    ))?;
+    for (key, up_to) in &found.seals {
+        screen.line(format!("  sealed up to event {up_to} by {key}"))?;
+    }
+    if let Some(summary) = &found.summary {
+        screen.line(format!("  {summary}"))?;
+    }
+    Ok(Exit::Verified)
+}
+
+impl From<BundleError> for Failure {
+    fn from(error: BundleError) -> Self {
+        match error {
+            BundleError::Store(error) => error.into(),
+            // Bytes that do not unpack were changed too: there is nothing else they could be.
+            BundleError::Io(_) | BundleError::Line { .. } | BundleError::Changed(_) => {
+                Self::new(Code::LogBroken, Exit::Failed, error.to_string())
+                    .remedy("do not rely on it; ask for another copy")
+            }
+        }
+    }
+}

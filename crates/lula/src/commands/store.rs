@@ -1,0 +1,121 @@
+//! `lula store`
+
+use std::path::Path;
+
+use lula_config::keys;
+use lula_protocol::{Code, Exit};
+use lula_store::sqlite::SqliteOptions;
+use lula_store::{SecretGuard, SqliteStore, Store, check_store, copy_store};
+use serde_json::json;
+
+use crate::cli_runs::StoreCommand;
+use crate::failure::Failure;
+use crate::runs::{self, store};
+use crate::session::Session;
+use crate::term::{BAD, GOOD, paint};
+
+pub(super) fn run(command: &StoreCommand, session: &Session) -> Result<Exit, Failure> {
+    match command {
+        StoreCommand::Backup { file } => backup(file, session),
+        StoreCommand::Restore { file } => restore(file, session),
+        StoreCommand::Check => check(session),
+        StoreCommand::Migrate { from, to } => migrate(from, to, session),
+    }
+}
+
+fn refuse(message: impl Into<String>) -> Failure {
+    Failure::new(Code::StoreUnusable, Exit::Usage, message)
+}
+
+fn backup(file: &Path, session: &Session) -> Result<Exit, Failure> {
+    if file.exists() {
+        return Err(refuse(format!("{} exists already", file.display()))
+            .remedy("name a file that does not exist"));
+    }
+    runs::block_on(async {
+        let url = session.config.get(&keys::STORE_URL);
+        if url.is_empty() {
+            let path = store::default_file(session)?;
+            let here = SqliteStore::open(path, SqliteOptions::default())?;
+            here.backup(file).await?;
+        } else {
+            let from = store::at(&url, SecretGuard::default()).await?;
+            let to = SqliteStore::open(file, SqliteOptions::default())?;
+            copy_store(&*from, &to).await?;
+        }
+        let copy = SqliteStore::open(file, SqliteOptions::default())?;
+        looked_through(&copy, session, &format!("{}", file.display())).await
+    })
+}
+
+fn restore(file: &Path, session: &Session) -> Result<Exit, Failure> {
+    if !file.is_file() {
+        return Err(refuse(format!("{} is no backup", file.display())));
+    }
+    runs::block_on(async {
+        let from = SqliteStore::open(file, SqliteOptions::default())?;
+        let (_, broken) = check_store(&from).await?;
+        if let Some(error) = broken.into_iter().next() {
+            return Err(error.into());
+        }
+        let to = store::open(session, SecretGuard::default()).await?;
+        let copied = copy_store(&from, &*to).await?;
+        if session.screen.is_json() {
+            session.screen.document(&copied)?;
+        } else {
+            let text = "runs brought back; runs that were there already were left alone";
+            session.screen.line(format!("{} {text}", copied.runs))?;
+        }
+        Ok(Exit::Verified)
+    })
+}
+
+fn check(session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let here = store::open(session, SecretGuard::default()).await?;
+        looked_through(&*here, session, "the store").await
+    })
+}
+
+async fn looked_through(store: &dyn Store, session: &Session, what: &str) -> Result<Exit, Failure> {
+    let (checked, broken) = check_store(store).await?;
+    let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&json!({"checked": checked, "broken": broken}))?;
+    } else {
+        for error in &broken {
+            screen.line(format!("{} {error}", paint(BAD, "✗")))?;
+        }
+        if broken.is_empty() {
+            screen.line(format!(
+                "{} {what}: {} runs, {} events and {} blobs are whole",
+                paint(GOOD, "✓"),
+                checked.runs,
+                checked.events,
+                checked.blobs
+            ))?;
+        }
+    }
+    Ok(if broken.is_empty() {
+        Exit::Verified
+    } else {
+        Exit::Failed
+    })
+}
+
+fn migrate(from: &str, to: &str, session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let source = store::at(from, SecretGuard::default()).await?;
+        let target = store::at(to, SecretGuard::default()).await?;
+        let copied = copy_store(&*source, &*target).await?;
+        if session.screen.is_json() {
+            session.screen.document(&copied)?;
+        } else {
+            session
+                .screen
+                .line(format!("{} runs copied and verified", copied.runs))?;
+        }
+        Ok(Exit::Verified)
+    })
+}

@@ -1,0 +1,678 @@
+//! `lula run`: from a task to a verified branch
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lula_models::mock::MockServer;
+use lula_models::script::{Script, ScriptedFault};
+use serde_json::json;
+
+use crate::lula::{Ran, World, listing};
+
+const CODE: &str = "\
+def last(items):
+    return items[len(items)]
+
+
+def double(x):
+    return x * 2
+";
+
+const MENDED: &str = "    return items[len(items) - 1]";
+
+const TESTS: &str = "\
+import unittest
+
+from items import double, last
+
+
+class Items(unittest.TestCase):
+    def test_last(self):
+        self.assertEqual(last([1, 2, 3]), 3)
+
+    def test_double(self):
+        self.assertEqual(double(4), 8)
+";
+
+const FIX: &str = "fix the failing tests";
+
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@localhost"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "git {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with these files in its first commit.
+pub(crate) fn repository(world: &World, files: &[(&str, &str)]) {
+    let work = world.work();
+    git(&work, &["init", "--quiet", "--initial-branch=main"]);
+    for (path, text) in files {
+        let path = work.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    git(&work, &["add", "--all"]);
+    git(&work, &["commit", "--quiet", "--message=one"]);
+}
+
+/// A project with a bug that a test shows.
+pub(crate) fn buggy(world: &World) {
+    repository(
+        world,
+        &[
+            ("items.py", CODE),
+            ("tests/__init__.py", ""),
+            ("tests/test_items.py", TESTS),
+        ],
+    );
+}
+
+fn branches(world: &World) -> Vec<String> {
+    let listed = git(
+        &world.work(),
+        &["branch", "--list", "--format=%(refname:short)", "lula/*"],
+    );
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// A model on the mock server that calls tools.
+fn strong(server: &MockServer) -> String {
+    format!("anthropic@{}/v1/strong", server.url())
+}
+
+/// A model on the mock server that only writes text.
+fn weak(server: &MockServer) -> String {
+    format!("llamacpp@{}/v1/weak", server.url())
+}
+
+fn edit() -> serde_json::Value {
+    json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
+}
+
+fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
+    let fixed = [
+        "run", "--json", "--task", task, "--model", model, "--coder", "model",
+    ];
+    world.run(&[&fixed[..], more].concat())
+}
+
+#[test]
+fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
+    let world = World::new();
+    buggy(&world);
+    let work = world.work();
+    // Everything a person may have lying about.
+    std::fs::write(work.join("notes.txt"), "mine\n").unwrap();
+    std::fs::write(work.join("staged.py"), "x = 1\n").unwrap();
+    git(&work, &["add", "staged.py"]);
+    std::fs::write(work.join("tests/__init__.py"), "# not committed\n").unwrap();
+    let outside_git = |files: Vec<(std::path::PathBuf, Vec<u8>)>| {
+        let mut files = files;
+        files.retain(|(path, _)| !path.starts_with(work.join(".git")));
+        files
+    };
+    let before = outside_git(listing(&work));
+    let index = std::fs::read(work.join(".git/index")).unwrap();
+    let head = git(&work, &["rev-parse", "HEAD"]);
+
+    let ran = world.run(&["run", "--task", FIX]).exits(0);
+    assert!(ran.stdout.contains(MENDED), "{}", ran.stdout);
+    assert!(
+        ran.stderr
+            .contains("2 files have changes that are not committed"),
+        "{}",
+        ran.stderr
+    );
+
+    assert_eq!(outside_git(listing(&work)), before);
+    assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
+    assert_eq!(git(&work, &["rev-parse", "HEAD"]), head);
+    assert_eq!(git(&work, &["symbolic-ref", "HEAD"]), "refs/heads/main");
+    let [branch] = &branches(&world)[..] else {
+        panic!("{:?}", branches(&world));
+    };
+    assert_eq!(git(&work, &["rev-parse", &format!("{branch}^")]), head);
+    let changed = git(&work, &["diff", "--name-only", "main", branch]);
+    assert_eq!(changed, "items.py");
+    let message = git(&work, &["log", "-1", "--format=%B", branch]);
+    for trailer in [
+        "Lula-Run: run_",
+        "Lula-Model: repairer",
+        "Lula-Verdict: pass",
+        "Lula-Audit: b3:",
+    ] {
+        assert!(message.contains(trailer), "{message}");
+    }
+}
+
+#[test]
+fn a_model_with_tools_looks_edits_runs_and_submits() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("read_file", json!({"path": "items.py"}))
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": "python3 -m unittest -q"}))
+        .then_call("submit", json!({"summary": "fixed the index"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["verdict"]["verdict"], "pass");
+    assert_eq!(report["files"], json!(["items.py"]));
+    assert_eq!(report["spent"]["model_calls"], 4);
+    assert_eq!(server.unused(), 0);
+    // The model saw what its tools said.
+    let last = String::from_utf8(server.arrived().last().unwrap().body.clone()).unwrap();
+    assert!(last.contains("exit status 0"), "{last}");
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
+fn a_weak_model_writes_one_edit_and_a_bad_one_is_asked_for_again() {
+    let world = World::new();
+    buggy(&world);
+    let block = |search: &str| {
+        format!("items.py\n<<<<<<< SEARCH\n{search}\n=======\n{MENDED}\n>>>>>>> REPLACE\n")
+    };
+    let script =
+        Script::say(block("    return things[0]")).then_say(block("    return items[len(items)]"));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &weak(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["verdict"]["verdict"], "pass");
+    assert_eq!(report["spent"]["model_calls"], 2);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
+fn a_model_that_only_talks_never_passes() {
+    for words in ["Done! All tests pass now.", "I have fixed everything."] {
+        let world = World::new();
+        buggy(&world);
+        let mut script = Script::default();
+        for _ in 0..8 {
+            script = script.then_say(words);
+        }
+        let server = MockServer::start(script).unwrap();
+        let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
+        let report = report.exits(1).json();
+        assert_eq!(report["attempts"][0]["class"], "no_change");
+        assert_eq!(report["delivered"], json!(null));
+        assert!(branches(&world).is_empty());
+    }
+}
+
+#[test]
+fn answers_that_cannot_be_used_to_the_end_change_nothing() {
+    let world = World::new();
+    buggy(&world);
+    let before = listing(&world.work());
+    let mut script = Script::default();
+    for _ in 0..40 {
+        script = script.then_say("Here is my edit: please imagine it.");
+    }
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &weak(&server), FIX, &[]).exits(1).json();
+    assert_eq!(report["attempts"][0]["class"], "malformed");
+    assert_eq!(report["diff"], "");
+    assert_eq!(listing(&world.work()), before);
+}
+
+#[test]
+fn a_model_that_changes_the_tests_instead_is_caught() {
+    let world = World::new();
+    buggy(&world);
+    let rigged = TESTS.replace("last([1, 2, 3]), 3)", "3, 3)");
+    let mut script = Script::default();
+    for _ in 0..3 {
+        script = script
+            .then_call(
+                "write_file",
+                json!({"path": "tests/test_items.py", "content": rigged}),
+            )
+            .then_call("submit", json!({"summary": "all green"}));
+    }
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
+    let report = report.exits(1).json();
+    assert_eq!(report["attempts"][0]["class"], "test_tampering");
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
+fn a_failed_attempt_is_followed_by_another_that_knows_why() {
+    let world = World::new();
+    buggy(&world);
+    let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
+        "replace": "    return items[0]"});
+    let script = Script::default()
+        .then_call("edit_file", wrong)
+        .then_call("submit", json!({"summary": "done"}))
+        .then_call("edit_file", edit())
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["attempts"][0]["class"], "test_fail");
+    let third = String::from_utf8(server.arrived()[2].body.clone()).unwrap();
+    assert!(third.contains("An earlier attempt failed"), "{third}");
+    assert!(third.contains("items[0]"), "{third}");
+}
+
+#[test]
+fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
+    let script = || {
+        Script::default()
+            .then_call(
+                "write_file",
+                json!({"path": "hello.txt", "content": "hello\n"}),
+            )
+            .then_call("submit", json!({"summary": "wrote it"}))
+    };
+    let task = "write a greeting into hello.txt";
+    let world = World::new();
+    repository(&world, &[("README", "a project\n")]);
+    let server = MockServer::start(script()).unwrap();
+    let report = run_with(&world, &strong(&server), task, &[])
+        .exits(5)
+        .json();
+    assert_eq!(report["verdict"]["verdict"], "inconclusive");
+    assert!(
+        report["summary"].as_str().unwrap().contains("--accept"),
+        "{report}"
+    );
+
+    let world = World::new();
+    repository(&world, &[("README", "a project\n")]);
+    let server = MockServer::start(script()).unwrap();
+    let accept = ["--accept", "grep -q hello hello.txt"];
+    let report = run_with(&world, &strong(&server), task, &accept)
+        .exits(0)
+        .json();
+    let branch = report["delivered"]["branch"].as_str().unwrap();
+    let text = git(&world.work(), &["show", &format!("{branch}:hello.txt")]);
+    assert_eq!(text, "hello");
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_fail(ScriptedFault::stall_after(0))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let mut child = world
+        .command(&line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_mins(3);
+    while server.arrived().len() < 2 {
+        assert!(Instant::now() < patience, "the model was not asked twice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(branches(&world).is_empty());
+
+    let report = world.run(&["resume", "last", "--json"]).exits(0).json();
+    assert_eq!(report["verdict"]["verdict"], "pass");
+    assert_eq!(report["files"], json!(["items.py"]));
+    // One answer before, one after; the one that was lost is charged as if it had come.
+    assert_eq!(report["spent"]["model_calls"], 3);
+    let [branch] = &branches(&world)[..] else {
+        panic!("{:?}", branches(&world));
+    };
+    let text = git(&world.work(), &["show", &format!("{branch}:items.py")]);
+    assert_eq!(
+        text,
+        CODE.replace("    return items[len(items)]", MENDED).trim()
+    );
+    world.run(&["replay", "last", "--verify"]).exits(0);
+    // Going on with what is over changes nothing.
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
+fn a_spent_budget_ends_cleanly_and_more_goes_on() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let small = ["--budget", "0.01"];
+    let report = run_with(&world, &strong(&server), FIX, &small)
+        .exits(4)
+        .json();
+    assert_eq!(report["status"], "waiting");
+    assert!(
+        report["summary"].as_str().unwrap().contains("lula resume"),
+        "{report}"
+    );
+    assert!(
+        server.arrived().is_empty(),
+        "nothing may be asked that may cost too much"
+    );
+    world.run(&["resume", "last", "--budget", "50"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
+fn a_secret_in_the_environment_reaches_no_store() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": "env"}));
+    let script = script.then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let keys = format!("{}=env:CANARY", server.url());
+    let mut command = world.command(&[
+        "run",
+        "--task",
+        FIX,
+        "--model",
+        &strong(&server),
+        "--coder",
+        "model",
+        "--models-keys",
+        &keys,
+    ]);
+    let canary = "canary-3c1f9a7e5b";
+    let ran = Ran::from(command.env("CANARY", canary).output().unwrap()).exits(0);
+    assert!(!ran.stdout.contains(canary) && !ran.stderr.contains(canary));
+    let sent = server.arrived();
+    assert_eq!(
+        sent[0].header("x-api-key"),
+        Some(canary),
+        "control: the key was used"
+    );
+    let state = world.home().join(".local/state/lula");
+    for (path, bytes) in listing(&state) {
+        let found = bytes
+            .windows(canary.len())
+            .any(|part| part == canary.as_bytes());
+        assert!(!found, "{}", path.display());
+    }
+}
+
+#[test]
+fn what_needs_a_model_says_so() {
+    let world = World::new();
+    buggy(&world);
+    world
+        .run(&["run", "--task", "add a --verbose flag"])
+        .exits(6)
+        .says("needs a model")
+        .says("--model");
+}
+
+#[test]
+fn nothing_failing_is_said_and_nothing_done() {
+    let world = World::new();
+    let fixed = CODE.replace("    return items[len(items)]", MENDED);
+    repository(
+        &world,
+        &[
+            ("items.py", &fixed),
+            ("tests/__init__.py", ""),
+            ("tests/test_items.py", TESTS),
+        ],
+    );
+    world
+        .run(&["run", "--task", FIX])
+        .exits(0)
+        .says("nothing fails: 2 tests pass");
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
+fn a_directory_that_is_no_repository_or_has_no_commit_is_refused() {
+    let world = World::new();
+    world.run(&["run", "--task", FIX]).exits(2).says("L0901");
+    git(&world.work(), &["init", "--quiet"]);
+    world.run(&["run", "--task", FIX]).exits(2).says("L0902");
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs, json!([]), "a refused task is no run");
+}
+
+#[test]
+fn a_patch_can_be_had_instead_of_a_branch() {
+    let world = World::new();
+    buggy(&world);
+    let ran = world
+        .run(&["run", "-q", "--task", FIX, "--deliver", "patch"])
+        .exits(0);
+    assert!(branches(&world).is_empty());
+    let file = world.work().join("fix.patch");
+    std::fs::write(&file, ran.stdout).unwrap();
+    git(&world.work(), &["apply", "fix.patch"]);
+    let text = std::fs::read_to_string(world.work().join("items.py")).unwrap();
+    assert!(text.contains(MENDED));
+}
+
+#[test]
+fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
+    let world = World::new();
+    buggy(&world);
+    world.run(&["run", "--task", FIX]).exits(0);
+    let branch = branches(&world)[0].clone();
+    let work = world.work();
+    git(&work, &["checkout", "--quiet", &branch]);
+    world.run(&["undo", "last"]).exits(1).says("checked out");
+    git(
+        &work,
+        &["commit", "--quiet", "--allow-empty", "--message=mine"],
+    );
+    git(&work, &["checkout", "--quiet", "main"]);
+    world.run(&["undo", "last"]).exits(1).says("has moved");
+    assert_eq!(branches(&world), std::slice::from_ref(&branch));
+
+    git(
+        &work,
+        &["branch", "--force", &branch, &format!("{branch}^")],
+    );
+    world.run(&["undo", "last"]).exits(0).says("brings it back");
+    assert!(branches(&world).is_empty());
+    let kept = git(
+        &work,
+        &["for-each-ref", "--format=%(refname)", "refs/lula/undone"],
+    );
+    git(&work, &["branch", &branch, &kept]);
+    assert_eq!(branches(&world), [branch]);
+}
+
+#[test]
+fn a_worktree_is_made_beside_the_repository() {
+    let world = World::new();
+    buggy(&world);
+    let line = ["run", "--json", "--task", FIX, "--deliver", "worktree"];
+    let report = world.run(&line).exits(0).json();
+    let directory = Path::new(report["delivered"]["directory"].as_str().unwrap());
+    let text = std::fs::read_to_string(directory.join("items.py")).unwrap();
+    assert!(text.contains(MENDED));
+    world.run(&["undo", "last"]).exits(0);
+    assert!(!directory.exists());
+}
+
+#[test]
+fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_fail(ScriptedFault::stall_after(0))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let child = world
+        .command(&line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_mins(3);
+    while server.arrived().len() < 2 {
+        assert!(Instant::now() < patience, "the model was not asked twice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(5);
+    ran.says("interrupted").says("lula resume run_");
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+/// Kills a run at several moments of its life and compares the end with one that lived.
+#[test]
+fn wherever_a_run_is_killed_it_ends_the_same() {
+    let calm = World::new();
+    buggy(&calm);
+    calm.run(&["run", "--task", FIX]).exits(0);
+    let tree_of = |world: &World| {
+        let [branch] = &branches(world)[..] else {
+            panic!("{:?}", branches(world));
+        };
+        git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")])
+    };
+    let world = World::new();
+    buggy(&world);
+    let mut line = vec!["run", "--task", FIX];
+    // The moments are where the log has grown to so many events.
+    for events in [2, 9, 13, 19, 23] {
+        let mut child = world
+            .command(&line)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        loop {
+            let ended = child.try_wait().unwrap().is_some();
+            let runs = world.run(&["runs", "--json"]).exits(0).json();
+            let grown = runs[0]["events"].as_u64().unwrap_or(0);
+            if ended || grown >= events {
+                break;
+            }
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        line = vec!["resume", "last"];
+    }
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(tree_of(&world), tree_of(&calm));
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["status"], "done");
+    world.run(&["replay", "last", "--verify"]).exits(0);
+}
+
+#[test]
+fn several_things_are_planned_first() {
+    let world = World::new();
+    buggy(&world);
+    let plan = json!({"steps": ["Mend last in items.py.", "Add a test for it."]}).to_string();
+    let test = "import unittest\n\nfrom items import last\n\n\nclass One(unittest.TestCase):\n    \
+                def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
+    let script = Script::say(plan)
+        .then_call("edit_file", edit())
+        .then_call(
+            "write_file",
+            json!({"path": "tests/test_one.py", "content": test}),
+        )
+        .then_call("submit", json!({"summary": "both done"}));
+    let server = MockServer::start(script).unwrap();
+    let task = "Fix the failing test of last. Add a test for a list of one.";
+    let report = run_with(&world, &strong(&server), task, &[])
+        .exits(0)
+        .json();
+    assert_eq!(report["files"], json!(["items.py", "tests/test_one.py"]));
+    let coder = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
+    assert!(coder.contains("1. Mend last in items.py."), "{coder}");
+}
+
+#[test]
+fn a_model_that_is_gone_is_replaced_by_the_next_one() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let mut refusing = Script::default();
+    for _ in 0..10 {
+        refusing = refusing.then_fail(ScriptedFault::status(401));
+    }
+    let gone = MockServer::start(refusing).unwrap();
+    let second = strong(&server);
+    let more = ["--model", &second];
+    let report = run_with(&world, &strong(&gone), FIX, &more).exits(0).json();
+    assert_eq!(report["attempts"][0]["class"], "model_unavailable");
+    assert_eq!(report["by"], second);
+
+    let world = World::new();
+    buggy(&world);
+    let report = run_with(&world, &strong(&gone), FIX, &[]).exits(6).json();
+    assert!(
+        report["summary"].as_str().unwrap().contains("401"),
+        "{report}"
+    );
+}
+
+#[test]
+fn tests_that_fail_now_and_then_prove_nothing() {
+    let world = World::new();
+    let flaky = "import os\nimport unittest\n\n\nclass Dice(unittest.TestCase):\n    def \
+                 test_dice(self):\n        seen = os.path.exists('/tmp/seen')\n        \
+                 open('/tmp/seen', 'w').close()\n        self.assertTrue(seen)\n";
+    repository(
+        &world,
+        &[
+            ("a.py", "x = 1\n"),
+            ("tests/__init__.py", ""),
+            ("tests/test_a.py", flaky),
+        ],
+    );
+    world
+        .run(&["run", "--task", FIX])
+        .exits(1)
+        .says("a flaky test proves no change");
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
+fn what_commands_leave_behind_is_no_part_of_the_change() {
+    let world = World::new();
+    buggy(&world);
+    let mess = "git init -q . ; git init -q inner ; echo x > inner/x ; mkdir -p __pycache__ ; echo y > \
+                __pycache__/y.pyc ; ln -s /etc/passwd link ; true";
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": mess}))
+        .then_call("run", json!({"command": "rm link"}))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["files"], json!(["items.py"]));
+    // The space is given back when the run is over.
+    let rooms = world.home().join(".local/state/lula/rooms");
+    let names: Vec<_> = listing(&rooms)
+        .iter()
+        .map(|(path, _)| path.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["origin.json"]);
+}
