@@ -63,8 +63,9 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
+    /// Without a ground, what fails runs again in the fork itself, which stands for no project.
     pub(super) fn establish(
-        ground: &dyn Ground,
+        ground: Option<&dyn Ground>,
         fork: &mut dyn Fork,
         detection: &Detection,
         task: &RepairTask,
@@ -82,7 +83,7 @@ impl Baseline {
         suite: Box<dyn Suite>,
         tests: TestsFound,
         report: TestReport,
-        (ground, fork): (&dyn Ground, &mut dyn Fork),
+        (ground, fork): (Option<&dyn Ground>, &mut dyn Fork),
         task: &RepairTask,
         took: Duration,
     ) -> Result<Self, RepairError> {
@@ -107,10 +108,11 @@ impl Baseline {
         };
         for _ in 0..again {
             // What a run left behind must not make the next one differ.
-            let second = if suite.keeps_builds() {
-                suite.run_again(fork, &failing, task.budget / 5)
-            } else {
-                suite.run_again(ground.fork()?.as_mut(), &failing, task.budget / 5)
+            let second = match ground {
+                Some(ground) if !suite.keeps_builds() => {
+                    suite.run_again(ground.fork()?.as_mut(), &failing, task.budget / 5)
+                }
+                _ => suite.run_again(fork, &failing, task.budget / 5),
             };
             let Ok(second) = second else {
                 continue;

@@ -8,7 +8,7 @@ mod queue;
 
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, detect, is_foreign};
+use crate::detect::{Detection, TestsFound, detect, is_foreign};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
@@ -114,7 +114,7 @@ pub fn repair(
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
-    let base = Baseline::establish(ground, fork.as_mut(), &detection, task, until, watch)?;
+    let base = Baseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
     let mut report = base.report();
     if base.failing.is_empty() && base.unfixable.is_empty() {
         if !base.flaky.is_empty() {
@@ -233,7 +233,8 @@ pub fn examine(
         budget: deadline,
         ..RepairTask::default()
     };
-    let base = Baseline::establish(fork, &detection, &task, &|_| ())?;
+    let until = Instant::now() + deadline;
+    let base = Baseline::establish(None, fork, &detection, &task, until, &|_| ())?;
     Ok(Examined {
         tests: base.tests,
         report: base.report,
