@@ -108,10 +108,42 @@ pub(crate) struct Blueprint {
     pub(crate) born_in_cgroup: bool,
 }
 
+/// What a message to the zygote asks for, in its first byte.
+const BUILD: u8 = 1;
+const PREPARE: u8 = 2;
+
+impl RootPlan {
+    /// As a message: get ready for sandboxes with this root. There is no answer.
+    pub(crate) fn encode_preparation(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u8(PREPARE);
+        write_root(&mut writer, self);
+        writer.bytes
+    }
+
+    /// The plan of such a message; `None` where it is another.
+    pub(crate) fn decode_preparation(bytes: &[u8]) -> Option<Result<Self, FrameError>> {
+        let (PREPARE, rest) = bytes.split_first().map(|(kind, rest)| (*kind, rest))? else {
+            return None;
+        };
+        let mut reader = Reader::new(rest);
+        Some(read_root(&mut reader).and_then(|plan| reader.end().map(|()| plan)))
+    }
+
+    /// What two sandboxes must agree on to share a template.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        write_root(&mut writer, self);
+        writer.bytes
+    }
+}
+
 impl Blueprint {
+    /// As a message: build this sandbox.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         let w = &mut writer;
+        w.u8(BUILD);
         w.text(self.tier.name());
         write_root(w, &self.root);
         w.list(&self.placed, write_placed);
@@ -159,14 +191,16 @@ impl Blueprint {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let mut reader = Reader::new(bytes);
         let r = &mut reader;
+        let kind = r.u8("kind of request")?;
+        if kind != BUILD {
+            return Err(FrameError::Unknown {
+                what: "kind of request",
+                value: kind.into(),
+            });
+        }
         let blueprint = Self {
             tier: Tier::from_name(&r.text("tier")?).ok_or(FrameError::NotText { what: "tier" })?,
-            root: RootPlan {
-                binds: r.list("binds", read_bind)?,
-                links: r.list("links", read_pair)?,
-                directories: r.list("directories", |r| r.text("directory"))?,
-                files: r.list("files", read_pair)?,
-            },
+            root: read_root(r)?,
             placed: r.list("placed", read_placed)?,
             workspace: WorkspacePlan {
                 path: r.text("workspace")?,
@@ -248,13 +282,15 @@ impl Blueprint {
             WorkspacePlan { overlay: None, .. } => WorkspaceMode::Direct,
         }
     }
+}
 
-    /// What two sandboxes must agree on to share a template.
-    pub(crate) fn template_key(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        write_root(&mut writer, &self.root);
-        writer.bytes
-    }
+fn read_root(r: &mut Reader<'_>) -> Result<RootPlan, FrameError> {
+    Ok(RootPlan {
+        binds: r.list("binds", read_bind)?,
+        links: r.list("links", read_pair)?,
+        directories: r.list("directories", |r| r.text("directory"))?,
+        files: r.list("files", read_pair)?,
+    })
 }
 
 fn write_root(w: &mut Writer, root: &RootPlan) {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
@@ -161,7 +161,8 @@ pub struct Engine(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     helper: Helper,
-    groups: Stock,
+    /// Looked for when the first sandbox needs them, while the helper is at work on it.
+    groups: OnceLock<Stock>,
     machine: Machine,
     host: Host,
     system: System,
@@ -223,6 +224,13 @@ impl Zygote {
         })
     }
 
+    /// Has the helper prepare for sandboxes with that root, without waiting.
+    fn make_ready(&self, root: &RootPlan) {
+        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whether it is still there, the first sandbox finds out.
+        let _ = socket::send(&*control, &root.encode_preparation(), &[]);
+    }
+
     /// Has a sandbox begun, and does something else while the helper is at it.
     fn build(
         &self,
@@ -260,7 +268,7 @@ impl Engine {
         let zygote = Zygote::start(&helper, true)?;
         Ok(Self(Arc::new(Inner {
             helper,
-            groups: Stock::new(),
+            groups: OnceLock::new(),
             machine: cgroup::machine(),
             host: Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?,
             system: System::look()?,
@@ -327,7 +335,10 @@ impl Engine {
 
     /// Waits until every control group of closed sandboxes is gone, and says if one is not.
     pub fn settle(&self) -> Result<(), SandboxError> {
-        Ok(self.0.groups.settle()?)
+        match self.0.groups.get() {
+            Some(groups) => Ok(groups.settle()?),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn helper(&self) -> &Helper {
@@ -371,6 +382,9 @@ impl Engine {
         let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
+        if tier == Tier::Namespace && inner.groups.get().is_none() {
+            inner.zygote(tier)?.make_ready(&drawn.blueprint.root);
+        }
         let measured = sandbox.measured(granted.disk_bytes)?;
         let leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
@@ -424,7 +438,7 @@ impl Engine {
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
-                cgroup: limits.map(|limits| (inner.groups.kind().name(), limits)),
+                cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host.clone(),
                 not_applied,
             },
@@ -433,7 +447,7 @@ impl Engine {
             own_pids: tier == Tier::Namespace,
             keep: Keep {
                 _zygote: zygote,
-                groups: inner.groups.clone(),
+                groups: inner.groups().clone(),
                 _private: drawn.private,
             },
         });
@@ -523,11 +537,15 @@ impl Inner {
         Ok(program)
     }
 
+    fn groups(&self) -> &Stock {
+        self.groups.get_or_init(Stock::new)
+    }
+
     fn leaf(&self, sandbox: &Sandbox, granted: &Granted) -> Result<Option<Leaf>, SandboxError> {
         if sandbox.without.contains(&LayerName::Cgroup) {
             return Ok(None);
         }
-        Ok(Some(self.groups.take(&cgroup::Limits::from(granted))?))
+        Ok(Some(self.groups().take(&cgroup::Limits::from(granted))?))
     }
 }
 

@@ -14,9 +14,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, RootPlan};
 use crate::built_in::BuiltIn;
-use crate::frames::{Reader, SetupStage, Writer};
+use crate::frames::{FrameError, Reader, SetupStage, Writer};
 use crate::init;
 use crate::sys::process::{Apart, Side};
 use crate::sys::{lockdown, process, signal, socket};
@@ -183,6 +183,10 @@ pub(crate) fn serve(
         if length == 0 {
             return Ok(());
         }
+        if let Some(plan) = RootPlan::decode_preparation(&buffer[..length]) {
+            zygote.make_ready(plan);
+            continue;
+        }
         let answer = zygote.build(&buffer[..length], descriptors);
         zygote.built += 1;
         let (answer, pidfd) = match answer {
@@ -234,6 +238,14 @@ impl Zygote {
             init::family::kill_children_except(&self.living);
         }
         Ok(())
+    }
+
+    /// Builds a template before it is needed. What goes wrong is met again, and reported, by the
+    /// sandbox that needs it.
+    fn make_ready(&mut self, plan: Result<RootPlan, FrameError>) {
+        if let (Ok(plan), Ok(namespaces)) = (plan, self.namespaces()) {
+            let _ = namespaces.templates.enter(&plan, namespaces.own.as_fd());
+        }
     }
 
     fn build(
@@ -392,7 +404,7 @@ impl Namespaces {
         let mounted = self
             .templates
             .mount_from_host(blueprint, &mut self.identities, identity, site)
-            .and_then(|()| self.templates.enter(blueprint, self.own.as_fd()));
+            .and_then(|()| self.templates.enter(&blueprint.root, self.own.as_fd()));
         match mounted {
             Ok(()) => Ok(given),
             Err(failure) => {

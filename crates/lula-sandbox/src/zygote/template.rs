@@ -82,13 +82,9 @@ impl Templates {
         Ok(())
     }
 
-    /// Puts this process into the template for that blueprint, building it first where it is new.
-    pub(crate) fn enter(
-        &mut self,
-        blueprint: &Blueprint,
-        own: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
-        let key = blueprint.template_key();
+    /// Puts this process into the template for that root, building it first where it is new.
+    pub(crate) fn enter(&mut self, plan: &RootPlan, own: BorrowedFd<'_>) -> Result<(), Failure> {
+        let key = plan.key();
         if let Some((_, namespace)) = self.ready.iter().find(|(ready, _)| *ready == key) {
             return enter(namespace.as_fd(), Apart::MOUNT)
                 .during(SetupStage::MountNamespace, || "a template".to_owned());
@@ -97,7 +93,7 @@ impl Templates {
         enter(self.host.as_fd(), Apart::MOUNT).during(stage, || "the host's tree".to_owned())?;
         unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
         mount::stop_propagation().during(stage, || "/".to_owned())?;
-        build(&blueprint.root)?;
+        build(plan)?;
         let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
         if self.ready.len() >= KEPT {
             self.ready.remove(0);
