@@ -196,3 +196,59 @@ fn there_is_no_network() {
         .exits(1);
     assert!(ran.stderr.contains("Connection refused"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_policy_of_ones_own_is_kept_and_never_taken_from_the_workspace() {
+    let world = World::new();
+    let policy = world.home().join("tight.toml");
+    std::fs::write(
+        &policy,
+        "profile = \"strict\"\n[limits]\npids = 11\nopen_files = 77\n",
+    )
+    .unwrap();
+    let named = policy.to_str().unwrap();
+    let document = world
+        .run(&[
+            "exec",
+            "--json",
+            "--policy",
+            named,
+            "--",
+            "sh",
+            "-c",
+            "ulimit -n",
+        ])
+        .exits(0)
+        .json();
+    assert_eq!(document["stdout"], "77\n");
+
+    let inside = world.work().join("loose.toml");
+    std::fs::copy(&policy, &inside).unwrap();
+    world
+        .run(&["exec", "--policy", "loose.toml", "--", "true"])
+        .exits(2)
+        .says("error[L0105]");
+    std::os::unix::fs::symlink(&inside, world.home().join("link.toml")).unwrap();
+    let link = world.home().join("link.toml");
+    world
+        .run(&["exec", "--policy", link.to_str().unwrap(), "--", "true"])
+        .exits(2)
+        .says("error[L0105]");
+
+    std::fs::write(&policy, "[limits]\npids = 0\n").unwrap();
+    let ran = world.run(&["exec", "--policy", named, "--", "true"]);
+    ran.exits(2)
+        .says("error[L0102]")
+        .says("line 2: limits.pids");
+    world
+        .run(&[
+            "exec",
+            "--policy",
+            named,
+            "--profile",
+            "build",
+            "--",
+            "true",
+        ])
+        .exits(2);
+}

@@ -182,6 +182,9 @@ pub(crate) struct ExecFlags {
     /// Policy to start from: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,
+    /// A policy of your own, as TOML; a file outside the workspace
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub(crate) policy: Option<PathBuf>,
     /// Exactly this tier, or nothing; the only way to get `process`
     #[arg(long, value_name = "NAME", value_parser = parse_tier)]
     pub(crate) tier: Option<Tier>,

@@ -13,7 +13,37 @@ use crate::term::{DIM, Table, WARN, paint};
 
 /// The policy of a profile under the configured floor and deadline: the stricter of each.
 pub(crate) fn policy(session: &Session, profile: Profile) -> Policy {
-    let mut policy = profile.policy();
+    within_configuration(session, profile.policy())
+}
+
+/// The policy in a file that the person names, under the same floor and deadline. A file in the
+/// workspace is refused: what runs there could have written it.
+pub(crate) fn policy_file(
+    session: &Session,
+    file: &Path,
+    workspace: &Path,
+) -> Result<Policy, Failure> {
+    let failure = |code, exit, problem: &dyn std::fmt::Display| {
+        let message = format!("cannot use {} as a policy: {problem}", file.display());
+        Failure::new(code, exit, message)
+    };
+    let unreadable = |error: std::io::Error| {
+        failure(Code::FileAccess, Exit::Usage, &error).remedy("name a file that you can read")
+    };
+    let real = file.canonicalize().map_err(unreadable)?;
+    if real.starts_with(workspace) {
+        let problem = "it lies in the workspace it is for";
+        return Err(failure(Code::RepositoryOverreach, Exit::Usage, &problem)
+            .remedy("keep policies where commands in the sandbox cannot write"));
+    }
+    let text = std::fs::read_to_string(&real).map_err(unreadable)?;
+    let policy = Policy::from_toml(&text).map_err(|mistakes| {
+        failure(Code::BadValue, Exit::Usage, &mistakes).remedy("correct the lines named")
+    })?;
+    Ok(within_configuration(session, policy))
+}
+
+fn within_configuration(session: &Session, mut policy: Policy) -> Policy {
     let floor = session.config.get(&keys::SANDBOX_MIN_TIER);
     policy.min_tier = policy
         .min_tier

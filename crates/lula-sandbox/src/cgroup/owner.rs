@@ -2,6 +2,7 @@
 //! the earlier one is dead.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A process that cannot be mistaken for a later one of the same number.
@@ -21,12 +22,16 @@ static INSTANCES: AtomicU32 = AtomicU32::new(0);
 impl Owner {
     /// This process, in a new instance.
     pub(super) fn this() -> Option<Self> {
+        // Neither changes while this process lives.
+        static BIRTH: OnceLock<Option<(u64, u64)>> = OnceLock::new();
         let pid = std::process::id();
+        let birth = BIRTH.get_or_init(|| Some((started(pid)?, pid_namespace()?)));
+        let (started, namespace) = (*birth)?;
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
         Some(Self {
             pid,
-            started: started(pid)?,
-            namespace: pid_namespace()?,
+            started,
+            namespace,
             instance,
         })
     }

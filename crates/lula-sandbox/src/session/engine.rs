@@ -335,12 +335,6 @@ impl Engine {
     }
 
     pub(crate) fn open_in(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
-        if !tiers::is_built_here(tier) {
-            return Err(SandboxError::FloorNotMet {
-                floor: tier,
-                refusals: vec![tiers::Refusal::not_built(tier)],
-            });
-        }
         let begun = Instant::now();
         let session = self.begin(tier, sandbox)?;
         finish_opening(&session, sandbox, begun)?;
@@ -349,6 +343,12 @@ impl Engine {
 
     /// Has a sandbox built. It may not stand yet, and it may turn out that it never will.
     fn begin(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+        if !tiers::is_built_here(tier) {
+            return Err(SandboxError::FloorNotMet {
+                floor: tier,
+                refusals: vec![tiers::Refusal::not_built(tier)],
+            });
+        }
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);

@@ -134,6 +134,8 @@ struct Zygote {
     /// `None` until the first sandbox that needs them.
     namespaces: Option<Namespaces>,
     living: HashMap<i32, Lent>,
+    /// Sandboxes so far.
+    built: u64,
     built_ins: &'static [BuiltIn],
 }
 
@@ -154,6 +156,7 @@ pub(crate) fn serve(
         endings: signal::child_endings()?,
         namespaces: None,
         living: HashMap::new(),
+        built: 0,
         built_ins,
     };
     if prepare {
@@ -181,6 +184,7 @@ pub(crate) fn serve(
             return Ok(());
         }
         let answer = zygote.build(&buffer[..length], descriptors);
+        zygote.built += 1;
         let (answer, pidfd) = match answer {
             Ok((pid, pidfd)) => (Answer::Cloned { pid }, Some(pidfd)),
             Err(failure) => (Answer::Failed(failure), None),
@@ -199,10 +203,12 @@ impl Zygote {
             PollFd::new(&self.control, PollFlags::IN),
             PollFd::new(&self.endings, PollFlags::IN),
         ];
-        let short = self
-            .namespaces
-            .as_ref()
-            .is_some_and(|namespaces| namespaces.networks.is_short());
+        // One sandbox alone needs nothing beyond its own.
+        let short = self.built > 1
+            && self
+                .namespaces
+                .as_ref()
+                .is_some_and(|namespaces| namespaces.networks.is_short());
         match rustix::event::poll(&mut waiting, short.then_some(&A_WHILE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

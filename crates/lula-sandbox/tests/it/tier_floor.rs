@@ -1,7 +1,7 @@
 //! A tier is what it says, or it is refused.
 
 use lula_protocol::Tier;
-use lula_sandbox::SandboxError;
+use lula_sandbox::{Command, SandboxError};
 
 use crate::support::{build_policy, engine, sandbox, workspace};
 
@@ -10,10 +10,17 @@ fn a_tier_that_cannot_be_built_is_refused_and_never_claimed() {
     let workspace = workspace();
     for tier in [Tier::Gvisor, Tier::Microvm] {
         let sandbox = sandbox(build_policy(), &workspace).tier(tier);
-        let refused = engine().open(&sandbox).unwrap_err();
-        assert!(
-            matches!(refused, SandboxError::FloorNotMet { floor, .. } if floor == tier),
-            "{refused}"
-        );
+        let touch = Command::shell("touch ran");
+        for refused in [
+            engine().open(&sandbox).map(drop),
+            engine().run(&sandbox, &touch).map(drop),
+            engine().start_alone(&sandbox, &touch).map(drop),
+        ] {
+            assert!(
+                matches!(&refused, Err(SandboxError::FloorNotMet { floor, .. }) if *floor == tier),
+                "{refused:?}"
+            );
+        }
+        assert!(!workspace.path().join("ran").exists());
     }
 }

@@ -83,7 +83,10 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
         let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
-    let mut policy = sandboxed::policy(session, flags.profile);
+    let mut policy = match &flags.policy {
+        Some(file) => sandboxed::policy_file(session, file, &workspace)?,
+        None => sandboxed::policy(session, flags.profile),
+    };
     if let Some(tier) = flags.tier {
         // A tier below the floor of the profile is the person's explicit choice.
         policy.min_tier = policy.min_tier.min(tier);
