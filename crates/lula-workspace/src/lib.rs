@@ -80,6 +80,8 @@ mod path;
 mod record;
 mod risk;
 pub mod scratch;
+mod snapshots;
+mod staging;
 mod steps;
 mod store;
 #[cfg(test)]
