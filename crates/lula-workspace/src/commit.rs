@@ -2,28 +2,26 @@
 //! turning it round again.
 
 use std::fs::File;
-use std::io::Seek;
 use std::os::fd::OwnedFd;
 
 use lula_protocol::WorkspaceId;
-use rustix::fs::{Mode, OFlags, XattrFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::base::Base;
-use crate::change::{Change, What};
-use crate::copying::{copy_content, dress, make_link, own};
+use crate::change::Change;
+use crate::copying::{copy_content, dress, own};
 use crate::error::{Result, WorkspaceError};
-use crate::journal::{Entry, Mark, Op, Side, TRANSIT_PREFIX};
-use crate::node::{Kind, Node, PERMISSION_BITS, SPECIAL_BITS, Stat};
-use crate::path::{RelPath, unescape};
+use crate::journal::{Entry, Op, Side, TRANSIT_PREFIX};
+use crate::node::{Kind, PERMISSION_BITS, Stat};
+use crate::path::RelPath;
 use crate::record;
+use crate::staging::{Staging, keep_attributes};
 use crate::steps::Steps;
 use crate::tree::{Parents, Reader, Tree, beneath, open_plain, os};
 
 /// The record of a commit, in its directory.
 pub(crate) const RECORD: &str = "commit.json";
-/// So many files are flushed one by one; more, with their whole file system.
-const FEW: usize = 16;
 
 /// The directory of slots of that generation.
 pub(crate) fn slots_name(generation: u32) -> String {
@@ -75,15 +73,7 @@ pub(crate) fn make(
 ) -> Result<Entry> {
     let stage = Stage::open(base, commit, &entry)?;
     entry.transit.clone_from(&stage.transit);
-    entry.ops = Staging {
-        base,
-        from: Parents::of(layer),
-        below: Parents::of(&base.tree),
-        slots: &stage.slots,
-        reader: Reader::default(),
-        staged: Vec::new(),
-    }
-    .all(changes)?;
+    entry.ops = Staging::new(base, layer, &stage.slots).all(changes)?;
     carry_out(base, commit, &stage.slots, &entry)?;
     Ok(entry)
 }
@@ -183,7 +173,7 @@ pub(crate) fn settle(base: &Base, entry: &Entry, commit: &Tree, slots: &OwnedFd)
     Ok(())
 }
 
-fn sync_all(directory: &OwnedFd) -> Result<()> {
+pub(crate) fn sync_all(directory: &OwnedFd) -> Result<()> {
     rustix::fs::syncfs(directory).map_err(|error| WorkspaceError::io("write", "the layer", error))
 }
 
@@ -287,236 +277,6 @@ fn foreign_entry(
         }
     }
     Ok(false)
-}
-
-/// New content on its way into slots.
-struct Staging<'a> {
-    base: &'a Base,
-    from: Parents<'a>,
-    below: Parents<'a>,
-    slots: &'a OwnedFd,
-    reader: Reader,
-    staged: Vec<File>,
-}
-
-impl Staging<'_> {
-    /// The steps in the order that works: what goes, the innermost first; what comes, the outermost
-    /// first; permissions of directories last.
-    fn all(mut self, changes: &[&Change]) -> Result<Vec<Op>> {
-        let mut ops = Vec::with_capacity(changes.len());
-        for change in changes.iter().rev() {
-            let Some(old) = &change.old else { continue };
-            let becomes_directory = change.begins_directory();
-            if change.ends_directory() {
-                ops.push(Op::RemoveDirectory {
-                    path: change.path.clone(),
-                    mode: old.mode,
-                });
-            } else if old.kind != Kind::Directory && (change.new.is_none() || becomes_directory) {
-                let was = self.mark_of_old(change, old)?;
-                ops.push(Op::Remove {
-                    path: change.path.clone(),
-                    slot: number(ops.len())?,
-                    was,
-                });
-            }
-        }
-        let mut permissions = Vec::new();
-        for change in changes {
-            let Some(new) = &change.new else { continue };
-            let path = change.path.clone();
-            if new.kind == Kind::Directory {
-                let (was, final_mode) = match &change.old {
-                    Some(old) if old.kind == Kind::Directory => {
-                        (old.mode, old.mode & SPECIAL_BITS | new.permissions())
-                    }
-                    _ => {
-                        // Its owner has to put things into it first.
-                        let mode = new.permissions() | 0o700;
-                        let path = path.clone();
-                        ops.push(Op::MakeDirectory { path, mode });
-                        (mode, new.permissions())
-                    }
-                };
-                if was != final_mode {
-                    let new = final_mode;
-                    let file = None;
-                    permissions.push(Op::Permit {
-                        path,
-                        was,
-                        new,
-                        file,
-                    });
-                }
-                continue;
-            }
-            let old = change
-                .old
-                .as_ref()
-                .filter(|old| old.kind != Kind::Directory);
-            match old {
-                Some(old) if change.what == What::Mode => {
-                    let (was, new) = (old.mode, new.permissions());
-                    let mode = new;
-                    let file = Some(Mark {
-                        mode,
-                        ..self.mark_of_old(change, old)?
-                    });
-                    ops.push(Op::Permit {
-                        path,
-                        was,
-                        new,
-                        file,
-                    });
-                }
-                Some(old) => {
-                    let slot = number(ops.len())?;
-                    let was = self.mark_of_old(change, old)?;
-                    let new = self.stage(change, new, slot)?;
-                    ops.push(Op::Exchange {
-                        path,
-                        slot,
-                        was,
-                        new,
-                    });
-                }
-                None => {
-                    let slot = number(ops.len())?;
-                    let new = self.stage(change, new, slot)?;
-                    ops.push(Op::Place { path, slot, new });
-                }
-            }
-        }
-        permissions.reverse();
-        ops.extend(permissions);
-        self.flush()?;
-        Ok(ops)
-    }
-
-    /// What is in the tree now, which has to be what was reviewed.
-    fn mark_of_old(&mut self, change: &Change, old: &Node) -> Result<Mark> {
-        let conflict = || WorkspaceError::Conflicts(vec![change.path.clone()]);
-        let digest = old.digest.ok_or_else(conflict)?;
-        // The very file that was reviewed; whoever takes it out compares once more.
-        let seen = change.seen.ok_or_else(conflict)?;
-        let parent = self.below.get(&change.path).map_err(|_| conflict())?;
-        let stat = Stat::of(parent, os(change.path.name())).map_err(|_| conflict())?;
-        if !stat.untouched_since(&seen) || stat.kind != old.kind || stat.mode != old.mode {
-            return Err(conflict());
-        }
-        Ok(Mark::new(&stat, digest))
-    }
-
-    fn stage(&mut self, change: &Change, new: &Node, slot: u32) -> Result<Mark> {
-        let path = &change.path;
-        let failed = |error: Errno| WorkspaceError::io("copy", path, error);
-        let name = slot.to_string();
-        let digest = new
-            .digest
-            .ok_or_else(|| WorkspaceError::Busy { path: path.clone() })?;
-        let replaced = match self.below.get(path) {
-            Ok(parent) => Stat::maybe(parent, os(path.name())).map_err(failed)?,
-            Err(_) => None,
-        };
-        let owner = self.owner(path, replaced.as_ref());
-        let from = self.from.get(path).map_err(failed)?;
-        let seen = Stat::of(from, os(path.name())).map_err(failed)?;
-        if new.kind == Kind::Symlink {
-            let target = new.target.as_deref().and_then(unescape).unwrap_or_default();
-            let target = std::ffi::CString::new(target).map_err(|_| failed(Errno::INVAL))?;
-            let like = Stat { owner, ..seen };
-            make_link(self.slots, name.as_bytes(), &target, &like).map_err(failed)?;
-            let stat = Stat::of(self.slots, &name).map_err(failed)?;
-            return Ok(Mark::new(&stat, digest));
-        }
-        let mut source = open_plain(from, path)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
-        let mut file = File::from(beneath(self.slots, &name, flags).map_err(failed)?);
-        let content = if rustix::fs::ioctl_ficlone(&file, &source).is_ok() {
-            // What is shared is what is committed, so that is what is read.
-            file.rewind()
-                .map_err(|e| WorkspaceError::io("read", path, e))?;
-            self.reader.read(&mut file, path, None)?
-        } else {
-            self.reader.read(&mut source, path, Some(&mut file))?
-        };
-        if content.digest != digest {
-            return Err(WorkspaceError::Busy { path: path.clone() });
-        }
-        if let Some(old) = replaced.filter(|old| old.kind == Kind::File)
-            && let Ok(parent) = self.below.get(path)
-            && let Ok(old_file) = beneath(parent, os(path.name()), OFlags::RDONLY)
-            && Stat::of_open(&old_file).is_ok_and(|now| now.inode == old.inode)
-        {
-            keep_attributes(&File::from(old_file), &file);
-        }
-        let mode = new.mode & PERMISSION_BITS;
-        dress(
-            &file,
-            &Stat {
-                mode,
-                owner,
-                ..seen
-            },
-        )
-        .map_err(failed)?;
-        let stat = Stat::of_open(&file).map_err(failed)?;
-        if self.staged.len() <= FEW {
-            self.staged.push(file);
-        }
-        Ok(Mark::new(&stat, digest))
-    }
-
-    /// A new file belongs to whom the old one, or else the directory, belonged.
-    fn owner(&mut self, path: &RelPath, replaced: Option<&Stat>) -> (u32, u32) {
-        let of_parent = || Stat::of_open(&self.base.tree.top).map(|stat| stat.owner);
-        match replaced {
-            Some(stat) => stat.owner,
-            None => match self.below.get(path).map(Stat::of_open) {
-                Ok(Ok(stat)) => stat.owner,
-                _ => of_parent().unwrap_or_default(),
-            },
-        }
-    }
-
-    fn flush(&self) -> Result<()> {
-        if self.staged.len() > FEW {
-            return sync_all(self.slots);
-        }
-        for file in &self.staged {
-            file.sync_all()
-                .map_err(|error| WorkspaceError::io("write", "the layer", error))?;
-        }
-        rustix::fs::fsync(self.slots).map_err(|e| WorkspaceError::io("write", "the layer", e))
-    }
-}
-
-fn number(index: usize) -> Result<u32> {
-    u32::try_from(index).map_err(|_| WorkspaceError::TooMuch {
-        what: "changes",
-        limit: u32::MAX.into(),
-    })
-}
-
-/// Attributes and access lists that the user gave a file survive its replacement.
-fn keep_attributes(from: &File, to: &File) {
-    let mut names = vec![0_u8; 64 * 1024];
-    let Ok(length) = rustix::fs::flistxattr(from, &mut names[..]) else {
-        return;
-    };
-    let mut value = vec![0_u8; 64 * 1024];
-    for name in names[..length].split(|byte| *byte == 0) {
-        let Ok(name) = std::str::from_utf8(name) else {
-            continue;
-        };
-        let users = name.starts_with("user.") && !name.starts_with("user.overlay.");
-        if (users || name == "system.posix_acl_access")
-            && let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value[..])
-        {
-            // A file system that cannot keep them did not have them.
-            let _ = rustix::fs::fsetxattr(to, name, &value[..length], XattrFlags::empty());
-        }
-    }
 }
 
 /// Used where a whole directory is made for a user.

@@ -82,6 +82,8 @@ mod path;
 mod record;
 mod risk;
 pub mod scratch;
+mod snapshots;
+mod staging;
 mod steps;
 mod store;
 #[cfg(test)]
