@@ -80,7 +80,7 @@ fn a_terminal_has_a_size_and_signals_arrive() {
         let client = scene.client();
         let mut start = session(
             &scene,
-            "stty size; trap 'exit 9' USR1; while :; do sleep 0.05; done",
+            "trap 'exit 9' USR1; stty size; while :; do sleep 0.05; done",
         );
         start.terminal = Some(lula_runner::api::TerminalSize {
             rows: 10,

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use super::Shared;
 use super::answer::{self, Body};
 use super::routes::{Operation, Route};
+use super::strict;
 use crate::api::{Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession};
 use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
@@ -191,7 +192,9 @@ fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
 }
 
 /// The body of a request, within its limits, as exactly the type that is asked for.
-async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Response<Body>> {
+async fn body<T: DeserializeOwned + Serialize>(
+    request: Request<Incoming>,
+) -> Result<T, Response<Body>> {
     let kind = request.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -217,10 +220,20 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
         Ok(Err(error)) => return Err(answer::problem(400, Code::BadRequest, &error.to_string())),
         Ok(Ok(collected)) => collected.to_bytes(),
     };
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("the body is not understood: {error}");
+    let unclear = |why: String| {
+        let message = format!("the body is not understood: {why}");
         answer::problem(400, Code::BadRequest, &message)
-    })
+    };
+    let read = |error: serde_json::Error| unclear(error.to_string());
+    let value: T = serde_json::from_slice(&bytes).map_err(read)?;
+    let sent = serde_json::from_slice(&bytes).map_err(read)?;
+    let understood = serde_json::to_value(&value).map_err(read)?;
+    match strict::ignored(&sent, &understood) {
+        None => Ok(value),
+        Some(place) => Err(unclear(format!(
+            "{place} would be ignored or read otherwise"
+        ))),
+    }
 }
 
 /// Runs what blocks on a thread that may. It goes on when the client hangs up: what was begun is

@@ -9,6 +9,7 @@ mod listen;
 mod metrics;
 mod openapi;
 mod routes;
+mod strict;
 
 use std::convert::Infallible;
 use std::sync::Arc;
