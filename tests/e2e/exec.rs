@@ -42,7 +42,7 @@ fn the_workspace_is_shared_and_nothing_else_is() {
         "cat in.txt > out.txt; cat {} 2>&1; ls /root /home 2>&1",
         secret.display()
     );
-    let ran = world.run(&["exec", "--", "sh", "-c", &script]);
+    let ran = world.run(&["exec", "--write", "direct", "--", "sh", "-c", &script]);
     assert!(!ran.stdout.contains("canary"), "{}", ran.stdout);
     assert_eq!(
         std::fs::read_to_string(world.work().join("out.txt")).unwrap(),
@@ -93,7 +93,15 @@ fn time_that_runs_out_is_124_and_ends_the_whole_tree() {
     let world = World::new();
     let script = "setsid sh -c 'sleep 2; echo late > late.txt' & sleep 60";
     world
-        .run(&["exec", "--timeout", "300ms", "--", "sh", "-c", script])
+        .run(&[
+            "exec",
+            "--write=direct",
+            "--timeout=300ms",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
         .exits(124);
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert!(

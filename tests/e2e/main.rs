@@ -1,6 +1,7 @@
 //! End to end: the `lula` binary as a person or a script meets it.
 #![expect(
     clippy::unwrap_used,
+    clippy::cast_possible_truncation,
     clippy::panic,
     reason = "a test says no by panicking"
 )]
@@ -12,6 +13,9 @@ mod exec;
 mod lula;
 mod models;
 mod repair;
+mod review;
 mod run;
+mod runner;
 mod runs;
 mod try_it;
+mod workspaces;

@@ -18,6 +18,7 @@ mod interrupt;
 mod report;
 mod repository;
 mod requirements;
+mod schemathesis;
 mod servers;
 mod steps;
 
@@ -61,6 +62,12 @@ enum Task {
     /// Race against rivals, in one run
     #[command(subcommand)]
     Bench(bench::Race),
+    /// Send the runner hostile requests, made from its own OpenAPI document
+    Schemathesis {
+        /// Requests for each operation and phase
+        #[arg(long, default_value_t = 20)]
+        examples: u32,
+    },
     /// Start throw-away PostgreSQL and Redis servers; run a command beside them, or wait for Ctrl-C
     Servers {
         /// The command, which finds the servers in `LULA_TEST_POSTGRES_URL` and `LULA_TEST_REDIS_URL`
@@ -90,6 +97,7 @@ fn main() -> Result<ExitCode> {
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
         Task::Bench(race) => bench::run(&race, &repository, &interrupt),
+        Task::Schemathesis { examples } => schemathesis::run(examples, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }
 }

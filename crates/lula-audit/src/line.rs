@@ -15,7 +15,7 @@ pub enum Body {
     /// An act.
     Act {
         /// Which.
-        entry: Entry,
+        entry: Box<Entry>,
     },
     /// A signature over everything before.
     Seal {

@@ -83,32 +83,30 @@ impl Log {
 
     /// Appends entries, all or none, and returns when they are on disk.
     pub fn append(&mut self, entries: &[Entry]) -> Result<Head, AuditError> {
-        let bodies: Vec<_> = entries
-            .iter()
-            .map(|entry| Body::Act {
-                entry: entry.clone().clean(self.options.redact),
-            })
-            .collect();
-        self.write(bodies, false)
+        self.write(&self.bodies(entries), false)
     }
 
     /// Appends entries with a signature behind them.
     pub fn append_sealed(&mut self, entries: &[Entry]) -> Result<Head, AuditError> {
-        let bodies: Vec<_> = entries
+        self.write(&self.bodies(entries), true)
+    }
+
+    fn bodies(&self, entries: &[Entry]) -> Vec<Body> {
+        let clean = |entry: &Entry| Box::new(entry.clone().clean(self.options.redact));
+        entries
             .iter()
             .map(|entry| Body::Act {
-                entry: entry.clone().clean(self.options.redact),
+                entry: clean(entry),
             })
-            .collect();
-        self.write(bodies, true)
+            .collect()
     }
 
     /// Signs what is there, unless the last line is a signature already.
     pub fn seal(&mut self) -> Result<Head, AuditError> {
-        self.write(Vec::new(), true)
+        self.write(&[], true)
     }
 
-    fn write(&mut self, bodies: Vec<Body>, seal: bool) -> Result<Head, AuditError> {
+    fn write(&mut self, bodies: &[Body], seal: bool) -> Result<Head, AuditError> {
         let lock = self.lock()?;
         let mut file = self.current()?;
         let remembered = self.remembered();
@@ -131,7 +129,7 @@ impl Log {
             *head = Some(next);
             Ok(())
         };
-        for body in torn.iter().chain(&bodies) {
+        for body in torn.iter().chain(bodies) {
             push(body, &mut head)?;
             let due = head.is_some_and(|head| {
                 head.seq + 1 - sealed.map_or(0, |sealed| sealed + 1)

@@ -65,7 +65,7 @@ pub fn show(directory: &Path, filter: &Filter) -> Result<Vec<Shown>, AuditError>
             {
                 shown.push(Shown {
                     seq: line.seq,
-                    entry,
+                    entry: *entry,
                 });
             }
         }

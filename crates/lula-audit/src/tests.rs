@@ -36,6 +36,12 @@ fn entry(number: u64) -> Entry {
     }
 }
 
+fn act(number: u64) -> Body {
+    Body::Act {
+        entry: Box::new(entry(number)),
+    }
+}
+
 impl Desk {
     fn new() -> Self {
         Self {
@@ -122,6 +128,16 @@ fn an_edited_entry_is_found_where_it_stands() {
     lines[3] = lines[3].replace("\"status\":0", "\"status\":1");
     desk.put(&lines);
     desk.shows(Trouble::Edited, 4);
+    assert_eq!(
+        desk.check().sealed_through,
+        None,
+        "the first seal stands behind the change"
+    );
+    let mut lines = Desk::lines(&desk);
+    lines[3] = lines[3].replace("\"status\":1", "\"status\":0");
+    lines[6] = lines[6].replace("\"status\":0", "\"status\":1");
+    desk.put(&lines);
+    assert_eq!(desk.check().sealed_through, Some(4));
 }
 
 #[test]
@@ -129,7 +145,7 @@ fn an_entry_rewritten_with_its_hash_breaks_the_chain_behind_it() {
     let desk = Desk::with(10);
     let mut lines = desk.lines();
     let before = line::Line::read(lines[1].as_bytes()).unwrap().head();
-    let (forged, _) = line::write(Some(before), &Body::Act { entry: entry(77) }).unwrap();
+    let (forged, _) = line::write(Some(before), &act(77)).unwrap();
     lines[2] = String::from_utf8(forged).unwrap().trim_end().to_owned();
     desk.put(&lines);
     desk.shows(Trouble::Unlinked, 4);
@@ -141,13 +157,7 @@ fn a_history_rewritten_to_its_end_has_no_signature() {
     let mut head = None;
     let mut lines = Vec::new();
     for number in 50..60 {
-        let (line, next) = line::write(
-            head,
-            &Body::Act {
-                entry: entry(number),
-            },
-        )
-        .unwrap();
+        let (line, next) = line::write(head, &act(number)).unwrap();
         lines.push(String::from_utf8(line).unwrap().trim_end().to_owned());
         head = Some(next);
     }
@@ -209,7 +219,7 @@ fn removed_repeated_moved_and_inserted_entries_are_found() {
 
     let mut inserted = lines.clone();
     let at = line::Line::read(lines[4].as_bytes()).unwrap().head();
-    let (extra, _) = line::write(Some(at), &Body::Act { entry: entry(99) }).unwrap();
+    let (extra, _) = line::write(Some(at), &act(99)).unwrap();
     inserted.insert(5, String::from_utf8(extra).unwrap().trim_end().to_owned());
     desk.put(&inserted);
     assert!(!desk.check().is_intact());

@@ -89,7 +89,7 @@ pub struct Report {
     pub seals: u64,
     /// Its last line.
     pub head: Option<Head>,
-    /// The last line that a good signature covers.
+    /// The last line up to which everything is as it was signed.
     pub sealed_through: Option<u64>,
     /// Acts behind it.
     pub unsealed: u64,
@@ -244,7 +244,10 @@ impl Check {
             return self.trouble(Trouble::BadSeal, Some(line.seq));
         }
         self.since_seal = 0;
-        self.report.sealed_through = Some(line.seq);
+        // Behind the first change a signature vouches for hashes, not for what stands there.
+        if self.report.problems.is_empty() {
+            self.report.sealed_through = Some(line.seq);
+        }
     }
 
     pub(crate) fn finish(mut self, expected: &[Option<Head>]) -> Report {

@@ -8,8 +8,11 @@ use crate::suggest::nearest;
 /// Points to another user file.
 pub const CONFIG_FILE: &str = "LULA_CONFIG_FILE";
 
+/// Holds the bearer key of a runner. A secret is no setting: it is in no file and in no list.
+pub const RUNNER_KEY: &str = "LULA_RUNNER_KEY";
+
 /// Variables of ours that are no configuration keys.
-const RESERVED: &[&str] = &[CONFIG_FILE];
+const RESERVED: &[&str] = &[CONFIG_FILE, RUNNER_KEY];
 /// The test suite's own variables.
 const RESERVED_PREFIX: &str = "LULA_TEST_";
 

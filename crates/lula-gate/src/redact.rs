@@ -89,6 +89,26 @@ pub fn redact_words<S: AsRef<str>>(words: &[S]) -> Vec<String> {
         .collect()
 }
 
+/// How names of secrets end, without punctuation.
+const ENDINGS: [&str; 16] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secretkey",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "bearertoken",
+    "clientsecret",
+    "authorization",
+    "credential",
+    "credentials",
+];
+
 /// Whether a name says that a secret stands behind it. Names of counts and limits do not.
 fn names_a_secret(name: &str) -> bool {
     let plain: String = name
@@ -96,24 +116,6 @@ fn names_a_secret(name: &str) -> bool {
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
         .collect();
-    const ENDINGS: [&str; 16] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "secretkey",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "authtoken",
-        "accesstoken",
-        "refreshtoken",
-        "bearertoken",
-        "clientsecret",
-        "authorization",
-        "credential",
-        "credentials",
-    ];
     ENDINGS.iter().any(|ending| plain.ends_with(ending))
         || plain == "token"
         || plain.ends_with("token") && !plain.ends_with("pertoken")

@@ -139,8 +139,8 @@ impl Base {
         if entry.ops.iter().all(|op| steps.was_done(op)) {
             crate::commit::settle(self, entry, commit, &slots)
         } else {
-            steps.take_back(&entry.ops);
-            crate::commit::give_up(self, entry, commit)
+            let taken = steps.take_back(&entry.ops);
+            crate::commit::give_up(self, entry, commit, taken)
         }
     }
 

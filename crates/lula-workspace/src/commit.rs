@@ -126,27 +126,29 @@ fn carry_out(base: &Base, commit: &Tree, slots: &OwnedFd, entry: &Entry) -> Resu
     #[cfg(test)]
     crate::faults::step()?;
     base.begin(entry)?;
-    if let Err(error) = Steps::new(&base.tree, slots).all(&entry.ops) {
+    if let Err((error, taken)) = Steps::new(&base.tree, slots).all(&entry.ops) {
         #[cfg(test)]
         if matches!(error, WorkspaceError::Stopped) {
             return Err(error);
         }
-        give_up(base, entry, commit)?;
+        give_up(base, entry, commit, taken)?;
         return Err(error);
     }
     settle(base, entry, commit, slots)
 }
 
-/// After everything was taken back.
-pub(crate) fn give_up(base: &Base, entry: &Entry, commit: &Tree) -> Result<()> {
+/// After what was done of it was taken back, by these steps.
+pub(crate) fn give_up(base: &Base, entry: &Entry, commit: &Tree, taken: Vec<Op>) -> Result<()> {
     if load(commit)?.is_none() {
-        let void = Entry {
-            side: Side::Void,
-            transit: None,
-            ops: entry.ops.iter().rev().map(Op::inverse).collect(),
-            ..entry.clone()
-        };
-        record::write(commit, RECORD, &void.to_bytes())?;
+        if !taken.is_empty() {
+            let void = Entry {
+                side: Side::Void,
+                transit: None,
+                ops: taken,
+                ..entry.clone()
+            };
+            record::write(commit, RECORD, &void.to_bytes())?;
+        }
         // Space, not correctness.
         let _ = crate::tree::remove(&commit.top, slots_name(entry.generation).as_ref());
     }

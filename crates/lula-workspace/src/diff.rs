@@ -123,13 +123,24 @@ impl Look<'_> {
                 let goes = old.is_some_and(|old| old.kind == Kind::Directory) && new.is_none();
                 !goes && now.changed > *opened
             }
-            (Found::At(_), None) => {
-                new.is_some_and(|new| new.kind == Kind::File) && self.was_copied_up(path)
+            (Found::At(opened), None) => {
+                new.is_some_and(|new| new.kind == Kind::File)
+                    && self.settled.0.is_empty()
+                    && self.lost_a_name(path, *opened)
+                    && self.was_copied_up(path)
             }
         }
     }
 
-    /// Whether the file in the layer began as one of the user's, which is not there any more.
+    /// Whether names came or went, since, in the user's directory that the path would be in.
+    fn lost_a_name(&self, path: &RelPath, opened: Time) -> bool {
+        let mut parents = Parents::of(self.base);
+        let parent = parents.get(path).and_then(Stat::of_open);
+        parent.is_ok_and(|parent| parent.changed > opened)
+    }
+
+    /// Whether the file in the layer began as one of the user's: this one, which is not there any
+    /// more, or one that was moved here inside.
     fn was_copied_up(&self, path: &RelPath) -> bool {
         let mut parents = Parents::of(self.layer);
         let Ok(parent) = parents.get(path) else {

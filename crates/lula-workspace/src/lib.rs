@@ -4,7 +4,8 @@
 //! the directory itself does not change until somebody commits. This crate must never run a command
 //! of a workspace outside a sandbox, never follow a link that lies in one, never write into the
 //! user's directory except by a journaled commit, and never touch the user's index, references or
-//! stash by itself. It depends on `lula-protocol`, and on `lula-sandbox` for its tests.
+//! stash by itself. It knows `lula-protocol` only: the
+//! caller opens the sandbox.
 //!
 //! # A workspace from beginning to end
 //!

@@ -40,6 +40,9 @@ fn hunks(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
 /// One change as git writes it. Content that is not text, or too long, is named and not shown; text
 /// that is not UTF-8 is shown with replacement characters.
 pub fn patch(workspace: &Workspace, change: &Change) -> Result<String> {
+    if let Some(text) = directory(change) {
+        return Ok(text);
+    }
     let (from, to) = (
         quoted("a/", change.path.as_bytes()),
         quoted("b/", change.path.as_bytes()),
@@ -103,6 +106,29 @@ pub fn patch(workspace: &Workspace, change: &Change) -> Result<String> {
     Ok(out)
 }
 
+/// Directories are not part of git's patches; a line that `git apply` skips tells of them.
+fn directory(change: &Change) -> Option<String> {
+    let is = |node: &Option<Node>| {
+        node.as_ref()
+            .is_some_and(|node| node.kind == Kind::Directory)
+    };
+    let mode = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.mode & 0o777);
+    let name = quoted("", change.path.as_bytes());
+    match (is(&change.old), is(&change.new)) {
+        (false, true) if change.old.is_none() => Some(format!(
+            "new directory {name} with mode {:03o}\n",
+            mode(&change.new)
+        )),
+        (true, false) if change.new.is_none() => Some(format!("deleted directory {name}\n")),
+        (true, true) => Some(format!(
+            "directory {name}: mode {:03o} to {:03o}\n",
+            mode(&change.old),
+            mode(&change.new)
+        )),
+        _ => None,
+    }
+}
+
 fn line(out: &mut String, text: &str) {
     out.push_str(text);
     out.push('\n');
@@ -156,10 +182,9 @@ mod tests {
 
     #[test]
     fn texts_built_to_stall_a_comparison_are_compared_anyway() {
-        let many = |odd: usize| {
-            (0..60_000)
-                .map(|n| format!("{}\n", n * 7919 % (97 + odd)))
-                .collect::<String>()
+        let many = |odd: usize| -> String {
+            let lines = (0..60_000).map(|n| (n * 7919 % (97 + odd)).to_string());
+            lines.collect::<Vec<_>>().join("\n")
         };
         assert!(unified("x", &many(0), &many(2)).contains("@@"));
     }

@@ -176,6 +176,15 @@ pub(crate) fn read(directory: &Tree, name: &str) -> Result<Option<Vec<u8>>> {
 
 /// Replaces a small file of ours in one step; when it returns, it is on disk.
 pub(crate) fn write(directory: &Tree, name: &str, bytes: &[u8]) -> Result<()> {
+    replace(directory, name, bytes, true)
+}
+
+/// The same for what may be lost with the power: it reaches the disk some time later.
+pub(crate) fn write_lazily(directory: &Tree, name: &str, bytes: &[u8]) -> Result<()> {
+    replace(directory, name, bytes, false)
+}
+
+fn replace(directory: &Tree, name: &str, bytes: &[u8], durable: bool) -> Result<()> {
     let place = directory.path.join(name);
     let failed = |error: std::io::Error| WorkspaceError::io("write", place.display(), error);
     let fresh = format!("{name}.new");
@@ -183,9 +192,17 @@ pub(crate) fn write(directory: &Tree, name: &str, bytes: &[u8]) -> Result<()> {
     let file = beneath(&directory.top, &fresh, flags).map_err(|error| failed(error.into()))?;
     let mut file = File::from(file);
     file.write_all(bytes).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
+    if durable {
+        file.sync_all().map_err(failed)?;
+    }
     rustix::fs::renameat(&directory.top, &fresh, &directory.top, name)
-        .and_then(|()| rustix::fs::fsync(&directory.top))
+        .and_then(|()| {
+            if durable {
+                rustix::fs::fsync(&directory.top)
+            } else {
+                Ok(())
+            }
+        })
         .map_err(|error| failed(error.into()))
 }
 

@@ -47,31 +47,31 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Does all, or none: where the tree is not as expected, what was done is taken back.
-    pub(crate) fn all(&mut self, ops: &[Op]) -> Result<()> {
+    /// Does all, or none: where the tree is not as expected, what was done is taken back, and told.
+    pub(crate) fn all(&mut self, ops: &[Op]) -> Result<(), (WorkspaceError, Vec<Op>)> {
         for (index, op) in ops.iter().enumerate() {
             #[cfg(test)]
-            crate::faults::step()?;
+            crate::faults::step().map_err(|error| (error, Vec::new()))?;
             if let Err(error) = self.one(op) {
-                self.take_back(&ops[..index]);
-                return Err(error);
+                let taken = self.take_back(&ops[..index]);
+                return Err((error, taken));
             }
         }
         #[cfg(test)]
-        crate::faults::step()?;
+        crate::faults::step().map_err(|error| (error, Vec::new()))?;
         Ok(())
     }
 
-    /// Takes back those that were done, the last first, and tells which could not be because
-    /// somebody changed the tree meanwhile. Theirs stays then.
-    pub(crate) fn take_back(&mut self, ops: &[Op]) -> Vec<RelPath> {
-        let mut left = Vec::new();
+    /// Takes back those that were done, the last first, and tells which those were. What somebody
+    /// changed meanwhile stays theirs.
+    pub(crate) fn take_back(&mut self, ops: &[Op]) -> Vec<Op> {
+        let mut taken = Vec::new();
         for op in ops.iter().rev() {
-            if self.was_done(op) && self.one(&op.inverse()).is_err() {
-                left.push(op.path().clone());
+            if self.was_done(op) && self.one(&op.inverse()).is_ok() {
+                taken.push(op.inverse());
             }
         }
-        left
+        taken
     }
 
     /// Whether a step was done, by what its slot holds.

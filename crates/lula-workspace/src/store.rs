@@ -100,7 +100,8 @@ impl Store {
         });
         let mut workspace = Workspace::new(self.clone(), directory, record);
         let filled = workspace.fill(&tree, self.max_bytes.saturating_sub(used));
-        if let Err(error) = filled.and_then(|()| workspace.save()) {
+        // Nothing is in it yet that the loss of its record could lose.
+        if let Err(error) = filled.and_then(|()| workspace.save_lazily()) {
             let _ = workspace.delete();
             return Err(error);
         }
@@ -133,6 +134,10 @@ impl Store {
 
     pub(crate) fn save(directory: &Tree, record: &Record) -> Result<()> {
         record::write(directory, RECORD, &record.to_bytes())
+    }
+
+    pub(crate) fn save_lazily(directory: &Tree, record: &Record) -> Result<()> {
+        record::write_lazily(directory, RECORD, &record.to_bytes())
     }
 
     /// Every workspace, the newest first. Damaged records are left out: nothing can be said of them.
@@ -226,7 +231,14 @@ impl Store {
 
     /// Removes decided workspaces, the oldest first, until the rest fits; tells what the rest takes.
     pub fn make_room(&self) -> Result<u64> {
+        self.sweep()?;
         let mut records = self.list()?;
+        // One whose session was killed was never measured.
+        for record in records.iter_mut().filter(|record| record.bytes == 0) {
+            if let Ok(directory) = Tree::open(&self.directory(&record.id)) {
+                record.bytes = Self::usage(&directory);
+            }
+        }
         let mut used: u64 = records.iter().map(|record| record.bytes).sum();
         let mut decided = records
             .iter()
@@ -252,6 +264,26 @@ impl Store {
         Ok(used)
     }
 
+    /// Removes what was left of workspaces whose making or removal was cut off.
+    fn sweep(&self) -> Result<()> {
+        const OLD: u64 = 10 * 60 * 1000;
+        let older_than = now_ms().saturating_sub(OLD);
+        for id in self.ids()? {
+            let Ok(directory) = Tree::open(&self.directory(&id)) else {
+                continue;
+            };
+            let opened = Stat::of_open(&directory.top).map_or(u64::MAX, |stat| {
+                u64::try_from(stat.changed.0)
+                    .unwrap_or(0)
+                    .saturating_mul(1000)
+            });
+            if opened < older_than && record::read(&directory, RECORD)?.is_none() {
+                self.remove(&id)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a workspace with everything in it; `false` if somebody works in it.
     pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
         let path = self.directory(id);
@@ -264,7 +296,10 @@ impl Store {
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
         let home = Tree::open(&self.root.join("workspaces"))?;
         // Without its record it is no workspace any more, whatever happens next.
-        record::unlink(&directory, RECORD)?;
+        match rustix::fs::unlinkat(&directory.top, RECORD, rustix::fs::AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+        }
         remove(&home.top, id.as_str().as_ref()).map_err(failed)?;
         Ok(true)
     }

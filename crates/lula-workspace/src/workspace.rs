@@ -265,6 +265,9 @@ impl Workspace {
     }
 
     fn note(&mut self, diff: &Diff) -> Result<()> {
+        if !diff.is_empty() {
+            self.record.state = State::Pending;
+        }
         self.record.changes = diff.changes.len() as u64;
         self.record.bytes = Store::usage(&self.directory);
         self.save()
@@ -272,6 +275,10 @@ impl Workspace {
 
     pub(crate) fn save(&mut self) -> Result<()> {
         Store::save(&self.directory, &self.record)
+    }
+
+    pub(crate) fn save_lazily(&self) -> Result<()> {
+        Store::save_lazily(&self.directory, &self.record)
     }
 
     /// The content behind a change, if it still has the digests that the change names; `None` on a
@@ -376,19 +383,20 @@ impl Workspace {
             held_back: chosen.held_back,
             digest: diff.digest,
         };
-        self.settle(&base, State::Committed)?;
+        self.decided(diff.changes.len() - committed.paths.len())?;
         Ok(committed)
     }
 
-    /// After the tree changed: pending while something is left, decided otherwise.
-    fn settle(&mut self, base: &Base, decided: State) -> Result<()> {
-        let left = self.look(&base.tree)?;
-        self.record.state = if left.is_empty() {
-            decided
+    /// Pending while something is left.
+    fn decided(&mut self, left: usize) -> Result<()> {
+        self.record.state = if left == 0 {
+            State::Committed
         } else {
             State::Pending
         };
-        self.note(&left)
+        self.record.changes = left as u64;
+        self.record.bytes = Store::usage(&self.directory);
+        self.save()
     }
 
     /// A directory for the next commit; what a crash left of one that never was goes away.
@@ -440,7 +448,8 @@ impl Workspace {
                 return Err(error);
             }
         };
-        self.settle(&base, State::Committed)?;
+        let left = self.look(&base.tree)?.changes.len();
+        self.decided(left)?;
         Ok(turned.ops.iter().map(|op| op.path().clone()).collect())
     }
 

@@ -198,6 +198,7 @@ Examples:
   lula exec -- pytest -q
   lula exec --profile strict --timeout 10s -- ./untrusted.sh
   lula exec --receipt receipt.json -- make test
+  lula exec --on last -- git diff
   lula exec --write direct -- cargo fmt
 
 Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
@@ -215,6 +216,10 @@ pub(crate) struct ExecFlags {
     /// What becomes of changes in the workspace
     #[arg(long, value_enum, default_value = "review")]
     pub(crate) write: Write,
+    /// Go on in the workspace of that id, with the changes that wait there; `last` is the latest of
+    /// this directory
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) on: Option<String>,
     /// Wall clock, such as 90s; never longer than sandbox.timeout
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
@@ -251,6 +256,9 @@ pub(crate) struct RunnerFlags {
     /// A private file that holds the bearer key of a port
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
+    /// A file of rules that say when to ask, beside the built-in ones; can be given several times
+    #[arg(long = "rules", value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
     /// Policy of the sandboxes to start from: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,

@@ -3,7 +3,9 @@
 mod chart;
 mod graph;
 mod repair;
+mod runner;
 mod sandbox;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -19,14 +21,20 @@ pub(crate) enum Race {
     Graph(graph::Flags),
     /// The built-in repairer on its seeded bugs
     Repair(repair::Flags),
+    /// Calls a runner answers, over its socket
+    Runner(runner::Flags),
     /// Our sandbox against bubblewrap, crun and gVisor
     Sandbox(sandbox::Flags),
+    /// Commits of many files against `cp -a` and `git checkout`
+    Workspace(workspace::Flags),
 }
 
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),
+        Race::Runner(flags) => runner::run(flags, repository, interrupt),
         Race::Sandbox(flags) => sandbox::run(flags, repository, interrupt),
+        Race::Workspace(flags) => workspace::run(flags, repository, interrupt),
     }
 }

@@ -5,6 +5,7 @@
 //! database works inside the caller's transaction, so that spending an approval and writing down
 //! the effect it allows are one commit.
 
+mod desk;
 pub mod keys;
 mod question;
 mod state;
@@ -13,6 +14,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+pub use desk::{Desk, LocalDesk};
 pub use keys::{KeyError, Keyring};
 pub use question::{Question, Stored, Vote};
 pub use state::{Approval, Refused, Settled, Standing, VoteRefused};

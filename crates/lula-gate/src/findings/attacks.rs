@@ -29,7 +29,7 @@ static PATTERNS: LazyLock<Vec<(Regex, Label, Confidence, &str)>> = LazyLock::new
         (format!(r"{shell}\s+<\(\s*(?:curl|wget)\b"), DownloadAndRun, High, "download run as a file"),
         (format!(r"\b(?:curl|wget)\b[^\n]{{0,200}}(?:-o|-O|>)\s*(\S+)[^\n]{{0,80}}(?:&&|;)\s*(?:chmod\s+(?:\+x|[0-7]{{3,4}})\s+\S+\s*(?:&&|;)\s*(?:\./|/tmp/|{interpreter})|{shell}\s+\S+)"), DownloadAndRun, Medium, "download, made a program, run"),
         (format!(r"\bbase64\s+(?:-d|-D|--decode)\b[^\n]{{0,80}}\|\s*{interpreter}"), DownloadAndRun, Medium, "decoded text run as a command"),
-        (r#"(?i)\b(?:exec|eval)\(\s*(?:compile\()?\s*(?:requests\.get|urllib\.request\.urlopen|urlopen|httpx\.get)\("#.to_owned(), DownloadAndRun, High, "download run as code (Python)"),
+        (r"(?i)\b(?:exec|eval)\(\s*(?:compile\()?\s*(?:requests\.get|urllib\.request\.urlopen|urlopen|httpx\.get)\(".to_owned(), DownloadAndRun, High, "download run as code (Python)"),
         (r"(?i)\b(?:exec|eval)\(\s*(?:__import__\(['\x22]base64['\x22]\)\.|base64\.)b64decode\(".to_owned(), DownloadAndRun, Medium, "decoded text run as code (Python)"),
         (r"(?i)\b(?:iex|invoke-expression)\b[^\n]{0,80}(?:downloadstring|invoke-webrequest|\biwr\b|\birm\b|invoke-restmethod)".to_owned(), DownloadAndRun, High, "download run as a command (PowerShell)"),
         (r"(?i)(?:downloadstring|invoke-webrequest|\biwr\b|\birm\b)[^\n]{0,120}\|\s*(?:iex|invoke-expression)\b".to_owned(), DownloadAndRun, High, "download run as a command (PowerShell)"),

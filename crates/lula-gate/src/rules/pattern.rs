@@ -89,23 +89,20 @@ impl Pattern {
 
 /// The places where the next word may stand, with options and their values skipped.
 fn behind_options(words: &[Word], from: usize) -> Vec<usize> {
-    let mut places = vec![from];
-    let mut seen = 0;
-    while seen < places.len() {
-        let place = places[seen];
-        seen += 1;
-        let Some(option) = words.get(place).and_then(Word::known) else {
-            continue;
-        };
-        if option.starts_with('-') {
-            for next in [place + 1, place + 2] {
-                if !places.contains(&next) {
-                    places.push(next);
-                }
-            }
+    let mut reached = vec![false; words.len() + 3];
+    reached[from.min(words.len())] = true;
+    for place in from..words.len() {
+        let is_option = words[place]
+            .known()
+            .is_some_and(|word| word.starts_with('-'));
+        if reached[place] && is_option {
+            reached[place + 1] = true;
+            reached[place + 2] = true;
         }
     }
-    places
+    (from..words.len())
+        .filter(|place| reached[*place])
+        .collect()
 }
 
 /// Whether a word is the argument that is asked for: `-f` also inside `-uf`, `--force` also with a

@@ -26,6 +26,10 @@ impl Word {
 
 /// A word while it is read.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing seen, in any combination"
+)]
 pub(super) struct Draft {
     text: String,
     /// What stands before the first quote or expansion.

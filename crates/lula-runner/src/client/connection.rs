@@ -237,9 +237,9 @@ impl Answer {
     /// The value, where the status says that there is one.
     pub(super) fn expect<T: DeserializeOwned>(
         &self,
-        good: impl Fn(&StatusCode) -> bool,
+        good: impl Fn(StatusCode) -> bool,
     ) -> Result<T, ClientError> {
-        if good(&self.status)
+        if good(self.status)
             && let Ok(value) = serde_json::from_slice(&self.bytes)
         {
             return Ok(value);

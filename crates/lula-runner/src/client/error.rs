@@ -29,6 +29,9 @@ pub enum ClientError {
         /// What it said.
         problem: Problem,
     },
+    /// A rule forbids it, or people are asked first. Nothing was done.
+    #[error("held back by a rule: {0:?}")]
+    Held(Box<lula_protocol::ToolResult>),
     /// An answer that is none.
     #[error("the runner's answer is not understood: {0}")]
     Nonsense(String),

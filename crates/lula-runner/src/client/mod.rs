@@ -47,7 +47,7 @@ impl Client {
         body: Option<&(impl Serialize + Sync)>,
     ) -> Result<T, ClientError> {
         let answer = self.connections.ask(method, path, body).await?;
-        answer.expect(StatusCode::is_success)
+        answer.expect(|status| status.is_success())
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
@@ -97,14 +97,22 @@ impl Client {
             .await
     }
 
-    /// Puts exactly the reviewed change into the user's tree.
+    /// Puts exactly the reviewed change into the user's tree. Where a rule holds it back,
+    /// [`ClientError::Held`] says so; after an approval the same request is sent again.
     pub async fn commit(
         &self,
         id: &WorkspaceId,
         commit: &CommitWorkspace,
     ) -> Result<Committed, ClientError> {
-        self.post(&format!("/v1/workspaces/{id}/commit"), commit)
-            .await
+        let path = format!("/v1/workspaces/{id}/commit");
+        let answer = self
+            .connections
+            .ask(Method::POST, &path, Some(commit))
+            .await?;
+        match answer.expect(is_held) {
+            Ok(result) => Err(ClientError::Held(Box::new(result))),
+            Err(_) => answer.expect(|status| status.is_success()),
+        }
     }
 
     /// Takes the last commit back.
@@ -249,10 +257,14 @@ impl Client {
 #[derive(Serialize)]
 struct Empty {}
 
+fn is_held(status: StatusCode) -> bool {
+    is_tool_result(status) && status != StatusCode::OK
+}
+
 /// A denial and a question carry a tool's result too.
-fn is_tool_result(status: &StatusCode) -> bool {
+fn is_tool_result(status: StatusCode) -> bool {
     matches!(
-        *status,
+        status,
         StatusCode::OK | StatusCode::FORBIDDEN | StatusCode::PRECONDITION_REQUIRED
     )
 }

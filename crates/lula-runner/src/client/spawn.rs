@@ -196,7 +196,7 @@ fn private_directory() -> std::io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|_| std::io::ErrorKind::Other)?;
-    let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("{:016x}", u64::from_be_bytes(random));
     let above = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute() && path.is_dir())

@@ -1,17 +1,33 @@
 //! What becomes of a workspace's changes.
 
+use lula_audit::{Decided, Ended, Entry as Recorded};
+use lula_gate::rules::Act;
 use lula_protocol::digest::Domain;
-use lula_protocol::{Digest, WorkspaceId};
-use lula_workspace::{RelPath, Selection};
+use lula_protocol::{Digest, Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
+use lula_workspace::{Diff, HeldBack, RelPath, Selection};
 use serde::Serialize;
 
-use super::effect::{Before, entry_of, is_ours, label_problem};
+use super::clock::now_ms;
+use super::effect::{Before, Stored, entry_of, is_ours, label_problem};
+use super::gate::{self, Asked, Said, Shown};
 use super::refusal::Refusal;
 use super::room::Room;
 use super::{Hands, views};
 use crate::api::{
     CommitWorkspace, Committed, DiffView, RestoreSnapshot, TakeSnapshot, UndoCommit, WorkspaceView,
 };
+
+/// What a commit is called in the audit.
+const TOOL: &str = "commit_workspace";
+
+/// Something that rules can hold back.
+#[derive(Debug)]
+pub enum Gated<T> {
+    /// It was done.
+    Done(T),
+    /// It was not: a rule forbids it, or people are asked first.
+    Held(Box<ToolResult>),
+}
 
 impl Hands {
     /// What it changed.
@@ -22,18 +38,74 @@ impl Hands {
         Ok(views::diff(&workspace, &diff))
     }
 
-    /// Puts exactly the reviewed change into the user's tree.
-    pub fn commit(&self, id: &WorkspaceId, asked: &CommitWorkspace) -> Result<Committed, Refusal> {
+    /// Puts exactly the reviewed change into the user's tree, if the rules for what it changes say
+    /// so: commands in the sandbox write files without asking anybody.
+    pub fn commit(
+        &self,
+        who: &Principal,
+        id: &WorkspaceId,
+        asked: &CommitWorkspace,
+    ) -> Result<Gated<Committed>, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let request = request(id, asked)?;
         let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
-        if let Some(stored) = self.known(&room, &entry)? {
-            return Ok(stored);
-        }
+        let agreed = match self.known(&room, &entry)? {
+            Stored::Result(stored) => return Ok(Gated::Done(stored)),
+            Stored::Agreed(subject) => Some(subject),
+            Stored::Nothing => None,
+        };
         let selection = selection(asked)?;
-        let before = Before::Commit(chosen(&room, asked)?);
-        self.begin(&entry, &before)?;
+        let diff = room.workspace().diff()?;
+        let paths = chosen(&diff, &selection);
+        let act = Act::command(&["lula".to_owned(), "commit".to_owned()]).writing(paths.clone());
+        let verdict = gate::judge(&room.rules, &act);
+        let shown = Shown {
+            rendered: views::diff(&room.workspace(), &diff).text,
+            base_tree: diff.digest,
+        };
+        let question = Asked {
+            policy: &room.rules,
+            verdict: &verdict,
+            tool: TOOL,
+            call: request,
+            shown: &shown,
+            who,
+            agreed,
+        };
+        let before = Before::Commit(paths.clone());
+        let recorded = |decided, outcome| Recorded {
+            time_ms: now_ms(),
+            principal: who.clone(),
+            run: Some(asked.run.clone()),
+            effect: Some(asked.effect.clone()),
+            tool: TOOL.to_owned(),
+            about: paths.join(" "),
+            call: request,
+            decision: decided,
+            outcome,
+            receipt: None,
+            diff: Some(diff.digest),
+        };
+        let held = |outcome| {
+            Gated::Held(Box::new(ToolResult {
+                protocol: ProtocolVersion,
+                effect: asked.effect.clone(),
+                outcome,
+                receipt: None,
+            }))
+        };
+        let decided = match self.pass(&entry, &before, &question)? {
+            Said::Go(leave) => leave.decided,
+            Said::Ask(challenge, decided) => {
+                self.gate.record(&recorded(decided, Ended::NotDone))?;
+                return Ok(held(Outcome::NeedsApproval { challenge }));
+            }
+            Said::No(denials, decided) => {
+                self.gate.record(&recorded(decided, Ended::NotDone))?;
+                return Ok(held(Outcome::Denied { denials }));
+            }
+        };
         let done = room.workspace().commit(&selection, Some(&asked.digest));
         match done {
             Ok(done) => {
@@ -42,8 +114,9 @@ impl Hands {
                     paths: done.paths.iter().map(ToString::to_string).collect(),
                     held_back: done.held_back.iter().map(ToString::to_string).collect(),
                 };
-                self.store_result(&asked.effect, &committed)?;
-                Ok(committed)
+                let recorded = recorded(decided, Ended::Done { status: None });
+                self.store_result(&asked.effect, &committed, &recorded)?;
+                Ok(Gated::Done(committed))
             }
             // Whole or not at all, and it says not at all.
             Err(error) => {
@@ -54,16 +127,21 @@ impl Hands {
     }
 
     /// Takes the last commit back, in the user's tree.
-    pub fn undo_commit(&self, id: &WorkspaceId, asked: &UndoCommit) -> Result<Committed, Refusal> {
+    pub fn undo_commit(
+        &self,
+        who: &Principal,
+        id: &WorkspaceId,
+        asked: &UndoCommit,
+    ) -> Result<Committed, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let request = request(id, asked)?;
         let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
-        if let Some(stored) = self.known(&room, &entry)? {
+        if let Stored::Result(stored) = self.known(&room, &entry)? {
             return Ok(stored);
         }
         let before = room.workspace().diff()?.digest;
-        self.begin(&entry, &Before::Undo(before))?;
+        self.begin(&entry, &Before::Undo(before), None)?;
         let undone = room.workspace().undo();
         match undone {
             Ok(paths) => {
@@ -73,7 +151,24 @@ impl Hands {
                     paths: paths.iter().map(ToString::to_string).collect(),
                     held_back: Vec::new(),
                 };
-                self.store_result(&asked.effect, &committed)?;
+                let recorded = Recorded {
+                    time_ms: now_ms(),
+                    principal: who.clone(),
+                    run: Some(asked.run.clone()),
+                    effect: Some(asked.effect.clone()),
+                    tool: "undo_commit".to_owned(),
+                    about: committed.paths.join(" "),
+                    call: request,
+                    decision: Decided {
+                        verdict: lula_audit::Verdict::Allowed,
+                        rule: None,
+                        approval: None,
+                    },
+                    outcome: Ended::Done { status: None },
+                    receipt: None,
+                    diff: Some(digest),
+                };
+                self.store_result(&asked.effect, &committed, &recorded)?;
                 Ok(committed)
             }
             Err(error) => {
@@ -86,11 +181,12 @@ impl Hands {
     /// Turns the change down. With `now` nothing is kept of it.
     pub fn discard(&self, id: &WorkspaceId, now: bool) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let mut turn = room.turn()?;
         room.close();
         let view = views::workspace(room.workspace().record());
         self.store.open(id)?.discard(now)?;
         self.rooms().remove(id);
+        *turn = true;
         Ok(WorkspaceView {
             state: crate::api::WorkspaceState::Discarded,
             ..view
@@ -107,7 +203,7 @@ impl Hands {
             return Err(Refusal::BadRequest(problem.to_owned()));
         }
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let mut workspace = room.workspace();
         workspace.snapshot(&asked.label)?;
         Ok(views::workspace(workspace.record()))
@@ -120,7 +216,7 @@ impl Hands {
         asked: &RestoreSnapshot,
     ) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let known = |room: &Room| {
             let workspace = room.workspace();
             let snapshots = &workspace.record().snapshots;
@@ -140,7 +236,7 @@ impl Hands {
     /// A second workspace that starts with this one's changes.
     pub fn fork(&self, id: &WorkspaceId) -> Result<WorkspaceView, Refusal> {
         let room = self.room(id)?;
-        let _turn = room.turn();
+        let _turn = room.turn()?;
         let workspace = room.workspace();
         let fork = workspace.fork(&workspace.record().title)?;
         Ok(views::workspace(fork.record()))
@@ -162,17 +258,33 @@ fn selection(asked: &CommitWorkspace) -> Result<Selection, Refusal> {
     })
 }
 
-/// The paths a commit would settle, to tell after a crash whether it did.
-fn chosen(room: &Room, asked: &CommitWorkspace) -> Result<Vec<String>, Refusal> {
-    let selection = selection(asked)?;
-    let diff = room.workspace().diff()?;
+/// The paths a commit would settle.
+fn chosen(diff: &Diff, selection: &Selection) -> Vec<String> {
     let chosen = diff.changes.iter().filter(|change| {
         let named = selection.paths.is_empty()
             || selection
                 .paths
                 .iter()
                 .any(|path| change.path.is_within(path));
-        named && change.held_back.is_none()
+        let taken = match change.held_back {
+            None => true,
+            Some(HeldBack::GitInternals) => selection.git_internals,
+            Some(_) => false,
+        };
+        named && taken
     });
-    Ok(chosen.map(|change| change.path.to_string()).collect())
+    chosen.map(|change| change.path.to_string()).collect()
+}
+
+/// What a commit that a crash cut off came to: it is there if none of its paths is a change any
+/// more.
+pub(super) fn after_all(room: &Room, paths: &[String]) -> Result<Option<Committed>, Refusal> {
+    let diff = room.workspace().diff()?;
+    let mut changes = diff.changes.iter();
+    let left = changes.any(|change| paths.contains(&change.path.to_string()));
+    Ok((!left).then(|| Committed {
+        digest: diff.digest,
+        paths: paths.to_vec(),
+        held_back: Vec::new(),
+    }))
 }

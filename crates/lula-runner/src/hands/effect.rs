@@ -1,13 +1,17 @@
-//! Effects: written down, done, written down. And what becomes of one that a crash cut off.
+//! Effects: judged, written down, done, written down. And what becomes of one that a crash cut off.
 
+use lula_audit::{Decided, Entry as Recorded};
+use lula_gate::approvals;
+use lula_gate::rules::{Act, Ruling};
 use lula_protocol::{
-    Action, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal, Receipt,
-    ToolCall, ToolResult, WorkspaceId,
+    Action, Code, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal,
+    Receipt, RunId, ToolCall, ToolResult, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ms;
 use super::exec::{self, failed};
+use super::gate::{self, Asked, Leave, Said, Shown};
 use super::ledger::{self, Entry, Known, Unfinished};
 use super::refusal::Refusal;
 use super::room::Room;
@@ -37,49 +41,65 @@ pub(super) enum Before {
     Undo(Digest),
 }
 
+/// An effect that was begun.
+pub(super) struct Begun {
+    pub(super) before: Before,
+    decided: Decided,
+    who: Principal,
+    request: Digest,
+    diff: Option<Digest>,
+}
+
 /// Whether a call goes on to its act.
 pub(super) enum Gone {
-    /// It does; this takes it back.
-    On(Before),
+    /// It does.
+    On(Begun),
     /// This came of it already.
     Over(ToolResult),
 }
 
 /// Whether a call is written down. Reading is not: doing it again changes nothing.
-pub(super) const fn is_effect(action: &Action) -> bool {
+const fn is_effect(action: &Action) -> bool {
     action.mutates() || matches!(action, Action::Snapshot(_))
 }
 
 impl Hands {
-    /// Does what a call asks, once. The caller has the workspace's turn.
-    pub(super) fn effect(
-        &self,
-        room: &Room,
-        who: &Principal,
-        call: &ToolCall,
-    ) -> Result<ToolResult, Refusal> {
-        let before = match self.begin_call(room, who, call)? {
+    /// Does what a call asks, once.
+    pub fn execute(&self, who: &Principal, call: &ToolCall) -> Result<ToolResult, Refusal> {
+        digest(call)?;
+        let room = self.room(&call.workspace)?;
+        if !is_effect(&call.action) {
+            let verdict = gate::judge(&room.rules, &Act::of(&call.action));
+            if verdict.ruling == Ruling::Allow {
+                let mut outcome = super::read(&room, &call.action)?;
+                if let Outcome::Done { output } = &mut outcome {
+                    gate::label(output);
+                }
+                return Ok(result(call, outcome, None));
+            }
+        }
+        let _turn = room.turn()?;
+        let begun = match self.begin_call(&room, who, call)? {
             Gone::Over(result) => return Ok(result),
-            Gone::On(before) => before,
+            Gone::On(begun) => begun,
         };
-        match perform(room, call) {
-            Ok((outcome, receipt)) => self.finish_call(room, call, outcome, receipt, before),
+        match perform(&room, call) {
+            Ok((outcome, receipt)) => self.finish_call(&room, call, outcome, receipt, &begun),
             Err(refusal) => {
-                self.abandon_call(room, call, &before)?;
+                self.abandon_call(&room, call, &begun)?;
                 Err(refusal)
             }
         }
     }
 
     /// Everything that comes before an act: what is known of it, whether it may happen, and its
-    /// intent.
+    /// intent. The caller has the workspace's turn.
     pub(super) fn begin_call(
         &self,
         room: &Room,
         who: &Principal,
         call: &ToolCall,
     ) -> Result<Gone, Refusal> {
-        let _ = who;
         let entry = Entry {
             effect: call.effect.clone(),
             run: call.run.clone(),
@@ -88,21 +108,127 @@ impl Hands {
             class: EffectClass::Tree,
             request: digest(call)?,
         };
-        if let Some(stored) = self.known(room, &entry)? {
-            return Ok(Gone::Over(stored));
-        }
-        match prepare(room, call)? {
-            Prepared::Ready(before, _plan) => {
-                self.begin(&entry, &before)?;
-                Ok(Gone::On(before))
+        let agreed = match self.known(room, &entry)? {
+            Stored::Result(stored) => return Ok(Gone::Over(stored)),
+            Stored::Nothing => None,
+            Stored::Agreed(subject) => Some(subject),
+        };
+        let plan = match plan(room, call)? {
+            Ok(plan) => plan,
+            // It cannot even be tried; the same id gets the same answer.
+            Err(outcome) => {
+                let nobody = Decided {
+                    verdict: lula_audit::Verdict::Allowed,
+                    rule: None,
+                    approval: None,
+                };
+                let begun = Begun {
+                    before: Before::Nothing,
+                    decided: nobody,
+                    who: who.clone(),
+                    request: entry.request,
+                    diff: None,
+                };
+                self.begin(&entry, &Before::Nothing, None)?;
+                let result = self.finish_call(room, call, outcome, None, &begun)?;
+                return Ok(Gone::Over(result));
             }
-            Prepared::Over(outcome) => {
-                // Nothing was tried; the same id gets the same answer.
-                self.begin(&entry, &Before::Nothing)?;
-                let result = self.finish_call(room, call, outcome, None, Before::Nothing)?;
-                Ok(Gone::Over(result))
+        };
+        let mut act = Act::of(&call.action);
+        if let Some(plan) = &plan {
+            act = act.writing(plan.images.iter().map(|image| image.path.clone()));
+        }
+        let verdict = gate::judge(&room.rules, &act);
+        let shown = match verdict.ruling {
+            Ruling::Ask => match shown(room, call, plan.as_ref())? {
+                Ok(shown) => shown,
+                Err(outcome) => return Ok(Gone::Over(result(call, outcome, None))),
+            },
+            Ruling::Allow | Ruling::Deny => Shown {
+                rendered: String::new(),
+                base_tree: Digest::of_bytes(b""),
+            },
+        };
+        let asked = Asked {
+            policy: &room.rules,
+            verdict: &verdict,
+            tool: call.action.tool(),
+            call: entry.request,
+            shown: &shown,
+            who,
+            agreed,
+        };
+        // A copy before a command is taken only for one that may happen.
+        let before = if verdict.ruling == Ruling::Deny {
+            Before::Nothing
+        } else {
+            before(room, call, plan.as_ref())
+        };
+        let diff = plan
+            .as_ref()
+            .map(|plan| Digest::of_bytes(plan.diff.as_bytes()));
+        let said = self.pass(&entry, &before, &asked)?;
+        match said {
+            Said::Go(leave) => Ok(Gone::On(Begun {
+                before,
+                decided: leave.decided,
+                who: who.clone(),
+                request: entry.request,
+                diff,
+            })),
+            Said::Ask(challenge, decided) => {
+                forget_copy(room, &before);
+                let outcome = Outcome::NeedsApproval { challenge };
+                self.record_refusal(who, call, &entry, decided, &outcome)?;
+                Ok(Gone::Over(result(call, outcome, None)))
+            }
+            Said::No(denials, decided) => {
+                forget_copy(room, &before);
+                let outcome = Outcome::Denied { denials };
+                self.record_refusal(who, call, &entry, decided, &outcome)?;
+                Ok(Gone::Over(result(call, outcome, None)))
             }
         }
+    }
+
+    /// Judges an act and writes down that it begins, in one transaction.
+    pub(super) fn pass(
+        &self,
+        entry: &Entry,
+        before: &Before,
+        asked: &Asked<'_>,
+    ) -> Result<Said, Refusal> {
+        let mut ledger = self.ledger();
+        let tx = ledger.transaction()?;
+        let said = gate::decide(&tx, asked)?;
+        if let Said::Go(Leave { subject, .. }) = &said {
+            intend(&tx, entry, before, subject.as_ref())?;
+        }
+        tx.commit()?;
+        Ok(said)
+    }
+
+    fn record_refusal(
+        &self,
+        who: &Principal,
+        call: &ToolCall,
+        entry: &Entry,
+        decided: Decided,
+        outcome: &Outcome,
+    ) -> Result<(), Refusal> {
+        self.gate.record(&Recorded {
+            time_ms: now_ms(),
+            principal: who.clone(),
+            run: Some(call.run.clone()),
+            effect: Some(call.effect.clone()),
+            tool: call.action.tool().to_owned(),
+            about: about(&call.action),
+            call: entry.request,
+            decision: decided,
+            outcome: gate::ended(outcome),
+            receipt: None,
+            diff: None,
+        })
     }
 
     /// Takes back what an act that broke has left; it may be tried again.
@@ -110,26 +236,27 @@ impl Hands {
         &self,
         room: &Room,
         call: &ToolCall,
-        before: &Before,
+        begun: &Begun,
     ) -> Result<(), Refusal> {
-        if *before == Before::Lost {
+        if begun.before == Before::Lost {
             return Ok(self.ledger().give_up(&call.effect)?);
         }
-        self.take_back(room, before)?;
+        take_back(room, &begun.before)?;
         Ok(self.ledger().forget(&call.effect)?)
     }
 
-    /// The stored result of an effect, where there is one. What was cut off is taken back.
+    /// What is known of an effect. What was cut off is taken back.
     pub(super) fn known<T: for<'de> Deserialize<'de>>(
         &self,
         room: &Room,
         entry: &Entry,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Stored<T>, Refusal> {
         let known = self.ledger().look(entry)?;
         match known {
-            Known::Fresh => Ok(None),
+            Known::Fresh => Ok(Stored::Nothing),
+            Known::Again { subject } => Ok(Stored::Agreed(subject)),
             Known::Done(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
+                .map(Stored::Result)
                 .map_err(|_| Refusal::Reused(entry.effect.clone())),
             Known::Reused => Err(Refusal::Reused(entry.effect.clone())),
             Known::Fenced { newest } => Err(Refusal::Fenced {
@@ -138,31 +265,23 @@ impl Hands {
             }),
             Known::Unknown => Err(Refusal::Unknown(entry.effect.clone())),
             Known::Begun { before } => {
-                self.take_back(room, &stored(before.as_deref()))?;
+                take_back(room, &read_before(before.as_deref()))?;
                 self.ledger().forget(&entry.effect)?;
-                Ok(None)
+                self.known(room, entry)
             }
         }
     }
 
-    pub(super) fn begin(&self, entry: &Entry, before: &Before) -> Result<(), Refusal> {
-        let text = serde_json::to_string(before)
-            .map_err(|error| Refusal::Internal(format!("an intent cannot be written: {error}")))?;
+    pub(super) fn begin(
+        &self,
+        entry: &Entry,
+        before: &Before,
+        subject: Option<&Digest>,
+    ) -> Result<(), Refusal> {
         let mut ledger = self.ledger();
         let tx = ledger.transaction()?;
-        // Looked at again inside: the same id may have been begun on another workspace meanwhile.
-        match ledger::look(&tx, entry)? {
-            Known::Fresh => ledger::begin(&tx, entry, Some(&text), now_ms())?,
-            Known::Fenced { newest } => {
-                return Err(Refusal::Fenced {
-                    given: entry.epoch,
-                    newest,
-                });
-            }
-            _ => return Err(Refusal::Reused(entry.effect.clone())),
-        }
-        tx.commit()?;
-        Ok(())
+        intend(&tx, entry, before, subject)?;
+        Ok(tx.commit()?)
     }
 
     /// Writes down what came of an act.
@@ -170,49 +289,57 @@ impl Hands {
         &self,
         room: &Room,
         call: &ToolCall,
-        outcome: Outcome,
+        mut outcome: Outcome,
         receipt: Option<Receipt>,
-        before: Before,
+        begun: &Begun,
     ) -> Result<ToolResult, Refusal> {
-        let result = result(call, outcome, receipt);
-        self.store_result(&call.effect, &result)?;
-        if let Before::Snapshot(label) = before {
-            // It served its purpose; one that stays takes space and nothing else.
-            let _ = room.workspace().forget_snapshot(&label);
+        if let Outcome::Done { output } = &mut outcome {
+            gate::label(output);
         }
+        let recorded = Recorded {
+            time_ms: now_ms(),
+            principal: begun.who.clone(),
+            run: Some(call.run.clone()),
+            effect: Some(call.effect.clone()),
+            tool: call.action.tool().to_owned(),
+            about: about(&call.action),
+            call: begun.request,
+            decision: begun.decided.clone(),
+            outcome: gate::ended(&outcome),
+            receipt: gate::receipt_digest(receipt.as_ref()),
+            diff: begun.diff,
+        };
+        let result = result(call, outcome, receipt);
+        self.store_result(&call.effect, &result, &recorded)?;
+        forget_copy(room, &begun.before);
         Ok(result)
     }
 
+    /// The result is on disk before the audit has its entry, and both before anybody is told.
     pub(super) fn store_result(
         &self,
         effect: &EffectId,
         result: &impl Serialize,
+        recorded: &Recorded,
     ) -> Result<(), Refusal> {
-        let bytes = serde_json::to_vec(result)
-            .map_err(|error| Refusal::Internal(format!("a result cannot be written: {error}")))?;
-        Ok(self.ledger().finish(effect, &bytes)?)
-    }
-
-    /// Makes the workspace what it was before an effect.
-    pub(super) fn take_back(&self, room: &Room, before: &Before) -> Result<(), Refusal> {
-        match before {
-            Before::Files(images) => match room.ask(Ask::PutBack(images.clone()))? {
-                Ok(Answer::PutBack) => Ok(()),
-                Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-                Err(failure) => Err(Refusal::ToolBroke(failure.message)),
-            },
-            Before::Snapshot(label) => {
-                room.restore(label)?;
-                Ok(room.workspace().forget_snapshot(label)?)
-            }
-            Before::Restoring(label) => room.restore(label),
-            Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
-        }
+        let written = |error| Refusal::Internal(format!("a result cannot be written: {error}"));
+        let bytes = serde_json::to_vec(result).map_err(written)?;
+        let entry = serde_json::to_string(recorded).map_err(written)?;
+        self.ledger().finish(effect, &bytes, &entry)?;
+        self.gate.record(recorded)?;
+        Ok(self.ledger().audited(effect)?)
     }
 
     /// After a start: what an earlier runner left half done is taken back, so that it can be done
-    /// again, or admitted to be unknown.
+    /// again, or admitted to be unknown; and the audit gets what it missed.
     pub(super) fn recover(&self) -> Result<(), Refusal> {
+        let waiting = self.ledger().unaudited()?;
+        for (effect, text) in waiting {
+            if let Ok(entry) = serde_json::from_str(&text) {
+                self.gate.record(&entry)?;
+            }
+            self.ledger().audited(&effect)?;
+        }
         let unfinished = self.ledger().unfinished()?;
         for left in unfinished {
             match self.recover_one(&left) {
@@ -228,13 +355,13 @@ impl Hands {
 
     fn recover_one(&self, left: &Unfinished) -> Result<(), Refusal> {
         let room = self.room(&left.workspace)?;
-        let _turn = room.turn();
-        let before = stored(left.before.as_deref());
+        let _turn = room.turn()?;
+        let before = read_before(left.before.as_deref());
         match &before {
             Before::Lost => return Ok(self.ledger().give_up(&left.effect)?),
             Before::Commit(paths) => {
-                if let Some(done) = committed_after_all(&room, paths)? {
-                    return self.store_result(&left.effect, &done);
+                if let Some(done) = super::commit::after_all(&room, paths)? {
+                    return self.store_recovered(left, &done);
                 }
             }
             Before::Undo(digest) => {
@@ -245,97 +372,190 @@ impl Hands {
                         paths: Vec::new(),
                         held_back: Vec::new(),
                     };
-                    return self.store_result(&left.effect, &done);
+                    return self.store_recovered(left, &done);
                 }
             }
-            _ => self.take_back(&room, &before)?,
+            _ => take_back(&room, &before)?,
         }
         Ok(self.ledger().forget(&left.effect)?)
     }
+
+    fn store_recovered(
+        &self,
+        left: &Unfinished,
+        done: &crate::api::Committed,
+    ) -> Result<(), Refusal> {
+        let nobody = || Refusal::Internal("the runner's own name is none".to_owned());
+        let recorded = Recorded {
+            time_ms: now_ms(),
+            principal: "lula:recovery".parse().map_err(|_| nobody())?,
+            run: None,
+            effect: Some(left.effect.clone()),
+            tool: "commit_workspace".to_owned(),
+            about: "found done after a crash".to_owned(),
+            call: left.request,
+            decision: Decided {
+                verdict: lula_audit::Verdict::Allowed,
+                rule: None,
+                approval: None,
+            },
+            outcome: lula_audit::Ended::Done { status: None },
+            receipt: None,
+            diff: Some(done.digest),
+        };
+        self.store_result(&left.effect, done, &recorded)
+    }
 }
 
-/// A commit is there if none of its paths is a change any more.
-fn committed_after_all(
-    room: &Room,
-    paths: &[String],
-) -> Result<Option<crate::api::Committed>, Refusal> {
-    let diff = room.workspace().diff()?;
-    let left = diff
-        .changes
-        .iter()
-        .any(|change| paths.contains(&change.path.to_string()));
-    Ok((!left).then(|| crate::api::Committed {
-        digest: diff.digest,
-        paths: paths.to_vec(),
-        held_back: Vec::new(),
-    }))
+/// Makes the workspace what it was before an effect.
+fn take_back(room: &Room, before: &Before) -> Result<(), Refusal> {
+    match before {
+        Before::Files(images) => match room.ask(Ask::PutBack(images.clone()))? {
+            Ok(Answer::PutBack) => Ok(()),
+            Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
+            Err(failure) => Err(Refusal::ToolBroke(failure.message)),
+        },
+        Before::Snapshot(label) => {
+            room.restore(label)?;
+            Ok(room.workspace().forget_snapshot(label)?)
+        }
+        Before::Restoring(label) => room.restore(label),
+        Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
+    }
 }
 
-fn stored(before: Option<&str>) -> Before {
+/// What the ledger has of an effect.
+pub(super) enum Stored<T> {
+    Nothing,
+    Result(T),
+    /// People agreed to what has this digest.
+    Agreed(Digest),
+}
+
+fn intend(
+    tx: &rusqlite::Transaction<'_>,
+    entry: &Entry,
+    before: &Before,
+    subject: Option<&Digest>,
+) -> Result<(), Refusal> {
+    let text = serde_json::to_string(before)
+        .map_err(|error| Refusal::Internal(format!("an intent cannot be written: {error}")))?;
+    // Looked at again inside: the same id may have been begun on another workspace meanwhile.
+    match ledger::look(tx, entry)? {
+        Known::Fresh | Known::Again { .. } => {
+            Ok(ledger::begin(tx, entry, Some(&text), subject, now_ms())?)
+        }
+        Known::Fenced { newest } => Err(Refusal::Fenced {
+            given: entry.epoch,
+            newest,
+        }),
+        _ => Err(Refusal::Reused(entry.effect.clone())),
+    }
+}
+
+fn read_before(before: Option<&str>) -> Before {
     before
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or(Before::Lost)
 }
 
+/// A copy that served its purpose; one that stays takes space and nothing else.
+fn forget_copy(room: &Room, before: &Before) {
+    if let Before::Snapshot(label) = before {
+        let _ = room.workspace().forget_snapshot(label);
+    }
+}
+
 /// The digest of a call. A number that JSON readers could round has none.
-pub(super) fn digest(call: &ToolCall) -> Result<Digest, Refusal> {
+fn digest(call: &ToolCall) -> Result<Digest, Refusal> {
     call.digest()
         .map_err(|error| Refusal::BadRequest(format!("the call has no digest: {error}")))
 }
 
-enum Prepared {
-    /// It can be tried, and taken back like this.
-    Ready(Before, Option<Plan>),
-    /// It cannot be tried.
-    Over(Outcome),
-}
-
-fn prepare(room: &Room, call: &ToolCall) -> Result<Prepared, Refusal> {
+/// What a call would change, or why it cannot be tried.
+fn plan(room: &Room, call: &ToolCall) -> Result<Result<Option<Plan>, Outcome>, Refusal> {
     match &call.action {
         Action::WriteFile(_) | Action::ApplyPatch(_) => {
             match room.ask(Ask::Plan(call.action.clone()))? {
-                Ok(Answer::Plan(plan)) => {
-                    let before = Before::Files(plan.images.clone());
-                    Ok(Prepared::Ready(before, Some(plan)))
-                }
+                Ok(Answer::Plan(plan)) => Ok(Ok(Some(plan))),
                 Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-                Err(failure) => Ok(Prepared::Over(failed(failure.code, failure.message))),
+                Err(failure) => Ok(Err(failed(failure.code, failure.message))),
             }
         }
-        Action::Undo(undo) => {
-            let workspace = room.workspace();
-            let snapshots = &workspace.record().snapshots;
-            let mut own = snapshots.iter().filter(|one| !is_ours(&one.label)).rev();
-            let found = match &undo.to {
-                Some(label) => own.find(|one| one.label == *label),
-                None => own.next(),
-            };
-            Ok(match found {
-                Some(found) => Prepared::Ready(Before::Restoring(found.label.clone()), None),
-                None => Prepared::Over(failed(
-                    lula_protocol::Code::NothingThere,
-                    "there is no such snapshot in the workspace: take one first",
-                )),
-            })
-        }
-        Action::Snapshot(snapshot) => Ok(match label_problem(&snapshot.label) {
-            Some(problem) => Prepared::Over(failed(lula_protocol::Code::BadRequest, problem)),
-            None => Prepared::Ready(Before::Nothing, None),
+        Action::Undo(undo) => Ok(match snapshot_named(room, undo.to.as_deref()) {
+            Some(_) => Ok(None),
+            None => Err(failed(
+                Code::NothingThere,
+                "there is no such snapshot in the workspace: take one first",
+            )),
         }),
-        Action::Exec(_) | Action::Git(_) => {
+        Action::Snapshot(snapshot) => Ok(match label_problem(&snapshot.label) {
+            Some(problem) => Err(failed(Code::BadRequest, problem)),
+            None => Ok(None),
+        }),
+        _ => Ok(Ok(None)),
+    }
+}
+
+fn before(room: &Room, call: &ToolCall, plan: Option<&Plan>) -> Before {
+    match &call.action {
+        Action::WriteFile(_) | Action::ApplyPatch(_) => {
+            Before::Files(plan.map(|plan| plan.images.clone()).unwrap_or_default())
+        }
+        Action::Undo(undo) => {
+            let label = snapshot_named(room, undo.to.as_deref());
+            Before::Restoring(label.unwrap_or_default())
+        }
+        Action::Exec(_) | Action::Git(_) if call.action.mutates() => {
             let label = format!("{OURS}{}", call.effect);
-            let before = match room.workspace().snapshot_within(&label, COPIED) {
+            let copied = room.workspace().snapshot_within(&label, COPIED);
+            match copied {
                 Ok(()) => Before::Snapshot(label),
                 // Too large to be copied before every command, or never still: then a crash in the
                 // middle of this one is told as what it is.
                 Err(_) => Before::Lost,
-            };
-            Ok(Prepared::Ready(before, None))
+            }
         }
-        Action::ReadFile(_) | Action::ListFiles(_) | Action::Search(_) | Action::Outline(_) => {
-            Err(Refusal::Internal("reading is no effect".to_owned()))
-        }
+        _ => Before::Nothing,
     }
+}
+
+/// What people see before they agree.
+fn shown(
+    room: &Room,
+    call: &ToolCall,
+    plan: Option<&Plan>,
+) -> Result<Result<Shown, Outcome>, Refusal> {
+    if let Some(plan) = plan {
+        if plan.truncated {
+            let message = "the change is too long to be shown to people, who have to agree to it";
+            return Ok(Err(failed(Code::OverLimit, message)));
+        }
+        let images = serde_json::to_vec(&plan.images)
+            .map_err(|error| Refusal::Internal(error.to_string()))?;
+        return Ok(Ok(Shown {
+            rendered: plan.diff.clone(),
+            base_tree: Digest::of_bytes(&images),
+        }));
+    }
+    let rendered = serde_json::to_string_pretty(&call.action)
+        .map_err(|error| Refusal::Internal(error.to_string()))?;
+    Ok(Ok(Shown {
+        rendered,
+        base_tree: room.workspace().diff()?.digest,
+    }))
+}
+
+/// The snapshot of that name, or the last one, that somebody asked for.
+fn snapshot_named(room: &Room, label: Option<&str>) -> Option<String> {
+    let workspace = room.workspace();
+    let snapshots = &workspace.record().snapshots;
+    let mut own = snapshots.iter().filter(|one| !is_ours(&one.label)).rev();
+    let found = match label {
+        Some(label) => own.find(|one| one.label == label),
+        None => own.next(),
+    };
+    found.map(|one| one.label.clone())
 }
 
 /// Labels of snapshots that are taken for the ledger's own use.
@@ -353,6 +573,18 @@ pub(super) fn label_problem(label: &str) -> Option<&'static str> {
     is_ours(label).then_some("a label does not begin with lula:before:")
 }
 
+/// What an act is about, for the record.
+fn about(action: &Action) -> String {
+    match action {
+        Action::Exec(exec) => lula_gate::redact::redact_words(&exec.argv).join(" "),
+        Action::WriteFile(write) => write.path.clone(),
+        Action::ApplyPatch(_) => Act::of(action).writes().join(" "),
+        Action::Snapshot(snapshot) => snapshot.label.clone(),
+        Action::Undo(undo) => undo.to.clone().unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
 fn perform(room: &Room, call: &ToolCall) -> Result<(Outcome, Option<Receipt>), Refusal> {
     match &call.action {
         Action::Exec(asked) => exec::run(asked, &*room.live()?),
@@ -362,15 +594,7 @@ fn perform(room: &Room, call: &ToolCall) -> Result<(Outcome, Option<Receipt>), R
             Ok((remembered("remembered as", &asked.label), None))
         }
         Action::Undo(asked) => {
-            let label = match &asked.to {
-                Some(label) => label.clone(),
-                None => {
-                    let workspace = room.workspace();
-                    let snapshots = &workspace.record().snapshots;
-                    let own = snapshots.iter().rev().find(|one| !is_ours(&one.label));
-                    own.map(|one| one.label.clone()).unwrap_or_default()
-                }
-            };
+            let label = snapshot_named(room, asked.to.as_deref()).unwrap_or_default();
             room.restore(&label)?;
             Ok((remembered("returned to", &label), None))
         }
@@ -391,7 +615,7 @@ fn remembered(what: &str, label: &str) -> Outcome {
 pub(super) fn entry_of(
     workspace: &WorkspaceId,
     effect: &EffectId,
-    run: &lula_protocol::RunId,
+    run: &RunId,
     epoch: u64,
     request: Digest,
 ) -> Entry {
@@ -402,5 +626,11 @@ pub(super) fn entry_of(
         workspace: workspace.clone(),
         class: EffectClass::Cas,
         request,
+    }
+}
+
+impl From<approvals::ApprovalsError> for Refusal {
+    fn from(error: approvals::ApprovalsError) -> Self {
+        Self::Approval(error)
     }
 }

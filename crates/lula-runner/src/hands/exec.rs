@@ -1,5 +1,10 @@
 //! Running a command of a call, and what is told of it.
+#![expect(
+    clippy::result_large_err,
+    reason = "an outcome is an answer like another, and moved once"
+)]
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use lula_protocol::call::Exec;
@@ -105,7 +110,7 @@ pub(super) fn told(finished: &Finished) -> (Outcome, Option<Receipt>) {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&format!("[exit status {status}]\n"));
+        let _ = writeln!(text, "[exit status {status}]");
     }
     let mut output = Output::new(text, Origin::Command).with(Details::Command {
         status,

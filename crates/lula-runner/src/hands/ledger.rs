@@ -19,11 +19,16 @@ CREATE TABLE IF NOT EXISTS effects (
     workspace TEXT NOT NULL,
     class TEXT NOT NULL,
     request BLOB NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('intent', 'done', 'unknown')),
+    state TEXT NOT NULL CHECK (state IN ('intent', 'done', 'unknown', 'again')),
     before TEXT,
     begun_ms INTEGER NOT NULL,
-    result BLOB
+    -- What people agreed to, where they did: it holds if the effect has to be done again.
+    subject BLOB,
+    result BLOB,
+    -- The audit's entry, until the audit has it.
+    audit TEXT
 ) STRICT;
+CREATE INDEX IF NOT EXISTS effects_audit ON effects (effect) WHERE audit IS NOT NULL;
 CREATE INDEX IF NOT EXISTS effects_open ON effects (state) WHERE state <> 'done';
 CREATE TABLE IF NOT EXISTS epochs (run TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;
 ";
@@ -67,6 +72,12 @@ pub(crate) enum Known {
     },
     /// It was begun and never ended. The workspace was this snapshot before.
     Begun { before: Option<String> },
+    /// People agreed to it, and it was cut off and taken back. Doing just that again needs no
+    /// further word.
+    Again {
+        /// Digest of what they agreed to.
+        subject: Digest,
+    },
     /// Nobody knows whether it happened.
     Unknown,
 }
@@ -76,8 +87,8 @@ pub(crate) enum Known {
 pub(crate) struct Unfinished {
     pub(crate) effect: EffectId,
     pub(crate) workspace: WorkspaceId,
-    pub(crate) class: EffectClass,
     pub(crate) before: Option<String>,
+    pub(crate) request: Digest,
 }
 
 /// The ledger of one state directory.
@@ -94,12 +105,10 @@ impl Ledger {
         // An intent that a power cut forgets is no intent.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
+        // In the same file: an approval is spent in the transaction that begins its act.
+        lula_gate::approvals::migrate(&connection)
+            .map_err(|error| LedgerError::Damaged(error.to_string()))?;
         Ok(Self { connection })
-    }
-
-    /// For tables of others that are written in the same transactions.
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
     }
 
     /// One transaction that nobody else writes in.
@@ -117,10 +126,16 @@ impl Ledger {
     }
 
     /// Writes down what came of an effect.
-    pub(crate) fn finish(&mut self, effect: &EffectId, result: &[u8]) -> Result<(), LedgerError> {
+    pub(crate) fn finish(
+        &mut self,
+        effect: &EffectId,
+        result: &[u8],
+        audit: &str,
+    ) -> Result<(), LedgerError> {
         let changed = self.connection.execute(
-            "UPDATE effects SET state = 'done', before = NULL, result = ? WHERE effect = ? AND state = 'intent'",
-            params![result, effect.as_str()],
+            "UPDATE effects SET state = 'done', before = NULL, result = ?, audit = ? \
+             WHERE effect = ? AND state = 'intent'",
+            params![result, audit, effect.as_str()],
         )?;
         if changed == 1 {
             Ok(())
@@ -132,9 +147,38 @@ impl Ledger {
     /// Forgets an intent whose traces were taken back: it may be tried again.
     pub(crate) fn forget(&mut self, effect: &EffectId) -> Result<(), LedgerError> {
         self.connection.execute(
+            "UPDATE effects SET state = 'again', before = NULL \
+             WHERE effect = ? AND state = 'intent' AND subject IS NOT NULL",
+            [effect.as_str()],
+        )?;
+        self.connection.execute(
             "DELETE FROM effects WHERE effect = ? AND state = 'intent'",
             [effect.as_str()],
         )?;
+        Ok(())
+    }
+
+    /// Entries that the audit may not have, the oldest first.
+    pub(crate) fn unaudited(&self) -> Result<Vec<(EffectId, String)>, LedgerError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT effect, audit FROM effects WHERE audit IS NOT NULL ORDER BY rowid",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })?;
+        rows.map(|row| {
+            let (effect, entry) = row?;
+            let damaged = |_| LedgerError::Damaged(effect.clone());
+            Ok((effect.parse().map_err(damaged)?, entry))
+        })
+        .collect()
+    }
+
+    /// The audit has it.
+    pub(crate) fn audited(&mut self, effect: &EffectId) -> Result<(), LedgerError> {
+        self.connection
+            .prepare_cached("UPDATE effects SET audit = NULL WHERE effect = ?")?
+            .execute([effect.as_str()])?;
         Ok(())
     }
 
@@ -150,7 +194,7 @@ impl Ledger {
     /// Every intent without a result, the newest first: traces are taken back in that order.
     pub(crate) fn unfinished(&self) -> Result<Vec<Unfinished>, LedgerError> {
         let mut statement = self.connection.prepare(
-            "SELECT effect, workspace, class, before FROM effects WHERE state = 'intent' \
+            "SELECT effect, workspace, before, request FROM effects WHERE state = 'intent' \
              ORDER BY begun_ms DESC, rowid DESC",
         )?;
         let mut rows = statement.query([])?;
@@ -161,8 +205,8 @@ impl Ledger {
             found.push(Unfinished {
                 effect: effect.parse().map_err(|_| damaged())?,
                 workspace: row.get::<_, String>(1)?.parse().map_err(|_| damaged())?,
-                class: EffectClass::from_name(&row.get::<_, String>(2)?).ok_or_else(damaged)?,
-                before: row.get(3)?,
+                before: row.get(2)?,
+                request: Digest::from_bytes(row.get(3)?),
             });
         }
         Ok(found)
@@ -189,17 +233,20 @@ pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerE
         .execute(params![entry.run.as_str(), number(entry.epoch)])?;
     }
     let row = tx
-        .prepare_cached("SELECT request, state, before, result FROM effects WHERE effect = ?")?
+        .prepare_cached(
+            "SELECT request, state, before, result, subject FROM effects WHERE effect = ?",
+        )?
         .query_row([entry.effect.as_str()], |row| {
             Ok((
                 row.get::<_, Vec<u8>>(0)?,
                 row.get::<_, String>(1)?,
                 row.get::<_, Option<String>>(2)?,
                 row.get::<_, Option<Vec<u8>>>(3)?,
+                row.get::<_, Option<[u8; 32]>>(4)?,
             ))
         })
         .optional()?;
-    let Some((request, state, before, result)) = row else {
+    let Some((request, state, before, result, subject)) = row else {
         return Ok(Known::Fresh);
     };
     if request != entry.request.as_bytes() {
@@ -209,6 +256,11 @@ pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerE
         ("done", Some(result)) => Ok(Known::Done(result)),
         ("intent", _) => Ok(Known::Begun { before }),
         ("unknown", _) => Ok(Known::Unknown),
+        ("again", _) => subject
+            .map(|bytes| Known::Again {
+                subject: Digest::from_bytes(bytes),
+            })
+            .ok_or_else(damaged),
         _ => Err(damaged()),
     }
 }
@@ -218,11 +270,16 @@ pub(crate) fn begin(
     tx: &Transaction<'_>,
     entry: &Entry,
     before: Option<&str>,
+    subject: Option<&Digest>,
     now_ms: u64,
 ) -> Result<(), LedgerError> {
     tx.prepare_cached(
-        "INSERT INTO effects (effect, run, epoch, workspace, class, request, state, before, begun_ms) \
-         VALUES (?, ?, ?, ?, ?, ?, 'intent', ?, ?)",
+        "INSERT INTO effects \
+         (effect, run, epoch, workspace, class, request, state, before, begun_ms, subject) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'intent', ?7, ?8, ?9) \
+         ON CONFLICT (effect) DO UPDATE SET \
+         state = 'intent', epoch = ?3, before = ?7, begun_ms = ?8, subject = ?9 \
+         WHERE state = 'again' AND request = ?6",
     )?
     .execute(params![
         entry.effect.as_str(),
@@ -233,6 +290,7 @@ pub(crate) fn begin(
         entry.request.as_bytes(),
         before,
         number(now_ms),
+        subject.map(Digest::as_bytes),
     ])?;
     Ok(())
 }
@@ -259,7 +317,7 @@ mod tests {
 
     fn begun(ledger: &mut Ledger, entry: &Entry) {
         let tx = ledger.transaction().unwrap();
-        begin(&tx, entry, Some("before"), 1).unwrap();
+        begin(&tx, entry, Some("before"), None, 1).unwrap();
         tx.commit().unwrap();
     }
 
@@ -275,7 +333,7 @@ mod tests {
         let call = entry(1, 1, "a");
         assert_eq!(ledger.look(&call).unwrap(), Known::Fresh);
         begun(&mut ledger, &call);
-        ledger.finish(&call.effect, b"result").unwrap();
+        ledger.finish(&call.effect, b"result", "{}").unwrap();
         drop(ledger);
         let mut ledger = Ledger::open(&directory.path().join("hands.db")).unwrap();
         assert_eq!(ledger.look(&call).unwrap(), Known::Done(b"result".to_vec()));
@@ -286,10 +344,10 @@ mod tests {
         let (_directory, mut ledger) = ledger();
         let call = entry(1, 1, "a");
         begun(&mut ledger, &call);
-        ledger.finish(&call.effect, b"r").unwrap();
+        ledger.finish(&call.effect, b"r", "{}").unwrap();
         assert_eq!(ledger.look(&entry(1, 1, "b")).unwrap(), Known::Reused);
         assert!(
-            ledger.finish(&call.effect, b"other").is_err(),
+            ledger.finish(&call.effect, b"other", "{}").is_err(),
             "a result is final"
         );
     }
@@ -303,6 +361,32 @@ mod tests {
             Known::Fenced { newest: 5 }
         );
         assert_eq!(ledger.look(&entry(2, 5, "b")).unwrap(), Known::Fresh);
+    }
+
+    #[test]
+    fn what_people_agreed_to_can_be_done_again_after_a_crash_without_asking_anew() {
+        let (_directory, mut ledger) = ledger();
+        let call = entry(1, 1, "a");
+        let subject = Digest::of_bytes(b"agreed");
+        for _ in 0..2 {
+            let tx = ledger.transaction().unwrap();
+            begin(&tx, &call, None, Some(&subject), 1).unwrap();
+            tx.commit().unwrap();
+            ledger.forget(&call.effect).unwrap();
+            assert_eq!(ledger.look(&call).unwrap(), Known::Again { subject });
+        }
+    }
+
+    #[test]
+    fn an_entry_waits_until_the_audit_has_it() {
+        let (_directory, mut ledger) = ledger();
+        let call = entry(1, 1, "a");
+        begun(&mut ledger, &call);
+        ledger.finish(&call.effect, b"r", "entry").unwrap();
+        let waiting = vec![(call.effect.clone(), "entry".to_owned())];
+        assert_eq!(ledger.unaudited().unwrap(), waiting);
+        ledger.audited(&call.effect).unwrap();
+        assert!(ledger.unaudited().unwrap().is_empty());
     }
 
     #[test]

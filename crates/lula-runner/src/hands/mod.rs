@@ -5,6 +5,7 @@ pub mod clock;
 mod commit;
 mod effect;
 mod exec;
+mod gate;
 mod git;
 mod ledger;
 mod refusal;
@@ -17,13 +18,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lula_protocol::{
-    Action, Outcome, Principal, ProtocolVersion, ToolCall, ToolResult, WorkspaceId,
-};
+use lula_protocol::{Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Sandbox};
-use lula_workspace::{Store, Wanted};
+use lula_workspace::{Store, Wanted, Workspace};
 
+pub use commit::Gated;
+use gate::Gate;
+pub use gate::RulesFile;
 pub use refusal::Refusal;
 use room::Room;
 use sessions::Sessions;
@@ -49,6 +51,8 @@ pub struct Setup {
     pub max_bytes: u64,
     /// The person's home, which no workspace may hold: credentials are there.
     pub home: Option<PathBuf>,
+    /// Rules files of whoever runs this, beside the built-in ones.
+    pub rules: Vec<RulesFile>,
 }
 
 /// The hands.
@@ -59,6 +63,7 @@ pub struct Hands {
     tier: lula_protocol::Tier,
     store: Store,
     ledger: Mutex<Ledger>,
+    gate: Gate,
     rooms: Mutex<BTreeMap<WorkspaceId, Arc<Room>>>,
     sessions: Sessions,
 }
@@ -87,6 +92,7 @@ impl Hands {
         };
         let hands = Self {
             store: Store::at(&setup.state, setup.max_bytes),
+            gate: Gate::open(&setup.state, setup.rules.clone())?,
             ledger: Mutex::new(Ledger::open(&setup.state.join("hands.db"))?),
             rooms: Mutex::default(),
             sessions: Sessions::default(),
@@ -108,7 +114,7 @@ impl Hands {
 
     /// What this runner is and gives.
     pub fn capabilities(&self) -> Result<Capabilities, Refusal> {
-        views::capabilities(&self.setup, self.tier)
+        views::capabilities(&self.setup, self.tier, self.gate.version()?)
     }
 
     fn is_below_a_root(&self, path: &Path) -> bool {
@@ -139,9 +145,15 @@ impl Hands {
         }
         let workspace = self.store.create(&path, Wanted::Overlay, &asked.title)?;
         let view = views::workspace(workspace.record());
-        let room = Room::new(self.engine.clone(), self.setup.policy.clone(), workspace);
-        self.rooms().insert(room.id.clone(), Arc::new(room));
+        let room = self.furnish(workspace)?;
+        self.rooms().insert(room.id.clone(), room);
         Ok(view)
+    }
+
+    fn furnish(&self, workspace: Workspace) -> Result<Arc<Room>, Refusal> {
+        let rules = self.gate.policy(&workspace.record().base())?;
+        let (engine, policy) = (self.engine.clone(), self.setup.policy.clone());
+        Ok(Arc::new(Room::new(engine, policy, rules, workspace)))
     }
 
     /// The workspace of that id, also one that an earlier runner opened.
@@ -160,8 +172,7 @@ impl Hands {
         if rooms.len() >= ROOMS {
             return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
         }
-        let room = Room::new(self.engine.clone(), self.setup.policy.clone(), workspace);
-        let room = Arc::new(room);
+        let room = self.furnish(workspace)?;
         rooms.insert(id.clone(), Arc::clone(&room));
         Ok(room)
     }
@@ -183,17 +194,6 @@ impl Hands {
         Ok(views::workspace(workspace.record()))
     }
 
-    /// Does what a call asks, once.
-    pub fn execute(&self, who: &Principal, call: &ToolCall) -> Result<ToolResult, Refusal> {
-        let room = self.room(&call.workspace)?;
-        if effect::is_effect(&call.action) {
-            let _turn = room.turn();
-            return self.effect(&room, who, call);
-        }
-        let outcome = read(&room, &call.action)?;
-        Ok(result(call, outcome, None))
-    }
-
     /// How many workspaces are in use, and how many sessions there are.
     pub fn counts(&self) -> (u64, u64) {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
@@ -206,6 +206,7 @@ impl Hands {
         for room in rooms.values() {
             room.close();
         }
+        self.gate.seal();
     }
 }
 

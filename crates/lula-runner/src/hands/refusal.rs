@@ -1,5 +1,8 @@
 //! Why a request was not done, where no tool result says it.
 
+use std::io::ErrorKind;
+
+use lula_gate::approvals::ApprovalsError;
 use lula_protocol::{Code, EffectId, WorkspaceId};
 use lula_sandbox::SandboxError;
 use lula_workspace::WorkspaceError;
@@ -53,6 +56,12 @@ pub enum Refusal {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Rules that are wrong.
+    #[error("{0}")]
+    BadRules(String),
+    /// An approval or an answer to one.
+    #[error(transparent)]
+    Approval(ApprovalsError),
     /// A tool broke.
     #[error("{0}")]
     ToolBroke(String),
@@ -89,6 +98,15 @@ impl Refusal {
             ) => Code::SandboxBroke,
             Self::Sandbox(_) => Code::SandboxRefused,
             Self::Workspace(error) => error.code(),
+            Self::BadRules(_) => Code::BadRules,
+            Self::Approval(error) => match error {
+                ApprovalsError::Unknown(_) => Code::UnknownApproval,
+                ApprovalsError::Token(_)
+                | ApprovalsError::Vote(_)
+                | ApprovalsError::OtherQuestion
+                | ApprovalsError::Refused(_) => Code::VoteRefused,
+                _ => Code::ApprovalsUnusable,
+            },
             Self::ToolBroke(_) => Code::ToolBroke,
             Self::Ledger(_) | Self::Internal(_) => Code::Internal,
         }
@@ -99,12 +117,22 @@ impl Refusal {
         match self {
             Self::BadRequest(_) | Self::TooWide(_) => 400,
             Self::OutsideRoots(_) | Self::NoWorkspace(_) | Self::NoSession(_) => 404,
-            Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) => 409,
+            Self::Reused(_) | Self::Fenced { .. } | Self::Unknown(_) | Self::BadRules(_) => 409,
             Self::Busy(_) => 429,
+            Self::Approval(error) => match error {
+                ApprovalsError::Unknown(_) => 404,
+                ApprovalsError::Token(_) => 403,
+                ApprovalsError::Vote(_)
+                | ApprovalsError::OtherQuestion
+                | ApprovalsError::Refused(_) => 409,
+                _ => 500,
+            },
             Self::Workspace(error) => match error {
                 WorkspaceError::Unknown(_)
                 | WorkspaceError::NoSuchSnapshot { .. }
                 | WorkspaceError::NoSuchChange { .. } => 404,
+                // It was removed while this was done.
+                WorkspaceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => 409,
                 WorkspaceError::Io { .. } | WorkspaceError::BadRecord { .. } => 500,
                 WorkspaceError::Path(_) => 400,
                 _ => 409,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
@@ -21,10 +22,13 @@ const LETTING_GO: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) id: WorkspaceId,
+    /// When to ask, here.
+    pub(crate) rules: Rules,
     engine: Engine,
     policy: Policy,
-    /// Held by whoever changes the workspace: effects happen one after the other.
-    turn: Mutex<()>,
+    /// Held by whoever changes the workspace: effects happen one after the other. Whether the
+    /// workspace was removed meanwhile.
+    turn: Mutex<bool>,
     workspace: Mutex<Workspace>,
     live: Mutex<Option<Arc<Live>>>,
 }
@@ -52,20 +56,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    pub(crate) fn new(engine: Engine, policy: Policy, workspace: Workspace) -> Self {
+    pub(crate) fn new(engine: Engine, policy: Policy, rules: Rules, workspace: Workspace) -> Self {
         Self {
             id: workspace.id().clone(),
+            rules,
             engine,
             policy,
-            turn: Mutex::new(()),
+            turn: Mutex::new(false),
             workspace: Mutex::new(workspace),
             live: Mutex::new(None),
         }
     }
 
-    /// Waits until nobody else changes the workspace.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    /// Waits until nobody else changes the workspace. There may be none any more by then.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, bool>, Refusal> {
+        let turn = lock(&self.turn);
+        if *turn {
+            return Err(Refusal::NoWorkspace(self.id.clone()));
+        }
+        Ok(turn)
     }
 
     pub(crate) fn workspace(&self) -> MutexGuard<'_, Workspace> {

@@ -118,7 +118,7 @@ impl Running {
         loop {
             let next = self
                 .process
-                .next_output_within(std::time::Duration::from_secs(3600))?;
+                .next_output_within(std::time::Duration::from_hours(1))?;
             match next {
                 Next::NothingYet => {}
                 Next::End => break,
@@ -154,10 +154,9 @@ impl Halves {
     fn text(&mut self, bytes: &[u8]) -> String {
         self.0.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.0) {
-            Ok(_) => self.0.len(),
             // Unfinished at the very end: it may become one.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => self.0.len(),
+            Ok(_) | Err(_) => self.0.len(),
         };
         let rest = self.0.split_off(whole);
         let text = String::from_utf8_lossy(&self.0).into_owned();
@@ -295,7 +294,13 @@ impl Hands {
         asked: &StartSession,
         answer: &std::sync::mpsc::SyncSender<Result<Started, Refusal>>,
     ) {
-        let turn = room.turn();
+        let turn = match room.turn() {
+            Ok(turn) => turn,
+            Err(refusal) => {
+                let _ = answer.send(Err(refusal));
+                return;
+            }
+        };
         let begun = match self.begin_call(room, who, &asked.call) {
             Ok(Gone::Over(result)) => {
                 let _ = answer.send(Ok(Started::Over(Box::new(result))));
@@ -310,7 +315,7 @@ impl Hands {
         let running = match self.launch(room, asked) {
             Ok(Ok(running)) => running,
             Ok(Err(outcome)) => {
-                let finished = self.finish_call(room, &asked.call, outcome, None, begun);
+                let finished = self.finish_call(room, &asked.call, outcome, None, &begun);
                 let _ = answer.send(finished.map(|result| Started::Over(Box::new(result))));
                 return;
             }
@@ -328,7 +333,7 @@ impl Hands {
             // Its effect is that it was started; what it does from now on is its own.
             let output = Output::new(format!("started {}\n", running.name), Origin::Lula);
             let outcome = Outcome::Done { output };
-            let stored = self.finish_call(room, &asked.call, outcome, None, begun);
+            let stored = self.finish_call(room, &asked.call, outcome, None, &begun);
             drop(turn);
             let _ = answer.send(stored.map(|_| Started::Running(heard)));
             let ended = running.pump().and_then(|()| Ok(running.process.wait()?));
@@ -346,7 +351,7 @@ impl Hands {
         let told = match ended {
             Ok(finished) => {
                 let (outcome, receipt) = exec::told(&finished);
-                self.finish_call(room, &asked.call, outcome, receipt, begun)
+                self.finish_call(room, &asked.call, outcome, receipt, &begun)
             }
             Err(refusal) => match self.abandon_call(room, &asked.call, &begun) {
                 Ok(()) => Err(refusal),

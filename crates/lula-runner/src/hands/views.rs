@@ -31,7 +31,11 @@ const TOOLS: [&str; 10] = [
     "undo",
 ];
 
-pub(super) fn capabilities(setup: &Setup, tier: Tier) -> Result<Capabilities, Refusal> {
+pub(super) fn capabilities(
+    setup: &Setup,
+    tier: Tier,
+    rules: Digest,
+) -> Result<Capabilities, Refusal> {
     let internal = |error| Refusal::Internal(format!("the policy has no digest: {error}"));
     let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
     let limits = BTreeMap::from([
@@ -54,7 +58,7 @@ pub(super) fn capabilities(setup: &Setup, tier: Tier) -> Result<Capabilities, Re
             .map(|root| root.display().to_string())
             .collect(),
         policy: setup.policy.digest().map_err(internal)?,
-        rules: Digest::of_bytes(b""),
+        rules,
         limits,
     })
 }

@@ -1,4 +1,8 @@
 //! From a request to what the hands do, and back.
+#![expect(
+    clippy::result_large_err,
+    reason = "a refusal is an answer like another, and moved once"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,10 +10,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{HeaderMap, Request, Response};
-use lula_protocol::{Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{ApprovalId, Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,7 +21,7 @@ use super::Shared;
 use super::answer::{self, Body};
 use super::routes::{Operation, Route};
 use crate::api::{Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession};
-use crate::hands::{Hands, Heard, Refusal, Started};
+use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
 /// Largest request.
 const REQUEST: usize = 16 << 20;
@@ -96,7 +100,11 @@ async fn answered(
         }
         Operation::CommitWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.commit(&id, &body)).await
+            let committed = blocking(shared, move |hands| hands.commit(&who, &id, &body)).await?;
+            Ok(match committed {
+                Gated::Done(committed) => answer::json(route.status, &committed),
+                Gated::Held(result) => answer::result(&result),
+            })
         }
         Operation::SnapshotWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
@@ -112,7 +120,10 @@ async fn answered(
         }
         Operation::UndoCommit => {
             let (id, body) = (workspace(variable)?, body(request).await?);
-            done(route, shared, move |hands| hands.undo_commit(&id, &body)).await
+            done(route, shared, move |hands| {
+                hands.undo_commit(&who, &id, &body)
+            })
+            .await
         }
         Operation::Execute => {
             let call: ToolCall = body(request).await?;
@@ -146,9 +157,15 @@ async fn answered(
             blocking(shared, move |hands| hands.close_session(&session)).await?;
             Ok(answer::nothing())
         }
-        Operation::ListApprovals | Operation::ViewApproval | Operation::Vote => Err(
-            answer::problem(404, Code::NothingThere, "there is no such approval"),
-        ),
+        Operation::ListApprovals => done(route, shared, Hands::approvals).await,
+        Operation::ViewApproval => {
+            let id = approval(variable)?;
+            done(route, shared, move |hands| hands.approval(&id)).await
+        }
+        Operation::Vote => {
+            let (id, token) = (approval(variable)?, body(request).await?);
+            done(route, shared, move |hands| hands.vote(&id, &token)).await
+        }
     }
 }
 
@@ -168,6 +185,11 @@ fn workspace(text: &str) -> Result<WorkspaceId, Response<Body>> {
     id.map_err(|error| answer::problem(404, Code::NoWorkspace, &error.to_string()))
 }
 
+fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
+    let id = text.parse::<ApprovalId>();
+    id.map_err(|error| answer::problem(404, Code::UnknownApproval, &error.to_string()))
+}
+
 /// The body of a request, within its limits, as exactly the type that is asked for.
 async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Response<Body>> {
     let kind = request.headers().get(CONTENT_TYPE);
@@ -177,16 +199,21 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
         let message = "send the body as application/json";
         return Err(answer::problem(415, Code::BadRequest, message));
     }
+    let too_large = || {
+        let message = format!("a request has at most {REQUEST} bytes");
+        answer::problem(413, Code::OverLimit, &message)
+    };
+    // What announces itself as too large is not waited for.
+    if request.body().size_hint().lower() > REQUEST as u64 {
+        return Err(too_large());
+    }
     let collected = Limited::new(request.into_body(), REQUEST).collect();
     let bytes: Bytes = match tokio::time::timeout(BODY_WITHIN, collected).await {
         Err(_) => {
             let message = "the body did not arrive in time";
             return Err(answer::problem(408, Code::BadRequest, message));
         }
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("a request has at most {REQUEST} bytes");
-            return Err(answer::problem(413, Code::OverLimit, &message));
-        }
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
         Ok(Err(error)) => return Err(answer::problem(400, Code::BadRequest, &error.to_string())),
         Ok(Ok(collected)) => collected.to_bytes(),
     };
@@ -260,6 +287,11 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
     if batch.calls.is_empty() || batch.calls.len() > BATCH {
         let message = format!("a batch has 1 to {BATCH} calls");
         return Err(answer::problem(400, Code::OverLimit, &message));
+    }
+    // A number that a JSON reader could round is refused before anything is done.
+    if let Some(error) = batch.calls.iter().find_map(|call| call.digest().err()) {
+        let message = format!("a call has no digest: {error}");
+        return Err(answer::problem(400, Code::BadRequest, &message));
     }
     let results = match batch.mode {
         // One trip to a blocking thread for all of them.

@@ -65,8 +65,7 @@ impl Listener {
                 Ok(Self::Unix(bound.map_err(failed)?, path.clone()))
             }
             Address::Tcp(place) => {
-                let long = |key: &&SecretString| key.expose_secret().len() >= SHORTEST_KEY;
-                if key.filter(long).is_none() {
+                if key.is_none_or(|key| key.expose_secret().len() < SHORTEST_KEY) {
                     return Err(ListenError::NoKey);
                 }
                 Ok(Self::Tcp(TcpListener::bind(place).await.map_err(failed)?))
@@ -151,7 +150,7 @@ pub(super) fn principal(
     key: Option<&SecretString>,
 ) -> Option<Principal> {
     match peer {
-        Peer::User(uid) => format!("uid:{uid}").parse().ok(),
+        Peer::User(uid) => format!("local:{uid}").parse().ok(),
         Peer::Unknown => {
             let given = headers.get(AUTHORIZATION)?.to_str().ok()?;
             let given = given.strip_prefix("Bearer ")?;

@@ -27,7 +27,7 @@ const FAILURES: [(u16, &str); 11] = [
 /// The document.
 pub fn document() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
-    "/components/schemas".clone_into(&mut settings.definitions_path.to_mut());
+    "/components/schemas".clone_into(settings.definitions_path.to_mut());
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<Problem>().to_value();

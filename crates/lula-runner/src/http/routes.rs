@@ -117,7 +117,7 @@ routes! {
         () => 200 Reply::Json(schema::<DiffView>);
     CommitWorkspace POST "/v1/workspaces/{workspace}/commit" "commit_workspace"
         "Put exactly the reviewed change into the user's tree"
-        (CommitWorkspace) => 200 Reply::Json(schema::<Committed>);
+        (CommitWorkspace) => 200 Reply::Json(schema::<Committed>), gated;
     DiscardWorkspace POST "/v1/workspaces/{workspace}/discard" "discard_workspace"
         "Turn its changes down"
         () => 200 Reply::Json(schema::<WorkspaceView>);

@@ -94,16 +94,15 @@ pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, ToolError> {
             let (old, new) = (named(old), named(new));
             let (old, new) = without_prefixes(old, new);
             lines.next();
-            match current.as_mut().filter(|patch| patch.hunks.is_empty()) {
-                Some(patch) => (patch.old, patch.new) = (old, new),
-                None => {
-                    patches.extend(current.take().filter(FilePatch::does_something));
-                    current = Some(FilePatch {
-                        old,
-                        new,
-                        ..FilePatch::default()
-                    });
-                }
+            if let Some(patch) = current.as_mut().filter(|patch| patch.hunks.is_empty()) {
+                (patch.old, patch.new) = (old, new);
+            } else {
+                patches.extend(current.take().filter(FilePatch::does_something));
+                current = Some(FilePatch {
+                    old,
+                    new,
+                    ..FilePatch::default()
+                });
             }
         } else if let Some(header) = plain.strip_prefix("@@") {
             let patch = current

@@ -84,7 +84,7 @@ impl Walk {
             above.push_str(part);
         }
         let directory = root.directory(start)?;
-        let flow = self.enter(directory, start.as_str(), 1, visit);
+        let flow = self.enter(&directory, start.as_str(), 1, visit);
         if flow.is_break() || self.early {
             return Ok(Ended::Early);
         }
@@ -93,15 +93,15 @@ impl Walk {
 
     fn enter(
         &mut self,
-        directory: OwnedFd,
+        directory: &OwnedFd,
         path: &str,
         depth: usize,
         visit: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let rules = self.rules.len();
-        self.take_rules(&directory, path);
+        self.take_rules(directory, path);
         let mut names = Vec::new();
-        if let Ok(entries) = Dir::read_from(&directory) {
+        if let Ok(entries) = Dir::read_from(directory) {
             for entry in entries.flatten() {
                 let name = entry.file_name().to_bytes();
                 if name != b"." && name != b".." {
@@ -125,7 +125,7 @@ impl Walk {
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            let Ok(stat) = rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+            let Ok(stat) = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue; // it went away meanwhile
             };
             let kind = FileType::from_raw_mode(stat.st_mode);
@@ -142,7 +142,7 @@ impl Walk {
                 path: &inner,
                 kind,
                 bytes: u64::try_from(stat.st_size).unwrap_or(0),
-                directory: &directory,
+                directory,
                 name: &name,
             })?;
             if kind == FileType::Directory {
@@ -151,8 +151,8 @@ impl Walk {
                     continue;
                 }
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                match rustix::fs::openat(&directory, &name, flags, Mode::empty()) {
-                    Ok(below) => self.enter(below, &inner, depth + 1, visit)?,
+                match rustix::fs::openat(directory, &name, flags, Mode::empty()) {
+                    Ok(below) => self.enter(&below, &inner, depth + 1, visit)?,
                     Err(_) => self.early = true,
                 }
             }

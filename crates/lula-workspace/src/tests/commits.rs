@@ -263,3 +263,136 @@ fn a_commit_cut_off_anywhere_leaves_the_old_or_the_new_tree() {
 fn and_so_it_does_across_file_systems() {
     cut_off_everywhere(World::across_file_systems);
 }
+
+/// Somebody with a hand in the user's directory swaps a part of it for a link to elsewhere, over and
+/// over, while changes are looked at, committed and undone.
+#[test]
+fn a_directory_swapped_for_a_link_leads_nobody_out() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let world = World::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("b.txt"), "secret\n").unwrap();
+    let (mut workspace, copy) = world.copy();
+    std::fs::write(copy.join("src/b.txt"), "changed\n").unwrap();
+    std::fs::write(copy.join("src/planted.txt"), "planted\n").unwrap();
+    let done = AtomicBool::new(false);
+    let secret = crate::RelPath::from_bytes(b"src/b.txt").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (src, aside) = (world.path("src"), world.path("aside"));
+            let mut round = 0;
+            while !done.load(Ordering::Relaxed) {
+                std::fs::rename(&src, &aside).unwrap();
+                std::os::unix::fs::symlink(outside.path(), &src).unwrap();
+                std::thread::yield_now();
+                std::fs::remove_file(&src).unwrap();
+                std::fs::rename(&aside, &src).unwrap();
+                // Long enough for some commits to get through, too short for most.
+                round += 1;
+                std::thread::sleep(std::time::Duration::from_micros(round * 379 % 9000));
+            }
+        });
+        let mut committed = 0;
+        for _ in 0..300 {
+            if let Ok(diff) = workspace.diff()
+                && let Some(change) = diff.get(&secret)
+            {
+                let old = change.old.as_ref().and_then(|old| old.digest);
+                assert_ne!(old, Some(lula_protocol::Digest::of_bytes(b"secret\n")));
+            }
+            if commit(&mut workspace).is_ok() {
+                committed += 1;
+                let _ = workspace.undo();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(committed > 0, "nothing was ever committed");
+    });
+    let left: Vec<_> = listing(outside.path()).into_keys().collect();
+    assert_eq!(left, [std::path::PathBuf::from("b.txt")]);
+    assert_eq!(
+        std::fs::read(outside.path().join("b.txt")).unwrap(),
+        b"secret\n"
+    );
+}
+
+/// An editor saves again and again while changes are committed and undone: no save is ever lost.
+#[test]
+fn what_the_user_saves_during_a_commit_is_never_lost() {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    let world = World::new();
+    let (mut workspace, copy) = world.copy();
+    std::fs::write(copy.join("a.txt"), "theirs\n").unwrap();
+    std::fs::write(copy.join("src/b.txt"), "theirs\n").unwrap();
+    let (done, saved) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (fresh, target) = (world.path("a.txt~"), world.path("a.txt"));
+            while !done.load(Ordering::Relaxed) {
+                let number = saved.load(Ordering::Relaxed) + 1;
+                std::fs::write(&fresh, format!("save {number}\n")).unwrap();
+                std::fs::rename(&fresh, &target).unwrap();
+                saved.store(number, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        for _ in 0..40 {
+            if commit(&mut workspace).is_ok() {
+                let _ = workspace.undo();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let last = format!("save {}\n", saved.load(Ordering::Relaxed));
+    assert_eq!(std::fs::read_to_string(world.path("a.txt")).unwrap(), last);
+}
+
+#[test]
+fn two_processes_do_not_commit_at_once() {
+    let world = World::new();
+    let (first, _) = world.changed();
+    let (second, copy) = world.copy();
+    std::fs::write(copy.join("only-here"), "x").unwrap();
+    std::thread::scope(|scope| {
+        for mut workspace in [first, second] {
+            scope.spawn(move || commit(&mut workspace).unwrap());
+        }
+    });
+    assert!(world.path("only-here").exists() && world.path("x/y/run.sh").exists());
+}
+
+#[test]
+fn what_nobody_needs_makes_room_and_what_waits_does_not() {
+    let world = World::new();
+    let small = crate::Store::at(world.store.root(), 1 << 20);
+    let big = |name: &str| {
+        let workspace = small
+            .create(world.base.path(), crate::Wanted::Overlay, name)
+            .unwrap();
+        let crate::Place::Overlay { upper, .. } = workspace.layer().unwrap().place else {
+            panic!("not an overlay")
+        };
+        std::fs::write(upper.join(name), vec![b'x'; 700_000]).unwrap();
+        workspace.close().unwrap().0
+    };
+    let first = big("first");
+    let id = first.id().clone();
+    first.discard(false).unwrap();
+    // Both do not fit, and the discarded one goes first.
+    let second = big("second");
+    small.make_room().unwrap();
+    assert!(matches!(small.open(&id), Err(WorkspaceError::Unknown(_))));
+    drop(second);
+    drop(big("third"));
+    let refused = small.create(world.base.path(), crate::Wanted::Overlay, "fourth");
+    assert!(matches!(refused, Err(WorkspaceError::Full { .. })));
+    assert_eq!(small.list().unwrap().len(), 2);
+}
+
+#[test]
+fn state_inside_the_directory_itself_is_refused() {
+    let world = World::new();
+    let inside = crate::Store::at(&world.path("src/state"), 1 << 30);
+    let refused = inside.create(world.base.path(), crate::Wanted::Overlay, "nested");
+    assert!(matches!(refused, Err(WorkspaceError::Nested(_))));
+}

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use lula_protocol::{Receipt, Tier};
+use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{
     Command, Engine, Finished, Overlay, Process, Sandbox, SandboxError, Session as Opened,
@@ -78,6 +78,11 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
     let home = std::env::var_os("HOME");
     let workspace =
         sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
+    if flags.on.is_some() && flags.write != Write::Review {
+        let message = "--on goes on in a workspace, which only --write review has";
+        let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
+        return Err(failure.remedy("leave one of the two out").into());
+    }
     let mut policy = sandboxed::policy(session, flags.profile);
     if let Some(tier) = flags.tier {
         // A tier below the floor of the profile is the person's explicit choice.
@@ -127,7 +132,9 @@ fn reviewed(
 ) -> Result<Finished, Ended> {
     let held = Held::open(flags, session, engine, policy, base)?;
     let shown = held.layer.place.shown().to_owned();
-    let command = command(flags, base, &shown)
+    // A workspace that was named may be another directory's.
+    let base = held.workspace.record().base();
+    let command = command(flags, &base, &shown)
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
     let finished = match attend(flags, session, &held.opened, command) {
@@ -173,7 +180,17 @@ impl Held {
             }
             _ => Wanted::Overlay,
         };
-        let mut workspace = review::store(session)?.create(base, wanted, &title(flags))?;
+        let store = review::store(session)?;
+        if let Some(id) = &flags.on {
+            let workspace = review::open(&store, Some(id))?;
+            let (opened, layer) = open_layer(flags, engine, policy, &workspace)?;
+            return Ok(Self {
+                opened,
+                layer,
+                workspace,
+            });
+        }
+        let mut workspace = store.create(base, wanted, &title(flags))?;
         let opened = match open_layer(flags, engine, policy, &workspace) {
             Err(Ended::Refused(error)) if may_be_the_overlay(&error, &workspace) => {
                 let said = workspace.fall_back_to_copy(&error.to_string());
@@ -366,12 +383,8 @@ fn write_receipt(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
     text.push('\n');
     std::fs::write(path, text).map_err(|error| {
         let message = format!("cannot write the receipt to {}: {error}", path.display());
-        Failure::new(
-            lula_protocol::Code::FileAccess,
-            lula_protocol::Exit::Environment,
-            message,
-        )
-        .remedy("name a file that you can write")
+        Failure::new(Code::FileAccess, Exit::Environment, message)
+            .remedy("name a file that you can write")
     })
 }
 

@@ -44,8 +44,8 @@ fn base() -> Result<PathBuf, Failure> {
 }
 
 /// The workspace of that id, or the latest of this directory that waits.
-fn open(store: &Store, id: Option<&str>) -> Result<Workspace, Failure> {
-    let id = match id {
+pub(crate) fn open(store: &Store, id: Option<&str>) -> Result<Workspace, Failure> {
+    let id = match id.filter(|given| *given != "last") {
         Some(given) => store.find(given)?,
         None => latest(store, &base()?)?.id,
     };
