@@ -20,6 +20,7 @@ mod repair;
 mod review;
 mod runner;
 mod run;
+mod runner;
 mod runs;
 mod try_it;
 mod workspaces;

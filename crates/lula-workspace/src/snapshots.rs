@@ -6,12 +6,12 @@ use lula_protocol::WorkspaceId;
 
 use crate::commit;
 use crate::copy::Identity;
-use crate::copying::{Copier, remove};
+use crate::copying::Copier;
 use crate::error::{Result, WorkspaceError};
 use crate::path::RelPath;
 use crate::record::{self, Backend, Snapshot, State};
 use crate::store::{Store, now_ms};
-use crate::tree::{Reader, Tree};
+use crate::tree::{Reader, Tree, remove};
 use crate::workspace::{COPY, UPPER, WORK, Workspace};
 
 const SNAPSHOTS: &str = "snapshots";
