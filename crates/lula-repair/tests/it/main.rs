@@ -210,7 +210,7 @@ fn what_one_candidate_leaves_behind_never_reaches_another() {
 
 #[test]
 fn javascript_candidates_are_apart_too() {
-    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { appendFileSync, readFileSync } from 'node:fs';\nimport { total } from '../src/cart.js';\n\ntest('the limit itself counts', () => {\n  appendFileSync('data.txt', 'run\\n');\n  assert.equal(readFileSync('data.txt', 'utf8'), 'as it was\\nrun\\n');\n  assert.equal(total([1, 5, 9], 5), 6);\n});\n";
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { appendFileSync, readFileSync } from 'node:fs';\nimport { total } from '../src/cart.js';\n\ntest('the limit itself counts', () => {\n  appendFileSync('data.txt', 'run\\n');\n  assert.equal(readFileSync('data.txt', 'utf8'), 'as it was\\nrun\\n');\n  assert.equal('test'.length + 'node:test'.length, 13);\n  assert.equal(total([1, 5, 9], 5), 6);\n});\n";
     let folder = project(&[
         ("package.json", r#"{"type":"module"}"#),
         ("data.txt", "as it was\n"),

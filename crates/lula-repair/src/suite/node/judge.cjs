@@ -121,7 +121,8 @@ const judge = async (candidate) => {
       const stand = join(place, `runner-${index}.cjs`);
       fs.writeFileSync(stand, request.runner);
       const path = join(place, 'work', file);
-      const text = fs.readFileSync(path, 'utf8').replace(/(['"])(?:node:)?test\1/g, JSON.stringify(stand));
+      const runner = /(\b(?:from|import|require)\b\s*\(?\s*)(['"])node:test\2/g;
+      const text = fs.readFileSync(path, 'utf8').replace(runner, (_, head) => head + JSON.stringify(stand));
       fs.rmSync(path);
       fs.writeFileSync(path, text);
     }

@@ -37,6 +37,8 @@ pub(crate) struct Python {
     homes: Mutex<BTreeMap<String, String>>,
     /// The longest that a test that passes took.
     slowest: Mutex<Duration>,
+    /// Whether pytest can be made ready once for many candidates, when that was found out.
+    ready: Mutex<Option<bool>>,
 }
 
 /// How much longer than any passing test one may run before it counts as a loop.
@@ -64,9 +66,15 @@ struct Test {
 }
 
 #[derive(Deserialize)]
-struct Judged {
-    candidate: usize,
-    tests: Option<Vec<Test>>,
+#[serde(untagged)]
+enum Answer {
+    Judged {
+        candidate: usize,
+        tests: Option<Vec<Test>>,
+    },
+    Ready {
+        ready: bool,
+    },
 }
 
 impl Python {
@@ -96,6 +104,7 @@ impl Python {
                         warm: Mutex::default(),
                         homes: Mutex::default(),
                         slowest: Mutex::default(),
+                        ready: Mutex::default(),
                     });
                 }
                 Ok(ran) => tried.push(format!(
@@ -315,6 +324,7 @@ impl Suite for Python {
                 {"tests": goal.failing, "stop": "after", "files": self.homes(&goal.failing)},
                 {"tests": goal.passing, "stop": "first", "files": self.homes(&goal.passing)},
             ],
+            "ready": *lock(&self.ready),
             "candidates": candidates,
         });
         let ran = fork.run(&self.command(
@@ -326,14 +336,17 @@ impl Suite for Python {
             .lines()
             .filter_map(|line| line.strip_prefix(&marker))
         {
-            let Ok(judged) = serde_json::from_str::<Judged>(line) else {
-                continue;
-            };
-            let tests = judged.tests.unwrap_or_default();
-            heard(goal.judge(
-                judged.candidate,
-                tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-            ));
+            match serde_json::from_str(line) {
+                Ok(Answer::Judged { candidate, tests }) => {
+                    let tests = tests.unwrap_or_default();
+                    heard(goal.judge(
+                        candidate,
+                        tests.iter().map(|test| (test.id.as_str(), test.outcome)),
+                    ));
+                }
+                Ok(Answer::Ready { ready }) => *lock(&self.ready) = Some(ready),
+                Err(_) => {}
+            }
         }
         Ok(())
     }
