@@ -18,7 +18,6 @@ mod models;
 mod policy;
 mod repair;
 mod review;
-mod runner;
 mod run;
 mod runner;
 mod runs;

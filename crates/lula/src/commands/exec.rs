@@ -257,10 +257,6 @@ fn attend(
     Ok(finished)
 }
 
-<<<<<<< HEAD
-/// `base` is the directory of the person, `shown` the one that the command has in its place.
-fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
-=======
 /// Writes down what was run and how it ended.
 fn record(
     flags: &ExecFlags,
@@ -300,8 +296,8 @@ fn record(
     record::act(log, act)
 }
 
-fn command(flags: &ExecFlags, workspace: &Path) -> Command {
->>>>>>> gate
+/// `base` is the directory of the person, `shown` the one that the command has in its place.
+fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
     let mut words = flags.command.iter();
     let program = words.next().cloned().unwrap_or_default();
     let mut command = Command::new(program).arguments(words);
