@@ -212,6 +212,33 @@ fn a_workspace_with_very_many_entries_is_looked_through() {
 }
 
 #[test]
+fn a_snapshot_that_is_replaced_or_forgotten_takes_no_space() {
+    let world = World::new();
+    let (mut workspace, layer) = world.overlay();
+    std::fs::write(layer.join("a.txt"), "one\n").unwrap();
+    let kept = |workspace: &crate::Workspace| {
+        let home = layer.ancestors().find_map(|above| {
+            let place = above.join("snapshots");
+            place.is_dir().then_some(place)
+        });
+        let count = home.map_or(0, |home| std::fs::read_dir(home).unwrap().count());
+        (count, workspace.record().snapshots.len())
+    };
+    workspace.snapshot("a").unwrap();
+    workspace.snapshot("a").unwrap();
+    assert_eq!(kept(&workspace), (1, 1));
+    assert!(workspace.snapshot_within("b", 1).is_err());
+    assert_eq!(
+        kept(&workspace),
+        (1, 1),
+        "one that does not fit leaves nothing"
+    );
+    workspace.forget_snapshot("a").unwrap();
+    workspace.forget_snapshot("never").unwrap();
+    assert_eq!(kept(&workspace), (0, 0));
+}
+
+#[test]
 fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
     for copies in [true, false] {
         let world = World::new();
