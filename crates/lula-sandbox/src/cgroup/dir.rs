@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
@@ -21,6 +22,8 @@ const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
 pub(super) struct Dir {
     handle: OwnedFd,
     shown: String,
+    /// Control files that are read for every command, kept open.
+    held: Mutex<Vec<(&'static str, OwnedFd)>>,
 }
 
 impl Dir {
@@ -31,6 +34,7 @@ impl Dir {
         Ok(Self {
             handle,
             shown: path.to_owned(),
+            held: Mutex::default(),
         })
     }
 
@@ -43,7 +47,11 @@ impl Dir {
         }
         let handle = rustix::fs::openat(&self.handle, name, OPEN_DIRECTORY, Mode::empty());
         let handle = handle.map_err(|error| refused("open", &shown, error))?;
-        Ok(Self { handle, shown })
+        Ok(Self {
+            handle,
+            shown,
+            held: Mutex::default(),
+        })
     }
 
     /// Makes a new group directly below.
@@ -61,17 +69,44 @@ impl Dir {
 
     /// Reads a control file.
     pub(super) fn read(&self, file: &str) -> Result<String, CgroupError> {
-        let fail = |error| self.refused(&format!("read {file}"), error);
+        self.read_all(&self.open_to_read(file)?, file)
+    }
+
+    /// Reads a control file that is going to be read again: it stays open until
+    /// [`Dir::let_go`].
+    pub(super) fn read_often(&self, file: &'static str) -> Result<String, CgroupError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = held.iter().position(|(name, _)| *name == file);
+        let place = if let Some(place) = known {
+            place
+        } else {
+            held.push((file, self.open_to_read(file)?));
+            held.len() - 1
+        };
+        self.read_all(&held[place].1, file)
+    }
+
+    /// Closes what [`Dir::read_often`] keeps open.
+    pub(super) fn let_go(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clear();
+    }
+
+    fn open_to_read(&self, file: &str) -> Result<OwnedFd, CgroupError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, file, flags, Mode::empty()).map_err(fail)?;
+        rustix::fs::openat(&self.handle, file, flags, Mode::empty())
+            .map_err(|error| self.refused(&format!("read {file}"), error))
+    }
+
+    fn read_all(&self, handle: &OwnedFd, file: &str) -> Result<String, CgroupError> {
         let mut text = Vec::new();
         let mut buffer = [0; 4096];
         while text.len() < LONGEST_FILE {
-            match rustix::io::read(&handle, &mut buffer) {
+            match rustix::io::pread(handle, &mut buffer, text.len() as u64) {
                 Ok(0) => break,
                 Ok(count) => text.extend_from_slice(&buffer[..count]),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(fail(error)),
+                Err(error) => return Err(self.refused(&format!("read {file}"), error)),
             }
         }
         Ok(String::from_utf8_lossy(&text).into_owned())

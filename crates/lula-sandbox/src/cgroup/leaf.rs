@@ -154,7 +154,8 @@ impl Leaf {
 
     /// What the tree used so far.
     pub fn usage(&self) -> Usage {
-        let text = |group: Option<&Group>, file| group.and_then(|group| group.dir.read(file).ok());
+        let text =
+            |group: Option<&Group>, file| group.and_then(|group| group.dir.read_often(file).ok());
         let unified = text(self.unified(), "cpu.stat").and_then(|stat| keyed(&stat, "usage_usec"));
         let nanoseconds = || text(self.carrier(Controller::CpuAccounting), "cpuacct.usage");
         let memory = self.carrier(Controller::Memory);
@@ -173,7 +174,7 @@ impl Leaf {
         let count = |controller, v1, v2, key| {
             let group = self.carrier(controller)?;
             let file = if group.version == Version::V1 { v1 } else { v2 };
-            keyed(&group.dir.read(file).ok()?, key)
+            keyed(&group.dir.read_often(file).ok()?, key)
         };
         let memory = Controller::Memory;
         Events {
@@ -239,6 +240,7 @@ impl Leaf {
             return Ok(false);
         }
         for group in &self.groups {
+            group.dir.let_go();
             if !group.dir.read("cgroup.procs")?.is_empty() {
                 return Ok(false);
             }

@@ -1,158 +1,33 @@
 //! The engine: it keeps the helper, the control groups and the programs, and opens sandboxes.
 
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
-use lula_protocol::receipt::NotApplied;
 
 use super::command::{Command, Finished};
-use super::disk::{self, Measured};
-use super::link::{Link, Parts, setup_error};
+use super::disk;
+use super::drawing::{Drawn, PrivateDirectory, environment};
+use super::link::{Link, Parts};
 use super::process::Process;
+use super::sandbox::Sandbox;
 use super::session::Session;
 use super::stock::Stock;
-use super::workspace::{Overlay, Workspace};
-use crate::blueprint::{Blueprint, RootPlan, Switches, WorkspacePlan};
+use super::zygote::Zygote;
 use crate::cgroup::{self, Leaf};
 use crate::error::SandboxError;
 use crate::helper::Helper;
-use crate::mounts::{self, HOME, System, Toolchains};
-use crate::policy::{Granted, LayerName, Machine, Policy};
-use crate::receipt::{Context, Host, human};
+use crate::mounts::System;
+use crate::policy::{Granted, LayerName, Machine};
+use crate::receipt::{Context, Host};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
-use crate::zygote::Answer;
 
 /// How long a sandbox may take to stand.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// A sandbox to be opened: what is allowed in it, around which workspace.
-#[derive(Debug, Clone)]
-pub struct Sandbox {
-    policy: Policy,
-    workspace: Workspace,
-    tier: Option<Tier>,
-    toolchains: Toolchains,
-    without: Vec<LayerName>,
-    writable: bool,
-    owned: bool,
-}
-
-impl Sandbox {
-    /// A sandbox under that policy with that directory writable. Toolchains on this process's
-    /// `PATH` are shown read-only.
-    pub fn new(policy: Policy, workspace: impl Into<PathBuf>) -> Self {
-        Self::around(policy, Workspace::Directory(workspace.into()))
-    }
-
-    /// As [`Sandbox::new`], but what is written goes to a layer of its own: the real tree is seen at
-    /// its path and never changes. [`SandboxError::OverlayNeedsNamespaces`] where the tier has no
-    /// mounts of its own.
-    pub fn over(policy: Policy, workspace: Overlay) -> Self {
-        Self::around(policy, Workspace::Overlay(workspace))
-    }
-
-    fn around(policy: Policy, workspace: Workspace) -> Self {
-        Self {
-            policy,
-            workspace,
-            tier: None,
-            toolchains: Toolchains::of_this_process(),
-            without: Vec::new(),
-            writable: true,
-            owned: false,
-        }
-    }
-
-    /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
-    /// what it grows by as a whole. A workspace in layers is always taken so.
-    #[must_use]
-    pub fn owned_workspace(mut self) -> Self {
-        self.owned = true;
-        self
-    }
-
-    /// Shows the workspace read-only.
-    #[must_use]
-    pub fn read_only_workspace(mut self) -> Self {
-        self.writable = false;
-        self
-    }
-
-    /// Exactly this tier, or nothing. The only way to get `process`.
-    #[must_use]
-    pub fn tier(mut self, tier: Tier) -> Self {
-        self.tier = Some(tier);
-        self
-    }
-
-    /// These toolchains instead.
-    #[must_use]
-    pub fn toolchains(mut self, toolchains: Toolchains) -> Self {
-        self.toolchains = toolchains;
-        self
-    }
-
-    /// Leaves a layer out, to show that something depends on it. The receipt says so, and a policy
-    /// that requires the layer refuses.
-    #[cfg(feature = "test-switches")]
-    #[must_use]
-    pub fn without(mut self, layer: LayerName) -> Self {
-        self.without.push(layer);
-        self
-    }
-
-    /// A required layer that cannot be in force, by what is known before the sandbox stands.
-    fn unpromised(&self, context: &Context) -> Option<LayerName> {
-        let promised = |layer: LayerName| {
-            let by_tier = match layer {
-                LayerName::Namespaces | LayerName::PrivateRoot => context.tier == Tier::Namespace,
-                LayerName::Cgroup => context
-                    .cgroup
-                    .is_some_and(|(_, limits)| limits != cgroup::Limits::default()),
-                LayerName::Rlimits | LayerName::CleanEnvironment => true,
-                _ => context.tier != Tier::Process,
-            };
-            by_tier && !self.without.contains(&layer)
-        };
-        let required = self.policy.required_layers.iter().copied();
-        required.into_iter().find(|layer| !promised(*layer))
-    }
-
-    /// Whether the size of the workspace is measured while commands run.
-    fn is_measured(&self) -> bool {
-        self.writable && (self.owned || matches!(self.workspace, Workspace::Overlay(_)))
-    }
-
-    fn measured(&self, limit: u64) -> Result<Option<Measured>, SandboxError> {
-        match &self.workspace {
-            _ if !self.is_measured() => Ok(None),
-            Workspace::Overlay(overlay) => Measured::whole(&overlay.upper, limit).map(Some),
-            Workspace::Directory(path) => Measured::growth(path, limit).map(Some),
-        }
-    }
-
-    fn switches(&self) -> Switches {
-        let on = |layer| !self.without.contains(&layer);
-        Switches {
-            namespaces: on(LayerName::Namespaces),
-            landlock: on(LayerName::Landlock),
-            seccomp: on(LayerName::Seccomp),
-            no_new_privileges: on(LayerName::NoNewPrivileges),
-            no_capabilities: on(LayerName::NoCapabilities),
-            rlimits: on(LayerName::Rlimits),
-            no_network: on(LayerName::NoNetwork),
-            proc_masks: on(LayerName::PrivateRoot),
-        }
-    }
-}
 
 /// Opens sandboxes. Clones share everything.
 #[derive(Debug, Clone)]
@@ -172,88 +47,12 @@ struct Inner {
     programs: Mutex<Vec<(Rules, Arc<Program>)>>,
 }
 
-/// A running helper.
-#[derive(Debug)]
-struct Zygote {
-    control: Mutex<OwnedFd>,
-    /// Taken when it is ended.
-    child: Mutex<Option<Child>>,
-}
-
 /// What must live as long as a sandbox.
 #[derive(Debug)]
 pub(crate) struct Keep {
     _zygote: Arc<Zygote>,
     pub(super) groups: Stock,
     _private: Option<PrivateDirectory>,
-}
-
-/// A directory that goes away with its sandbox.
-#[derive(Debug)]
-struct PrivateDirectory(PathBuf);
-
-impl Drop for PrivateDirectory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for Zygote {
-    fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
-        let Some(mut child) = child.take() else {
-            return;
-        };
-        let _ = child.kill();
-        // The kernel takes its namespaces apart meanwhile; nobody needs to wait for that. Where no
-        // thread can be had, or this process ends first, whoever adopts it buries it.
-        let _ = std::thread::Builder::new()
-            .name("lula-sandbox-bury".to_owned())
-            .stack_size(64 * 1024)
-            .spawn(move || child.wait());
-    }
-}
-
-impl Zygote {
-    fn start(helper: &Helper, namespaces: bool) -> Result<Self, SandboxError> {
-        let (child, control) = helper.start(namespaces)?;
-        Ok(Self {
-            control: Mutex::new(control),
-            child: Mutex::new(Some(child)),
-        })
-    }
-
-    /// Has the helper prepare for sandboxes with that root, without waiting.
-    fn make_ready(&self, root: &RootPlan) {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whether it is still there, the first sandbox finds out.
-        let _ = socket::send(&*control, &root.encode_preparation(), &[]);
-    }
-
-    /// Has a sandbox begun, and does something else while the helper is at it.
-    fn build(
-        &self,
-        blueprint: &[u8],
-        descriptors: &[BorrowedFd<'_>],
-        meanwhile: impl FnOnce(),
-    ) -> Result<OwnedFd, SandboxError> {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        socket::send(&*control, blueprint, descriptors).map_err(|_| SandboxError::HelperGone)?;
-        meanwhile();
-        let mut buffer = [0; 4096];
-        let (length, received) =
-            socket::receive(&*control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;
-        if length == 0 {
-            return Err(SandboxError::HelperGone);
-        }
-        match Answer::decode(&buffer[..length])? {
-            Answer::Failed(failure) => {
-                Err(setup_error(failure.stage, failure.detail, failure.errno))
-            }
-            Answer::Cloned { .. } => received.into_iter().next().ok_or(SandboxError::HelperGone),
-        }
-    }
 }
 
 impl Engine {
@@ -547,150 +346,4 @@ impl Inner {
         }
         Ok(Some(self.groups().take(&cgroup::Limits::from(granted))?))
     }
-}
-
-/// A blueprint and what the receipt will say about it.
-struct Drawn {
-    blueprint: Blueprint,
-    read_only: Vec<String>,
-    writable: Vec<String>,
-    not_applied: Vec<NotApplied>,
-    home: String,
-    private: Option<PrivateDirectory>,
-}
-
-impl Drawn {
-    fn draw(
-        tier: Tier,
-        sandbox: &Sandbox,
-        workspace: WorkspacePlan,
-        granted: &Granted,
-        program: &Program,
-        system: &System,
-    ) -> Result<Self, SandboxError> {
-        let mut blueprint = Blueprint {
-            tier,
-            root: RootPlan::default(),
-            placed: Vec::new(),
-            workspace,
-            caches: Vec::new(),
-            masks: Vec::new(),
-            scratch_bytes: granted.disk_bytes,
-            open_files: granted.open_files,
-            file_size: Some(granted.disk_bytes),
-            grants: Vec::new(),
-            program: program.instructions().to_vec(),
-            listened: true,
-            switches: sandbox.switches(),
-            born_in_cgroup: false,
-        };
-        let disk = disk_limit(sandbox, granted);
-        let place = mounts::Workspace {
-            path: Path::new(&blueprint.workspace.path),
-            writable: sandbox.writable,
-            overlaid: blueprint.workspace.overlay.is_some(),
-        };
-        if tier == Tier::Namespace {
-            let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
-            let (read_only, writable) = (plan.read_only(), plan.writable());
-            blueprint.root = plan.root;
-            blueprint.placed = plan.placed;
-            blueprint.caches = plan.caches;
-            blueprint.masks = plan.masks;
-            blueprint.grants = plan.grants;
-            let missing = plan.held_back.into_iter().map(|held| NotApplied {
-                asked: held.asked,
-                reason: held.reason,
-            });
-            return Ok(Self {
-                blueprint,
-                read_only,
-                writable,
-                not_applied: missing.chain([disk]).collect(),
-                home: HOME.to_owned(),
-                private: None,
-            });
-        }
-        let private = private_directory()?;
-        let home = private.0.to_string_lossy().into_owned();
-        blueprint.grants =
-            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
-        let mut writable = vec![home.clone()];
-        if place.writable {
-            writable.push(blueprint.workspace.path.clone());
-        }
-        Ok(Self {
-            blueprint,
-            read_only: Vec::new(),
-            writable,
-            not_applied: vec![disk],
-            home,
-            private: Some(private),
-        })
-    }
-}
-
-/// What the disk limit is not: it cannot be set on one directory of an ordinary filesystem.
-fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
-    let size = human(granted.disk_bytes);
-    if sandbox.is_measured() {
-        return NotApplied {
-            asked: format!("disk limit {size} for the workspace at every moment"),
-            reason: format!(
-                "it is measured while commands run, every {} ms at best, and a command is ended once \
-                 it is exceeded",
-                disk::INTERVAL.as_millis()
-            ),
-        };
-    }
-    NotApplied {
-        asked: format!("disk limit {size} for the workspace as a whole"),
-        reason: "the workspace is written directly; the limit holds for each file and for the \
-                 private directories together"
-            .to_owned(),
-    }
-}
-
-fn private_directory() -> Result<PrivateDirectory, SandboxError> {
-    use std::os::unix::fs::DirBuilderExt;
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let base = std::env::temp_dir();
-    for _ in 0..1000 {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("lula-{}-{number}", std::process::id()));
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(PrivateDirectory(path)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(SandboxError::Path { path, source }),
-        }
-    }
-    Err(SandboxError::Path {
-        path: base,
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })
-}
-
-/// The whole environment, built from nothing.
-fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
-    let temporary = if home == HOME { "/tmp" } else { home };
-    let mut variables: BTreeMap<String, String> = [
-        ("HOME", home),
-        ("LANG", "C.UTF-8"),
-        ("LOGNAME", "user"),
-        ("SHELL", "/bin/sh"),
-        ("TERM", "dumb"),
-        ("TMPDIR", temporary),
-        ("USER", "user"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into();
-    variables.insert("PATH".to_owned(), sandbox.toolchains.search_path());
-    variables.extend(sandbox.toolchains.environment().clone());
-    if sandbox.without.contains(&LayerName::CleanEnvironment) {
-        variables.extend(std::env::vars());
-    }
-    for (name, value) in &sandbox.policy.environment {
-        variables.insert(name.as_str().to_owned(), value.clone());
-    }
-    variables.into_iter().collect()
 }

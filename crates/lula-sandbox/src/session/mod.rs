@@ -4,17 +4,21 @@ mod books;
 mod capture;
 mod command;
 mod disk;
+mod drawing;
 mod engine;
 mod link;
 mod process;
+mod sandbox;
 #[allow(clippy::module_inception)] // the session is what sessions are about
 mod session;
 mod stock;
 mod workspace;
+mod zygote;
 
 pub use capture::Captured;
 pub use command::{Command, Finished};
-pub use engine::{Engine, Sandbox};
+pub use engine::Engine;
 pub use process::{Next, Output, Process, ProcessId};
+pub use sandbox::Sandbox;
 pub use session::Session;
 pub use workspace::Overlay;

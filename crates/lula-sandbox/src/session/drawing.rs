@@ -1,0 +1,173 @@
+//! Drawing a sandbox: from what is asked for to a blueprint, and what the receipt will say about it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lula_protocol::Tier;
+use lula_protocol::receipt::NotApplied;
+
+use super::disk;
+use super::sandbox::Sandbox;
+use crate::blueprint::{Blueprint, RootPlan, WorkspacePlan};
+use crate::error::SandboxError;
+use crate::mounts::{self, HOME, System};
+use crate::policy::{Granted, LayerName};
+use crate::receipt::human;
+use crate::seccomp::Program;
+
+/// A blueprint and what the receipt will say about it.
+pub(super) struct Drawn {
+    pub(super) blueprint: Blueprint,
+    pub(super) read_only: Vec<String>,
+    pub(super) writable: Vec<String>,
+    pub(super) not_applied: Vec<NotApplied>,
+    pub(super) home: String,
+    pub(super) private: Option<PrivateDirectory>,
+}
+
+impl Drawn {
+    pub(super) fn draw(
+        tier: Tier,
+        sandbox: &Sandbox,
+        workspace: WorkspacePlan,
+        granted: &Granted,
+        program: &Program,
+        system: &System,
+    ) -> Result<Self, SandboxError> {
+        let mut blueprint = Blueprint {
+            tier,
+            root: RootPlan::default(),
+            placed: Vec::new(),
+            workspace,
+            caches: Vec::new(),
+            masks: Vec::new(),
+            scratch_bytes: granted.disk_bytes,
+            open_files: granted.open_files,
+            file_size: Some(granted.disk_bytes),
+            grants: Vec::new(),
+            program: program.instructions().to_vec(),
+            listened: true,
+            switches: sandbox.switches(),
+            born_in_cgroup: false,
+        };
+        let disk = disk_limit(sandbox, granted);
+        let place = mounts::Workspace {
+            path: Path::new(&blueprint.workspace.path),
+            writable: sandbox.writable,
+            overlaid: blueprint.workspace.overlay.is_some(),
+        };
+        if tier == Tier::Namespace {
+            let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
+            let (read_only, writable) = (plan.read_only(), plan.writable());
+            blueprint.root = plan.root;
+            blueprint.placed = plan.placed;
+            blueprint.caches = plan.caches;
+            blueprint.masks = plan.masks;
+            blueprint.grants = plan.grants;
+            let missing = plan.held_back.into_iter().map(|held| NotApplied {
+                asked: held.asked,
+                reason: held.reason,
+            });
+            return Ok(Self {
+                blueprint,
+                read_only,
+                writable,
+                not_applied: missing.chain([disk]).collect(),
+                home: HOME.to_owned(),
+                private: None,
+            });
+        }
+        let private = private_directory()?;
+        let home = private.0.to_string_lossy().into_owned();
+        blueprint.grants =
+            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
+        let mut writable = vec![home.clone()];
+        if place.writable {
+            writable.push(blueprint.workspace.path.clone());
+        }
+        Ok(Self {
+            blueprint,
+            read_only: Vec::new(),
+            writable,
+            not_applied: vec![disk],
+            home,
+            private: Some(private),
+        })
+    }
+}
+
+/// What the disk limit is not: it cannot be set on one directory of an ordinary filesystem.
+fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
+    let size = human(granted.disk_bytes);
+    if sandbox.is_measured() {
+        return NotApplied {
+            asked: format!("disk limit {size} for the workspace at every moment"),
+            reason: format!(
+                "it is measured while commands run, every {} ms at best, and a command is ended once \
+                 it is exceeded",
+                disk::INTERVAL.as_millis()
+            ),
+        };
+    }
+    NotApplied {
+        asked: format!("disk limit {size} for the workspace as a whole"),
+        reason: "the workspace is written directly; the limit holds for each file and for the \
+                 private directories together"
+            .to_owned(),
+    }
+}
+
+fn private_directory() -> Result<PrivateDirectory, SandboxError> {
+    use std::os::unix::fs::DirBuilderExt;
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let base = std::env::temp_dir();
+    for _ in 0..1000 {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = base.join(format!("lula-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(PrivateDirectory(path)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(SandboxError::Path { path, source }),
+        }
+    }
+    Err(SandboxError::Path {
+        path: base,
+        source: std::io::ErrorKind::AlreadyExists.into(),
+    })
+}
+
+/// The whole environment, built from nothing.
+pub(super) fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
+    let temporary = if home == HOME { "/tmp" } else { home };
+    let mut variables: BTreeMap<String, String> = [
+        ("HOME", home),
+        ("LANG", "C.UTF-8"),
+        ("LOGNAME", "user"),
+        ("SHELL", "/bin/sh"),
+        ("TERM", "dumb"),
+        ("TMPDIR", temporary),
+        ("USER", "user"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    variables.insert("PATH".to_owned(), sandbox.toolchains.search_path());
+    variables.extend(sandbox.toolchains.environment().clone());
+    if sandbox.without.contains(&LayerName::CleanEnvironment) {
+        variables.extend(std::env::vars());
+    }
+    for (name, value) in &sandbox.policy.environment {
+        variables.insert(name.as_str().to_owned(), value.clone());
+    }
+    variables.into_iter().collect()
+}
+
+/// A directory that goes away with its sandbox.
+#[derive(Debug)]
+pub(super) struct PrivateDirectory(PathBuf);
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,135 @@
+//! A sandbox as it is asked for.
+
+use std::path::PathBuf;
+
+use lula_protocol::Tier;
+
+use super::disk::Measured;
+use super::workspace::{Overlay, Workspace};
+use crate::blueprint::Switches;
+use crate::cgroup;
+use crate::error::SandboxError;
+use crate::mounts::Toolchains;
+use crate::policy::{LayerName, Policy};
+use crate::receipt::Context;
+
+/// A sandbox to be opened: what is allowed in it, around which workspace.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    pub(super) policy: Policy,
+    pub(super) workspace: Workspace,
+    pub(super) tier: Option<Tier>,
+    pub(super) toolchains: Toolchains,
+    pub(super) without: Vec<LayerName>,
+    pub(super) writable: bool,
+    owned: bool,
+}
+
+impl Sandbox {
+    /// A sandbox under that policy with that directory writable. Toolchains on this process's
+    /// `PATH` are shown read-only.
+    pub fn new(policy: Policy, workspace: impl Into<PathBuf>) -> Self {
+        Self::around(policy, Workspace::Directory(workspace.into()))
+    }
+
+    /// As [`Sandbox::new`], but what is written goes to a layer of its own: the real tree is seen at
+    /// its path and never changes. [`SandboxError::OverlayNeedsNamespaces`] where the tier has no
+    /// mounts of its own.
+    pub fn over(policy: Policy, workspace: Overlay) -> Self {
+        Self::around(policy, Workspace::Overlay(workspace))
+    }
+
+    fn around(policy: Policy, workspace: Workspace) -> Self {
+        Self {
+            policy,
+            workspace,
+            tier: None,
+            toolchains: Toolchains::of_this_process(),
+            without: Vec::new(),
+            writable: true,
+            owned: false,
+        }
+    }
+
+    /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
+    /// what it grows by as a whole. A workspace in layers is always taken so.
+    #[must_use]
+    pub fn owned_workspace(mut self) -> Self {
+        self.owned = true;
+        self
+    }
+
+    /// Shows the workspace read-only.
+    #[must_use]
+    pub fn read_only_workspace(mut self) -> Self {
+        self.writable = false;
+        self
+    }
+
+    /// Exactly this tier, or nothing. The only way to get `process`.
+    #[must_use]
+    pub fn tier(mut self, tier: Tier) -> Self {
+        self.tier = Some(tier);
+        self
+    }
+
+    /// These toolchains instead.
+    #[must_use]
+    pub fn toolchains(mut self, toolchains: Toolchains) -> Self {
+        self.toolchains = toolchains;
+        self
+    }
+
+    /// Leaves a layer out, to show that something depends on it. The receipt says so, and a policy
+    /// that requires the layer refuses.
+    #[cfg(feature = "test-switches")]
+    #[must_use]
+    pub fn without(mut self, layer: LayerName) -> Self {
+        self.without.push(layer);
+        self
+    }
+
+    /// A required layer that cannot be in force, by what is known before the sandbox stands.
+    pub(super) fn unpromised(&self, context: &Context) -> Option<LayerName> {
+        let promised = |layer: LayerName| {
+            let by_tier = match layer {
+                LayerName::Namespaces | LayerName::PrivateRoot => context.tier == Tier::Namespace,
+                LayerName::Cgroup => context
+                    .cgroup
+                    .is_some_and(|(_, limits)| limits != cgroup::Limits::default()),
+                LayerName::Rlimits | LayerName::CleanEnvironment => true,
+                _ => context.tier != Tier::Process,
+            };
+            by_tier && !self.without.contains(&layer)
+        };
+        let required = self.policy.required_layers.iter().copied();
+        required.into_iter().find(|layer| !promised(*layer))
+    }
+
+    /// Whether the size of the workspace is measured while commands run.
+    pub(super) fn is_measured(&self) -> bool {
+        self.writable && (self.owned || matches!(self.workspace, Workspace::Overlay(_)))
+    }
+
+    pub(super) fn measured(&self, limit: u64) -> Result<Option<Measured>, SandboxError> {
+        match &self.workspace {
+            _ if !self.is_measured() => Ok(None),
+            Workspace::Overlay(overlay) => Measured::whole(&overlay.upper, limit).map(Some),
+            Workspace::Directory(path) => Measured::growth(path, limit).map(Some),
+        }
+    }
+
+    pub(super) fn switches(&self) -> Switches {
+        let on = |layer| !self.without.contains(&layer);
+        Switches {
+            namespaces: on(LayerName::Namespaces),
+            landlock: on(LayerName::Landlock),
+            seccomp: on(LayerName::Seccomp),
+            no_new_privileges: on(LayerName::NoNewPrivileges),
+            no_capabilities: on(LayerName::NoCapabilities),
+            rlimits: on(LayerName::Rlimits),
+            no_network: on(LayerName::NoNetwork),
+            proc_masks: on(LayerName::PrivateRoot),
+        }
+    }
+}
