@@ -20,7 +20,8 @@ pub struct Overlay {
     pub lowers: Vec<PathBuf>,
     /// Where changes go. Files made inside belong to its owner.
     pub upper: PathBuf,
-    /// An empty directory for the kernel, beside `upper`.
+    /// An empty directory for the kernel, beside `upper`. The kernel leaves an empty directory
+    /// `work` in it that nobody may read: remove it by name before the rest.
     pub work: PathBuf,
 }
 

@@ -59,6 +59,14 @@ impl Ground {
     }
 }
 
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // The kernel leaves a directory that nobody may read: an ordinary user can remove it by name
+        // only.
+        let _ = std::fs::remove_dir(self.state.path().join("work/work"));
+    }
+}
+
 fn sandbox(overlay: Overlay) -> Sandbox {
     Sandbox::over(build_policy(), overlay)
         .tier(Tier::Namespace)
