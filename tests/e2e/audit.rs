@@ -140,12 +140,21 @@ fn nothing_runs_that_cannot_be_recorded_unless_told_so() {
     std::fs::create_dir_all(&state).unwrap();
     std::fs::write(state.join("lula"), "in the way").unwrap();
     world
-        .run(&["exec", "--", "touch", "ran"])
+        .run(&["exec", "--write", "direct", "--", "touch", "ran"])
         .exits(6)
         .says("L0506");
     assert!(!world.work().join("ran").exists());
     world
-        .run(&["exec", "--audit-mode", "off", "--", "touch", "ran"])
+        .run(&[
+            "exec",
+            "--write",
+            "direct",
+            "--audit-mode",
+            "off",
+            "--",
+            "touch",
+            "ran",
+        ])
         .exits(0);
     assert!(world.work().join("ran").exists());
 }

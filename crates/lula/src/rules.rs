@@ -62,6 +62,25 @@ pub(crate) fn files(session: &Session) -> Result<Vec<RulesFile>, Failure> {
     Ok(files)
 }
 
+/// The rules of whoever runs this, for the hands; they read a repository's rules themselves.
+pub(crate) fn for_hands(
+    session: &Session,
+    more: &[PathBuf],
+) -> Result<Vec<lula_runner::hands::RulesFile>, Failure> {
+    let mut files = files(session)?;
+    files.retain(|file| file.trust == Trust::Operator);
+    for path in more {
+        let Some(file) = read(path, Trust::Operator)? else {
+            let message = format!("the rules file {} does not exist", path.display());
+            return Err(Failure::new(Code::BadRules, Exit::Usage, message)
+                .remedy("name a file that you can read"));
+        };
+        files.push(file);
+    }
+    let hand_over = |RulesFile { name, text, .. }| lula_runner::hands::RulesFile { name, text };
+    Ok(files.into_iter().map(hand_over).collect())
+}
+
 /// The policy of all files.
 pub(crate) fn load(session: &Session) -> Result<Policy, Failure> {
     let files = files(session)?;

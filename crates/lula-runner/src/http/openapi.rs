@@ -10,7 +10,7 @@ use crate::api::Problem;
 const SAFE: u64 = (1 << 53) - 1;
 
 /// Why a request can fail, whatever it is.
-const FAILURES: [(u16, &str); 11] = [
+const FAILURES: [(u16, &str); 12] = [
     (400, "The request is not what this document describes"),
     (401, "The bearer key is missing or wrong"),
     (403, "A rule forbids it"),
@@ -22,6 +22,10 @@ const FAILURES: [(u16, &str); 11] = [
     (415, "The body is not JSON"),
     (429, "Too much at once; send it again later"),
     (500, "Something in the runner went wrong"),
+    (
+        503,
+        "A sandbox or a tool in it broke; the same call may be sent again",
+    ),
 ];
 
 /// The document.

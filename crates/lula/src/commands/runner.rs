@@ -7,12 +7,13 @@ use lula_config::keys;
 use lula_config::variables::RUNNER_KEY as KEY;
 use lula_protocol::{Code, Exit};
 use lula_runner::client::Address;
-use lula_runner::hands::{RulesFile, Setup};
+use lula_runner::hands::Setup;
 use lula_runner::{Options, RunError};
 use serde::Serialize;
 
 use crate::cli::RunnerFlags;
 use crate::failure::Failure;
+use crate::rules;
 use crate::sandboxed;
 use crate::session::Session;
 
@@ -32,7 +33,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
         policy: sandboxed::policy(session, flags.profile),
         max_bytes: session.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
-        rules: rules(flags)?,
+        rules: rules::for_hands(session, &flags.rules)?,
         state,
     };
     let options = Options {
@@ -57,22 +58,6 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
 #[derive(Serialize)]
 struct Listening<'a> {
     listening: &'a str,
-}
-
-/// The rules files of whoever runs this.
-fn rules(flags: &RunnerFlags) -> Result<Vec<RulesFile>, Failure> {
-    let read = |path: &PathBuf| match std::fs::read_to_string(path) {
-        Ok(text) => Ok(RulesFile {
-            name: path.display().to_string(),
-            text,
-        }),
-        Err(error) => {
-            let message = format!("cannot read the rules {}: {error}", path.display());
-            Err(Failure::new(Code::FileAccess, Exit::Usage, message)
-                .remedy("name a file that you can read"))
-        }
-    };
-    flags.rules.iter().map(read).collect()
 }
 
 /// The key from its file or variable.
