@@ -13,6 +13,14 @@ use crate::{
 /// Tests that are ignored because another test runs them in a process of its own, beside that test.
 const PARTS: &[(&str, &str)] = &[
     (
+        "lula-sandbox::it overlay::ordinary",
+        "lula-sandbox::it overlay::an_ordinary_user_has_layers_too",
+    ),
+    (
+        "lula::e2e workspaces::ordinary",
+        "lula::e2e workspaces::an_ordinary_user_has_all_of_it",
+    ),
+    (
         "lula-sandbox::it containers::complete",
         "lula-sandbox::it containers::root_in_a_container_with_a_masked_proc_gets_a_complete_sandbox",
     ),

@@ -1,6 +1,6 @@
 //! Approvals: a question about exact bytes, signed answers, and one use.
 //!
-//! [`Approval`] is the pure state machine. [`question`](mod@question), [`table`] and [`keys`] are
+//! [`Approval`] is the pure state machine. `question`, [`table`] and [`keys`] are
 //! its edges: what is asked, where it is kept, and who may answer. Everything that touches the
 //! database works inside the caller's transaction, so that spending an approval and writing down
 //! the effect it allows are one commit.

@@ -2,7 +2,7 @@
 //!
 //! Everything a repository can do to a reader (patterns, parsers, odd names, pipes, links) happens
 //! under confinement, in a process that can reach nothing else. On top of that every path is opened
-//! below the handle of the workspace ([`root`]), so that a link planted in mid-call leads nowhere.
+//! below the handle of the workspace (`root`), so that a link planted in mid-call leads nowhere.
 //! The program reads requests from its standard input and writes one reply for each to its standard
 //! output ([`frame`]); whoever drives it treats the replies as hostile.
 

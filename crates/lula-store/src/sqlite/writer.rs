@@ -105,7 +105,7 @@ fn try_lock(connection: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>
 
 impl Threads {
     pub(super) fn start(writer: Connection, readers: Vec<Connection>, path: &Path) -> Result<Self> {
-        let (writes, jobs) = channel();
+        let (write_queue, jobs) = channel();
         let writer = Arc::new(Writer {
             connection: Mutex::new(writer),
             pending: AtomicUsize::new(0),
@@ -114,7 +114,7 @@ impl Threads {
         spawn(format!("write {}", path.display()), move || {
             write_loop(&its_writer.connection, &jobs);
         })?;
-        let (reads, jobs) = channel();
+        let (read_queue, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         let readers: Arc<[_]> = readers.into_iter().map(Mutex::new).collect();
         for number in 0..readers.len() {
@@ -126,8 +126,8 @@ impl Threads {
         Ok(Self {
             writer,
             readers,
-            writes,
-            reads,
+            writes: write_queue,
+            reads: read_queue,
         })
     }
 
