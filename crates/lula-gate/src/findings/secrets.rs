@@ -1,7 +1,7 @@
 //! Keys, tokens and passwords: by their form where the form is telling, by their disorder elsewhere.
 
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::Serialize;
@@ -24,56 +24,88 @@ pub(crate) struct Secret {
     pub(crate) confidence: Confidence,
 }
 
-/// Forms that hardly anything else has. Group 1 is the secret.
-static FORMS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    [
-        ("aws-access-key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b"),
-        ("github-token", r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})\b"),
-        ("gitlab-token", r"\b(gl(?:pat|dt|ptt|cbt|rt|ft|soat)-[A-Za-z0-9_-]{20,64})\b"),
-        ("openai-key", r"\b(sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,200}|sk-[A-Za-z0-9]{32,64})\b"),
-        ("anthropic-key", r"\b(sk-ant-[A-Za-z0-9_-]{24,200})\b"),
-        ("google-key", r"\b(AIza[A-Za-z0-9_-]{35})\b"),
-        ("google-oauth", r"\b(ya29\.[A-Za-z0-9_-]{30,200}|GOCSPX-[A-Za-z0-9_-]{28})\b"),
-        ("slack-token", r"\b(xox[abeoprs]-[A-Za-z0-9-]{10,200}|xapp-\d-[A-Z0-9]+-\d+-[a-f0-9]{40,80})\b"),
-        ("slack-webhook", r"(https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{24,120})"),
-        ("discord-webhook", r"(https://(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/\d{15,22}/[A-Za-z0-9_-]{50,90})"),
-        ("stripe-key", r"\b((?:sk|rk)_(?:live|test)_[A-Za-z0-9]{20,120}|whsec_[A-Za-z0-9]{28,64})\b"),
-        ("twilio-key", r"\b(SK[a-f0-9]{32})\b"),
-        ("sendgrid-key", r"\b(SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50})\b"),
-        ("mailgun-key", r"\b(key-[a-f0-9]{32})\b"),
-        ("npm-token", r"\b(npm_[A-Za-z0-9]{36})\b"),
-        ("pypi-token", r"\b(pypi-[A-Za-z0-9_-]{50,250})"),
-        ("crates-token", r"\b(cio[A-Za-z0-9]{32})\b"),
-        ("rubygems-token", r"\b(rubygems_[a-f0-9]{48})\b"),
-        ("docker-token", r"\b(dckr_(?:pat|oat)_[A-Za-z0-9_-]{27,40})\b"),
-        ("huggingface-token", r"\b(hf_[A-Za-z0-9]{34,40})\b"),
-        ("digitalocean-token", r"\b(do[opr]_v1_[a-f0-9]{64})\b"),
-        ("shopify-token", r"\b(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})\b"),
-        ("square-token", r"\b(sq0[a-z]{3}-[A-Za-z0-9_-]{22,43})\b"),
-        ("telegram-token", r"\b(\d{8,10}:AA[A-Za-z0-9_-]{33})\b"),
-        ("databricks-token", r"\b(dapi[a-f0-9]{32})\b"),
-        ("linear-key", r"\b(lin_api_[A-Za-z0-9]{40})\b"),
-        ("vault-token", r"\b(hv[sbr]\.[A-Za-z0-9_-]{24,120})\b"),
-        ("doppler-token", r"\b(dp\.(?:pt|st|sa|ct)\.[A-Za-z0-9_.-]{40,60})\b"),
-        ("age-key", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})\b"),
-        ("groq-key", r"\b(gsk_[A-Za-z0-9]{48,60})\b"),
-        ("jwt", r"\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{16,})"),
-        ("private-key", r"(?s)(-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:.{0,8192}?-----END (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\n]{24,}))"),
-        ("azure-storage-key", r"(?i)\bAccountKey=([A-Za-z0-9+/]{60,100}={0,2})"),
-        ("url-password", r#"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s:/@"'<>]{0,80}:([^\s:/@"'<>$\{\}]{3,120})@[A-Za-z0-9\[]"#),
-        ("authorization", r"(?i)\bauthorization\b['\x22]?\s*[:=]\s*['\x22]?(?:bearer|basic|token)\s+([A-Za-z0-9+/_.=~-]{16,})"),
-    ]
-    .into_iter()
-    .map(|(kind, text)| (pattern(text), kind))
-    .collect()
-});
+/// A form that hardly anything else has.
+struct Form {
+    kind: &'static str,
+    /// One of these stands in every secret of this form, whatever its case: without it, the pattern
+    /// is not even made. Most texts hold none, and making all patterns takes longer than most
+    /// commands run.
+    hints: &'static [&'static str],
+    /// Group 1 is the secret.
+    text: &'static str,
+    pattern: OnceLock<Regex>,
+}
 
-/// `something_secret = "…"`, in the ways code and configuration write it. Group 1 is the value.
-static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r#"(?i)\b[a-z0-9_.-]{0,40}(?:secret|passw(?:or)?d|passwd|passphrase|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|client[_-]?secret|credential|encryption[_-]?key|signing[_-]?key)[a-z0-9_-]{0,20}["']?\s*(?:=>|:=|=|:)\s*(?:["'`]([^"'`\n]{8,200})["'`]|([A-Za-z0-9+/_.=~!@#%^&*-]{12,200})\s*(?:$|\n|\r))"#,
-    )
-});
+impl Form {
+    const fn new(kind: &'static str, hints: &'static [&'static str], text: &'static str) -> Self {
+        Self {
+            kind,
+            hints,
+            text,
+            pattern: OnceLock::new(),
+        }
+    }
+
+    /// The pattern, where something in the text hints at it.
+    fn for_text(&self, lower: &str) -> Option<&Regex> {
+        let hinted = self.hints.iter().any(|hint| lower.contains(hint));
+        hinted.then(|| self.pattern.get_or_init(|| pattern(self.text)))
+    }
+}
+
+#[rustfmt::skip]
+static FORMS: [Form; 35] = [
+    Form::new("aws-access-key", &["akia", "asia", "abia", "acca"], r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b"),
+    Form::new("github-token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"], r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})\b"),
+    Form::new("gitlab-token", &["glpat-", "gldt-", "glptt-", "glcbt-", "glrt-", "glft-", "glsoat-"], r"\b(gl(?:pat|dt|ptt|cbt|rt|ft|soat)-[A-Za-z0-9_-]{20,64})\b"),
+    Form::new("openai-key", &["sk-"], r"\b(sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,200}|sk-[A-Za-z0-9]{32,64})\b"),
+    Form::new("anthropic-key", &["sk-ant-"], r"\b(sk-ant-[A-Za-z0-9_-]{24,200})\b"),
+    Form::new("google-key", &["aiza"], r"\b(AIza[A-Za-z0-9_-]{35})\b"),
+    Form::new("google-oauth", &["ya29.", "gocspx-"], r"\b(ya29\.[A-Za-z0-9_-]{30,200}|GOCSPX-[A-Za-z0-9_-]{28})\b"),
+    Form::new("slack-token", &["xox", "xapp-"], r"\b(xox[abeoprs]-[A-Za-z0-9-]{10,200}|xapp-\d-[A-Z0-9]+-\d+-[a-f0-9]{40,80})\b"),
+    Form::new("slack-webhook", &["hooks.slack.com"], r"(https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{24,120})"),
+    Form::new("discord-webhook", &["/api/webhooks/"], r"(https://(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/\d{15,22}/[A-Za-z0-9_-]{50,90})"),
+    Form::new("stripe-key", &["_live_", "_test_", "whsec_"], r"\b((?:sk|rk)_(?:live|test)_[A-Za-z0-9]{20,120}|whsec_[A-Za-z0-9]{28,64})\b"),
+    Form::new("twilio-key", &["sk"], r"\b(SK[a-f0-9]{32})\b"),
+    Form::new("sendgrid-key", &["sg."], r"\b(SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50})\b"),
+    Form::new("mailgun-key", &["key-"], r"\b(key-[a-f0-9]{32})\b"),
+    Form::new("npm-token", &["npm_"], r"\b(npm_[A-Za-z0-9]{36})\b"),
+    Form::new("pypi-token", &["pypi-"], r"\b(pypi-[A-Za-z0-9_-]{50,250})"),
+    Form::new("crates-token", &["cio"], r"\b(cio[A-Za-z0-9]{32})\b"),
+    Form::new("rubygems-token", &["rubygems_"], r"\b(rubygems_[a-f0-9]{48})\b"),
+    Form::new("docker-token", &["dckr_"], r"\b(dckr_(?:pat|oat)_[A-Za-z0-9_-]{27,40})\b"),
+    Form::new("huggingface-token", &["hf_"], r"\b(hf_[A-Za-z0-9]{34,40})\b"),
+    Form::new("digitalocean-token", &["_v1_"], r"\b(do[opr]_v1_[a-f0-9]{64})\b"),
+    Form::new("shopify-token", &["shp"], r"\b(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})\b"),
+    Form::new("square-token", &["sq0"], r"\b(sq0[a-z]{3}-[A-Za-z0-9_-]{22,43})\b"),
+    Form::new("telegram-token", &[":aa"], r"\b(\d{8,10}:AA[A-Za-z0-9_-]{33})\b"),
+    Form::new("databricks-token", &["dapi"], r"\b(dapi[a-f0-9]{32})\b"),
+    Form::new("linear-key", &["lin_api_"], r"\b(lin_api_[A-Za-z0-9]{40})\b"),
+    Form::new("vault-token", &["hvs.", "hvb.", "hvr."], r"\b(hv[sbr]\.[A-Za-z0-9_-]{24,120})\b"),
+    Form::new("doppler-token", &["dp."], r"\b(dp\.(?:pt|st|sa|ct)\.[A-Za-z0-9_.-]{40,60})\b"),
+    Form::new("age-key", &["age-secret-key-1"], r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})\b"),
+    Form::new("groq-key", &["gsk_"], r"\b(gsk_[A-Za-z0-9]{48,60})\b"),
+    Form::new("jwt", &["eyj"], r"\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{16,})"),
+    Form::new("private-key", &["private key"], r"(?s)(-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:.{0,8192}?-----END (?:[A-Z]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\n]{24,}))"),
+    Form::new("azure-storage-key", &["accountkey="], r"(?i)\bAccountKey=([A-Za-z0-9+/]{60,100}={0,2})"),
+    Form::new("url-password", &["://"], r#"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s:/@"'<>]{0,80}:([^\s:/@"'<>$\{\}]{3,120})@[A-Za-z0-9\[]"#),
+    Form::new("authorization", &["authorization"], r"(?i)\bauthorization\b['\x22]?\s*[:=]\s*['\x22]?(?:bearer|basic|token)\s+([A-Za-z0-9+/_.=~-]{16,})"),
+];
+
+/// `something_secret = "…"`, in the ways code and configuration write it. The value is the group
+/// that matched.
+static ASSIGNMENT: Form = Form::new(
+    "assigned-secret",
+    &[
+        "secret",
+        "passw",
+        "passphrase",
+        "token",
+        "key",
+        "credential",
+    ],
+    r#"(?i)\b[a-z0-9_.-]{0,40}(?:secret|passw(?:or)?d|passwd|passphrase|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|client[_-]?secret|credential|encryption[_-]?key|signing[_-]?key)[a-z0-9_-]{0,20}["']?\s*(?:=>|:=|=|:)\s*(?:["'`]([^"'`\n]{8,200})["'`]|([A-Za-z0-9+/_.=~!@#%^&*-]{12,200})\s*(?:$|\n|\r))"#,
+);
 
 pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
     findings.extend(secrets(text).into_iter().map(|secret| Finding {
@@ -87,26 +119,34 @@ pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
 /// Every secret in a text, in order and without overlap.
 pub(crate) fn secrets(text: &str) -> Vec<Secret> {
     let mut all = Vec::new();
-    for (form, kind) in FORMS.iter() {
-        for found in form.captures_iter(text) {
+    let lower = text.to_ascii_lowercase();
+    for form in &FORMS {
+        let Some(pattern) = form.for_text(&lower) else {
+            continue;
+        };
+        for found in pattern.captures_iter(text) {
             if let Some(value) = found.get(1)
                 && !is_placeholder(value.as_str())
             {
                 all.push(Secret {
                     span: value.range(),
-                    kind: SecretKind(kind),
+                    kind: SecretKind(form.kind),
                     confidence: Confidence::High,
                 });
             }
         }
     }
-    for found in ASSIGNMENT.captures_iter(text) {
+    let assignments = ASSIGNMENT.for_text(&lower);
+    for found in assignments
+        .iter()
+        .flat_map(|pattern| pattern.captures_iter(text))
+    {
         if let Some(value) = found.get(1).or_else(|| found.get(2))
             && looks_random(value.as_str())
         {
             all.push(Secret {
                 span: value.range(),
-                kind: SecretKind("assigned-secret"),
+                kind: SecretKind(ASSIGNMENT.kind),
                 confidence: Confidence::Medium,
             });
         }
@@ -201,4 +241,20 @@ fn entropy(text: &str) -> f64 {
             -share * share.log2()
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_can_be_made_and_its_hints_can_be_met() {
+        for form in FORMS.iter().chain([&ASSIGNMENT]) {
+            assert!(!form.hints.is_empty(), "{}", form.kind);
+            for hint in form.hints {
+                assert_eq!(hint.to_ascii_lowercase(), *hint, "{}", form.kind);
+                assert!(form.for_text(hint).is_some());
+            }
+        }
+    }
 }

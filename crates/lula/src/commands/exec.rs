@@ -264,6 +264,9 @@ fn record(
     log: Option<&mut lula_audit::Log>,
     ended: &Result<Finished, Ended>,
 ) -> Result<(), Failure> {
+    if log.is_none() {
+        return Ok(());
+    }
     let argv: Vec<_> = flags
         .command
         .iter()
