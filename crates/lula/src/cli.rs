@@ -540,7 +540,22 @@ pub(crate) enum FileLayer {
 
 /// The whole command with a hidden flag for every configuration key.
 pub(crate) fn command() -> clap::Command {
-    let flags = keys::all().map(|spec| {
+    with_flags(|_| true)
+}
+
+/// The command with the flags of those sections of the configuration that an argument names. Each
+/// flag is copied into every command, which takes longer than most commands have to wait for.
+pub(crate) fn command_for(arguments: &[OsString]) -> clap::Command {
+    with_flags(|spec| {
+        let section = spec.name.split('.').next().unwrap_or_default();
+        let beginning = format!("--{section}-");
+        let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
+        texts.any(|text| text.starts_with(&beginning))
+    })
+}
+
+fn with_flags(wanted: impl Fn(&lula_config::Spec) -> bool) -> clap::Command {
+    let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
         Arg::new(spec.name)
             .long(spec.flag())
             .value_name("VALUE")
@@ -559,9 +574,9 @@ pub(crate) fn settings(matches: &ArgMatches) -> Result<Vec<lula_config::Setting>
         innermost = inner;
     }
     let given = keys::all().filter_map(|spec| {
-        innermost
-            .get_one::<String>(spec.name)
-            .map(|text| variables::from_flag(spec, text))
+        // A flag that no argument named is not even there.
+        let given = innermost.try_get_one::<String>(spec.name).ok().flatten();
+        given.map(|text| variables::from_flag(spec, text))
     });
     Ok(given.collect::<Result<_, _>>()?)
 }
@@ -582,10 +597,13 @@ mod tests {
             ["lula", "config", "list", "--sandbox-timeout", "5s"],
             ["lula", "config", "--sandbox-timeout", "5s", "list"],
         ] {
-            let matches = command().try_get_matches_from(line).unwrap();
-            let settings = settings(&matches).unwrap();
-            assert_eq!(settings.len(), 1, "{line:?}");
-            assert_eq!(settings[0].value.to_string(), "5s");
+            let arguments = line.map(OsString::from);
+            for command in [command(), command_for(&arguments)] {
+                let matches = command.try_get_matches_from(line).unwrap();
+                let settings = settings(&matches).unwrap();
+                assert_eq!(settings.len(), 1, "{line:?}");
+                assert_eq!(settings[0].value.to_string(), "5s");
+            }
         }
     }
 

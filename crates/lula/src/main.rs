@@ -32,7 +32,8 @@ use crate::term::Screen;
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.
     lula_sandbox::helper_main_if_asked(&[lula_runner::TOOLBOX]);
-    let matches = match cli::command().try_get_matches() {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let matches = match cli::command_for(&arguments).try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error) => return Status::from(usage(&error)).into(),
     };
