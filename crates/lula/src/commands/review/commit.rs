@@ -5,7 +5,7 @@ use lula_workspace::{RelPath, Selection, State};
 use serde::Serialize;
 
 use super::flags::CommitFlags;
-use super::{inside, open, store};
+use super::{changes, inside, open, store};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, GOOD, paint, visible};
@@ -38,11 +38,10 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
         return Ok(Exit::Verified);
     }
     let count = committed.paths.len();
-    let changes = if count == 1 { "change" } else { "changes" };
     let place = workspace.record().base();
     screen.line(paint(
         GOOD,
-        format!("committed {count} {changes} to {}", place.display()),
+        format!("committed {} to {}", changes(count), place.display()),
     ))?;
     if let Some(first) = committed.held_back.first() {
         let more = committed.held_back.len() - 1;

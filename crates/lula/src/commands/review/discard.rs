@@ -19,7 +19,8 @@ pub(crate) fn run(flags: &DiscardFlags, session: &Session) -> Result<Exit, Failu
         return Ok(Exit::Verified);
     }
     screen.line(format!(
-        "discarded {changes} changes of {id}; your files are as they were"
+        "discarded {} of {id}; your files are as they were",
+        super::changes(changes)
     ))?;
     if !flags.now {
         screen.note(&paint(DIM, format!("bring back: lula undo {id}")));

@@ -48,7 +48,7 @@ pub(crate) fn run(session: &Session) -> Result<Exit, Failure> {
             visible(&record.base().display().to_string()),
             visible(&record.title)
         );
-        let changes = format!("{} changes", record.changes);
+        let changes = super::changes(record.changes);
         table.row([
             record.id.to_string(),
             state,

@@ -200,3 +200,11 @@ impl From<WorkspaceError> for Failure {
         Self::new(error.code(), exit, error.to_string()).remedy(error.remedy())
     }
 }
+
+/// So many changes, in words.
+fn changes(count: impl std::fmt::Display) -> String {
+    match count.to_string().as_str() {
+        "1" => "1 change".to_owned(),
+        many => format!("{many} changes"),
+    }
+}

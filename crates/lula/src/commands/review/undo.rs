@@ -5,7 +5,7 @@ use lula_workspace::{RelPath, State, Store, Workspace, WorkspaceError};
 use serde_json::json;
 
 use super::flags::{RedoFlags, UndoFlags};
-use super::{base, store};
+use super::{base, changes, store};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -24,11 +24,7 @@ pub(crate) fn undo(flags: &UndoFlags, session: &Session) -> Result<Exit, Failure
     let said = if revived {
         format!("{} waits for a decision again", workspace.id())
     } else {
-        format!(
-            "took back {} changes; they wait in {}",
-            paths.len(),
-            workspace.id()
-        )
+        format!("took back {}; see {}", changes(paths.len()), workspace.id())
     };
     tell(session, &workspace, &paths, &said, "redo")
 }
@@ -43,7 +39,7 @@ pub(crate) fn redo(flags: &RedoFlags, session: &Session) -> Result<Exit, Failure
     };
     let mut workspace = store.open(&id)?;
     let paths = workspace.redo()?;
-    let said = format!("made {} changes again", paths.len());
+    let said = format!("made {} again", changes(paths.len()));
     tell(session, &workspace, &paths, &said, "undo")
 }
 
