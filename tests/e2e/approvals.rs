@@ -76,6 +76,8 @@ fn what_waits_is_listed_shown_byte_for_byte_and_approved_once() {
         .says(&id)
         .says("automation runs it");
     let shown = asked.world.run(&["approvals", "show", &id]).exits(0);
+    let as_diff = asked.world.run(&["diff", &id]).exits(0);
+    assert_eq!(as_diff.stdout, shown.stdout);
     assert_eq!(shown.stdout.as_bytes(), DIFF);
     assert!(shown.stderr.contains(&asked.challenge.digest.to_string()));
 

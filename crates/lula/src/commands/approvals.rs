@@ -21,15 +21,16 @@ const DATABASE: &str = "hands.db";
 pub(super) fn run(command: Option<ApprovalsCommand>, session: &Session) -> Result<Exit, Failure> {
     match command {
         None => list(session),
-        Some(ApprovalsCommand::Show { id }) => {
-            let id = parse_id(&id)?;
-            let stored = local_desk(session)?
-                .ok_or_else(|| unknown(&id))?
-                .load(&id)?;
-            show(&stored, session)?;
-            Ok(Exit::Verified)
-        }
+        Some(ApprovalsCommand::Show { id }) => show_one(&id, session),
     }
+}
+
+/// Shows a question with exactly the bytes that would be approved.
+pub(crate) fn show_one(id: &str, session: &Session) -> Result<Exit, Failure> {
+    let id = parse_id(id)?;
+    let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
+    show(&desk.load(&id)?, session)?;
+    Ok(Exit::Verified)
 }
 
 /// Nothing was ever asked where there is no database.

@@ -14,6 +14,11 @@ const MAX_PRINTED: usize = 8 << 20;
 
 pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure> {
     let screen = &session.screen;
+    if let [question] = flags.what.as_slice()
+        && question.starts_with("apr_")
+    {
+        return crate::commands::approvals::show_one(question, session);
+    }
     let store = store(session)?;
     // The first word is a workspace if there is one of that id.
     let (id, paths) = match flags.what.split_first() {

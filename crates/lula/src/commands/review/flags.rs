@@ -8,7 +8,7 @@ ID is the id of a workspace, or enough of it to be the only one; `lula workspace
 it the latest one of this directory that waits for a decision is meant.";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ID}\n\nExamples:\n  lula diff\n  lula diff --stat\n  lula diff src/main.rs\n  lula diff --json | jq -r .digest"))]
+#[command(after_help = format!("{ID}\n\nExamples:\n  lula diff\n  lula diff --stat\n  lula diff src/main.rs\n  lula diff apr_01jd3x…   what a question would approve, byte for byte\n  lula diff --json | jq -r .digest"))]
 pub(crate) struct DiffFlags {
     /// List the changes without their content
     #[arg(long)]
