@@ -49,6 +49,12 @@ pub struct OpenWorkspace {
     /// What is to be done there, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// Where the agent says it will write, as patterns such as `src/**`, at most 64. Writing
+    /// elsewhere is refused, and so is a commit of what was written elsewhere. It cannot be
+    /// widened later. Nothing declared means anywhere in the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub write_scope: Vec<String>,
 }
 
 /// A workspace. Nothing in it reaches the user's tree before a commit.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod kills;
+mod scope;
 mod serving;
 mod sessions;
 mod tools;

@@ -74,9 +74,21 @@ impl Client {
 
     /// Opens a workspace: a private view of a directory below one of the runner's roots.
     pub async fn open(&self, path: &str, title: &str) -> Result<WorkspaceView, ClientError> {
+        self.open_within(path, title, &[]).await
+    }
+
+    /// The same for an agent that says where it will write: nothing elsewhere is written or
+    /// committed.
+    pub async fn open_within(
+        &self,
+        path: &str,
+        title: &str,
+        write_scope: &[String],
+    ) -> Result<WorkspaceView, ClientError> {
         let body = OpenWorkspace {
             path: path.to_owned(),
             title: title.to_owned(),
+            write_scope: write_scope.to_vec(),
         };
         self.post("/v1/workspaces", &body).await
     }

@@ -4,7 +4,7 @@ use lula_audit::{Decided, Ended, Entry as Recorded};
 use lula_gate::rules::Act;
 use lula_protocol::digest::Domain;
 use lula_protocol::{Digest, Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
-use lula_workspace::{Diff, HeldBack, RelPath, Selection};
+use lula_workspace::{Change, Diff, HeldBack, RelPath, Selection};
 use serde::Serialize;
 
 use super::clock::now_ms;
@@ -12,7 +12,7 @@ use super::effect::{Before, Stored, entry_of, is_ours, label_problem};
 use super::gate::{self, Asked, Said, Shown};
 use super::refusal::Refusal;
 use super::room::Room;
-use super::{Hands, views};
+use super::{Hands, scope, views};
 use crate::api::{
     CommitWorkspace, Committed, DiffView, RestoreSnapshot, TakeSnapshot, UndoCommit, WorkspaceView,
 };
@@ -59,6 +59,7 @@ impl Hands {
         let diff = room.workspace().diff()?;
         let paths = chosen(&diff, &selection);
         let act = Act::command(&["lula".to_owned(), "commit".to_owned()]).writing(paths.clone());
+        let strays = scope::denials(&room.invariants, settled(&diff, &selection));
         let verdict = gate::judge(&room.rules, &act);
         let shown = Shown {
             rendered: views::diff(&room.workspace(), &diff).text,
@@ -95,6 +96,15 @@ impl Hands {
                 receipt: None,
             }))
         };
+        if !strays.is_empty() {
+            let decided = Decided {
+                verdict: lula_audit::Verdict::Denied,
+                rule: Some("scope".to_owned()),
+                approval: None,
+            };
+            self.gate.record(&recorded(decided, Ended::NotDone))?;
+            return Ok(held(Outcome::Denied { denials: strays }));
+        }
         let decided = match self.pass(&entry, &before, &question)? {
             Said::Go(leave) => leave.decided,
             Said::Ask(challenge, decided) => {
@@ -239,6 +249,9 @@ impl Hands {
         let _turn = room.turn()?;
         let workspace = room.workspace();
         let fork = workspace.fork(&workspace.record().title)?;
+        // An agent's scope goes with its changes.
+        let declared = self.ledger().declared(id)?;
+        self.ledger().declare(fork.id(), &declared)?;
         Ok(views::workspace(fork.record()))
     }
 }
@@ -260,7 +273,14 @@ fn selection(asked: &CommitWorkspace) -> Result<Selection, Refusal> {
 
 /// The paths a commit would settle.
 fn chosen(diff: &Diff, selection: &Selection) -> Vec<String> {
-    let chosen = diff.changes.iter().filter(|change| {
+    settled(diff, selection)
+        .map(|change| change.path.to_string())
+        .collect()
+}
+
+/// The changes a commit would settle.
+fn settled<'a>(diff: &'a Diff, selection: &'a Selection) -> impl Iterator<Item = &'a Change> {
+    diff.changes.iter().filter(|change| {
         let named = selection.paths.is_empty()
             || selection
                 .paths
@@ -272,8 +292,7 @@ fn chosen(diff: &Diff, selection: &Selection) -> Vec<String> {
             Some(_) => false,
         };
         named && taken
-    });
-    chosen.map(|change| change.path.to_string()).collect()
+    })
 }
 
 /// What a commit that a crash cut off came to: it is there if none of its paths is a change any

@@ -15,7 +15,7 @@ use super::gate::{self, Asked, Leave, Said, Shown};
 use super::ledger::{self, Entry, Known, Unfinished};
 use super::refusal::Refusal;
 use super::room::Room;
-use super::{Hands, git, result};
+use super::{Hands, git, result, scope};
 use crate::toolbox::frame::{Answer, Ask, Image, Plan};
 
 /// Largest layer that is copied before a command, so that a crash in its middle can be taken back.
@@ -69,7 +69,8 @@ impl Hands {
         digest(call)?;
         let room = self.room(&call.workspace)?;
         if !is_effect(&call.action) {
-            let verdict = gate::judge(&room.rules, &Act::of(&call.action));
+            let act = scope::within(Act::of(&call.action), &room.invariants);
+            let verdict = gate::judge(&room.rules, &act);
             if verdict.ruling == Ruling::Allow {
                 let mut outcome = super::read(&room, &call.action)?;
                 if let Outcome::Done { output } = &mut outcome {
@@ -134,7 +135,7 @@ impl Hands {
                 return Ok(Gone::Over(result));
             }
         };
-        let mut act = Act::of(&call.action);
+        let mut act = scope::within(Act::of(&call.action), &room.invariants);
         if let Some(plan) = &plan {
             act = act.writing(plan.images.iter().map(|image| image.path.clone()));
         }

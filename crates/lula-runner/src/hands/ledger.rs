@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS effects (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS effects_audit ON effects (effect) WHERE audit IS NOT NULL;
 CREATE INDEX IF NOT EXISTS effects_open ON effects (state) WHERE state <> 'done';
+-- Where the agent of a workspace said it would write.
+CREATE TABLE IF NOT EXISTS scopes (workspace TEXT PRIMARY KEY, patterns TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS epochs (run TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;
 ";
 
@@ -109,6 +111,37 @@ impl Ledger {
         lula_gate::approvals::migrate(&connection)
             .map_err(|error| LedgerError::Damaged(error.to_string()))?;
         Ok(Self { connection })
+    }
+
+    /// Keeps what the agent of a workspace said.
+    pub(crate) fn declare(&self, id: &WorkspaceId, patterns: &[String]) -> Result<(), LedgerError> {
+        if patterns.is_empty() {
+            return Ok(());
+        }
+        let text = serde_json::to_string(patterns)
+            .map_err(|error| LedgerError::Damaged(error.to_string()))?;
+        self.connection.execute(
+            "INSERT INTO scopes (workspace, patterns) VALUES (?1, ?2)",
+            params![id.as_str(), text],
+        )?;
+        Ok(())
+    }
+
+    /// What the agent of a workspace said; nothing where it said nothing.
+    pub(crate) fn declared(&self, id: &WorkspaceId) -> Result<Vec<String>, LedgerError> {
+        let text: Option<String> = self
+            .connection
+            .query_row(
+                "SELECT patterns FROM scopes WHERE workspace = ?1",
+                params![id.as_str()],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let read = |text: String| {
+            serde_json::from_str(&text)
+                .map_err(|_| LedgerError::Damaged(format!("the scope of {id}")))
+        };
+        text.map_or(Ok(Vec::new()), read)
     }
 
     /// One transaction that nobody else writes in.

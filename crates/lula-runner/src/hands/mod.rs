@@ -10,6 +10,7 @@ mod git;
 mod ledger;
 mod refusal;
 mod room;
+mod scope;
 mod sessions;
 mod toolbox;
 mod views;
@@ -143,7 +144,10 @@ impl Hands {
         if self.rooms().len() >= ROOMS {
             return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
         }
+        // Before anything is made: patterns that are none must leave nothing behind.
+        scope::invariants(&asked.write_scope)?;
         let workspace = self.store.create(&path, Wanted::Overlay, &asked.title)?;
+        self.ledger().declare(workspace.id(), &asked.write_scope)?;
         let view = views::workspace(workspace.record());
         let room = self.furnish(workspace)?;
         self.rooms().insert(room.id.clone(), room);
@@ -152,8 +156,10 @@ impl Hands {
 
     fn furnish(&self, workspace: Workspace) -> Result<Arc<Room>, Refusal> {
         let rules = self.gate.policy(&workspace.record().base())?;
+        let invariants = scope::invariants(&self.ledger().declared(workspace.id())?)?;
         let (engine, policy) = (self.engine.clone(), self.setup.policy.clone());
-        Ok(Arc::new(Room::new(engine, policy, rules, workspace)))
+        let room = Room::new(engine, policy, (rules, invariants), workspace);
+        Ok(Arc::new(room))
     }
 
     /// The workspace of that id, also one that an earlier runner opened.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lula_gate::invariants::Invariants;
 use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
 use lula_sandbox::policy::Policy;
@@ -24,6 +25,8 @@ pub(crate) struct Room {
     pub(crate) id: WorkspaceId,
     /// When to ask, here.
     pub(crate) rules: Rules,
+    /// What must hold for every act here.
+    pub(crate) invariants: Invariants,
     engine: Engine,
     policy: Policy,
     /// Held by whoever changes the workspace: effects happen one after the other. Whether the
@@ -56,10 +59,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    pub(crate) fn new(engine: Engine, policy: Policy, rules: Rules, workspace: Workspace) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        policy: Policy,
+        (rules, invariants): (Rules, Invariants),
+        workspace: Workspace,
+    ) -> Self {
         Self {
             id: workspace.id().clone(),
             rules,
+            invariants,
             engine,
             policy,
             turn: Mutex::new(false),
