@@ -42,7 +42,7 @@ pub(super) fn denials<'a>(
     invariants: &Invariants,
     changes: impl Iterator<Item = &'a Change>,
 ) -> Vec<Denial> {
-    let changed: Vec<String> = changes
+    let paths: Vec<String> = changes
         // A directory that appears is there for what is in it.
         .filter(|change| {
             let directory = |node: &lula_workspace::Node| node.kind == Kind::Directory;
@@ -51,7 +51,7 @@ pub(super) fn denials<'a>(
         .map(|change| change.path.to_string())
         .collect();
     let observed = Observed {
-        changed: &changed,
+        changed: &paths,
         base_tree: None,
         diff: "",
     };
