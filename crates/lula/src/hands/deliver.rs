@@ -1,12 +1,15 @@
-//! Bringing a change into the user's repository, and taking it back. Objects are added and one
-//! reference is moved from a known value to another; checkout, index and stash are never touched.
+//! Bringing a change into the user's repository, and taking it back. To a branch: objects are added
+//! and one reference is moved from a known value to another; checkout, index and stash are never
+//! touched. Into the checkout: files are exchanged in one journaled step, where each is as the change
+//! found it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lula_agents::HandsError;
 use lula_agents::hands::{Consignment, Delivered};
 use lula_agents::task::Deliver;
-use lula_workspace::Git;
+use lula_protocol::WorkspaceId;
+use lula_workspace::{Git, Store, WorkspaceError};
 
 use super::failed;
 use super::room::{Room, feed};
@@ -21,35 +24,71 @@ fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
     found.ok().map(|text| text.trim().to_owned())
 }
 
-/// The commit of an order. Making it again makes the same.
-fn commit_of(room: &Room, order: &Consignment) -> Result<String, HandsError> {
+/// The state that was judged, by git's name.
+fn judged(room: &Room, order: &Consignment) -> Result<String, HandsError> {
     let (digest, tree) = room.snapshot()?;
     if digest != order.tree {
         return Err(failed(
             "the workspace is not what was judged any more; run the task again",
         ));
     }
+    Ok(tree)
+}
+
+/// The commit of an order. Making it again makes the same.
+fn commit_of(room: &Room, order: &Consignment) -> Result<String, HandsError> {
+    let tree = judged(room, order)?;
     room.commit_tree(&tree, &order.message, order.at)
 }
 
-fn worktree(state: &Path, order: &Consignment) -> PathBuf {
+/// What a delivery into the checkout is called among the workspaces.
+fn title(order: &Consignment) -> String {
     let name = order.branch.rsplit('/').next().unwrap_or(&order.branch);
-    state.join("worktrees").join(name)
+    format!("lula run {name}")
 }
 
-/// Makes the branch, and the worktree where one is wanted.
+/// Room for what was delivered is never refused.
+fn workspaces(state: &Path) -> Store {
+    Store::at(state, u64::MAX)
+}
+
+fn at_branch(order: &Consignment, commit: String) -> Delivered {
+    Delivered {
+        branch: Some(order.branch.clone()),
+        commit: Some(commit),
+        directory: None,
+        workspace: None,
+    }
+}
+
+fn in_checkout(order: &Consignment, workspace: WorkspaceId) -> Delivered {
+    Delivered {
+        branch: None,
+        commit: None,
+        directory: Some(order.repository.clone()),
+        workspace: Some(workspace),
+    }
+}
+
+/// Makes the branch, or changes the files of the checkout.
 pub(super) fn deliver(
     room: &Room,
     order: &Consignment,
     state: &Path,
 ) -> Result<Delivered, HandsError> {
-    if !matches!(order.deliver, Deliver::Branch | Deliver::Worktree) {
-        return Ok(Delivered {
+    match order.deliver {
+        Deliver::Branch => to_branch(room, order),
+        Deliver::Worktree => to_checkout(room, order, state),
+        Deliver::Patch | Deliver::None => Ok(Delivered {
             branch: None,
             commit: None,
             directory: None,
-        });
+            workspace: None,
+        }),
     }
+}
+
+fn to_branch(room: &Room, order: &Consignment) -> Result<Delivered, HandsError> {
     let (git, repository) = (room.inert(), Path::new(&order.repository));
     let commit = commit_of(room, order)?;
     let name = reference(&order.branch);
@@ -79,21 +118,25 @@ pub(super) fn deliver(
             git.run(repository, &update).map_err(failed)?;
         }
     }
-    let mut directory = None;
-    if order.deliver == Deliver::Worktree {
-        let path = worktree(state, order);
-        if !path.join(".git").exists() {
-            let text = path.to_string_lossy().into_owned();
-            let add = ["worktree", "add", "--quiet", &text, &order.branch];
-            git.run(repository, &add).map_err(failed)?;
+    Ok(at_branch(order, commit))
+}
+
+fn to_checkout(room: &Room, order: &Consignment, state: &Path) -> Result<Delivered, HandsError> {
+    let tree = judged(room, order)?;
+    let pieces = room.pieces(&tree)?;
+    let put = workspaces(state).put(Path::new(&order.repository), &title(order), &pieces);
+    let (workspace, _) = put.map_err(|error| match error {
+        WorkspaceError::Conflicts(paths) => {
+            let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+            failed(format!(
+                "your checkout has other content in {}, and nothing in it was changed; the change \
+                 is in the record: `lula diff RUN | git apply --3way` merges it",
+                paths.join(", ")
+            ))
         }
-        directory = Some(path.to_string_lossy().into_owned());
-    }
-    Ok(Delivered {
-        branch: Some(order.branch.clone()),
-        commit: Some(commit),
-        directory,
-    })
+        other => failed(other),
+    })?;
+    Ok(in_checkout(order, workspace))
 }
 
 /// Whether the change arrived already.
@@ -102,20 +145,16 @@ pub(super) fn delivered(
     order: &Consignment,
     state: &Path,
 ) -> Result<Option<Delivered>, HandsError> {
-    let commit = commit_of(room, order)?;
     let repository = Path::new(&order.repository);
-    let there = resolve(room.inert(), repository, &reference(&order.branch));
-    let path = worktree(state, order);
-    let whole = order.deliver != Deliver::Worktree || path.join(".git").exists();
-    if there.as_deref() != Some(commit.as_str()) || !whole {
-        return Ok(None);
+    if order.deliver == Deliver::Worktree {
+        let there = workspaces(state).was_put(repository, &title(order));
+        return Ok(there
+            .map_err(failed)?
+            .map(|workspace| in_checkout(order, workspace)));
     }
-    Ok(Some(Delivered {
-        branch: Some(order.branch.clone()),
-        commit: Some(commit),
-        directory: (order.deliver == Deliver::Worktree)
-            .then(|| path.to_string_lossy().into_owned()),
-    }))
+    let commit = commit_of(room, order)?;
+    let there = resolve(room.inert(), repository, &reference(&order.branch));
+    Ok((there.as_ref() == Some(&commit)).then(|| at_branch(order, commit)))
 }
 
 /// What was taken back.
@@ -149,13 +188,6 @@ pub(crate) fn undo(
             )));
         }
         Some(_) => {}
-    }
-    if let Some(directory) = &delivered.directory
-        && Path::new(directory).exists()
-    {
-        // Without --force git refuses where something in it is not committed.
-        git.run(repository, &["worktree", "remove", directory])
-            .map_err(failed)?;
     }
     let used = git
         .run(repository, &["worktree", "list", "--porcelain"])

@@ -18,7 +18,7 @@ use lula_sandbox::policy::Policy;
 use lula_workspace::{Git, Project};
 
 use crate::ground::SandboxedGround;
-pub(crate) use deliver::undo;
+pub(crate) use deliver::{Undone, undo};
 use room::Room;
 
 /// Hands that work in the state directory.

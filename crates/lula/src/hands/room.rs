@@ -8,7 +8,7 @@ use std::process::Stdio;
 use lula_agents::HandsError;
 use lula_agents::hands::{Change, ChangedFile, Place};
 use lula_protocol::{Digest, WorkspaceId};
-use lula_workspace::{Folder, Git};
+use lula_workspace::{Content, Folder, Git, Piece, RelPath};
 use serde::{Deserialize, Serialize};
 
 use super::failed;
@@ -295,6 +295,48 @@ impl Room {
             diff: String::from_utf8_lossy(&diff).into_owned(),
             files,
             tree: digest,
+        })
+    }
+
+    /// What was changed up to a state, path by path, as a checkout holds it.
+    pub(super) fn pieces(&self, tree: &str) -> Result<Vec<Piece>, HandsError> {
+        let list = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            self.commit(),
+            tree,
+        ];
+        let raw = self.raw(&list, &[], &[])?;
+        let mut pieces = Vec::new();
+        let mut fields = raw.split(|byte| *byte == 0);
+        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+            let about = String::from_utf8_lossy(about);
+            let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+            let [old_mode, new_mode, old, new, _] = about[..] else {
+                return Err(failed("git described a change in an unknown form"));
+            };
+            pieces.push(Piece {
+                path: RelPath::from_bytes(path).map_err(failed)?,
+                before: self.content(old_mode, old)?,
+                after: self.content(new_mode, new)?,
+            });
+        }
+        Ok(pieces)
+    }
+
+    fn content(&self, mode: &str, id: &str) -> Result<Option<Content>, HandsError> {
+        let bytes = || self.raw(&["cat-file", "blob", id], &[], &[]);
+        Ok(match mode {
+            "000000" => None,
+            "100644" | "100664" | "100755" => Some(Content::File {
+                bytes: bytes()?,
+                executable: mode == "100755",
+            }),
+            "120000" => Some(Content::Link(bytes()?)),
+            _ => return Err(failed("the change touches a submodule, which is no file")),
         })
     }
 
