@@ -28,7 +28,7 @@ pub(super) fn answer(
     })?;
     let bearer = std::env::var(RUNNER_KEY).ok().filter(|key| !key.is_empty());
     let client = Client::new(address, bearer.map(Into::into));
-    let view = block_on(async { client.approval(id).await.map_err(refused) })?;
+    let view = block_on(async { client.approval(id).await.map_err(|error| refused(&error)) })?;
     if !view.is_intact() {
         let message = format!("what the runner shows for {id} is not what it asks about");
         return Err(Failure::new(Code::ApprovalsUnusable, Exit::Failed, message)
@@ -50,7 +50,7 @@ pub(super) fn answer(
         .remedy("give --key FILE"));
     };
     let token = keys::sign(file, &view.challenge, view.role.as_deref(), decision)?;
-    let view = block_on(async { client.vote(&token).await.map_err(refused) })?;
+    let view = block_on(async { client.vote(&token).await.map_err(|error| refused(&error)) })?;
     if session.screen.is_json() {
         session
             .screen
@@ -84,7 +84,7 @@ fn show(view: &ApprovalView, session: &Session) -> Result<(), Failure> {
     session.screen.patch(&view.rendered)
 }
 
-fn refused(error: ClientError) -> Failure {
+fn refused(error: &ClientError) -> Failure {
     Failure::new(Code::VoteRefused, Exit::Failed, error.to_string())
         .remedy("is the runner there, and LULA_RUNNER_KEY its key?")
 }
