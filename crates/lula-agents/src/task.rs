@@ -7,6 +7,7 @@ use lula_models::output::Capability;
 use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
+use crate::choose::Standing;
 use crate::route::Lane;
 
 /// One task.
@@ -33,6 +34,9 @@ pub struct Task {
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
     pub models: Vec<Mind>,
+    /// How they did before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Standing>,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -56,6 +60,7 @@ impl Task {
             lane: None,
             coder: CoderChoice::Auto,
             models: Vec::new(),
+            standing: Vec::new(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,
@@ -153,6 +158,16 @@ pub enum Intent {
     Repair,
     /// Something is to be otherwise than it was.
     Change,
+}
+
+impl Intent {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Repair => "repair",
+            Self::Change => "change",
+        }
+    }
 }
 
 /// Whether a task is about tests that fail.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod kills;
+mod people;
 mod scope;
 mod serving;
 mod sessions;

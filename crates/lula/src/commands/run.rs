@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::choose::Standing;
 use lula_agents::route::Lane;
 use lula_agents::{CoderChoice, Deliver, Task};
 use lula_config::{Origin, keys};
@@ -20,15 +21,22 @@ use super::folder;
 use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
 use crate::record::local_principal;
-use crate::runs::{self, minds, store};
+use crate::runs::{self, minds, standing, store};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{DIM, paint};
 
 pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> {
-    let task = task(flags, session)?;
+    let mut task = task(flags, session)?;
     runs::block_on(async {
         let desk = Desk::open(&task.models, session).await?;
+        // One model needs no choosing.
+        if task.models.len() > 1 {
+            let (stats, _) = standing::stats(Arc::clone(&desk.store)).await?;
+            task.standing = standing::standing(&stats);
+            let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
+            task.standing.retain(named);
+        }
         let run = desk.begin(&task, limits(&flags.limits)).await?;
         if flags.detach {
             return detach(&run, flags.approve, flags.limits.max_time, session);
