@@ -19,6 +19,7 @@ mod policy;
 mod repair;
 mod review;
 mod run;
+mod run_hands;
 mod runner;
 mod runs;
 mod try_it;
