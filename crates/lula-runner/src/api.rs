@@ -292,7 +292,7 @@ pub enum TrialResult {
     /// What shows something of the change.
     Weighed {
         /// The evidence.
-        evidence: Evidence,
+        evidence: Box<Evidence>,
     },
     /// Nothing, for certain.
     Failed {

@@ -50,11 +50,8 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         workspace: place,
         wanted: wanted(work, &baseline),
     };
-    let survey: Survey = match tried(ctx.effect(deed.effect()).await)? {
-        Ok(survey) => survey,
-        // A project that cannot be looked over can still be worked on.
-        Err(_) => Survey::default(),
-    };
+    // A project that cannot be looked over can still be worked on.
+    let survey: Survey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
     let left = Leave::by(Way::Ok);
     let left = if work.baseline.is_none() {

@@ -300,7 +300,7 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
             rested = engine.resume(&run).await.unwrap().unwrap();
         }
         assert!(matches!(rested, Rested::Done(_)), "{class}: {rested:?}");
-        let orders = world.0.lock().unwrap();
+        let orders = world.0.lock().unwrap().clone();
         assert_eq!(orders.len(), 3);
         assert!(orders.iter().all(|effect| *effect == orders[0]), "one name");
         assert_eq!(engine.replay(&run).await.unwrap().differences, []);

@@ -123,12 +123,13 @@ fn look(
 
 /// A file of a fork as it was before the change.
 fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> {
-    Ok(match (&file.before, &file.after) {
+    match (&file.before, &file.after) {
         (Some(bytes), _) => fork.write(&file.path, bytes)?,
         (None, Some(_)) => fork.remove(&file.path)?,
         // A link, which a fork neither follows nor replaces.
         (None, None) => {}
-    })
+    }
+    Ok(())
 }
 
 /// Searches for a patch.

@@ -144,6 +144,15 @@ impl Hands {
         if !path.is_dir() || !self.is_below_a_root(&path) {
             return Err(outside());
         }
+        if self.rooms().len() >= ROOMS {
+            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
+        }
+        // Before anything is made: patterns that are none must leave nothing behind.
+        scope::invariants(&asked.write_scope)?;
+        if let Some(wanted) = &asked.checkout {
+            // Commands see what is committed there, and nothing else of the directory.
+            return self.open_checkout(&path, asked, wanted);
+        }
         let home = self
             .setup
             .home
@@ -151,14 +160,6 @@ impl Hands {
             .and_then(|home| home.canonicalize().ok());
         if path == Path::new("/") || home.is_some_and(|home| home.starts_with(&path)) {
             return Err(Refusal::TooWide(path.display().to_string()));
-        }
-        if self.rooms().len() >= ROOMS {
-            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
-        }
-        // Before anything is made: patterns that are none must leave nothing behind.
-        scope::invariants(&asked.write_scope)?;
-        if let Some(wanted) = &asked.checkout {
-            return self.open_checkout(&path, asked, wanted);
         }
         let workspace = self.store.create(&path, Wanted::Overlay, &asked.title)?;
         self.ledger().declare(workspace.id(), &asked.write_scope)?;

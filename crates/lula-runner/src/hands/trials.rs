@@ -67,7 +67,9 @@ impl Hands {
                 accept,
                 within(*tests_ms),
             )
-            .map(|evidence| TrialResult::Weighed { evidence }),
+            .map(|evidence| TrialResult::Weighed {
+                evidence: Box::new(evidence),
+            }),
         };
         Ok(found.unwrap_or_else(|error| TrialResult::Failed {
             message: error.to_string(),

@@ -16,6 +16,9 @@ const LARGEST: u64 = 64 << 20;
 /// Most files of a change.
 const MOST: usize = 5_000;
 
+/// Asks the private git with something to read.
+type Ask<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>> + 'a;
+
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenFile {
@@ -134,12 +137,7 @@ impl Checkout {
     }
 
     /// The line that puts a change into an index.
-    fn entry(
-        &self,
-        workspace: &Workspace,
-        change: &Change,
-        git: &dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>>,
-    ) -> Result<Vec<u8>> {
+    fn entry(&self, workspace: &Workspace, change: &Change, git: &Ask<'_>) -> Result<Vec<u8>> {
         let path = change.path.as_bytes();
         let line = |mode: &str, id: &str| {
             let mut line = format!("{mode} {id}\t").into_bytes();
@@ -203,7 +201,7 @@ fn candidates(diff: &Diff) -> Vec<&Change> {
 }
 
 /// The files of a raw comparison with both contents.
-fn files(raw: &[u8], git: &dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>>) -> Result<Vec<TakenFile>> {
+fn files(raw: &[u8], git: &Ask<'_>) -> Result<Vec<TakenFile>> {
     let odd = || CheckoutError::Refused("git described a change in an unknown form".to_owned());
     let mut found = Vec::new();
     let mut wanted = Vec::new();

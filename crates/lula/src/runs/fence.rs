@@ -42,12 +42,12 @@ pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failur
     kept.extend(USE.iter().map(|path| Kept::Use(path.into())));
     kept.push(Kept::Write(own));
     kept.extend(store_directory(&session.config.get(&keys::STORE_URL)).map(Kept::Write));
-    let near = |kept: &Kept| {
+    let holds = |kept: &Kept| {
         let path = kept.path().canonicalize();
-        path.is_ok_and(|path| repository.starts_with(&path) || path.starts_with(repository))
+        path.is_ok_and(|path| repository.starts_with(path))
     };
     // What holds the repository is not kept, whatever it is good for.
-    kept.retain(|kept| !near(kept));
+    kept.retain(|kept| !holds(kept));
     let locked = lock_out(&kept);
     if let Err(error) = &locked {
         let text = format!("this process could not lock itself out of the repository: {error}");
