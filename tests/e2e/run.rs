@@ -84,7 +84,7 @@ fn branches(world: &World) -> Vec<String> {
 }
 
 /// A model on the mock server that calls tools.
-fn strong(server: &MockServer) -> String {
+pub(crate) fn strong(server: &MockServer) -> String {
     format!("anthropic@{}/v1/strong", server.url())
 }
 
@@ -93,7 +93,7 @@ fn weak(server: &MockServer) -> String {
     format!("llamacpp@{}/v1/weak", server.url())
 }
 
-fn edit() -> serde_json::Value {
+pub(crate) fn edit() -> serde_json::Value {
     json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
 }
 

@@ -428,9 +428,9 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let begin = vec!["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let calm = World::new();
     buggy(&calm);
-    let begun = Instant::now();
+    let clock = Instant::now();
     calm.run(&begin).exits(0);
-    let whole = u64::try_from(begun.elapsed().as_micros()).unwrap();
+    let whole = u64::try_from(clock.elapsed().as_micros()).unwrap();
     let expected = outcome(&calm);
     assert_eq!(expected["files"], json!(["count.txt", "items.py"]));
     let mut dice = Dice(7);

@@ -3,7 +3,7 @@
 //! Nine nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
-//! own ([`route`], [`recover`], [`verdict`]); everything that acts is a journaled effect
+//! own ([`route`], [`choose`], [`recover`], [`verdict`]); everything that acts is a journaled effect
 //! ([`deeds`]), done by [`Hands`] (workspaces, commands, repositories) or [`Minds`] (models).
 //!
 //! It must never call something done that no test or command shows, never open a workspace or
@@ -12,6 +12,7 @@
 //! `lula-protocol` and the words of `lula-runner`'s interface.
 #![forbid(unsafe_code)]
 
+pub mod choose;
 mod coder;
 pub mod deeds;
 mod graph;

@@ -3,6 +3,7 @@
 use lula_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::choose::{Part, credit};
 use crate::hands::{Delivered, Place};
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
@@ -121,6 +122,11 @@ pub enum Event {
         /// What it is.
         brief: Brief,
     },
+    /// A model was asked for its part.
+    Asked {
+        /// What came of it, before anybody judged it.
+        part: Part,
+    },
     /// A coder is done.
     Coded {
         /// Who.
@@ -192,6 +198,9 @@ pub struct Work {
     pub brief: Option<Brief>,
     /// Who was done last, and what they say of it.
     pub made: Option<(String, String)>,
+    /// Every model that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// The change, as it is.
     pub produced: Option<Produced>,
     /// Every failed attempt.
@@ -222,6 +231,7 @@ impl Work {
             baseline: None,
             brief: None,
             made: None,
+            parts: Vec::new(),
             produced: None,
             failures: Vec::new(),
             retry: None,
@@ -251,6 +261,7 @@ impl Work {
             Event::Planned { steps } => self.plan.clone_from(steps),
             Event::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
             Event::Briefed { brief } => self.brief = Some(brief.clone()),
+            Event::Asked { part } => self.parts.push(part.clone()),
             Event::Coded { by, summary } => {
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
@@ -266,6 +277,8 @@ impl Work {
                 self.loops += 1;
             }
             Event::Judged { evidence, verdict } => {
+                let by = self.made.as_ref().map(|(by, _)| by.as_str());
+                credit(&mut self.parts, by, verdict);
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
             }

@@ -242,8 +242,8 @@ pub struct Exec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Git {
-    /// Changed files.
-    Status,
+    /// Changed files. With braces, because a variant without them would take any field beside it.
+    Status {},
     /// Recent commits.
     Log {
         /// How many.

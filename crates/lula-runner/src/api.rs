@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use lula_protocol::approval::ApprovalSubject;
 use lula_protocol::{
     ApprovalChallenge, Code, Decision, Digest, EffectId, Principal, RunId, Tier, ToolCall,
     ToolResult, WorkspaceId,
@@ -517,6 +518,11 @@ pub enum SessionControl {
 pub struct ApprovalView {
     /// The question; its digest is what is approved.
     pub challenge: ApprovalChallenge,
+    /// What that digest is taken over; `diff` is the digest of `rendered`.
+    pub subject: ApprovalSubject,
+    /// The role that has to answer, where one is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// `pending`, `approved`, `used`, `void`, `rejected` or `expired`.
     pub standing: String,
     /// How many agreed.
@@ -529,6 +535,14 @@ pub struct ApprovalView {
     pub requester: Principal,
     /// Who answered what.
     pub votes: Vec<VoteView>,
+}
+
+impl ApprovalView {
+    /// Whether what is shown is what an answer would be about.
+    pub fn is_intact(&self) -> bool {
+        Digest::of_bytes(self.rendered.as_bytes()) == self.subject.diff
+            && self.subject.digest().ok() == Some(self.challenge.digest)
+    }
 }
 
 /// One answer.

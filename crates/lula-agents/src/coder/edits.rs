@@ -15,6 +15,7 @@ use lula_protocol::{Action, WorkspaceId};
 
 use super::conversation::Talk;
 use super::{done, gave_up, prompt};
+use crate::choose::{Chosen, Tally};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::hands::{Refused, Said};
@@ -31,10 +32,12 @@ type Texts = BTreeMap<String, Option<String>>;
 
 pub(super) async fn write(
     work: &Work,
-    mind: &Mind,
+    chosen: &Chosen<'_>,
     format: Format,
+    tally: &mut Tally,
     ctx: &mut Ctx<'_>,
 ) -> Visit<Coding> {
+    let mind = chosen.mind;
     let place = workspace(work)?;
     let mut texts = Texts::new();
     let mut shown = String::new();
@@ -54,7 +57,7 @@ pub(super) async fn write(
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
         .with_output(Output::Edits { format });
     let unusable = |why: String| Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name));
-    let mut talk = match Talk::begin(mind, &request) {
+    let mut talk = match Talk::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return unusable(why),
     };

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::conversation::Talk;
 use super::{done, gave_up, prompt};
+use crate::choose::{Chosen, Tally};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::hands::{Refused, Said};
 use crate::nodes::{tried, workspace};
 use crate::recover::FailureClass;
-use crate::task::Mind;
 use crate::work::Work;
 use lula_repair::trial::tail;
 
@@ -26,7 +26,13 @@ const SHOWN: usize = 16_000;
 /// How the model says that it is done.
 const SUBMIT: &str = "submit";
 
-pub(super) async fn write(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(super) async fn write(
+    work: &Work,
+    chosen: &Chosen<'_>,
+    tally: &mut Tally,
+    ctx: &mut Ctx<'_>,
+) -> Visit<Coding> {
+    let mind = chosen.mind;
     let place = workspace(work)?;
     // What stays the same comes first: a prompt cache keeps it over attempts.
     let mut words = prompt::project(work);
@@ -36,7 +42,7 @@ pub(super) async fn write(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Visit<
         Message::user(words).cached(),
     ];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(offered());
-    let mut talk = match Talk::begin(mind, &request) {
+    let mut talk = match Talk::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name)),
     };

@@ -2,7 +2,7 @@
 
 use lula_graph::{Ctx, Leave, Visit};
 
-use crate::coder::mind_for;
+use crate::choose::{Role, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::nodes::{tried, workspace};
@@ -107,7 +107,7 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
 
 /// What is looked for: as much as the model to be asked can well hold.
 fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
-    let context = mind_for(work).and_then(|mind| mind.context);
+    let context = choose(work, Role::Coder).and_then(|chosen| chosen.mind.context);
     Wanted {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),

@@ -218,8 +218,8 @@ impl Hands {
         }
         shown_whole(&taken)?;
         let paths: Vec<String> = taken.files.iter().map(|file| file.path.clone()).collect();
-        let words = ["lula", "deliver", &asked.branch].map(str::to_owned);
-        let act = Act::command(&words).writing(paths.clone());
+        let added = lula_gate::rules::added_lines(&taken.diff);
+        let act = Act::commit(paths.clone(), [added]);
         let verdict = gate::judge(&room.rules, &scope::within(act, &room.invariants));
         let labels: String = paths.iter().map(|path| views::labels(path)).collect();
         let shown = Shown {

@@ -64,7 +64,9 @@ impl Hands {
         let selection = selection(asked)?;
         let diff = room.workspace().diff()?;
         let paths = chosen(&diff, &selection);
-        let act = Act::command(&["lula".to_owned(), "commit".to_owned()]).writing(paths.clone());
+        let added =
+            settled(&diff, &selection).map(|change| views::added(&room.workspace(), change));
+        let act = Act::commit(paths.clone(), added);
         let strays = scope::denials(&room.invariants, settled(&diff, &selection));
         let verdict = gate::judge(&room.rules, &act);
         let shown = Shown {

@@ -382,6 +382,8 @@ fn view(stored: &approvals::Stored, now: u64) -> ApprovalView {
     };
     ApprovalView {
         challenge: stored.challenge.clone(),
+        subject: stored.subject.clone(),
+        role: stored.approval.terms.role.clone(),
         standing: standing.to_owned(),
         approvals: u32::try_from(agreed).unwrap_or(u32::MAX),
         needed,

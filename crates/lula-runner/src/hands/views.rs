@@ -110,6 +110,13 @@ pub(super) fn diff(workspace: &Workspace, diff: &Diff) -> DiffView {
     }
 }
 
+/// The text a change adds; nothing where it is not text, or too long to be shown.
+pub(super) fn added(workspace: &Workspace, change: &Change) -> String {
+    let mut text = String::new();
+    show(workspace, change, &mut text);
+    lula_gate::rules::added_lines(&text)
+}
+
 /// As words on the wire: `git_hook`, `added`.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::choose::Standing;
 use lula_agents::{CoderChoice, Coding, Deliver, Task, Work, Workshop};
 use lula_config::keys;
 use lula_graph::{CancellationToken, Engine, Options, RunState, Start};
@@ -19,7 +20,7 @@ use crate::hands::Hired;
 use crate::runs::follow::Follower;
 use crate::runs::report::RunReport;
 use crate::runs::worker::{self, Held};
-use crate::runs::{self, fence, minds, seal_key, store};
+use crate::runs::{self, fence, minds, seal_key, standing, store};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, Live, WARN, paint};
@@ -30,7 +31,7 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
     let policy = sandboxed::policy(session, Profile::Build);
     let tests_ms = policy.limits.wall.millis();
     let minds = minds::named(&flags.model, session)?;
-    let task = Task {
+    let mut task = Task {
         tests: flags.tests.clone(),
         accept: flags.accept.clone(),
         deliver: match flags.deliver {
@@ -53,6 +54,13 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
     };
     runs::block_on(async {
         let desk = Desk::open(&task, session).await?;
+        // One model needs no choosing.
+        if task.models.len() > 1 {
+            let (stats, _) = standing::stats(Arc::clone(&desk.store)).await?;
+            task.standing = standing::standing(&stats);
+            let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
+            task.standing.retain(named);
+        }
         let mut random = [0; 10];
         getrandom::fill(&mut random).map_err(|error| internal(&error))?;
         let run = RunId::from_parts(now_ms(), random);

@@ -4,6 +4,7 @@ pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
 pub(crate) mod report;
+pub(crate) mod standing;
 pub(crate) mod store;
 pub(crate) mod worker;
 

@@ -1,6 +1,7 @@
 //! What is said of a run: for people and for programs.
 
 use lula_agents::Work;
+use lula_agents::choose::Part;
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
@@ -32,6 +33,8 @@ pub(crate) struct RunReport {
     /// The change.
     pub(crate) diff: String,
     attempts: Vec<Attempt>,
+    /// Who was asked, why, and what that took.
+    models: Vec<Part>,
     spent: Amounts,
     events: u64,
 }
@@ -71,6 +74,7 @@ impl RunReport {
             files: produced.map(|made| made.files.clone()).unwrap_or_default(),
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
+            models: work.parts.clone(),
             spent,
             events: progress.next_seq,
         }
