@@ -92,7 +92,8 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
 impl Checkout {
     /// Makes the commit of a tree. The same message and time make the same commit.
     fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
-        let date = format!("{} +0000", order.at);
+        // With the sign git takes any number for seconds.
+        let date = format!("@{} +0000", order.at);
         let mut command = self.command(&self.directory.join("no-index"))?;
         for who in ["AUTHOR", "COMMITTER"] {
             command
