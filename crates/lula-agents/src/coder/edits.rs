@@ -50,9 +50,11 @@ pub(super) async fn write(
         if !shown.is_empty() && shown.len() + view.len() > SHOWN {
             continue;
         }
-        let _ = writeln!(shown, "<file path={path:?}>\n{view}\n</file>");
+        let text = view.trim_end_matches('\n');
+        let _ = writeln!(shown, "<file path={path:?}>\n{text}\n</file>");
     }
-    let words = format!("{}\n{shown}", prompt::task(work));
+    // The task last: a small model answers what it read last.
+    let words = format!("{shown}\n{}\nAnswer with the edits.", prompt::task(work));
     let messages = vec![Message::system(prompt::EDITOR), Message::user(words)];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
         .with_output(Output::Edits { format });
