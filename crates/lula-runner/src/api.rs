@@ -302,7 +302,8 @@ pub enum TrialResult {
     },
 }
 
-/// Puts a judged change into its repository as a new branch, touching neither checkout nor index.
+/// Puts a judged change into its repository: as a new branch, touching neither checkout nor index,
+/// or into the files of the checkout, where those it touches are as they were committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliverChange {
@@ -322,22 +323,27 @@ pub struct DeliverChange {
     pub message: String,
     /// The commit's time, Unix time in seconds.
     pub at: u64,
-    /// Whether it is checked out too, in a directory of its own.
+    /// Whether it goes into the files of the checkout instead. The branch then only names it.
     #[serde(default)]
-    pub worktree: bool,
+    pub into_files: bool,
 }
 
 /// A change that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveredView {
-    /// The branch.
-    pub branch: String,
+    /// The branch, where one was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The commit it names.
-    pub commit: String,
-    /// Where it is checked out too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The directory whose files were changed, where some were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// The workspace that can put those files back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// The snapshot that every workspace of a commit begins with.

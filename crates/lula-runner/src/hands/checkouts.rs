@@ -268,33 +268,70 @@ impl Hands {
                 return Ok(held(Outcome::Denied { denials }));
             }
         };
-        let order = Delivery {
-            branch: &asked.branch,
-            message: &asked.message,
-            at: asked.at,
-            directory: asked.worktree.then(|| self.worktree(&asked.branch)),
+        let delivered = if asked.into_files {
+            self.into_files(&checkout, &taken, asked)
+        } else {
+            let order = Delivery {
+                branch: &asked.branch,
+                message: &asked.message,
+                at: asked.at,
+            };
+            checkout::delivered(&checkout, &taken, &order)
+                .map(|done| DeliveredView {
+                    branch: Some(asked.branch.clone()),
+                    commit: Some(done.commit),
+                    directory: None,
+                    workspace: None,
+                })
+                .map_err(Refusal::from)
         };
-        match checkout::delivered(&checkout, &taken, &order) {
-            Ok(done) => {
-                let delivered = DeliveredView {
-                    branch: asked.branch.clone(),
-                    commit: done.commit,
-                    directory: order.directory.map(|path| path.display().to_string()),
-                };
+        match delivered {
+            Ok(delivered) => {
                 let recorded = recorded(decided, Ended::Done { status: None });
                 self.store_result(&asked.effect, &delivered, &recorded)?;
                 Ok(Gated::Done(delivered))
             }
             Err(error) => {
                 self.ledger().forget(&asked.effect)?;
-                Err(error.into())
+                Err(error)
             }
         }
     }
 
-    fn worktree(&self, branch: &str) -> PathBuf {
-        let name = branch.rsplit('/').next().unwrap_or(branch);
-        self.setup.state.join("worktrees").join(name)
+    /// Changes the files of the checkout in one journaled step, or finds that done already.
+    fn into_files(
+        &self,
+        checkout: &Checkout,
+        taken: &Taken,
+        asked: &DeliverChange,
+    ) -> Result<DeliveredView, Refusal> {
+        let repository = &checkout.origin().repository;
+        let title = format!("lula run {}", asked.run);
+        let workspace = if let Some(there) = self.store.was_put(repository, &title)? {
+            there
+        } else {
+            let pieces = checkout.pieces(taken)?;
+            let put = self.store.put(repository, &title, &pieces);
+            put.map_err(|error| match error {
+                WorkspaceError::Conflicts(paths) => {
+                    let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+                    let message = format!(
+                        "your checkout has other content in {}, and nothing in it was changed; \
+                         the change is in the record: `lula diff RUN | git apply --3way` merges it",
+                        paths.join(", ")
+                    );
+                    Refusal::from(CheckoutError::Refused(message))
+                }
+                other => other.into(),
+            })?
+            .0
+        };
+        Ok(DeliveredView {
+            branch: None,
+            commit: None,
+            directory: Some(repository.display().to_string()),
+            workspace: Some(workspace),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bringing a change into the user's repository, and taking it back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Checkout, CheckoutError, Result, Taken, feed, succeeded};
 use crate::git::Git;
@@ -14,8 +14,6 @@ pub struct Delivery<'a> {
     pub message: &'a str,
     /// The commit's time, Unix time in seconds.
     pub at: u64,
-    /// Where the branch is checked out too, if anywhere.
-    pub directory: Option<PathBuf>,
 }
 
 /// A change that arrived.
@@ -46,8 +44,7 @@ fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
     found.ok().map(|text| text.trim().to_owned())
 }
 
-/// Makes the branch of a change, and the directory where one is wanted. Doing it again changes
-/// nothing more.
+/// Makes the branch of a change. Doing it again changes nothing more.
 pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Result<Delivered> {
     let (git, repository) = (&checkout.git, checkout.origin.repository.as_path());
     let commit = checkout.commit(taken, order)?;
@@ -78,13 +75,6 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
             ];
             git.run(repository, &update)?;
         }
-    }
-    if let Some(path) = &order.directory
-        && !path.join(".git").exists()
-    {
-        let text = path.to_string_lossy().into_owned();
-        let add = ["worktree", "add", "--quiet", &text, order.branch];
-        git.run(repository, &add)?;
     }
     Ok(Delivered { commit })
 }
@@ -118,13 +108,7 @@ impl Checkout {
 
 /// Takes a delivery back, if nobody has built on it. The commit stays under a reference of ours, so
 /// that this too can be undone.
-pub fn undo(
-    git: &Git,
-    repository: &Path,
-    branch: &str,
-    commit: &str,
-    directory: Option<&Path>,
-) -> Result<Undone> {
+pub fn undo(git: &Git, repository: &Path, branch: &str, commit: &str) -> Result<Undone> {
     let refused = |message: String| Err(CheckoutError::Refused(message));
     let name = reference(branch);
     match resolve(git, repository, &name) {
@@ -136,11 +120,6 @@ pub fn undo(
             ));
         }
         Some(_) => {}
-    }
-    if let Some(directory) = directory.filter(|directory| directory.exists()) {
-        // Without --force git refuses where something in it is not committed.
-        let text = directory.to_string_lossy().into_owned();
-        git.run(repository, &["worktree", "remove", &text])?;
     }
     let used = git.run(repository, &["worktree", "list", "--porcelain"])?;
     if used.lines().any(|line| line == format!("branch {name}")) {

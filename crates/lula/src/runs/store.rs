@@ -1,6 +1,6 @@
 //! Where runs are kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lula_config::keys;
@@ -9,13 +9,15 @@ use lula_protocol::{Code, Exit};
 use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{PostgresStore, RedisStore, SecretGuard, SqliteStore, Store};
+use lula_store::{PostgresStore, RedisStore, SecretGuard, SqliteStore, Store, StoreError};
 
 use crate::failure::Failure;
 use crate::session::Session;
 
 /// Where the brain keeps what it knows, in the state directory.
 pub(crate) const RUNS: &str = "runs";
+/// The default file.
+const FILE: &str = "runs.db";
 
 fn unusable(message: impl Into<String>) -> Failure {
     Failure::new(Code::StoreUnusable, Exit::Environment, message)
@@ -32,7 +34,13 @@ pub(crate) fn default_file(session: &Session) -> Result<PathBuf, Failure> {
             directory.display()
         ))
     })?;
-    Ok(directory.join("runs.db"))
+    Ok(directory.join(FILE))
+}
+
+/// Whether there is anything to look at: the default file comes into being with the first run.
+pub(crate) fn is_there(session: &Session) -> Result<bool, Failure> {
+    let elsewhere = !session.config.get(&keys::STORE_URL).is_empty();
+    Ok(elsewhere || session.state_directory()?.join(RUNS).join(FILE).exists())
 }
 
 /// The store that the configuration names.
@@ -43,12 +51,25 @@ pub(crate) async fn open(session: &Session, guard: SecretGuard) -> Result<Arc<dy
             guard,
             ..SqliteOptions::default()
         };
-        return Ok(Arc::new(SqliteStore::open(
-            default_file(session)?,
-            options,
-        )?));
+        let file = default_file(session)?;
+        return match SqliteStore::open(&file, options) {
+            Ok(store) => Ok(Arc::new(store)),
+            Err(error) => Err(explained(&file, error)),
+        };
     }
     at(&url, guard).await
+}
+
+/// SQLite says that it cannot open a file, not why.
+fn explained(file: &Path, error: StoreError) -> Failure {
+    let opened = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file);
+    match opened {
+        Ok(_) => error.into(),
+        Err(reason) => unusable(format!("{} cannot be written: {reason}", file.display())),
+    }
 }
 
 /// The store at an address, or at the address a reference leads to.
