@@ -252,7 +252,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Gives the space of a run back that is over.
-    fn clear(&self, known: &RunState<Work>) {
+    async fn clear(&self, known: &RunState<Work>) {
         if known.progress.ended.is_some()
             && let Err(error) = self.hired.hands.clear(&known.progress.run).await
         {
