@@ -54,7 +54,7 @@ type Watched = Arc<Mutex<Option<Arc<View>>>>;
 /// Everything a run is driven with.
 pub(super) struct Desk<'a> {
     pub(super) engine: Engine<Coding>,
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     session: &'a Session,
     hired: Hired,
     watched: Watched,
