@@ -24,6 +24,7 @@ mod run;
 mod run_delivery;
 mod run_doors;
 mod run_fences;
+mod run_hands;
 mod runner;
 mod runs;
 mod trace;

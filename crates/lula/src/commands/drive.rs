@@ -2,28 +2,26 @@
 //! down.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lula_agents::{Coding, Task, Work, Workshop};
 use lula_graph::{CancellationToken, Engine, Options, Rested, RunState, Start};
 use lula_protocol::{Amounts, Code, Decision, Exit, RunId};
-use lula_sandbox::policy::Profile;
 use lula_store::{Status, Store};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::run::find_git;
 use crate::cli_runs::Approve;
 use crate::failure::Failure;
-use crate::hands::LocalHands;
+use crate::hands::Hired;
 use crate::record::{local_principal, now_ms};
 use crate::runs::consent::{self, Question};
 use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};
 use crate::runs::view::View;
 use crate::runs::worker::{self, Held};
-use crate::runs::{minds, seal_key, store};
-use crate::sandboxed;
+use crate::runs::{fence, minds, seal_key, store};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
@@ -58,7 +56,7 @@ pub(super) struct Desk<'a> {
     pub(super) engine: Engine<Coding>,
     pub(super) store: Arc<dyn Store>,
     session: &'a Session,
-    hands: LocalHands,
+    hired: Hired,
     watched: Watched,
     interrupt: Interrupted,
 }
@@ -77,16 +75,36 @@ enum Stopped {
     OutOfTime,
 }
 
+/// Writes the first event of a run.
+pub(super) async fn begin(
+    engine: &Engine<Coding>,
+    task: &Task,
+    limits: Amounts,
+) -> Result<RunId, Failure> {
+    let internal = |error: &dyn std::fmt::Display| {
+        Failure::new(Code::Internal, Exit::Failed, error.to_string())
+    };
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|error| internal(&error))?;
+    let start = Start {
+        limits,
+        run: Some(RunId::from_parts(now_ms(), random)),
+        ..Start::default()
+    };
+    Ok(engine.start(task, &start).await?)
+}
+
 impl<'a> Desk<'a> {
-    pub(super) async fn open(
-        minds: &[lula_agents::Mind],
-        session: &'a Session,
-    ) -> Result<Self, Failure> {
-        let (door, guard) = minds::door(minds, session)?;
+    /// Finds hands for the work, and locks this process out of what they work on: from here on it
+    /// starts nothing that needs a file of the repository.
+    pub(super) async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
+        let (door, guard) = minds::door(&task.models, session)?;
+        let repository = Path::new(&task.repository);
+        let seal = seal_key(session)?;
+        let hired = Hired::find(repository, session).await?;
+        let fence = fence::lock(repository, session)?;
         let store = store::open(session, guard).await?;
-        let state = session.state_directory()?;
-        let policy = sandboxed::policy(session, Profile::Build);
-        let hands = LocalHands::new(&state, find_git(session)?, policy);
+        let index = session.state_directory()?.join(store::RUNS).join("index");
         let watched = Watched::default();
         let view = |watched: &Watched| {
             let watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,10 +126,13 @@ impl<'a> Desk<'a> {
                 }
             }
         };
-        let workshop = Workshop::new(Arc::new(hands.clone()), door, Arc::new(say));
+        let hands = Arc::new(hired.hands.clone());
+        let workshop = Workshop::new(hands, door, Arc::new(say))
+            .fenced(fence)
+            .indexed_in(index);
         let options = Options {
             worker: worker::name(),
-            seal: Some(seal_key(session)?),
+            seal: Some(seal),
             on_visit: Some(Arc::new(visit)),
             ..Options::default()
         };
@@ -119,25 +140,10 @@ impl<'a> Desk<'a> {
             engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
             store,
             session,
-            hands,
+            hired,
             watched,
             interrupt: on_interrupt()?,
         })
-    }
-
-    /// Writes the first event of a run.
-    pub(super) async fn begin(&self, task: &Task, limits: Amounts) -> Result<RunId, Failure> {
-        let internal = |error: &dyn std::fmt::Display| {
-            Failure::new(Code::Internal, Exit::Failed, error.to_string())
-        };
-        let mut random = [0; 10];
-        getrandom::fill(&mut random).map_err(|error| internal(&error))?;
-        let start = Start {
-            limits,
-            run: Some(RunId::from_parts(now_ms(), random)),
-            ..Start::default()
-        };
-        Ok(self.engine.start(task, &start).await?)
     }
 
     /// Drives a run until it rests, or somebody or the clock stops it, and says what came of it.
@@ -159,7 +165,7 @@ impl<'a> Desk<'a> {
                 consent::answer(&self.engine, &known, &question, decision).await?;
                 continue;
             }
-            self.clear(&known);
+            self.clear(&known).await;
             return self.tell(&known);
         }
     }
@@ -246,9 +252,9 @@ impl<'a> Desk<'a> {
     }
 
     /// Gives the space of a run back that is over.
-    fn clear(&self, known: &RunState<Work>) {
+    async fn clear(&self, known: &RunState<Work>) {
         if known.progress.ended.is_some()
-            && let Err(error) = self.hands.clear(&known.progress.run)
+            && let Err(error) = self.hired.hands.clear(&known.progress.run).await
         {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.session.screen.warn(&text);

@@ -6,18 +6,16 @@ use std::time::Duration;
 use lula_agents::{Coding, NoWorld, Work};
 use lula_graph::{Engine, Options, RunState};
 use lula_protocol::{Code, Exit, RunId, Signal};
-use lula_sandbox::policy::Profile;
 use lula_store::{SecretGuard, Status, Store};
 use serde_json::json;
 
 use super::run::find_git;
 use crate::cli_runs::{CancelFlags, SteerFlags};
 use crate::failure::Failure;
-use crate::hands::LocalHands;
+use crate::hands;
 use crate::record::local_principal;
 use crate::runs::worker::{self, Held};
 use crate::runs::{self, store};
-use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{DIM, paint, visible};
 
@@ -125,10 +123,8 @@ async fn ended(run: &RunId, store: &Arc<dyn Store>, session: &Session) -> Result
         let engine = Engine::new(Coding, Arc::clone(store), Arc::new(NoWorld), options)?;
         // Somebody may have been faster; then it is looked at again.
         if engine.resume(run).await?.is_some() {
-            let policy = sandboxed::policy(session, Profile::Build);
-            let hands = LocalHands::new(&session.state_directory()?, find_git(session)?, policy);
             // Space, not correctness.
-            let _ = hands.clear(run);
+            let _ = hands::clear_here(run, &find_git(session)?, session);
         }
     }
     Ok(false)

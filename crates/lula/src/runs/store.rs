@@ -14,6 +14,8 @@ use lula_store::{PostgresStore, RedisStore, SecretGuard, SqliteStore, Store, Sto
 use crate::failure::Failure;
 use crate::session::Session;
 
+/// Where the brain keeps what it knows, in the state directory.
+pub(crate) const RUNS: &str = "runs";
 /// The default file.
 const FILE: &str = "runs.db";
 
@@ -24,7 +26,8 @@ fn unusable(message: impl Into<String>) -> Failure {
 
 /// The file of the default store.
 pub(crate) fn default_file(session: &Session) -> Result<PathBuf, Failure> {
-    let directory = session.state_directory()?;
+    // A directory of its own: whoever drives runs is kept out of the rest of the state.
+    let directory = session.state_directory()?.join(RUNS);
     std::fs::create_dir_all(&directory).map_err(|error| {
         unusable(format!(
             "the state directory {} cannot be made: {error}",
@@ -37,7 +40,7 @@ pub(crate) fn default_file(session: &Session) -> Result<PathBuf, Failure> {
 /// Whether there is anything to look at: the default file comes into being with the first run.
 pub(crate) fn is_there(session: &Session) -> Result<bool, Failure> {
     let elsewhere = !session.config.get(&keys::STORE_URL).is_empty();
-    Ok(elsewhere || session.state_directory()?.join(FILE).exists())
+    Ok(elsewhere || session.state_directory()?.join(RUNS).join(FILE).exists())
 }
 
 /// The store that the configuration names.
