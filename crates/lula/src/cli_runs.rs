@@ -52,8 +52,8 @@ pub(crate) struct RunFlags {
     /// What becomes of the change
     #[arg(long, value_enum, default_value = "branch")]
     pub(crate) deliver: Deliver,
-    /// Ask before the change is delivered, or answer every question of the run with yes; without it
-    /// only policy rules ask
+    /// Ask before the change is delivered, or answer that question with yes; what policy rules ask is
+    /// always for `lula approve`
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     /// Begin the run, tell its id, and let it work in the background
@@ -106,7 +106,7 @@ pub(crate) enum LaneChoice {
 pub(crate) enum Approve {
     /// Before delivery too: at the terminal, or with `lula approve RUN`
     Ask,
-    /// You do, with yes, beforehand; on record, and where one yes is enough
+    /// You do, with yes, beforehand, on record
     Auto,
 }
 
