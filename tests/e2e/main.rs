@@ -21,6 +21,7 @@ mod repositories;
 mod review;
 mod routing;
 mod run;
+mod run_hands;
 mod runner;
 mod runs;
 mod try_it;

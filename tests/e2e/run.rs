@@ -669,10 +669,12 @@ fn what_commands_leave_behind_is_no_part_of_the_change() {
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["files"], json!(["items.py"]));
     // The space is given back when the run is over.
-    let rooms = world.home().join(".local/state/lula/rooms");
-    let names: Vec<_> = listing(&rooms)
+    let checkouts = world.home().join(".local/state/lula/checkouts");
+    let names: Vec<_> = listing(&checkouts)
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_owned())
         .collect();
     assert_eq!(names, ["origin.json"]);
+    let layers = world.home().join(".local/state/lula/workspaces");
+    assert!(listing(&layers).is_empty());
 }

@@ -233,7 +233,17 @@ fn prompt_bytes(work: &Work) -> u64 {
             .sum::<usize>();
     }
     if let Some(brief) = &work.brief {
-        bytes += brief.files.iter().map(|path| path.len() + 1).sum::<usize>();
+        bytes += if brief.map.is_empty() {
+            brief.files.iter().map(|path| path.len() + 1).sum::<usize>()
+        } else {
+            brief.map.len()
+        };
+        bytes += brief
+            .instructions
+            .iter()
+            .map(|(_, text)| text.len())
+            .sum::<usize>();
+        bytes += brief.hits.iter().map(String::len).sum::<usize>();
     }
     bytes as u64
 }

@@ -8,8 +8,8 @@
 //!
 //! It must never call something done that no test or command shows, never open a workspace or
 //! start a program by itself, and never let a model's words decide anything but what it tries
-//! next. It depends on `lula-graph`, `lula-models`, `lula-edit`, `lula-repair` and
-//! `lula-protocol`.
+//! next. It depends on `lula-graph`, `lula-models`, `lula-edit`, `lula-index`, `lula-repair`,
+//! `lula-protocol` and the words of `lula-runner`'s interface.
 #![forbid(unsafe_code)]
 
 pub mod choose;
@@ -21,11 +21,11 @@ pub mod minds;
 mod nodes;
 pub mod recover;
 pub mod route;
+pub mod survey;
 pub mod task;
-pub mod trial;
 pub mod verdict;
 pub mod work;
-mod world;
+pub mod world;
 
 pub use graph::{Coding, Node, Way};
 pub use hands::{Hands, HandsError};

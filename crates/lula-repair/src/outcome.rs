@@ -68,6 +68,7 @@ pub struct Suspect {
 
 /// One file of a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatchedFile {
     /// Relative to the project's root.
     pub path: String,

@@ -289,6 +289,9 @@ pub(crate) struct RunnerFlags {
     /// End when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_parent: bool,
+    /// Start another one when it dies, until standard input ends
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
 }
 
 /// What becomes of changes in the workspace.

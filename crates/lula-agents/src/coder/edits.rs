@@ -18,7 +18,7 @@ use super::{done, gave_up, prompt};
 use crate::choose::{Chosen, Tally};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::hands::Said;
+use crate::hands::{Refused, Said};
 use crate::nodes::workspace;
 use crate::recover::FailureClass;
 use crate::task::Mind;
@@ -140,12 +140,8 @@ async fn finish(
         let said: Said = ctx.effect(deed.effect()).await?;
         if said.failed {
             let named = [path.clone()];
-            return Ok(gave_up(
-                FailureClass::EditApply,
-                said.text,
-                &named,
-                &mind.name,
-            ));
+            let class = said.refused.map_or(FailureClass::EditApply, Refused::class);
+            return Ok(gave_up(class, said.text, &named, &mind.name));
         }
         written.push(path.as_str());
     }

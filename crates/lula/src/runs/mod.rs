@@ -1,5 +1,6 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
+pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
 pub(crate) mod report;
@@ -53,6 +54,7 @@ pub(crate) fn seal_key(session: &Session) -> Result<SigningKey, Failure> {
         let message = format!("the key {} cannot be used: {error}", path.display());
         Failure::new(Code::FileAccess, Exit::Environment, message)
     };
+    std::fs::create_dir_all(&directory).map_err(|error| unusable(&error))?;
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh).map_err(|error| unusable(&error))?;
     let create = std::fs::OpenOptions::new()

@@ -104,6 +104,18 @@ fn waiting(run: &RunId, interrupt: &Interrupt) -> (Exit, String) {
             Exit::WaitingForApproval,
             format!("waits for approval: {reason}"),
         ),
+        Interrupt::Held {
+            approval,
+            reason,
+            name,
+            ..
+        } => (
+            Exit::WaitingForApproval,
+            format!(
+                "{name} waits for approval ({reason}): `lula diff {approval}` shows it, then `lula \
+                 approve {approval}` or `lula reject {approval}`, and `lula resume {run}` goes on"
+            ),
+        ),
         Interrupt::Operator { question, .. } => (
             Exit::WaitingForApproval,
             format!("waits for an answer: {question}"),
