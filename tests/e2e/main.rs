@@ -21,5 +21,6 @@ mod review;
 mod run;
 mod runner;
 mod runs;
+mod stores;
 mod try_it;
 mod workspaces;
