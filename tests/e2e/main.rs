@@ -24,5 +24,6 @@ mod run;
 mod run_hands;
 mod runner;
 mod runs;
+mod stores;
 mod try_it;
 mod workspaces;
