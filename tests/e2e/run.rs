@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::lula::{Ran, World, listing};
 
-const CODE: &str = "\
+pub(crate) const CODE: &str = "\
 def last(items):
     return items[len(items)]
 
@@ -19,9 +19,9 @@ def double(x):
     return x * 2
 ";
 
-const MENDED: &str = "    return items[len(items) - 1]";
+pub(crate) const MENDED: &str = "    return items[len(items) - 1]";
 
-const TESTS: &str = "\
+pub(crate) const TESTS: &str = "\
 import unittest
 
 from items import double, last
@@ -35,7 +35,7 @@ class Items(unittest.TestCase):
         self.assertEqual(double(4), 8)
 ";
 
-const FIX: &str = "fix the failing tests";
+pub(crate) const FIX: &str = "fix the failing tests";
 
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -78,7 +78,7 @@ pub(crate) fn buggy_with(world: &World, more: &[(&str, &str)]) {
     repository(world, &[&files, more].concat());
 }
 
-fn branches(world: &World) -> Vec<String> {
+pub(crate) fn branches(world: &World) -> Vec<String> {
     let listed = git(
         &world.work(),
         &["branch", "--list", "--format=%(refname:short)", "lula/*"],
@@ -92,7 +92,7 @@ pub(crate) fn strong(server: &MockServer) -> String {
 }
 
 /// A model on the mock server that only writes text.
-fn weak(server: &MockServer) -> String {
+pub(crate) fn weak(server: &MockServer) -> String {
     format!("llamacpp@{}/v1/weak", server.url())
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn edit() -> serde_json::Value {
     json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
 }
 
-fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
+pub(crate) fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
     let fixed = [
         "run", "--json", "--task", task, "--model", model, "--coder", "model",
     ];
@@ -495,19 +495,6 @@ fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
     );
     git(&work, &["branch", &branch, &kept]);
     assert_eq!(branches(&world), [branch]);
-}
-
-#[test]
-fn a_worktree_is_made_beside_the_repository() {
-    let world = World::new();
-    buggy(&world);
-    let line = ["run", "--json", "--task", FIX, "--deliver", "worktree"];
-    let report = world.run(&line).exits(0).json();
-    let directory = Path::new(report["delivered"]["directory"].as_str().unwrap());
-    let text = std::fs::read_to_string(directory.join("items.py")).unwrap();
-    assert!(text.contains(MENDED));
-    world.run(&["undo", "last"]).exits(0);
-    assert!(!directory.exists());
 }
 
 #[test]

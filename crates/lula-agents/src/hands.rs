@@ -113,8 +113,11 @@ pub struct Delivered {
     pub branch: Option<String>,
     /// The commit, where one was made.
     pub commit: Option<String>,
-    /// The directory, where one was made.
+    /// The directory whose files were changed, where some were.
     pub directory: Option<String>,
+    /// What remembers how those files were, so that they can be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// Why the hands did not do it.
@@ -220,6 +223,8 @@ pub trait Hands: Send + Sync + 'static {
         watch: &Watch,
     ) -> Result<TrialResult, HandsError>;
 
-    /// Puts a change into the repository it is for, touching neither checkout nor index.
+    /// Puts a change into the repository it is for. Index, stash and branches that are there stay
+    /// as they are, and the checkout too, unless the change is for it: then every file it touches
+    /// has to be there as the change found it.
     async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError>;
 }

@@ -8,6 +8,7 @@ use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
+use crate::route::Lane;
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,12 @@ pub struct Task {
     pub accept: Vec<String>,
     /// What becomes of the change.
     pub deliver: Deliver,
+    /// Whether a person has to agree to exactly that change first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ask_first: bool,
+    /// The lane, where the person chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
     /// Who writes it.
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
@@ -49,6 +56,8 @@ impl Task {
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,
+            ask_first: false,
+            lane: None,
             coder: CoderChoice::Auto,
             models: Vec::new(),
             standing: Vec::new(),
@@ -66,7 +75,7 @@ impl Task {
 pub enum Deliver {
     /// A new branch of the repository.
     Branch,
-    /// A new branch, checked out in a directory of its own.
+    /// The files of the person's checkout.
     Worktree,
     /// The diff is reported, the repository stays as it is.
     Patch,

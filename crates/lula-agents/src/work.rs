@@ -166,6 +166,11 @@ pub enum Event {
         /// Where.
         delivered: Delivered,
     },
+    /// A person said something to whoever works on it.
+    Steered {
+        /// What.
+        notes: Vec<String>,
+    },
     /// A fork goes on with another task text.
     Reworded {
         /// The new text.
@@ -186,6 +191,9 @@ pub struct Work {
     pub task: Task,
     /// How it is worked on.
     pub lane: Lane,
+    /// What people said meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Where.
     pub place: Option<Place>,
     /// How far whoever drives the run is kept away from there.
@@ -225,6 +233,7 @@ impl Work {
         Self {
             task,
             lane: Lane::Interactive,
+            notes: Vec::new(),
             place: None,
             fenced: None,
             plan: Vec::new(),
@@ -284,6 +293,7 @@ impl Work {
             }
             Event::Ending { end } => self.end = Some(end.clone()),
             Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
+            Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
         }

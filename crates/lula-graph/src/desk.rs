@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::progress::{EffectEntry, Pending, Progress};
 use crate::replay::Drift;
 use crate::seal;
+use crate::signals;
 use crate::stop::Stop;
 use crate::world::World;
 
@@ -247,6 +248,28 @@ impl Desk {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Takes note of what was sent, if anything was. It is committed with whatever the run does
+    /// next.
+    pub(crate) async fn take_signals(&mut self) -> Result<(), Stop> {
+        if !self.live.signalled.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let waiting = self.store.signals(&self.lease.run).await?;
+        let now_ms = self.now();
+        for (id, signal) in waiting {
+            if self.takes.contains(&id) {
+                continue;
+            }
+            let body = signals::respond(&self.progress, &signal, now_ms);
+            self.note(body)?;
+            self.takes.push(id);
+        }
+        match signals::wait_over(&self.progress, now_ms) {
+            Some(body) => self.note(body),
+            None => Ok(()),
         }
     }
 

@@ -14,7 +14,6 @@ use crate::error::EngineError;
 use crate::graph::{Graph, Label, Leave, Report};
 use crate::load::{self, Loaded, RunState, Step};
 use crate::progress::{Ended, Pending, Progress};
-use crate::signals;
 use crate::stop::Stop;
 
 /// So many events wait at most before they are committed.
@@ -29,6 +28,8 @@ pub enum Rested {
     Waiting(Pending),
     /// The world could not be reached; it is tried again later.
     Trouble(String),
+    /// It was put down by whoever drove it.
+    Paused,
 }
 
 /// Drives a run this engine owns until it rests.
@@ -99,9 +100,7 @@ impl<G: Graph> Driver<'_, G> {
 
     async fn go(&mut self) -> Result<Rested, EngineError> {
         loop {
-            if self.desk.live.signalled.swap(false, Ordering::AcqRel) {
-                self.take_signals().await?;
-            }
+            self.take_signals().await?;
             let (graph, table) = (&self.inner.graph, &self.inner.table);
             let step = load::next(graph, table, &self.desk.progress, &self.state);
             match step {
@@ -162,25 +161,16 @@ impl<G: Graph> Driver<'_, G> {
         Ok(Rested::Waiting(pending))
     }
 
-    /// Takes note of what was sent. It is committed with whatever the run does next.
     async fn take_signals(&mut self) -> Result<(), EngineError> {
-        let waiting = self.inner.store.signals(&self.desk.lease.run).await?;
-        let now_ms = self.desk.now();
-        for (id, signal) in waiting {
-            let body = signals::respond(&self.desk.progress, &signal, now_ms);
-            let noted = self.desk.note(body);
-            self.settle(noted)?;
-            self.desk.takes.push(id);
-        }
-        if let Some(body) = signals::wait_over(&self.desk.progress, now_ms) {
-            let noted = self.desk.note(body);
-            self.settle(noted)?;
-        }
-        Ok(())
+        let taken = self.desk.take_signals().await;
+        self.settle(taken)
     }
 
     /// One visit. `None` where the run goes on.
     async fn visit(&mut self, node: G::Node, visit: u32) -> Result<Option<Rested>, EngineError> {
+        if let Some(hears) = &self.inner.options.on_visit {
+            hears(&self.desk.lease.run, node.name(), visit);
+        }
         let state = Arc::clone(&self.state);
         let mut ctx = Ctx::new(&mut self.desk, node.name(), visit);
         let mut left = self.inner.graph.visit(node, &state, &mut ctx).await;
@@ -197,11 +187,16 @@ impl<G: Graph> Driver<'_, G> {
                 None => self.halt("a node waited for nothing".to_owned()).await,
             },
             Err(Stop::Cancelled) => {
-                self.desk.live.signalled.store(true, Ordering::Release);
                 if self.desk.progress.cancel.is_none() {
+                    self.desk.live.signalled.store(true, Ordering::Release);
                     self.take_signals().await?;
                 }
                 Ok(None)
+            }
+            Err(Stop::Paused) => {
+                let rested = self.desk.commit(Rest::Yield, None).await;
+                self.settle(rested)?;
+                Ok(Some(Rested::Paused))
             }
             Err(Stop::Halt(summary)) => self.halt(summary).await,
             Err(Stop::Effect(error)) => self.halt(error.to_string()).await,

@@ -187,7 +187,10 @@ impl Ctx<'_> {
     /// Looks at the world. The result is committed with whatever comes next: losing it costs
     /// another look.
     async fn look(&mut self, ordinal: u32, order: Order, request: Digest) -> Result<Value, Stop> {
-        let (result, value) = match self.perform(&order).await? {
+        let begun_ms = self.desk.clock.now_ms();
+        let performed = self.perform(&order).await?;
+        let took_ms = self.desk.clock.now_ms().saturating_sub(begun_ms);
+        let (result, value) = match performed {
             Ok(performed) => {
                 let payload = self
                     .desk
@@ -213,6 +216,7 @@ impl Ctx<'_> {
             name: order.name,
             request,
             result,
+            took_ms,
         })?;
         value
     }

@@ -27,6 +27,8 @@ use crate::world::World;
 pub(crate) struct Live {
     /// Set when the run is to stop.
     pub(crate) cancel: CancellationToken,
+    /// Set when the run is to be put down before it does anything else.
+    pub(crate) pause: CancellationToken,
     /// Set when something was sent to the run.
     pub(crate) signalled: AtomicBool,
     /// Set when the run is in the store.
@@ -40,6 +42,7 @@ impl Live {
     pub(crate) fn new(deadline: Instant, born: bool) -> Self {
         Self {
             cancel: CancellationToken::new(),
+            pause: CancellationToken::new(),
             signalled: AtomicBool::new(born),
             born: AtomicBool::new(born),
             poke: Notify::new(),
@@ -226,6 +229,16 @@ impl<G: Graph> Engine<G> {
                 () = until_news(&mut hints) => {}
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }
+        }
+    }
+
+    /// Puts a run down that this engine drives: what is under way is finished, nothing else is
+    /// begun, and whoever comes next goes on with it.
+    pub fn pause(&self, run: &RunId) {
+        let live = self.inner.live.lock();
+        let live = live.unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = live.get(run) {
+            live.pause.cancel();
         }
     }
 

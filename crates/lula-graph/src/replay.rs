@@ -147,6 +147,12 @@ impl<G: Graph> Replay<'_, G> {
         });
     }
 
+    /// Whether an entry was taken over from the run this one was forked from.
+    fn is_taken_over(&self, seq: u64) -> bool {
+        let parent = self.run.progress.parent.as_ref();
+        parent.is_some_and(|parent| seq <= parent.seq)
+    }
+
     async fn follow(&mut self, record: &Record) -> Result<(), EngineError> {
         let body = record.read_body()?;
         let seq = record.seq;
@@ -171,6 +177,11 @@ impl<G: Graph> Replay<'_, G> {
                 exit,
                 summary,
             } => self.ended(seq, *ending, *exit, summary),
+            EventBody::HeadRead { head, .. }
+                if *head != record.previous && !self.is_taken_over(seq) =>
+            {
+                self.differ(seq, format!("the log held {}, not {head}", record.previous));
+            }
             EventBody::Sealed { key, signature }
                 if !verify_seal(key, signature, &record.previous) =>
             {

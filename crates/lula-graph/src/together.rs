@@ -116,9 +116,12 @@ impl Ctx<'_> {
             .into_iter()
             .map(|one| {
                 let world = world.clone();
+                let clock = self.desk.clock.clone();
                 async move {
+                    let begun_ms = clock.now_ms();
                     let done = world.perform(&one.order).await;
-                    (one, done)
+                    let took_ms = clock.now_ms().saturating_sub(begun_ms);
+                    (one, took_ms, done)
                 }
             })
             .collect();
@@ -136,7 +139,7 @@ impl Ctx<'_> {
             };
             match next {
                 None => return Ok(()),
-                Some((one, done)) => self.journal_answer(one, done).await?,
+                Some((one, took_ms, done)) => self.journal_answer(one, took_ms, done).await?,
             }
         }
     }
@@ -144,6 +147,7 @@ impl Ctx<'_> {
     async fn journal_answer(
         &mut self,
         one: Fresh,
+        took_ms: u64,
         done: Result<Performed, Trouble>,
     ) -> Result<(), Stop> {
         let (result, spent) = match done {
@@ -160,6 +164,7 @@ impl Ctx<'_> {
                 name: one.order.name,
                 request: one.request,
                 result,
+                took_ms,
             });
         }
         self.desk.note(EventBody::EffectSettled {

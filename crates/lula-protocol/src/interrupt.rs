@@ -194,6 +194,13 @@ pub enum Signal {
         /// Who.
         by: Principal,
     },
+    /// Something a person wants whoever works on it to know.
+    Steer {
+        /// Who.
+        by: Principal,
+        /// What they said.
+        text: String,
+    },
     /// Stop.
     Cancel {
         /// Who.

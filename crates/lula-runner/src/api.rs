@@ -302,7 +302,7 @@ pub enum TrialResult {
     },
 }
 
-/// Puts a judged change into its repository as a new branch, touching neither checkout nor index.
+/// Puts a judged change into its repository: as a new branch, or into the files of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliverChange {
@@ -322,7 +322,7 @@ pub struct DeliverChange {
     pub message: String,
     /// The commit's time, Unix time in seconds.
     pub at: u64,
-    /// Whether it is checked out too, in a directory of its own.
+    /// Whether it goes into the files of the checkout instead, where those are as it found them.
     #[serde(default)]
     pub worktree: bool,
 }
@@ -331,13 +331,18 @@ pub struct DeliverChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveredView {
-    /// The branch.
-    pub branch: String,
+    /// The branch, where one was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The commit it names.
-    pub commit: String,
-    /// Where it is checked out too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The directory whose files were changed, where they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// What remembers how those files were, so that they can be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// The snapshot that every workspace of a commit begins with.

@@ -82,6 +82,7 @@ mod node;
 mod overlay;
 mod patch;
 mod path;
+mod put;
 mod record;
 mod risk;
 pub mod scratch;
@@ -106,6 +107,7 @@ pub use journal::reads_as_journal;
 pub use node::{Kind, Node};
 pub use patch::{patch, unified};
 pub use path::{InvalidPath, RelPath};
+pub use put::{Content, Piece};
 #[doc(hidden)]
 pub use record::reads_as_record;
 pub use record::{Backend, Record, Snapshot, State};

@@ -11,7 +11,8 @@ use lula_protocol::{Principal, Tier};
 use lula_sandbox::policy::Profile;
 
 use crate::cli_runs::{
-    ExportFlags, ForkFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags, StoreCommand,
+    CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags,
+    SteerFlags, StoreCommand, TraceFlags,
 };
 use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
@@ -62,7 +63,7 @@ pub(crate) struct OutputFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Do the main job on a bundled sample project
+    /// See the whole story on a bundled sample project
     Try(TryFlags),
     /// Hand over a task: plan, change, verify, deliver
     Run(RunFlags),
@@ -72,6 +73,14 @@ pub(crate) enum Command {
     Runs,
     /// Show a run
     Show(ShowFlags),
+    /// Tell what happened in a run, line by line
+    Logs(LogsFlags),
+    /// Show where the time and the money of a run went, as text or as a page
+    Trace(TraceFlags),
+    /// Say something to whoever works on a run
+    Steer(SteerFlags),
+    /// End a run for good
+    Cancel(CancelFlags),
     /// Derive a run again from its log
     Replay(ReplayFlags),
     /// Begin another run with the first events of one
@@ -182,7 +191,7 @@ pub(crate) struct DoctorFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The sample is copied to a temporary git repository; your files are not touched."
+    after_help = "A sample project with a real bug is copied to a throw-away git repository and mended there: found,\nfixed in the sandbox, verified, shown, approved, put on a branch, audited, and undone again. With\na model configured (lula models use) the model writes the fix, otherwise the built-in search. Your\nfiles are not touched; the record of the run stays, for `lula show last`."
 )]
 pub(crate) struct TryFlags {
     /// Leave the sample repository on disk and tell where
@@ -482,7 +491,7 @@ Exit status: 0 answered, 3 more people have to agree, 1 the answer does not coun
 
 #[derive(Debug, Args)]
 pub(crate) struct AnswerFlags {
-    /// Id of the question, from `lula approvals`
+    /// Id of the question, from `lula approvals`, or the run that asks
     pub(crate) id: String,
     /// Do not ask again on the terminal
     #[arg(long)]

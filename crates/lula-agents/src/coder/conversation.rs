@@ -56,6 +56,9 @@ impl<'a> Talk<'a> {
     pub(crate) async fn ask(&mut self, ctx: &mut Ctx<'_>) -> Result<Result<Answer, Trouble>, Stop> {
         let mut fault = String::new();
         for again in 0..=REPAIRS {
+            for note in ctx.hear().await? {
+                self.tell(&note.text);
+            }
             self.fit();
             self.tally.repairs += u32::from(again > 0);
             let effect = deeds::ask(self.mind, self.shaped.request.clone());
@@ -100,6 +103,16 @@ impl<'a> Talk<'a> {
             self.shaped.request.messages.push(response.message());
         }
         self.shaped.request.messages.push(reply);
+    }
+
+    /// Adds what a person wants the model to know, where it is the person's turn.
+    fn tell(&mut self, note: &str) {
+        let text = format!("A note from the person you work for: {note}");
+        let messages = &mut self.shaped.request.messages;
+        match messages.last_mut() {
+            Some(last) if last.role == Role::User => last.parts.push(Part::Text { text }),
+            _ => messages.push(Message::user(text)),
+        }
     }
 
     /// Drops the contents of old tool results when the conversation gets too long for the model.

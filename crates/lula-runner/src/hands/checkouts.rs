@@ -8,7 +8,7 @@ use lula_gate::rules::Act;
 use lula_protocol::{Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
 use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_workspace::checkout::{self, CheckoutError, Delivery, Taken};
-use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
+use lula_workspace::{Checkout, Git, Project, Store, Wanted, WorkspaceError};
 
 use super::clock::now_ms;
 use super::commit::request;
@@ -268,19 +268,8 @@ impl Hands {
                 return Ok(held(Outcome::Denied { denials }));
             }
         };
-        let order = Delivery {
-            branch: &asked.branch,
-            message: &asked.message,
-            at: asked.at,
-            directory: asked.worktree.then(|| self.worktree(&asked.branch)),
-        };
-        match checkout::delivered(&checkout, &taken, &order) {
-            Ok(done) => {
-                let delivered = DeliveredView {
-                    branch: asked.branch.clone(),
-                    commit: done.commit,
-                    directory: order.directory.map(|path| path.display().to_string()),
-                };
+        match self.bring(&checkout, &taken, asked) {
+            Ok(delivered) => {
                 let recorded = recorded(decided, Ended::Done { status: None });
                 self.store_result(&asked.effect, &delivered, &recorded)?;
                 Ok(Gated::Done(delivered))
@@ -292,9 +281,37 @@ impl Hands {
         }
     }
 
-    fn worktree(&self, branch: &str) -> PathBuf {
-        let name = branch.rsplit('/').next().unwrap_or(branch);
-        self.setup.state.join("worktrees").join(name)
+    /// To its branch, or into the files of the checkout. Doing it again changes nothing more.
+    fn bring(
+        &self,
+        checkout: &Checkout,
+        taken: &Taken,
+        asked: &DeliverChange,
+    ) -> Result<DeliveredView, CheckoutError> {
+        if asked.worktree {
+            let name = asked.branch.rsplit('/').next().unwrap_or(&asked.branch);
+            // Room for what is delivered is never refused.
+            let store = Store::at(&self.setup.state, u64::MAX);
+            let put = checkout::put(checkout, taken, &format!("lula run {name}"), &store)?;
+            return Ok(DeliveredView {
+                branch: None,
+                commit: None,
+                directory: Some(checkout.origin().repository.display().to_string()),
+                workspace: Some(put),
+            });
+        }
+        let order = Delivery {
+            branch: &asked.branch,
+            message: &asked.message,
+            at: asked.at,
+        };
+        let done = checkout::delivered(checkout, taken, &order)?;
+        Ok(DeliveredView {
+            branch: Some(asked.branch.clone()),
+            commit: Some(done.commit),
+            directory: None,
+            workspace: None,
+        })
     }
 }
 

@@ -1,9 +1,15 @@
 //! Bringing a change into the user's repository, and taking it back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Checkout, CheckoutError, Result, Taken, feed, succeeded};
+use lula_protocol::WorkspaceId;
+
+use crate::error::WorkspaceError;
 use crate::git::Git;
+use crate::path::RelPath;
+use crate::put::{Content, Piece};
+use crate::store::Store;
 
 /// A change on its way into a repository. The same order always makes the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +20,6 @@ pub struct Delivery<'a> {
     pub message: &'a str,
     /// The commit's time, Unix time in seconds.
     pub at: u64,
-    /// Where the branch is checked out too, if anywhere.
-    pub directory: Option<PathBuf>,
 }
 
 /// A change that arrived.
@@ -46,8 +50,7 @@ fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
     found.ok().map(|text| text.trim().to_owned())
 }
 
-/// Makes the branch of a change, and the directory where one is wanted. Doing it again changes
-/// nothing more.
+/// Makes the branch of a change. Doing it again changes nothing more.
 pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Result<Delivered> {
     let (git, repository) = (&checkout.git, checkout.origin.repository.as_path());
     let commit = checkout.commit(taken, order)?;
@@ -79,17 +82,76 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
             git.run(repository, &update)?;
         }
     }
-    if let Some(path) = &order.directory
-        && !path.join(".git").exists()
-    {
-        let text = path.to_string_lossy().into_owned();
-        let add = ["worktree", "add", "--quiet", &text, order.branch];
-        git.run(repository, &add)?;
-    }
     Ok(Delivered { commit })
 }
 
+/// Puts a change into the files of the user's checkout, in one journaled step, where each is as the
+/// change found it. Doing it again changes nothing more.
+pub fn put(checkout: &Checkout, taken: &Taken, title: &str, store: &Store) -> Result<WorkspaceId> {
+    let repository = checkout.origin.repository.as_path();
+    if let Some(done) = store.was_put(repository, title)? {
+        return Ok(done);
+    }
+    let pieces = checkout.pieces(taken)?;
+    match store.put(repository, title, &pieces) {
+        Ok((workspace, _)) => Ok(workspace),
+        Err(WorkspaceError::Conflicts(paths)) => {
+            let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+            Err(CheckoutError::Refused(format!(
+                "your checkout has other content in {}, and nothing in it was changed; the change \
+                 is in the record: `lula diff RUN | git apply --3way` merges it",
+                paths.join(", ")
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Checkout {
+    /// A change path by path, as a checkout holds it.
+    fn pieces(&self, taken: &Taken) -> Result<Vec<Piece>> {
+        let index = self.directory.join("no-index");
+        let list = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-abbrev",
+            "--no-renames",
+            &self.origin.commit,
+            &taken.tree,
+        ];
+        let raw = self.private(&list, &index, &[])?;
+        let refused = |message: &str| CheckoutError::Refused(message.to_owned());
+        let content = |mode: &str, id: &str| -> Result<Option<Content>> {
+            let bytes = || self.private(&["cat-file", "blob", id], &index, &[]);
+            Ok(match mode {
+                "000000" => None,
+                "100644" | "100664" | "100755" => Some(Content::File {
+                    bytes: bytes()?,
+                    executable: mode == "100755",
+                }),
+                "120000" => Some(Content::Link(bytes()?)),
+                _ => return Err(refused("the change touches a submodule, which is no file")),
+            })
+        };
+        let mut pieces = Vec::new();
+        let mut fields = raw.split(|byte| *byte == 0);
+        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+            let about = String::from_utf8_lossy(about);
+            let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+            let [old_mode, new_mode, old, new, _] = about[..] else {
+                return Err(refused("git described a change in an unknown form"));
+            };
+            pieces.push(Piece {
+                path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
+                before: content(old_mode, old)?,
+                after: content(new_mode, new)?,
+            });
+        }
+        Ok(pieces)
+    }
+
     /// Makes the commit of a tree. The same message and time make the same commit.
     fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
         // With the sign git takes any number for seconds.
@@ -118,13 +180,7 @@ impl Checkout {
 
 /// Takes a delivery back, if nobody has built on it. The commit stays under a reference of ours, so
 /// that this too can be undone.
-pub fn undo(
-    git: &Git,
-    repository: &Path,
-    branch: &str,
-    commit: &str,
-    directory: Option<&Path>,
-) -> Result<Undone> {
+pub fn undo(git: &Git, repository: &Path, branch: &str, commit: &str) -> Result<Undone> {
     let refused = |message: String| Err(CheckoutError::Refused(message));
     let name = reference(branch);
     match resolve(git, repository, &name) {
@@ -136,11 +192,6 @@ pub fn undo(
             ));
         }
         Some(_) => {}
-    }
-    if let Some(directory) = directory.filter(|directory| directory.exists()) {
-        // Without --force git refuses where something in it is not committed.
-        let text = directory.to_string_lossy().into_owned();
-        git.run(repository, &["worktree", "remove", &text])?;
     }
     let used = git.run(repository, &["worktree", "list", "--porcelain"])?;
     if used.lines().any(|line| line == format!("branch {name}")) {

@@ -26,9 +26,10 @@ use lula_runner::api::{
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::Git;
-use lula_workspace::checkout::{self, Undone};
+use lula_workspace::checkout;
 
 pub(crate) use hired::Hired;
+pub(crate) use lula_workspace::checkout::Undone;
 use told::{held, refused, said};
 
 /// How long a runner that does not answer is asked again: one that was killed is started anew.
@@ -353,6 +354,7 @@ impl Hands for RunnerHands {
                 branch: None,
                 commit: None,
                 directory: None,
+                workspace: None,
             });
         }
         let wanted = DeliverChange {
@@ -367,9 +369,10 @@ impl Hands for RunnerHands {
         };
         let arrived = patiently(|| self.client.deliver(&order.workspace, &wanted)).await?;
         Ok(Delivered {
-            branch: Some(arrived.branch),
-            commit: Some(arrived.commit),
+            branch: arrived.branch,
+            commit: arrived.commit,
             directory: arrived.directory,
+            workspace: arrived.workspace,
         })
     }
 }
@@ -384,8 +387,7 @@ pub(crate) fn undo(
         let message = "the run delivered nothing that could be taken back";
         return Err(HandsError::Failed(message.to_owned()));
     };
-    let directory = delivered.directory.as_deref().map(Path::new);
-    checkout::undo(git, repository, branch, commit, directory)
+    checkout::undo(git, repository, branch, commit)
         .map_err(|error| HandsError::Failed(error.to_string()))
 }
 

@@ -1,11 +1,15 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
+pub(crate) mod consent;
 pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
 pub(crate) mod report;
 pub(crate) mod standing;
 pub(crate) mod store;
+pub(crate) mod story;
+pub(crate) mod view;
+pub(crate) mod words;
 pub(crate) mod worker;
 
 use std::future::Future;

@@ -10,7 +10,7 @@ use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
-    Durability, PostgresStore, RedisStore, SecretGuard, SqliteStore, Store, Transport,
+    Durability, PostgresStore, RedisStore, SecretGuard, SqliteStore, Store, StoreError, Transport,
 };
 
 use crate::failure::Failure;
@@ -18,6 +18,8 @@ use crate::session::Session;
 
 /// Where the brain keeps what it knows, in the state directory.
 pub(crate) const RUNS: &str = "runs";
+/// The default file.
+const FILE: &str = "runs.db";
 
 fn unusable(message: impl Into<String>) -> Failure {
     Failure::new(Code::StoreUnusable, Exit::Environment, message)
@@ -34,7 +36,13 @@ pub(crate) fn default_file(session: &Session) -> Result<PathBuf, Failure> {
             directory.display()
         ))
     })?;
-    Ok(directory.join("runs.db"))
+    Ok(directory.join(FILE))
+}
+
+/// Whether there is anything to look at: the default file comes into being with the first run.
+pub(crate) fn is_there(session: &Session) -> Result<bool, Failure> {
+    let elsewhere = !session.config.get(&keys::STORE_URL).is_empty();
+    Ok(elsewhere || session.state_directory()?.join(RUNS).join(FILE).exists())
 }
 
 /// How stores are opened: everything the configuration says but the address.
@@ -71,7 +79,8 @@ impl Manner {
             guard: self.guard,
             ..SqliteOptions::default()
         };
-        Ok(SqliteStore::open(path, options)?)
+        let path = path.as_ref();
+        SqliteStore::open(path, options).map_err(|error| explained(path, error))
     }
 
     /// The store at an address, or at the address a reference leads to.
@@ -115,6 +124,18 @@ pub(crate) async fn open(session: &Session, guard: SecretGuard) -> Result<Arc<dy
         return Ok(Arc::new(manner.file(default_file(session)?)?));
     }
     manner.at(&url).await
+}
+
+/// SQLite says that it cannot open a file, not why.
+fn explained(file: &Path, error: StoreError) -> Failure {
+    let opened = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file);
+    match opened {
+        Ok(_) => error.into(),
+        Err(reason) => unusable(format!("{} cannot be written: {reason}", file.display())),
+    }
 }
 
 /// An address as it is, or the one that a reference leads to.

@@ -37,7 +37,7 @@ pub(crate) fn name() -> String {
 }
 
 /// Whether an owner is a process of this machine that is gone.
-fn is_dead(owner: &str) -> bool {
+pub(crate) fn is_dead(owner: &str) -> bool {
     let parts: Vec<&str> = owner.split('/').collect();
     let [machine, pid, since] = parts[..] else {
         return false;
