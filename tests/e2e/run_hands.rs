@@ -331,9 +331,9 @@ fn told(server: &MockServer, turn: usize) -> String {
 #[test]
 fn a_coder_is_told_what_matters_in_the_project_and_always_in_the_same_way() {
     let world = World::new();
-    let noise: String = (0..40)
-        .map(|n| format!("def helper_{n}(x):\n    return x + {n}\n\n\n"))
-        .collect();
+    let helper = |n: u32| format!("def helper_{n}(x):\n    return x + {n}\n\n\n");
+    let noise: Vec<String> = (0..40).map(helper).collect();
+    let noise = noise.concat();
     repository(
         &world,
         &[
