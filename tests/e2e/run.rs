@@ -87,7 +87,7 @@ fn branches(world: &World) -> Vec<String> {
 }
 
 /// A model on the mock server that calls tools.
-fn strong(server: &MockServer) -> String {
+pub(crate) fn strong(server: &MockServer) -> String {
     format!("anthropic@{}/v1/strong", server.url())
 }
 
@@ -96,7 +96,7 @@ fn weak(server: &MockServer) -> String {
     format!("llamacpp@{}/v1/weak", server.url())
 }
 
-fn edit() -> serde_json::Value {
+pub(crate) fn edit() -> serde_json::Value {
     json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
 }
 
@@ -672,10 +672,12 @@ fn what_commands_leave_behind_is_no_part_of_the_change() {
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["files"], json!(["items.py"]));
     // The space is given back when the run is over.
-    let rooms = world.home().join(".local/state/lula/rooms");
-    let names: Vec<_> = listing(&rooms)
+    let checkouts = world.home().join(".local/state/lula/checkouts");
+    let names: Vec<_> = listing(&checkouts)
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_owned())
         .collect();
     assert_eq!(names, ["origin.json"]);
+    let layers = world.home().join(".local/state/lula/workspaces");
+    assert!(listing(&layers).is_empty());
 }

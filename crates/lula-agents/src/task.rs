@@ -7,6 +7,8 @@ use lula_models::output::Capability;
 use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
+use crate::choose::Standing;
+
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +27,9 @@ pub struct Task {
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
     pub models: Vec<Mind>,
+    /// How they did before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Standing>,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -46,6 +51,7 @@ impl Task {
             deliver: Deliver::Branch,
             coder: CoderChoice::Auto,
             models: Vec::new(),
+            standing: Vec::new(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,
@@ -143,6 +149,16 @@ pub enum Intent {
     Repair,
     /// Something is to be otherwise than it was.
     Change,
+}
+
+impl Intent {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Repair => "repair",
+            Self::Change => "change",
+        }
+    }
 }
 
 /// Whether a task is about tests that fail.

@@ -216,6 +216,15 @@ keys! {
               Empty: rules.toml beside your configuration file, where there is one. \
               A repository adds its own in .lula-rules.toml, which can only tighten.",
     }
+    RUNNER_ADDRESS: String = {
+        name: "runner.address",
+        kind: Kind::Text("empty, unix:PATH or HOST:PORT"),
+        default: "",
+        repository: Repository::Never,
+        doc: "The runner that does the work of runs. \
+              Empty: each `lula run` starts one of its own on a private socket. \
+              A port needs its key in $LULA_RUNNER_KEY.",
+    }
     SANDBOX_MIN_TIER: String = {
         name: "sandbox.min_tier",
         kind: Kind::Choice(&["process", "landlock", "namespace", "gvisor", "microvm"]),
@@ -279,7 +288,7 @@ keys! {
         default: "",
         repository: Repository::Never,
         doc: "Where runs are kept. \
-              Empty: in SQLite, in the file `runs.db` of the state directory. \
+              Empty: in SQLite, in the file `runs/runs.db` of the state directory. \
               Another machine is spoken to encrypted: rediss:// for Redis, always for Postgres \
               unless the address says sslmode=disable.",
     }

@@ -3,7 +3,9 @@
 use lula_protocol::digest::Domain;
 use lula_protocol::event::{EffectResult, Via};
 use lula_protocol::interrupt::unknown_effect;
-use lula_protocol::{Amounts, Answer, Digest, EffectClass, EffectId, EventBody, Interrupt};
+use lula_protocol::{
+    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Interrupt,
+};
 use lula_store::Rest;
 use serde_json::{Value, json};
 
@@ -201,6 +203,9 @@ impl Ctx<'_> {
                 };
                 (EffectResult::Failed(message), Err(failed.into()))
             }
+            Err(Trouble::Held { approval, reason }) => {
+                return Err(self.held(ordinal, &order, approval, reason).await);
+            }
             Err(trouble) => return Err(unreachable(trouble)),
         };
         self.desk.note(EventBody::ReadDone {
@@ -276,6 +281,10 @@ impl Ctx<'_> {
                     return self.fail(&order, message, spent).await;
                 }
                 Err(Trouble::Unreachable(message)) => return Err(Stop::Trouble(message)),
+                Err(Trouble::Held { approval, reason }) => {
+                    let ordinal = self.ordinal.saturating_sub(1);
+                    return Err(self.held(ordinal, &order, approval, reason).await);
+                }
                 Err(Trouble::Lost(_)) => match self.reconcile(&order.effect, &order.request).await?
                 {
                     Reconciled::Answer(value) => return Ok(value),
@@ -367,6 +376,23 @@ impl Ctx<'_> {
             effect: entry.effect.clone(),
             name: entry.name.clone(),
             detail,
+        };
+        self.desk.suspend(ordinal, interrupt).await
+    }
+
+    /// Waits until people have answered whoever would do it.
+    async fn held(
+        &mut self,
+        ordinal: u32,
+        order: &Order,
+        approval: ApprovalId,
+        reason: String,
+    ) -> Stop {
+        let interrupt = Interrupt::Held {
+            effect: order.effect.clone(),
+            name: order.name.clone(),
+            approval,
+            reason,
         };
         self.desk.suspend(ordinal, interrupt).await
     }

@@ -371,7 +371,9 @@ impl Progress {
             Interrupt::UnknownEffect { effect, .. } => {
                 self.effect_mut(effect)?;
             }
-            Interrupt::Budget { .. } | Interrupt::NonDeterminism { .. } => {}
+            Interrupt::Budget { .. }
+            | Interrupt::Held { .. }
+            | Interrupt::NonDeterminism { .. } => {}
         }
         self.pending = Some(Pending {
             seq,
@@ -417,7 +419,8 @@ impl Progress {
                     self.refused.insert(pending.ordinal);
                 }
             }
-            Interrupt::NonDeterminism { .. } => {}
+            // What was held is ordered again, and whoever would do it knows the answer.
+            Interrupt::Held { .. } | Interrupt::NonDeterminism { .. } => {}
         }
         Ok(())
     }

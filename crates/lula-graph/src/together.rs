@@ -150,7 +150,9 @@ impl Ctx<'_> {
             Ok(done) => (self.pack_answer(&done.value), done.spent),
             Err(Trouble::Failed { message, spent }) => (EffectResult::Failed(message), spent),
             // What became of it is found out when its turn comes.
-            Err(Trouble::Lost(_) | Trouble::Unreachable(_)) => return Ok(()),
+            Err(Trouble::Lost(_) | Trouble::Unreachable(_) | Trouble::Held { .. }) => {
+                return Ok(());
+            }
         };
         if one.order.class == EffectClass::Read {
             return self.desk.note(EventBody::ReadDone {

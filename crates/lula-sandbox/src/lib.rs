@@ -51,6 +51,7 @@ mod helper;
 mod idmap;
 mod init;
 mod landlock;
+mod lock_out;
 mod mounts;
 pub mod policy;
 pub mod probes;
@@ -64,6 +65,7 @@ mod zygote;
 pub use built_in::BuiltIn;
 pub use error::SandboxError;
 pub use helper::{Helper, helper_main_if_asked};
+pub use lock_out::{Kept, LockedOut, lock_out};
 pub use mounts::Toolchains;
 pub use session::{
     Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,

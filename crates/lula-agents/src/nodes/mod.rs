@@ -10,12 +10,13 @@ use lula_protocol::WorkspaceId;
 use crate::coder;
 use crate::deeds::{Deed, Taken};
 use crate::graph::{Coding, Left, Way};
-use crate::hands::{Consignment, Delivered};
+use crate::hands::{Consignment, Delivered, Place};
 use crate::recover::{Recovery, recover};
 use crate::route::{Lane, route};
 use crate::task::Deliver;
 use crate::verdict::Verdict;
 use crate::work::{End, Event, Produced, Retry, Work};
+use crate::world::Fenced;
 
 pub(crate) use coder::visit as coder;
 pub(crate) use context::visit as context_builder;
@@ -50,10 +51,18 @@ pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let deed = Deed::Open {
         repository: work.task.repository.clone(),
     };
-    match tried(ctx.effect(deed.effect()).await)? {
-        Ok(place) => Ok(Leave::by(Way::Ok).with(Event::Opened { place })),
-        Err(why) => invalid(why),
-    }
+    let place: Place = match tried(ctx.effect(deed.effect()).await)? {
+        Ok(place) => place,
+        Err(why) => return invalid(why),
+    };
+    let deed = Deed::Fence {
+        repository: work.task.repository.clone(),
+        workspace: place.workspace.clone(),
+    };
+    let fenced: Fenced = ctx.effect(deed.effect()).await?;
+    Ok(Leave::by(Way::Ok)
+        .with(Event::Opened { place })
+        .with(Event::Fenced { fenced }))
 }
 
 pub(crate) fn router(work: &Work) -> Left {
@@ -164,7 +173,6 @@ async fn consignment(
     );
     Ok(Consignment {
         workspace: workspace(work)?,
-        repository: work.task.repository.clone(),
         deliver: work.task.deliver,
         branch: format!("lula/{}", short(&run)),
         message,

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Family, Forge};
+use crate::locate::Sort;
 use crate::syntax::{binary, condition, is_expression, named};
 
 impl Forge<'_> {
@@ -232,7 +233,11 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("not {name}"), 0.08));
             parts.push((format!("{name} is not None"), 0.08));
             parts.push((format!("{name} is None"), 0.06));
-            for zero in ["> 0", "< 0", "== 0", ">= 0"] {
+            let numeric = scope.variables.may_be(name, Sort::Number);
+            for zero in ["> 0", "< 0", "== 0", ">= 0"]
+                .into_iter()
+                .filter(|_| numeric)
+            {
                 parts.push((format!("{name} {zero}"), 0.03));
             }
         } else if forge.script() {
@@ -247,6 +252,14 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("{name} == 0"), 0.03));
             parts.push((format!("{name} < 0"), 0.03));
             parts.push((format!("!{name}.is_empty()"), 0.03));
+        }
+    }
+    let equals = if forge.script() { "===" } else { "==" };
+    for (index, first) in scope.names.iter().enumerate().take(6) {
+        for second in scope.names[index + 1..].iter().take(4) {
+            if scope.variables.alike(first, second) {
+                parts.push((format!("{first} {equals} {second}"), 0.05));
+            }
         }
     }
     for field in scope.fields.iter().take(10) {

@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn normal_form(source: &Source, text: &str) -> Option<u64> {
+    form_of(source, &source.language.parse(text)?, text)
+}
+
 /// Whether some candidate turns the wrong text into the right one.
 fn mends(path: &str, wrong: &str, right: &str, message: &str) -> bool {
     let source = Source::parse(path, wrong.as_bytes()).unwrap();

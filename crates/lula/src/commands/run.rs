@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lula_agents::choose::Standing;
 use lula_agents::{CoderChoice, Coding, Deliver, Task, Work, Workshop};
 use lula_config::keys;
 use lula_graph::{CancellationToken, Engine, Options, RunState, Start};
@@ -15,11 +16,11 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli_runs::{self, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
-use crate::hands::LocalHands;
+use crate::hands::Hired;
 use crate::runs::follow::Follower;
 use crate::runs::report::RunReport;
 use crate::runs::worker::{self, Held};
-use crate::runs::{self, minds, seal_key, store};
+use crate::runs::{self, fence, minds, seal_key, standing, store};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, Live, WARN, paint};
@@ -30,7 +31,7 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
     let policy = sandboxed::policy(session, Profile::Build);
     let tests_ms = policy.limits.wall.millis();
     let minds = minds::named(&flags.model, session)?;
-    let task = Task {
+    let mut task = Task {
         tests: flags.tests.clone(),
         accept: flags.accept.clone(),
         deliver: match flags.deliver {
@@ -52,7 +53,14 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
         ..Task::new(&flags.task, repository.to_string_lossy())
     };
     runs::block_on(async {
-        let desk = Desk::open(&task.models, session).await?;
+        let desk = Desk::open(&task, session).await?;
+        // One model needs no choosing.
+        if task.models.len() > 1 {
+            let (stats, _) = standing::stats(Arc::clone(&desk.store)).await?;
+            task.standing = standing::standing(&stats);
+            let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
+            task.standing.retain(named);
+        }
         let mut random = [0; 10];
         getrandom::fill(&mut random).map_err(|error| internal(&error))?;
         let run = RunId::from_parts(now_ms(), random);
@@ -73,7 +81,10 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
         let run = runs::named(&*looked, &flags.run).await?;
         let known = runs::reader(Arc::clone(&looked))?.show(&run, None).await?;
         drop(looked);
-        let desk = Desk::open(&known.state.task.models, session).await?;
+        let desk = Desk::open(&known.state.task, session).await?;
+        if let Some(answer) = worker::go_on(&known) {
+            desk.engine.send(&run, &answer).await?;
+        }
         for (dimension, to) in limits(&flags.limits).iter() {
             let by = person();
             let raise = Signal::RaiseLimit { dimension, to, by };
@@ -156,19 +167,21 @@ struct Desk<'a> {
     engine: Engine<Coding>,
     store: Arc<dyn Store>,
     session: &'a Session,
-    hands: LocalHands,
+    hired: Hired,
     live: Arc<Live>,
     /// Set by Ctrl-C.
     stop: CancellationToken,
 }
 
 impl<'a> Desk<'a> {
-    async fn open(minds: &[lula_agents::Mind], session: &'a Session) -> Result<Self, Failure> {
-        let (door, guard) = minds::door(minds, session)?;
+    async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
+        let (door, guard) = minds::door(&task.models, session)?;
+        let repository = Path::new(&task.repository);
+        let seal = seal_key(session)?;
+        let hired = Hired::find(repository, session).await?;
+        let fence = fence::lock(repository, session)?;
         let store = store::open(session, guard).await?;
-        let state = session.state_directory()?;
-        let policy = sandboxed::policy(session, Profile::Build);
-        let hands = LocalHands::new(&state, find_git(session)?, policy);
+        let index = session.state_directory()?.join(store::RUNS).join("index");
         let live = Arc::new(session.screen.live("starting"));
         let watch = Arc::clone(&live);
         // What a model asks for reaches a terminal: no control characters.
@@ -176,17 +189,20 @@ impl<'a> Desk<'a> {
             let plain = |c: char| if c.is_control() { ' ' } else { c };
             watch.say(&text.chars().map(plain).take(160).collect::<String>());
         };
-        let workshop = Workshop::new(Arc::new(hands.clone()), door, Arc::new(say));
+        let hands = Arc::new(hired.hands.clone());
+        let workshop = Workshop::new(hands, door, Arc::new(say))
+            .fenced(fence)
+            .indexed_in(index);
         let options = Options {
             worker: worker::name(),
-            seal: Some(seal_key(session)?),
+            seal: Some(seal),
             ..Options::default()
         };
         Ok(Self {
             engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
             store,
             session,
-            hands,
+            hired,
             live,
             stop: on_interrupt()?,
         })
@@ -208,7 +224,7 @@ impl<'a> Desk<'a> {
         }
         let known = self.engine.show(run, None).await?;
         if known.progress.ended.is_some()
-            && let Err(error) = self.hands.clear(run)
+            && let Err(error) = self.hired.hands.clear(run).await
         {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.session.screen.warn(&text);

@@ -1,8 +1,10 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
+pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
 pub(crate) mod report;
+pub(crate) mod standing;
 pub(crate) mod store;
 pub(crate) mod worker;
 

@@ -1,6 +1,7 @@
 //! What is said of a run: for people and for programs.
 
 use lula_agents::Work;
+use lula_agents::choose::Part;
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
@@ -32,6 +33,8 @@ pub(crate) struct RunReport {
     /// The change.
     pub(crate) diff: String,
     attempts: Vec<Attempt>,
+    /// Who was asked, why, and what that took.
+    models: Vec<Part>,
     spent: Amounts,
     events: u64,
 }
@@ -71,6 +74,7 @@ impl RunReport {
             files: produced.map(|made| made.files.clone()).unwrap_or_default(),
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
+            models: work.parts.clone(),
             spent,
             events: progress.next_seq,
         }
@@ -99,6 +103,18 @@ fn waiting(run: &RunId, interrupt: &Interrupt) -> (Exit, String) {
         Interrupt::Approval { reason, .. } => (
             Exit::WaitingForApproval,
             format!("waits for approval: {reason}"),
+        ),
+        Interrupt::Held {
+            approval,
+            reason,
+            name,
+            ..
+        } => (
+            Exit::WaitingForApproval,
+            format!(
+                "{name} waits for approval ({reason}): `lula diff {approval}` shows it, then `lula \
+                 approve {approval}` or `lula reject {approval}`, and `lula resume {run}` goes on"
+            ),
         ),
         Interrupt::Operator { question, .. } => (
             Exit::WaitingForApproval,

@@ -16,6 +16,9 @@ use lula_store::{
 use crate::failure::Failure;
 use crate::session::Session;
 
+/// Where the brain keeps what it knows, in the state directory.
+pub(crate) const RUNS: &str = "runs";
+
 fn unusable(message: impl Into<String>) -> Failure {
     Failure::new(Code::StoreUnusable, Exit::Environment, message)
         .remedy("`lula config explain store.url` shows where runs are kept")
@@ -23,7 +26,8 @@ fn unusable(message: impl Into<String>) -> Failure {
 
 /// The file of the default store.
 pub(crate) fn default_file(session: &Session) -> Result<PathBuf, Failure> {
-    let directory = session.state_directory()?;
+    // A directory of its own: whoever drives runs is kept out of the rest of the state.
+    let directory = session.state_directory()?.join(RUNS);
     std::fs::create_dir_all(&directory).map_err(|error| {
         unusable(format!(
             "the state directory {} cannot be made: {error}",

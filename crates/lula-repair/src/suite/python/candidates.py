@@ -88,13 +88,15 @@ def installed():
 
 def run_project(cover):
     # All tests, in a child: one that cannot be interrupted is ended, and the rest run in another.
-    done, preload = {}, []
+    done, preload, kinds = {}, [], {}
 
     def work(tell):
         signal.signal(signal.SIGALRM, out_of_time)
-        record = Record(Cover() if cover else None, tell, done)
+        seen = Cover() if cover else None
+        record = Record(seen, tell, done)
         run(request["groups"], record)
-        tell("all", [list(record.tests.values()), installed() if cover else []])
+        types = seen.types() if cover else {}
+        tell("all", [list(record.tests.values()), installed() if cover else [], types])
 
     while True:
         child = Child(work)
@@ -113,7 +115,7 @@ def run_project(cover):
             elif kind == "all":
                 for test in value[0]:
                     done.setdefault(test["id"], test)
-                preload, running = value[1], None
+                preload, kinds, running = value[1], value[2], None
             elif kind == "died":
                 done["run"] = {"id": "run", "outcome": "broken", "message": value}
         child.end()
@@ -121,7 +123,7 @@ def run_project(cover):
             break
         reason = "did not end in %s seconds" % limit if hung else "ended the process that ran it"
         done[running] = {"id": running, "outcome": "broken", "message": "the test " + reason}
-    answer({"tests": list(done.values()), "preload": preload})
+    answer({"tests": list(done.values()), "preload": preload, "kinds": kinds})
 
 
 class Pristine:

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Command, Fork, Ground};
-use crate::locate::LinesOfTest;
+use crate::locate::{Kinds, LinesOfTest};
 use crate::report::{Outcome, TestCase, TestReport};
 
 const HARNESS: &str = concat!(include_str!("tests.py"), include_str!("candidates.py"));
@@ -37,6 +37,8 @@ pub(crate) struct Python {
     homes: Mutex<BTreeMap<String, String>>,
     /// The longest that a test that passes took.
     slowest: Mutex<Duration>,
+    /// What variables were seen to hold.
+    kinds: Mutex<Kinds>,
     /// Whether pytest can be made ready once for many candidates, when that was found out.
     ready: Mutex<Option<bool>>,
 }
@@ -51,6 +53,9 @@ struct Report {
     tests: Vec<Test>,
     #[serde(default)]
     preload: Vec<String>,
+    /// Types by variable, by the first line of its function, by file.
+    #[serde(default)]
+    kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +109,7 @@ impl Python {
                         warm: Mutex::default(),
                         homes: Mutex::default(),
                         slowest: Mutex::default(),
+                        kinds: Mutex::default(),
                         ready: Mutex::default(),
                     });
                 }
@@ -262,6 +268,7 @@ impl Suite for Python {
         };
         let report = self.report(fork, "cover", limit, deadline).ok()?;
         *lock(&self.preload) = report.preload;
+        *lock(&self.kinds) = Kinds::new(report.kinds);
         let mut warm: Vec<String> = report
             .tests
             .iter()
@@ -353,6 +360,10 @@ impl Suite for Python {
 
     fn batch(&self) -> (usize, usize) {
         (48, 400)
+    }
+
+    fn kinds(&self) -> Kinds {
+        lock(&self.kinds).clone()
     }
 
     fn innermost_last(&self) -> bool {

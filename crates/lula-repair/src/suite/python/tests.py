@@ -131,6 +131,9 @@ class Cover:
     def __init__(self):
         self.seen = {}
         self.wanted = {}
+        # Types by variable, by first line of the function, by file; from some of its steps.
+        self.kinds = {}
+        self.steps = {}
         self.monitoring = getattr(sys, "monitoring", None)
 
     def want(self, filename):
@@ -147,7 +150,23 @@ class Cover:
         path = self.want(code.co_filename)
         if path:
             self.seen.setdefault(path, set()).add(number)
+            self.look(path, sys._getframe(1))
         return None
+
+    def look(self, path, frame):
+        code = frame.f_code
+        step = self.steps[code] = self.steps.get(code, 0) + 1
+        # The first steps show most; a loop that runs for ever must not be watched for ever.
+        if step > 40 and step % 64 or step > 6400 or code.co_name == "<module>":
+            return
+        kinds = self.kinds.setdefault(path, {}).setdefault(code.co_firstlineno, {})
+        for name, value in frame.f_locals.items():
+            kinds.setdefault(name, set()).add(type(value).__name__)
+
+    def types(self):
+        return {path: {line: {name: sorted(types) for name, types in names.items()}
+                       for line, names in functions.items()}
+                for path, functions in self.kinds.items()}
 
     def trace(self, frame, event, _):
         path = self.want(frame.f_code.co_filename)
@@ -159,6 +178,8 @@ class Cover:
         def local(frame, event, _):
             if event == "line":
                 lines.add(frame.f_lineno)
+            if event in ("line", "return"):
+                self.look(path, frame)
             return local
 
         return local

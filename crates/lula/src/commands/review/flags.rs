@@ -19,7 +19,7 @@ pub(crate) struct DiffFlags {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ID}\n\nAll chosen changes are made, or none. Where your files changed meanwhile nothing is made and the\nexit status is 1. Devices, pipes and sockets are never committed, set-id bits and file capabilities\nnever kept, and changes inside .git only with --allow-git (exit status 3 if nothing else is left).\n\nExamples:\n  lula commit\n  lula commit --path src --path README.md\n  lula commit --digest \"$(lula diff --json | jq -r .digest)\""))]
+#[command(after_help = format!("{ID}\n\nAll chosen changes are made, or none. Where your files changed meanwhile nothing is made and the\nexit status is 1. Devices, pipes and sockets are never committed, set-id bits and file capabilities\nnever kept, and changes inside .git only with --allow-git (exit status 3 if nothing else is left).\nNothing is committed while a chosen change adds a secret, unless --allow-secrets (exit status 3).\n\nExamples:\n  lula commit\n  lula commit --path src --path README.md\n  lula commit --digest \"$(lula diff --json | jq -r .digest)\""))]
 pub(crate) struct CommitFlags {
     /// The workspace
     pub(crate) id: Option<String>,
@@ -29,6 +29,9 @@ pub(crate) struct CommitFlags {
     /// Also changes inside .git, where hooks and configuration run programs
     #[arg(long)]
     pub(crate) allow_git: bool,
+    /// Also changes that add what looks like a key, token or password
+    #[arg(long)]
+    pub(crate) allow_secrets: bool,
     /// Only if the changes are those reviewed under this digest
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<Digest>,

@@ -1,5 +1,8 @@
 //! `lula approvals`, `lula approve`, `lula reject`
 
+mod keys;
+mod remote;
+
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use lula_gate::approvals::keys::OWNER_ROLE;
@@ -22,6 +25,7 @@ pub(super) fn run(command: Option<ApprovalsCommand>, session: &Session) -> Resul
     match command {
         None => list(session),
         Some(ApprovalsCommand::Show { id }) => show_one(&id, session),
+        Some(ApprovalsCommand::Keys { command }) => keys::run(command, session),
     }
 }
 
@@ -175,6 +179,9 @@ pub(super) fn answer(
     session: &Session,
 ) -> Result<Exit, Failure> {
     let id = parse_id(&flags.id)?;
+    if let Some(runner) = &flags.runner {
+        return remote::answer(&id, runner, flags, decision, session);
+    }
     let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
     let stored = desk.load(&id)?;
     let screen = &session.screen;
@@ -187,11 +194,16 @@ pub(super) fn answer(
         screen.note("nothing was answered");
         return Ok(Exit::WaitingForApproval);
     }
-    let approver = local_principal()?;
-    let role = stored.approval.terms.role.as_deref().unwrap_or(OWNER_ROLE);
-    let token = desk
-        .keys()
-        .sign(&stored.challenge, &approver, role, decision)?;
+    let role = stored.approval.terms.role.as_deref();
+    let token = match &flags.key {
+        Some(file) => keys::sign(file, &stored.challenge, role, decision)?,
+        None => desk.keys().sign(
+            &stored.challenge,
+            &local_principal()?,
+            role.unwrap_or(OWNER_ROLE),
+            decision,
+        )?,
+    };
     let standing = desk.vote(&token, now_ms())?;
     if screen.is_json() {
         screen.document(&json!({"id": id, "standing": standing}))?;
