@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 
 use lula_protocol::event::Chain;
-use lula_protocol::{Digest, EventBody, RunId, canonical};
+use lula_protocol::{Digest, EventBody, Payload, RunId, canonical};
 use lula_store::{Record, Retention, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,7 +107,7 @@ struct Values {
 impl Values {
     fn named_by(&mut self, body: &EventBody) {
         let keeps = self.retention.keeps(body);
-        for reference in body.payloads().into_iter().filter_map(|one| one.blob()) {
+        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
             *self.digests.entry(reference.digest).or_default() |= keeps;
         }
     }

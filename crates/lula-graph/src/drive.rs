@@ -40,12 +40,11 @@ pub(crate) async fn drive<G: Graph>(
     live: Arc<Live>,
 ) -> Result<Rested, EngineError> {
     let resumed = newborn.is_none();
-    let (newborn, loaded) = match newborn {
-        Some((run, loaded)) => (Some(run), loaded),
-        None => {
-            let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
-            (None, loaded)
-        }
+    let (newborn, loaded) = if let Some((run, loaded)) = newborn {
+        (Some(run), loaded)
+    } else {
+        let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
+        (None, loaded)
     };
     if loaded.head != lease.head {
         // Between the claim and the read nobody else could have written: something is wrong.

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{Digest, EffectClass, EffectId, EventBody};
+use lula_protocol::{Digest, EffectClass, EffectId, EventBody, Payload};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -77,7 +77,7 @@ impl Named {
             for record in &log {
                 let body = record.read_body()?;
                 let kept = retention.keeps(&body) || !old;
-                for reference in body.payloads().into_iter().filter_map(|one| one.blob()) {
+                for reference in body.payloads().into_iter().filter_map(Payload::blob) {
                     if kept {
                         named.kept.insert(reference.digest);
                     } else {

@@ -1,8 +1,8 @@
 //! Whole stores: checking one, and copying one into another of any kind.
 
-use lula_protocol::RunId;
 use lula_protocol::event::Chain;
 use lula_protocol::payload::BlobRef;
+use lula_protocol::{Payload, RunId};
 use serde::Serialize;
 
 use crate::append::{Append, ApprovalChange, ApprovalState, Blob, Rest};
@@ -65,7 +65,7 @@ async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<(Vec<Blob>, Vec<B
     for record in log {
         let body = record.read_body()?;
         let keeps = retention.keeps(&body);
-        for reference in body.payloads().into_iter().filter_map(|one| one.blob()) {
+        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
             match store.blob(&reference.digest).await {
                 Ok(bytes) => blobs.push(Blob {
                     digest: reference.digest,

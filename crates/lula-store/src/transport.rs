@@ -38,19 +38,16 @@ impl Transport {
     /// Trust in the given authorities, or in those of the machine.
     pub(crate) fn client_config(&self) -> Result<ClientConfig> {
         let mut roots = RootCertStore::empty();
-        match &self.ca {
-            Some(path) => {
-                for certificate in read_certificates(path)? {
-                    roots
-                        .add(certificate)
-                        .map_err(|error| unusable(path, &error))?;
-                }
+        if let Some(path) = &self.ca {
+            for certificate in read_certificates(path)? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| unusable(path, &error))?;
             }
-            None => {
-                // One that cannot be read is one that is not trusted.
-                let found = rustls_native_certs::load_native_certs();
-                roots.add_parsable_certificates(found.certs);
-            }
+        } else {
+            // One that cannot be read is one that is not trusted.
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
         }
         if roots.is_empty() {
             return Err(StoreError::Insecure(

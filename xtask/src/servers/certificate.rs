@@ -17,7 +17,7 @@ const KEY: [&str; 5] = [
 /// The files of a server's certificate.
 pub(super) struct Certificate {
     pub(super) authority: PathBuf,
-    pub(super) certificate: PathBuf,
+    pub(super) signed: PathBuf,
     pub(super) key: PathBuf,
 }
 
@@ -26,7 +26,7 @@ impl Certificate {
     pub(super) fn of(home: &Home) -> Self {
         Self {
             authority: home.path().join("ca.pem"),
-            certificate: home.path().join("server.pem"),
+            signed: home.path().join("server.pem"),
             key: home.path().join("server.key"),
         }
     }

@@ -59,14 +59,12 @@ fn initialise(home: &Home) -> Result<()> {
 }
 
 fn command(home: &Home, port: u16) -> Result<std::process::Command> {
-    let Certificate {
-        certificate, key, ..
-    } = Certificate::of(home);
+    let Certificate { signed, key, .. } = Certificate::of(home);
     let mut command = home.command("postgres")?;
     command
         // Both ways on one port: a client says which.
         .args(["-c", "ssl=on"])
-        .args(["-c", &format!("ssl_cert_file={}", certificate.display())])
+        .args(["-c", &format!("ssl_cert_file={}", signed.display())])
         .args(["-c", &format!("ssl_key_file={}", key.display())])
         .arg("-D")
         .arg(home.path().join("data"))

@@ -44,7 +44,7 @@ fn command(home: &Home, port: u16, encrypted: u16) -> Result<Command> {
         .args(["--tls-port", &encrypted.to_string()])
         .args(["--tls-auth-clients", "no"])
         .arg("--tls-cert-file")
-        .arg(files.certificate)
+        .arg(files.signed)
         .arg("--tls-key-file")
         .arg(files.key)
         .arg("--tls-ca-cert-file")
