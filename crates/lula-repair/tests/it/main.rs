@@ -167,8 +167,8 @@ fn cases_of_pytest_are_judged_one_by_one() {
 #[test]
 fn a_file_that_is_too_hard_to_parse_is_named_and_left_aside() {
     let deep = format!("x = {}1{}\n", "(".repeat(90), ")".repeat(90))
-        .replace("(", "((((")
-        .replace(")", "))))");
+        .replace('(', "((((")
+        .replace(')', "))))");
     let folder = project(&[
         ("odd.py", "def odd(n):\n    return n % 2 == 0\n"),
         ("made.py", &deep),

@@ -23,6 +23,9 @@ const INTERPRETERS: &[&str] = &[
     "/usr/bin/python3",
 ];
 
+/// File, function and case of tests that need nothing but a call, by name.
+type Plan = BTreeMap<String, (String, String, Option<usize>)>;
+
 /// A suite of pytest, unittest or bare functions.
 pub(crate) struct Python {
     interpreter: String,
@@ -39,8 +42,8 @@ pub(crate) struct Python {
     slowest: Mutex<Duration>,
     /// What variables were seen to hold.
     kinds: Mutex<Kinds>,
-    /// File, function and case of tests that need nothing but a call.
-    plan: Mutex<BTreeMap<String, (String, String, Option<usize>)>>,
+    /// Tests that need nothing but a call.
+    plan: Mutex<Plan>,
     /// Whether such calls show what pytest shows, when that was found out.
     bare: Mutex<Option<bool>>,
     /// Whether pytest can be made ready once for many candidates, when that was found out.
@@ -60,9 +63,8 @@ struct Report {
     /// Types by variable, by the first line of its function, by file.
     #[serde(default)]
     kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
-    /// File, function and case of tests that need nothing but a call.
     #[serde(default)]
-    plan: BTreeMap<String, (String, String, Option<usize>)>,
+    plan: Plan,
 }
 
 #[derive(Deserialize)]
