@@ -83,7 +83,7 @@ impl Language {
         parser.set_language(&self.grammar()).ok()?;
         // Counted and not timed, so that the same file always gives the same answer: the parser
         // reports every hundred operations, of which text that people write needs a fraction.
-        let mut reports = 200 + text.len() * 3 / 100;
+        let mut reports = 200 + text.len() * 6 / 100;
         let mut watch = |_: &ParseState| {
             reports = reports.saturating_sub(1);
             if reports == 0 {

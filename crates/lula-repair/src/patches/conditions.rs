@@ -2,6 +2,7 @@
 
 use tree_sitter::Node;
 
+use super::scope::Scope;
 use super::{Family, Forge};
 use crate::locate::Sort;
 use crate::syntax::{binary, condition, is_expression, named};
@@ -302,21 +303,7 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             }
         }
     }
-    // Bounds in pairs: where one end is checked, the other may be missing.
-    if let Some((left, operator, right)) = binary(found)
-        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")
-    {
-        let (a, b) = (forge.of(left), forge.of(right));
-        for other in scope.names.iter().take(10) {
-            for (subject, not) in [(a, b), (b, a)] {
-                if other != subject && other != not {
-                    for comparison in ["<", "<=", ">", ">="] {
-                        parts.push((format!("{subject} {comparison} {other}"), 0.04));
-                    }
-                }
-            }
-        }
-    }
+    parts.extend(other_ends(forge, &scope, found));
     for (part, prior) in parts {
         if part != own {
             forge.replace(
@@ -333,4 +320,24 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             );
         }
     }
+}
+
+/// Bounds in pairs: where one end is checked, the other may be missing.
+fn other_ends(forge: &Forge<'_>, scope: &Scope, found: Node<'_>) -> Vec<(String, f64)> {
+    let mut parts = Vec::new();
+    if let Some((left, operator, right)) = binary(found)
+        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")
+    {
+        let (a, b) = (forge.of(left), forge.of(right));
+        for other in scope.names.iter().take(10) {
+            for (subject, not) in [(a, b), (b, a)] {
+                if other != subject && other != not {
+                    for comparison in ["<", "<=", ">", ">="] {
+                        parts.push((format!("{subject} {comparison} {other}"), 0.04));
+                    }
+                }
+            }
+        }
+    }
+    parts
 }

@@ -131,10 +131,13 @@ fn wanted(text: &str) -> Option<Sort> {
         | "sum({})"
         | "list(reversed({}))"
         | "sorted({}, reverse=True)"
-        | "list(dict.fromkeys({}))" => Sort::Sized,
+        | "list(dict.fromkeys({}))"
+        | ".items()"
+        | ".values()"
+        | ".keys()"
+        | ".copy()" => Sort::Sized,
         ".strip()" | ".lower()" | ".upper()" | ".split()" => Sort::Text,
         "[::-1]" | "[0]" | "[1]" | "[-1]" | "[1:]" | "[:-1]" | "[:]" => Sort::Indexed,
-        ".items()" | ".values()" | ".keys()" | ".copy()" => Sort::Sized,
         _ => return None,
     };
     Some(sort)

@@ -334,7 +334,7 @@ fn fills(source: &Source, node: Node<'_>) -> Option<String> {
                     | "zip"
                     | "str"
                     | "reversed"
-            ) || name.ends_with(".join")
+            ) || name.rsplit('.').next() == Some("join")
         });
         return (only.kind() == "identifier" && !reads).then(|| source.of(only).to_owned());
     }
@@ -358,7 +358,6 @@ pub(super) fn filling(language: Language, holds: Holds, name: &str, item: &str) 
         (Language::Python, Holds::List | Holds::Queue) => format!("{name}.append({item})"),
         (Language::Python, Holds::Set) => format!("{name}.add({item})"),
         (Language::Python, Holds::Text) => format!("{name} += {item}"),
-        (Language::Rust, Holds::List) => format!("{name}.push({item});"),
         (Language::Rust, Holds::Queue) => format!("{name}.push_back({item});"),
         (Language::Rust, Holds::Set) => format!("{name}.insert({item});"),
         (_, Holds::List) => format!("{name}.push({item});"),

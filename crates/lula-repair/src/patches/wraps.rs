@@ -76,12 +76,12 @@ fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
             )
         };
         for part in there {
-            let text = format!("{part}{and}{for_and}");
-            forge.replace(test, Family::MissingCondition, 0.14 * share, text);
+            let joined = format!("{part}{and}{for_and}");
+            forge.replace(test, Family::MissingCondition, 0.14 * share, joined);
         }
         for part in gone {
-            let text = format!("{part}{or}{for_or}");
-            forge.replace(test, Family::MissingCondition, 0.14 * share, text);
+            let joined = format!("{part}{or}{for_or}");
+            forge.replace(test, Family::MissingCondition, 0.14 * share, joined);
         }
     }
     // What was seen before is not looked at again.

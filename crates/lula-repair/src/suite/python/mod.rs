@@ -23,6 +23,9 @@ const INTERPRETERS: &[&str] = &[
     "/usr/bin/python3",
 ];
 
+/// File, function and case of tests that need nothing but a call, by name.
+type Plan = BTreeMap<String, (String, String, Option<usize>)>;
+
 /// A suite of pytest, unittest or bare functions.
 pub(crate) struct Python {
     interpreter: String,
@@ -39,6 +42,10 @@ pub(crate) struct Python {
     slowest: Mutex<Duration>,
     /// What variables were seen to hold.
     kinds: Mutex<Kinds>,
+    /// Tests that need nothing but a call.
+    plan: Mutex<Plan>,
+    /// Whether such calls show what pytest shows, when that was found out.
+    bare: Mutex<Option<bool>>,
     /// Whether pytest can be made ready once for many candidates, when that was found out.
     ready: Mutex<Option<bool>>,
 }
@@ -56,6 +63,8 @@ struct Report {
     /// Types by variable, by the first line of its function, by file.
     #[serde(default)]
     kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
+    #[serde(default)]
+    plan: Plan,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +88,9 @@ enum Answer {
     },
     Ready {
         ready: bool,
+    },
+    Bare {
+        bare: bool,
     },
 }
 
@@ -110,6 +122,8 @@ impl Python {
                         homes: Mutex::default(),
                         slowest: Mutex::default(),
                         kinds: Mutex::default(),
+                        plan: Mutex::default(),
+                        bare: Mutex::default(),
                         ready: Mutex::default(),
                     });
                 }
@@ -222,6 +236,9 @@ fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
 impl Suite for Python {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let report = self.report(fork, "run", self.test_limit, deadline)?;
+        if !report.plan.is_empty() {
+            lock(&self.plan).clone_from(&report.plan);
+        }
         let mut homes = lock(&self.homes);
         let slowest = report
             .tests
@@ -332,6 +349,8 @@ impl Suite for Python {
                 {"tests": goal.passing, "stop": "first", "files": self.homes(&goal.passing)},
             ],
             "ready": *lock(&self.ready),
+            "bare": *lock(&self.bare),
+            "plan": *lock(&self.plan),
             "candidates": candidates,
         });
         let ran = fork.run(&self.command(
@@ -352,6 +371,7 @@ impl Suite for Python {
                     ));
                 }
                 Ok(Answer::Ready { ready }) => *lock(&self.ready) = Some(ready),
+                Ok(Answer::Bare { bare }) => *lock(&self.bare) = Some(bare),
                 Err(_) => {}
             }
         }
@@ -359,7 +379,11 @@ impl Suite for Python {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (48, 400)
+        (48, 600)
+    }
+
+    fn spell(&self) -> Duration {
+        Duration::from_secs(2)
     }
 
     fn kinds(&self) -> Kinds {
