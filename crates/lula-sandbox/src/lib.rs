@@ -43,6 +43,7 @@
 //! does.
 
 mod blueprint;
+mod buffer;
 mod built_in;
 pub mod cgroup;
 mod error;
@@ -52,6 +53,7 @@ mod idmap;
 mod init;
 mod landlock;
 mod mounts;
+mod owner;
 pub mod policy;
 pub mod probes;
 mod receipt;
@@ -63,7 +65,7 @@ mod zygote;
 
 pub use built_in::BuiltIn;
 pub use error::SandboxError;
-pub use helper::{Helper, helper_main_if_asked};
+pub use helper::{EarlyHelper, Helper, helper_main_if_asked};
 pub use mounts::Toolchains;
 pub use session::{
     Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,
