@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::built_in::BuiltIn;
 use crate::error::SandboxError;
-use crate::sys::lockdown::{close_from, place_descriptor};
+use crate::sys::lockdown::{close_from, nothing, place_descriptor};
 use crate::sys::origin::Origin;
 use crate::sys::process::{exit_now, fork, own_number};
 use crate::sys::socket::packet_pair;
@@ -127,19 +127,15 @@ impl EarlyHelper {
 fn keep_only(line: OwnedFd) -> io::Result<OwnedFd> {
     const LINE: i32 = 3;
     // Out of the way of the places they are going to.
-    let line = rustix::io::fcntl_dupfd_cloexec(&line, 64)?;
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)?;
+    let held = rustix::io::fcntl_dupfd_cloexec(&line, 64)?;
+    drop(line);
+    let null = nothing(64)?;
     for stream in 0..LINE {
         place_descriptor(null.as_raw_fd(), stream, true)?;
     }
-    place_descriptor(line.as_raw_fd(), LINE, false)?;
+    place_descriptor(held.as_raw_fd(), LINE, false)?;
     // Closed by number; no owner may close what the number means next.
-    std::mem::forget((line, null));
+    std::mem::forget((held, null));
     close_from(LINE + 1)?;
     own_number(LINE)
 }

@@ -80,12 +80,7 @@ pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
     // Out of the way of the places they are going to.
     let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
     let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)?;
+    let null = lockdown::nothing(64)?;
     // Everything this process ever held is closed by number below. The owners of those numbers are
     // forgotten, so that no destructor closes a number that means something else by then.
     std::mem::forget(site);
