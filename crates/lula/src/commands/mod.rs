@@ -58,8 +58,11 @@ pub(crate) fn run(
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Index(command) => index::run(command, session),
-use lula_protocol::{Decision, Exit, RunId};
-use lula_sandbox::EarlyHelper;
+        Command::Exec(flags) => return exec::run(&flags, session, helper),
+        Command::Diff(flags) => match run_named(flags.what.first(), session)? {
+            Some(run) => runs::diff(&run, session),
+            None => review::diff(&flags, session),
+        },
         Command::Commit(flags) => review::commit(&flags, session),
         Command::Discard(flags) => review::discard(&flags, session),
         Command::Undo(flags) => match run_named(flags.id.as_ref(), session)? {
