@@ -302,7 +302,8 @@ pub enum TrialResult {
     },
 }
 
-/// Puts a judged change into its repository: as a new branch, or into the files of the checkout.
+/// Puts a judged change into its repository: as a new branch, touching neither checkout nor index,
+/// or into the files of the checkout, where those it touches are as they were committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliverChange {
@@ -322,9 +323,9 @@ pub struct DeliverChange {
     pub message: String,
     /// The commit's time, Unix time in seconds.
     pub at: u64,
-    /// Whether it goes into the files of the checkout instead, where those are as it found them.
+    /// Whether it goes into the files of the checkout instead. The branch then only names it.
     #[serde(default)]
-    pub worktree: bool,
+    pub into_files: bool,
 }
 
 /// A change that arrived.
@@ -337,10 +338,10 @@ pub struct DeliveredView {
     /// The commit it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The directory whose files were changed, where they were.
+    /// The directory whose files were changed, where some were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// What remembers how those files were, so that they can be put back.
+    /// The workspace that can put those files back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceId>,
 }

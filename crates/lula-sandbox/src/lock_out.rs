@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::landlock::{self, Access, Grant};
 use crate::sys::lockdown;
@@ -35,14 +36,26 @@ pub struct LockedOut {
     pub rules: u32,
 }
 
+/// How long threads that were told to end may take.
+const ENDING: Duration = Duration::from_secs(3);
+
 /// Locks this process out of the file system for ever, but for what it keeps, together with
 /// everything that it starts. What is open already stays open. Refuses where there is more than one
 /// thread: it would hold for one of them only.
+///
+/// The kind of the error is [`io::ErrorKind::Unsupported`] where the kernel has no Landlock.
 pub fn lock_out(kept: &[Kept]) -> io::Result<LockedOut> {
-    let threads = std::fs::read_dir("/proc/self/task")?.count();
-    if threads != 1 {
-        let message = format!("there are {threads} threads, and it holds for one");
-        return Err(io::Error::other(message));
+    let begun = Instant::now();
+    loop {
+        let threads = std::fs::read_dir("/proc/self/task")?.count();
+        if threads == 1 {
+            break;
+        }
+        if begun.elapsed() > ENDING {
+            let message = format!("there are {threads} threads, and it holds for one");
+            return Err(io::Error::other(message));
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
     let grants: Vec<Grant> = kept
         .iter()

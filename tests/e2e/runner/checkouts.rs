@@ -64,7 +64,7 @@ impl Scene {
             branch: "lula/one".to_owned(),
             message: "mend it\n".to_owned(),
             at: 1_000_000,
-            worktree: false,
+            into_files: false,
         }
     }
 }
@@ -124,8 +124,7 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
     assert_eq!(refusal(deliver(&stale)).0, 409);
     let arrived = deliver(&order).unwrap();
     let tree = scene.tree();
-    let made = git(&tree, &["rev-parse", "lula/one"]);
-    assert_eq!(Some(made), arrived.commit);
+    assert_eq!(Some(git(&tree, &["rev-parse", "lula/one"])), arrived.commit);
     assert_eq!(git(&tree, &["show", "lula/one:items.py"]), mended.trim());
     assert_eq!(
         git(&tree, &["diff", "--name-only", "main", "lula/one"])

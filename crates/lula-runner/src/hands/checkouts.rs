@@ -8,7 +8,7 @@ use lula_gate::rules::Act;
 use lula_protocol::{Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
 use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_workspace::checkout::{self, CheckoutError, Delivery, Taken};
-use lula_workspace::{Checkout, Git, Project, Store, Wanted, WorkspaceError};
+use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
 
 use super::clock::now_ms;
 use super::commit::request;
@@ -268,7 +268,24 @@ impl Hands {
                 return Ok(held(Outcome::Denied { denials }));
             }
         };
-        match self.bring(&checkout, &taken, asked) {
+        let delivered = if asked.into_files {
+            self.into_files(&checkout, &taken, asked)
+        } else {
+            let order = Delivery {
+                branch: &asked.branch,
+                message: &asked.message,
+                at: asked.at,
+            };
+            checkout::delivered(&checkout, &taken, &order)
+                .map(|done| DeliveredView {
+                    branch: Some(asked.branch.clone()),
+                    commit: Some(done.commit),
+                    directory: None,
+                    workspace: None,
+                })
+                .map_err(Refusal::from)
+        };
+        match delivered {
             Ok(delivered) => {
                 let recorded = recorded(decided, Ended::Done { status: None });
                 self.store_result(&asked.effect, &delivered, &recorded)?;
@@ -276,41 +293,44 @@ impl Hands {
             }
             Err(error) => {
                 self.ledger().forget(&asked.effect)?;
-                Err(error.into())
+                Err(error)
             }
         }
     }
 
-    /// To its branch, or into the files of the checkout. Doing it again changes nothing more.
-    fn bring(
+    /// Changes the files of the checkout in one journaled step, or finds that done already.
+    fn into_files(
         &self,
         checkout: &Checkout,
         taken: &Taken,
         asked: &DeliverChange,
-    ) -> Result<DeliveredView, CheckoutError> {
-        if asked.worktree {
-            let name = asked.branch.rsplit('/').next().unwrap_or(&asked.branch);
-            // Room for what is delivered is never refused.
-            let store = Store::at(&self.setup.state, u64::MAX);
-            let put = checkout::put(checkout, taken, &format!("lula run {name}"), &store)?;
-            return Ok(DeliveredView {
-                branch: None,
-                commit: None,
-                directory: Some(checkout.origin().repository.display().to_string()),
-                workspace: Some(put),
-            });
-        }
-        let order = Delivery {
-            branch: &asked.branch,
-            message: &asked.message,
-            at: asked.at,
+    ) -> Result<DeliveredView, Refusal> {
+        let repository = &checkout.origin().repository;
+        let title = format!("lula run {}", asked.run);
+        let workspace = if let Some(there) = self.store.was_put(repository, &title)? {
+            there
+        } else {
+            let pieces = checkout.pieces(taken)?;
+            let put = self.store.put(repository, &title, &pieces);
+            put.map_err(|error| match error {
+                WorkspaceError::Conflicts(paths) => {
+                    let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+                    let message = format!(
+                        "your checkout has other content in {}, and nothing in it was changed; \
+                         the change is in the record: `lula diff RUN | git apply --3way` merges it",
+                        paths.join(", ")
+                    );
+                    Refusal::from(CheckoutError::Refused(message))
+                }
+                other => other.into(),
+            })?
+            .0
         };
-        let done = checkout::delivered(checkout, taken, &order)?;
         Ok(DeliveredView {
-            branch: Some(asked.branch.clone()),
-            commit: Some(done.commit),
-            directory: None,
-            workspace: None,
+            branch: None,
+            commit: None,
+            directory: Some(repository.display().to_string()),
+            workspace: Some(workspace),
         })
     }
 }

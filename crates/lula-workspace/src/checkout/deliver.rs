@@ -3,13 +3,7 @@
 use std::path::Path;
 
 use super::{Checkout, CheckoutError, Result, Taken, feed, succeeded};
-use lula_protocol::WorkspaceId;
-
-use crate::error::WorkspaceError;
 use crate::git::Git;
-use crate::path::RelPath;
-use crate::put::{Content, Piece};
-use crate::store::Store;
 
 /// A change on its way into a repository. The same order always makes the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,73 +79,7 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
     Ok(Delivered { commit })
 }
 
-/// Puts a change into the files of the user's checkout, in one journaled step, where each is as the
-/// change found it. Doing it again changes nothing more.
-pub fn put(checkout: &Checkout, taken: &Taken, title: &str, store: &Store) -> Result<WorkspaceId> {
-    let repository = checkout.origin.repository.as_path();
-    if let Some(done) = store.was_put(repository, title)? {
-        return Ok(done);
-    }
-    let pieces = checkout.pieces(taken)?;
-    match store.put(repository, title, &pieces) {
-        Ok((workspace, _)) => Ok(workspace),
-        Err(WorkspaceError::Conflicts(paths)) => {
-            let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-            Err(CheckoutError::Refused(format!(
-                "your checkout has other content in {}, and nothing in it was changed; the change \
-                 is in the record: `lula diff RUN | git apply --3way` merges it",
-                paths.join(", ")
-            )))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Checkout {
-    /// A change path by path, as a checkout holds it.
-    fn pieces(&self, taken: &Taken) -> Result<Vec<Piece>> {
-        let index = self.directory.join("no-index");
-        let list = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-            &self.origin.commit,
-            &taken.tree,
-        ];
-        let raw = self.private(&list, &index, &[])?;
-        let refused = |message: &str| CheckoutError::Refused(message.to_owned());
-        let content = |mode: &str, id: &str| -> Result<Option<Content>> {
-            let bytes = || self.private(&["cat-file", "blob", id], &index, &[]);
-            Ok(match mode {
-                "000000" => None,
-                "100644" | "100664" | "100755" => Some(Content::File {
-                    bytes: bytes()?,
-                    executable: mode == "100755",
-                }),
-                "120000" => Some(Content::Link(bytes()?)),
-                _ => return Err(refused("the change touches a submodule, which is no file")),
-            })
-        };
-        let mut pieces = Vec::new();
-        let mut fields = raw.split(|byte| *byte == 0);
-        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
-            let about = String::from_utf8_lossy(about);
-            let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
-            let [old_mode, new_mode, old, new, _] = about[..] else {
-                return Err(refused("git described a change in an unknown form"));
-            };
-            pieces.push(Piece {
-                path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
-                before: content(old_mode, old)?,
-                after: content(new_mode, new)?,
-            });
-        }
-        Ok(pieces)
-    }
-
     /// Makes the commit of a tree. The same message and time make the same commit.
     fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
         // With the sign git takes any number for seconds.

@@ -2,8 +2,7 @@
 //! back: what was changed as a git tree, and that tree as a branch.
 //!
 //! The user's repository is only read, until something is delivered; then objects are added and one
-//! reference is moved from a known value to another, or the checkout's files are exchanged where they are
-//! as the change found them. Index and stash are never touched.
+//! reference is moved from a known value to another. Checkout, index and stash are never touched.
 
 mod deliver;
 mod take;
@@ -15,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
-pub use deliver::{Delivered, Delivery, Undone, delivered, put, undo};
+pub use deliver::{Delivered, Delivery, Undone, delivered, undo};
 pub use take::{Taken, TakenFile};
 
 use crate::error::WorkspaceError;

@@ -7,8 +7,10 @@ use lula_protocol::Digest;
 
 use super::{Checkout, CheckoutError, Result, feed, io_failed, succeeded};
 use crate::change::{Change, Diff};
+use crate::error::WorkspaceError;
 use crate::node::Kind;
 use crate::path::RelPath;
+use crate::put::{Content, Piece};
 use crate::workspace::Workspace;
 
 /// Largest file that can be part of a change.
@@ -177,6 +179,60 @@ impl Checkout {
     }
 }
 
+impl Checkout {
+    /// A change path by path, as a directory of the user's holds it.
+    pub fn pieces(&self, taken: &Taken) -> Result<Vec<Piece>> {
+        let index = self.directory.join("no-index");
+        let git = |arguments: &[&str], input: &[u8]| self.private(arguments, &index, input);
+        let list = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-abbrev",
+            "--no-renames",
+            &self.origin.commit,
+            &taken.tree,
+        ];
+        let raw = git(&list, &[])?;
+        let mut pieces = Vec::new();
+        let mut fields = raw.split(|byte| *byte == 0);
+        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+            let about = String::from_utf8_lossy(about);
+            let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+            let [old_mode, new_mode, old, new, _] = about[..] else {
+                return Err(odd());
+            };
+            pieces.push(Piece {
+                path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
+                before: content(old_mode, old, &git)?,
+                after: content(new_mode, new, &git)?,
+            });
+        }
+        Ok(pieces)
+    }
+}
+
+fn content(mode: &str, id: &str, git: &Ask<'_>) -> Result<Option<Content>> {
+    let bytes = || git(&["cat-file", "blob", id], &[]);
+    Ok(match mode {
+        "000000" => None,
+        "100644" | "100664" | "100755" => Some(Content::File {
+            bytes: bytes()?,
+            executable: mode == "100755",
+        }),
+        "120000" => Some(Content::Link(bytes()?)),
+        _ => {
+            let message = "the change touches a submodule, which is no file".to_owned();
+            return Err(CheckoutError::Refused(message));
+        }
+    })
+}
+
+fn odd() -> CheckoutError {
+    CheckoutError::Refused("git described a change in an unknown form".to_owned())
+}
+
 /// Changes of files and links, outside of git directories and of repositories inside.
 fn candidates(diff: &Diff) -> Vec<&Change> {
     let inner: BTreeSet<RelPath> = diff
@@ -202,7 +258,6 @@ fn candidates(diff: &Diff) -> Vec<&Change> {
 
 /// The files of a raw comparison with both contents.
 fn files(raw: &[u8], git: &Ask<'_>) -> Result<Vec<TakenFile>> {
-    let odd = || CheckoutError::Refused("git described a change in an unknown form".to_owned());
     let mut found = Vec::new();
     let mut wanted = Vec::new();
     let mut fields = raw.split(|byte| *byte == 0).map(String::from_utf8_lossy);

@@ -75,7 +75,28 @@ enum Stopped {
     OutOfTime,
 }
 
+/// Writes the first event of a run.
+pub(super) async fn begin(
+    engine: &Engine<Coding>,
+    task: &Task,
+    limits: Amounts,
+) -> Result<RunId, Failure> {
+    let internal = |error: &dyn std::fmt::Display| {
+        Failure::new(Code::Internal, Exit::Failed, error.to_string())
+    };
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|error| internal(&error))?;
+    let start = Start {
+        limits,
+        run: Some(RunId::from_parts(now_ms(), random)),
+        ..Start::default()
+    };
+    Ok(engine.start(task, &start).await?)
+}
+
 impl<'a> Desk<'a> {
+    /// Finds hands for the work, and locks this process out of what they work on: from here on it
+    /// starts nothing that needs a file of the repository.
     pub(super) async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
         let (door, guard) = minds::door(&task.models, session)?;
         let repository = Path::new(&task.repository);
@@ -123,21 +144,6 @@ impl<'a> Desk<'a> {
             watched,
             interrupt: on_interrupt()?,
         })
-    }
-
-    /// Writes the first event of a run.
-    pub(super) async fn begin(&self, task: &Task, limits: Amounts) -> Result<RunId, Failure> {
-        let internal = |error: &dyn std::fmt::Display| {
-            Failure::new(Code::Internal, Exit::Failed, error.to_string())
-        };
-        let mut random = [0; 10];
-        getrandom::fill(&mut random).map_err(|error| internal(&error))?;
-        let start = Start {
-            limits,
-            run: Some(RunId::from_parts(now_ms(), random)),
-            ..Start::default()
-        };
-        Ok(self.engine.start(task, &start).await?)
     }
 
     /// Drives a run until it rests, or somebody or the clock stops it, and says what came of it.

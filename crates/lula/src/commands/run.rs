@@ -16,7 +16,7 @@ use lula_sandbox::policy::Profile;
 use lula_workspace::Git;
 use serde_json::json;
 
-use super::drive::{Answers, Desk};
+use super::drive::{self, Answers, Desk};
 use super::folder;
 use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
@@ -29,18 +29,22 @@ use crate::term::{DIM, paint};
 pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> {
     let mut task = task(flags, session)?;
     runs::block_on(async {
-        let desk = Desk::open(&task, session).await?;
+        let looked = store::open(session, lula_store::SecretGuard::default()).await?;
         // One model needs no choosing.
         if task.models.len() > 1 {
-            let (stats, _) = standing::stats(Arc::clone(&desk.store)).await?;
+            let (stats, _) = standing::stats(Arc::clone(&looked)).await?;
             task.standing = standing::standing(&stats);
             let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
             task.standing.retain(named);
         }
-        let run = desk.begin(&task, limits(&flags.limits)).await?;
         if flags.detach {
+            // Whoever goes on with it must not be locked out of what this process would be.
+            let run = drive::begin(&runs::reader(looked)?, &task, limits(&flags.limits)).await?;
             return detach(&run, flags.approve, flags.limits.max_time, session);
         }
+        drop(looked);
+        let desk = Desk::open(&task, session).await?;
+        let run = drive::begin(&desk.engine, &task, limits(&flags.limits)).await?;
         session.screen.note(&format!("{} {run}", paint(DIM, "run")));
         let answers = Answers::from(flags.approve);
         desk.drive(&run, answers, flags.limits.max_time).await
@@ -102,20 +106,21 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
     runs::block_on(async {
         let looked = store::open(session, lula_store::SecretGuard::default()).await?;
         let run = runs::named(&*looked, &flags.run).await?;
-        let known = runs::reader(Arc::clone(&looked))?.show(&run, None).await?;
-        drop(looked);
-        let desk = Desk::open(&known.state.task, session).await?;
-        if let Some(answer) = worker::go_on(&known) {
-            desk.engine.send(&run, &answer).await?;
-        }
+        let reader = runs::reader(Arc::clone(&looked))?;
+        let known = reader.show(&run, None).await?;
         for (dimension, to) in limits(&flags.limits).iter() {
             let by = local_principal()?;
             let raise = Signal::RaiseLimit { dimension, to, by };
-            desk.engine.send(&run, &raise).await?;
+            reader.send(&run, &raise).await?;
+        }
+        if let Some(answer) = worker::go_on(&known) {
+            reader.send(&run, &answer).await?;
         }
         if flags.detach && known.progress.ended.is_none() {
             return detach(&run, flags.approve, flags.limits.max_time, session);
         }
+        drop((reader, looked));
+        let desk = Desk::open(&known.state.task, session).await?;
         let answers = Answers::from(flags.approve);
         desk.drive(&run, answers, flags.limits.max_time).await
     })

@@ -1,6 +1,5 @@
 //! `lula steer` and `lula cancel`: saying something to a run, whichever process drives it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,10 @@ use lula_protocol::{Code, Exit, RunId, Signal};
 use lula_store::{SecretGuard, Status, Store};
 use serde_json::json;
 
+use super::run::find_git;
 use crate::cli_runs::{CancelFlags, SteerFlags};
 use crate::failure::Failure;
-use crate::hands::Hired;
+use crate::hands;
 use crate::record::local_principal;
 use crate::runs::worker::{self, Held};
 use crate::runs::{self, store};
@@ -123,12 +123,8 @@ async fn ended(run: &RunId, store: &Arc<dyn Store>, session: &Session) -> Result
         let engine = Engine::new(Coding, Arc::clone(store), Arc::new(NoWorld), options)?;
         // Somebody may have been faster; then it is looked at again.
         if engine.resume(run).await?.is_some() {
-            let known = engine.show(run, None).await?;
-            let repository = Path::new(&known.state.task.repository);
             // Space, not correctness.
-            if let Ok(hired) = Hired::find(repository, session).await {
-                let _ = hired.hands.clear(run).await;
-            }
+            let _ = hands::clear_here(run, &find_git(session)?, session);
         }
     }
     Ok(false)

@@ -15,6 +15,7 @@ use lula_agents::hands::{
 };
 use lula_agents::task::Deliver;
 use lula_agents::{Hands, HandsError, Watch};
+use lula_config::keys;
 use lula_protocol::call::{ListFiles, ReadFile, Undo};
 use lula_protocol::output::EntryKind;
 use lula_protocol::{
@@ -25,12 +26,14 @@ use lula_runner::api::{
     BatchItem, BatchMode, CheckoutWanted, DeliverChange, START, TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
-use lula_workspace::Git;
 use lula_workspace::checkout;
+pub(crate) use lula_workspace::checkout::Undone;
+use lula_workspace::{Checkout, Git, Store};
 
 pub(crate) use hired::Hired;
-pub(crate) use lula_workspace::checkout::Undone;
 use told::{held, refused, said};
+
+use crate::session::Session;
 
 /// How long a runner that does not answer is asked again: one that was killed is started anew.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -365,7 +368,7 @@ impl Hands for RunnerHands {
             branch: order.branch.clone(),
             message: order.message.clone(),
             at: order.at,
-            worktree: order.deliver == Deliver::Worktree,
+            into_files: order.deliver == Deliver::Worktree,
         };
         let arrived = patiently(|| self.client.deliver(&order.workspace, &wanted)).await?;
         Ok(Delivered {
@@ -389,6 +392,23 @@ pub(crate) fn undo(
     };
     checkout::undo(git, repository, branch, commit)
         .map_err(|error| HandsError::Failed(error.to_string()))
+}
+
+/// Gives the space of a run back that is over and that no runner works on, in this process.
+pub(crate) fn clear_here(run: &RunId, git: &Git, session: &Session) -> Result<(), HandsError> {
+    let failed = |error: &dyn std::fmt::Display| HandsError::Failed(error.to_string());
+    let state = session
+        .state_directory()
+        .map_err(|failure| HandsError::Failed(failure.message))?;
+    let id = workspace_of(run);
+    let store = Store::at(&state, session.config.get(&keys::WORKSPACE_MAX_BYTES));
+    if let Ok(workspace) = store.open(&id) {
+        workspace.discard(true).map_err(|error| failed(&error))?;
+    }
+    match Checkout::find(&state, &id, git) {
+        Ok(checkout) => checkout.clear().map_err(|error| failed(&error)),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Who said no.

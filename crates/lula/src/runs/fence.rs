@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lula_agents::world::{Fence, Fenced, Probe};
 use lula_config::keys;
-use lula_protocol::WorkspaceId;
+use lula_protocol::{Code, Exit, WorkspaceId};
 use lula_sandbox::{Kept, lock_out};
 
 use super::store::RUNS;
@@ -49,9 +49,20 @@ pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failur
     // What holds the repository is not kept, whatever it is good for.
     kept.retain(|kept| !holds(kept));
     let locked = lock_out(&kept);
-    if let Err(error) = &locked {
-        let text = format!("this process could not lock itself out of the repository: {error}");
-        session.screen.detail(&text);
+    match &locked {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            let text = "this kernel has no Landlock: this process can reach the repository";
+            session.screen.detail(text);
+        }
+        Err(error) => {
+            let message = format!("this process cannot lock itself out of the repository: {error}");
+            return Err(Failure::new(
+                Code::EnvironmentUnfit,
+                Exit::Environment,
+                message,
+            ));
+        }
     }
     let how = match &locked {
         Ok(locked) => format!("Landlock ABI {}, {} paths kept", locked.abi, locked.rules),

@@ -125,7 +125,7 @@ fn waiting(run: &RunId, interrupt: &Interrupt) -> (Exit, String) {
         }
         Interrupt::Held { approval, .. } => {
             let summary = format!(
-                "{what}: `lula diff {approval}` shows it, then `lula approve {approval}` or `lula \
+                "{what}; `lula diff {approval}` shows it, then `lula approve {approval}` or `lula \
                  reject {approval}`, and `lula resume {run}` goes on"
             );
             (Exit::WaitingForApproval, summary)
@@ -157,7 +157,7 @@ pub(crate) fn waiting_for(interrupt: &Interrupt) -> String {
             )
         }
         Interrupt::Approval { reason, .. } => format!("waits for approval: {reason}"),
-        Interrupt::Held { reason, name, .. } => format!("{name} waits for approval ({reason})"),
+        Interrupt::Held { name, reason, .. } => format!("{name} waits for approval: {reason}"),
         Interrupt::Operator { question, .. } => format!("waits for an answer: {question}"),
         Interrupt::Timer { .. } => "waits for a time".to_owned(),
         Interrupt::UnknownEffect { name, detail, .. } => {

@@ -24,11 +24,11 @@ use crate::failure::Failure;
 use crate::hands::{self, Undone};
 use crate::record::local_principal;
 use crate::runs::follow::Follower;
-use crate::runs::report::RunReport;
+use crate::runs::report::{RunReport, word};
 use crate::runs::words::plain;
 use crate::runs::{self, consent, minds, store};
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint, visible};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, visible};
 
 /// What is asked for.
 const TASK: &str = "fix the failing tests";
@@ -112,6 +112,11 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
         }
         let known = runs::block_on(last(session))?;
         let waits = consent::question(&known, &local_principal()?).is_some();
+        if !waits {
+            let report = RunReport::of(&known);
+            let text = format!("{}: {}", word(report.exit), plain(&report.summary, 300));
+            screen.note(&paint(WARN, text));
+        }
         told = Some(known);
         if waits {
             break;
