@@ -86,7 +86,8 @@ impl Variables {
 fn is(kind: &str, sort: Sort) -> bool {
     let builtin = matches!(
         kind,
-        "int" | "float"
+        "int"
+            | "float"
             | "bool"
             | "str"
             | "list"

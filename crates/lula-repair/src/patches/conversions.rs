@@ -122,8 +122,15 @@ const RUST_ENDS: &[(&str, f64)] = &[
 fn wanted(text: &str) -> Option<Sort> {
     let sort = match text {
         "abs({})" | "round({})" | "round({}, 2)" | "max({}, 0)" | "min({}, 1)" => Sort::Number,
-        "list({})" | "sorted({})" | "set({})" | "len({})" | "tuple({})" | "reversed({})"
-        | "sum({})" | "list(reversed({}))" | "sorted({}, reverse=True)"
+        "list({})"
+        | "sorted({})"
+        | "set({})"
+        | "len({})"
+        | "tuple({})"
+        | "reversed({})"
+        | "sum({})"
+        | "list(reversed({}))"
+        | "sorted({}, reverse=True)"
         | "list(dict.fromkeys({}))" => Sort::Sized,
         ".strip()" | ".lower()" | ".upper()" | ".split()" => Sort::Text,
         "[::-1]" | "[0]" | "[1]" | "[-1]" | "[1:]" | "[:-1]" | "[:]" => Sort::Indexed,

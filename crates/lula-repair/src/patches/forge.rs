@@ -126,12 +126,19 @@ impl<'a> Forge<'a> {
             .iter()
             .filter_map(|field| parent.child_by_field_name(field))
             .any(|target| target != node && self.of(target) == text)
-            && !matches!(parent.kind(), "pair" | "keyword_argument" | "default_parameter")
+            && !matches!(
+                parent.kind(),
+                "pair" | "keyword_argument" | "default_parameter"
+            )
         {
             return 0.0;
         }
         let list = matches!(parent.kind(), "arguments" | "argument_list" | "tuple");
-        if list && named(parent).into_iter().any(|item| item != node && self.of(item) == text) {
+        if list
+            && named(parent)
+                .into_iter()
+                .any(|item| item != node && self.of(item) == text)
+        {
             return 0.5;
         }
         1.0

@@ -44,9 +44,18 @@ fn best_so_far(forge: &mut Forge<'_>, node: Node<'_>) {
     };
     if matches!(
         right.kind(),
-        "comparison_operator" | "call" | "call_expression" | "boolean_operator" | "binary_expression"
+        "comparison_operator"
+            | "call"
+            | "call_expression"
+            | "boolean_operator"
+            | "binary_expression"
     ) {
-        forge.replace(right, Family::Logic, 0.06, format!("{target} {and} {value}"));
+        forge.replace(
+            right,
+            Family::Logic,
+            0.06,
+            format!("{target} {and} {value}"),
+        );
         forge.replace(right, Family::Logic, 0.06, format!("{target} {or} {value}"));
     }
 }
@@ -80,8 +89,15 @@ fn extremes(forge: &mut Forge<'_>, node: Node<'_>) {
     );
     let value = matches!(
         node.kind(),
-        "identifier" | "subscript" | "attribute" | "member_expression" | "subscript_expression"
-            | "binary_operator" | "binary_expression" | "call" | "call_expression"
+        "identifier"
+            | "subscript"
+            | "attribute"
+            | "member_expression"
+            | "subscript_expression"
+            | "binary_operator"
+            | "binary_expression"
+            | "call"
+            | "call_expression"
     );
     if !place || !value || forge.of(node).len() > 40 || forge.rust() {
         return;
@@ -124,9 +140,8 @@ fn missing_steps(forge: &mut Forge<'_>, block: Node<'_>) {
         let jumps = ["return", "raise", "throw", "break", "continue"]
             .iter()
             .any(|word| own.starts_with(word));
-        let value = forge.rust()
-            && named(block).last() == Some(&statement)
-            && is_expression(statement);
+        let value =
+            forge.rust() && named(block).last() == Some(&statement) && is_expression(statement);
         for (text, prior) in &steps {
             forge.insert(
                 statement,
@@ -272,7 +287,13 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
             let indent = forge.source.indent(statement).to_owned();
             for test in [format!("!({key} in {place})"), format!("!{place}[{key}]")] {
                 let text = format!("if ({test}) {place}[{key}] = [];\n{indent}");
-                forge.insert(statement, statement.start_byte(), Family::Default, 0.3, text);
+                forge.insert(
+                    statement,
+                    statement.start_byte(),
+                    Family::Default,
+                    0.3,
+                    text,
+                );
             }
         }
     }

@@ -103,7 +103,13 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
         }
     }
     // A short answer that a test waited for.
-    for value in forge.clues.values().iter().filter(|value| value.len() <= 4).take(4) {
+    for value in forge
+        .clues
+        .values()
+        .iter()
+        .filter(|value| value.len() <= 4)
+        .take(4)
+    {
         let quoted = if value.parse::<f64>().is_ok() {
             value.clone()
         } else if forge.python() {

@@ -79,11 +79,7 @@ impl Habits {
                         push(&mut asked, source.of(inner).to_owned(), 24);
                     }
                     if is_element(inner) && source.of(inner).len() <= 30 {
-                        push(
-                            &mut habits.asked_elements,
-                            source.of(inner).to_owned(),
-                            6,
-                        );
+                        push(&mut habits.asked_elements, source.of(inner).to_owned(), 6);
                     }
                 }
             }
@@ -245,7 +241,14 @@ fn kind_of(source: &Source, value: Node<'_>) -> Option<Holds> {
         Some(Holds::Queue)
     } else if starts(&["set(", "new Set", "HashSet::", "BTreeSet::"]) {
         Some(Holds::Set)
-    } else if starts(&["dict(", "defaultdict(", "Counter(", "new Map", "HashMap::", "BTreeMap::"]) {
+    } else if starts(&[
+        "dict(",
+        "defaultdict(",
+        "Counter(",
+        "new Map",
+        "HashMap::",
+        "BTreeMap::",
+    ]) {
         Some(Holds::Map)
     } else if starts(&["list(", "[", "Vec::", "vec!", "new Array", "sorted("]) {
         Some(Holds::List)
@@ -310,11 +313,15 @@ fn fills(source: &Source, node: Node<'_>) -> Option<String> {
     // A list that is handed to somebody else may be filled there.
     if matches!(node.kind(), "argument_list" | "arguments") {
         let only = named(node).first().copied()?;
-        let called = node.parent().and_then(call).map(|(callee, _)| source.of(callee));
+        let called = node
+            .parent()
+            .and_then(call)
+            .map(|(callee, _)| source.of(callee));
         let reads = called.is_some_and(|name| {
             matches!(
                 name,
-                "len" | "sorted"
+                "len"
+                    | "sorted"
                     | "sum"
                     | "list"
                     | "set"

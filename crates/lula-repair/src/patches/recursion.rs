@@ -45,7 +45,15 @@ fn ends(forge: &mut Forge<'_>, node: Node<'_>) {
             named(params)
                 .into_iter()
                 .map(|param| param.child_by_field_name("pattern").unwrap_or(param))
-                .map(|param| forge.of(param).split([':', '=']).next().unwrap_or_default().trim().to_owned())
+                .map(|param| {
+                    forge
+                        .of(param)
+                        .split([':', '='])
+                        .next()
+                        .unwrap_or_default()
+                        .trim()
+                        .to_owned()
+                })
                 .filter(|param| !matches!(param.as_str(), "self" | "cls" | "&self" | "&mut self"))
                 .take(4)
                 .collect()
@@ -91,9 +99,34 @@ fn ends(forge: &mut Forge<'_>, node: Node<'_>) {
         }
     }
     let usual: &[(&str, f64)] = match () {
-        () if forge.python() => &[("0", 0.7), ("1", 0.7), ("[]", 0.6), ("None", 0.4), ("False", 0.4), ("True", 0.4), ("\"\"", 0.4), ("[[]]", 0.3)],
-        () if forge.script() => &[("0", 0.7), ("1", 0.7), ("[]", 0.6), ("null", 0.4), ("false", 0.4), ("true", 0.4), ("''", 0.4), ("[[]]", 0.3)],
-        () => &[("0", 0.7), ("1", 0.7), ("Vec::new()", 0.5), ("None", 0.4), ("false", 0.4), ("true", 0.4)],
+        () if forge.python() => &[
+            ("0", 0.7),
+            ("1", 0.7),
+            ("[]", 0.6),
+            ("None", 0.4),
+            ("False", 0.4),
+            ("True", 0.4),
+            ("\"\"", 0.4),
+            ("[[]]", 0.3),
+        ],
+        () if forge.script() => &[
+            ("0", 0.7),
+            ("1", 0.7),
+            ("[]", 0.6),
+            ("null", 0.4),
+            ("false", 0.4),
+            ("true", 0.4),
+            ("''", 0.4),
+            ("[[]]", 0.3),
+        ],
+        () => &[
+            ("0", 0.7),
+            ("1", 0.7),
+            ("Vec::new()", 0.5),
+            ("None", 0.4),
+            ("false", 0.4),
+            ("true", 0.4),
+        ],
     };
     let mut values: Vec<(String, f64)> = usual
         .iter()
@@ -111,7 +144,10 @@ fn ends(forge: &mut Forge<'_>, node: Node<'_>) {
 /// One call where several make up the answer.
 fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: Node<'_>) {
     let own = forge.of(node);
-    let items: Vec<&str> = named(arguments).into_iter().map(|item| forge.of(item)).collect();
+    let items: Vec<&str> = named(arguments)
+        .into_iter()
+        .map(|item| forge.of(item))
+        .collect();
     if own.len() > 60 || items.len() > 4 {
         return;
     }
@@ -133,12 +169,22 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
     if returned {
         for other in &others {
             for operator in ["+", "*"] {
-                forge.replace(node, Family::Expression, 0.06, format!("{own} {operator} {other}"));
+                forge.replace(
+                    node,
+                    Family::Expression,
+                    0.06,
+                    format!("{own} {operator} {other}"),
+                );
             }
         }
         for value in scope.names.iter().take(6) {
             for operator in ["+", "*"] {
-                forge.replace(node, Family::Expression, 0.06, format!("{value} {operator} {own}"));
+                forge.replace(
+                    node,
+                    Family::Expression,
+                    0.06,
+                    format!("{value} {operator} {own}"),
+                );
             }
         }
         forge.replace(node, Family::Expression, 0.3, format!("1 + {own}"));
@@ -151,15 +197,33 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
         .parent()
         .is_some_and(|parent| parent.kind() == "expression_statement")
     {
-        forge.insert(node, node.start_byte(), Family::MissingStatement, 0.4, "return ");
+        forge.insert(
+            node,
+            node.start_byte(),
+            Family::MissingStatement,
+            0.4,
+            "return ",
+        );
         for name in scope.names.iter().take(6) {
             for operator in ["=", "+="] {
                 let text = format!("{name} {operator} ");
-                forge.insert(node, node.start_byte(), Family::MissingStatement, 0.06, text);
+                forge.insert(
+                    node,
+                    node.start_byte(),
+                    Family::MissingStatement,
+                    0.06,
+                    text,
+                );
             }
         }
         if forge.python() {
-            forge.insert(node, node.start_byte(), Family::MissingStatement, 0.3, "yield from ");
+            forge.insert(
+                node,
+                node.start_byte(),
+                Family::MissingStatement,
+                0.3,
+                "yield from ",
+            );
         }
     }
 }
@@ -175,11 +239,19 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
         || matches!(parent.kind(), "yield" | "tuple" | "array" | "list");
     let computed = matches!(
         node.kind(),
-        "binary_operator" | "binary_expression" | "call" | "call_expression" | "identifier"
-            | "subscript" | "subscript_expression" | "member_expression" | "attribute"
+        "binary_operator"
+            | "binary_expression"
+            | "call"
+            | "call_expression"
+            | "identifier"
+            | "subscript"
+            | "subscript_expression"
+            | "member_expression"
+            | "attribute"
     );
     let own = forge.of(node);
-    if !value || !computed || own.len() > 60 || forge.rust() && parent.kind() != "return_statement" {
+    if !value || !computed || own.len() > 60 || forge.rust() && parent.kind() != "return_statement"
+    {
         return;
     }
     let scope = forge.scope(node);
@@ -189,7 +261,11 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
         own.to_owned()
     };
     for name in scope.names.iter().filter(|name| *name != own).take(7) {
-        let param = if scope.params.contains(name) { 1.4 } else { 1.0 };
+        let param = if scope.params.contains(name) {
+            1.4
+        } else {
+            1.0
+        };
         for (text, prior) in [
             (format!("{own} + {name}"), 0.04),
             (format!("{own} - {name}"), 0.035),
@@ -214,7 +290,9 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
     let Some(around) = nearest(node, is_function) else {
         return;
     };
-    let name = around.child_by_field_name("name").map(|name| forge.of(name));
+    let name = around
+        .child_by_field_name("name")
+        .map(|name| forge.of(name));
     if let Some(name) = name
         && scope.params.len() == 1
         && call(node).is_none()
@@ -222,7 +300,12 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
         for part in scope.habits.loop_names.iter().take(3) {
             forge.replace(node, Family::Call, 0.06, format!("{name}({part})"));
             if parent.kind() == "yield" && forge.python() {
-                forge.replace(parent, Family::Call, 0.08, format!("yield from {name}({part})"));
+                forge.replace(
+                    parent,
+                    Family::Call,
+                    0.08,
+                    format!("yield from {name}({part})"),
+                );
             }
         }
     }

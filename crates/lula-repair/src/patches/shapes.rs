@@ -138,7 +138,11 @@ fn arranged(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
         return;
     }
     let own = forge.of(object);
-    for (step, prior) in [(".sort()", 0.08), (".reverse()", 0.08), (".filter(Boolean)", 0.05)] {
+    for (step, prior) in [
+        (".sort()", 0.08),
+        (".reverse()", 0.08),
+        (".filter(Boolean)", 0.05),
+    ] {
         if !own.ends_with(step) {
             forge.replace(object, Family::Conversion, prior, format!("{own}{step}"));
         }

@@ -49,8 +49,7 @@ fn shift(forge: &mut Forge<'_>, statement: Node<'_>) {
             .filter(|node| {
                 node.parent().is_some_and(|parent| {
                     is_index(parent)
-                        || binary(parent).is_some()
-                            && parent.parent().is_some_and(is_index)
+                        || binary(parent).is_some() && parent.parent().is_some_and(is_index)
                 })
             })
             .collect();
@@ -58,7 +57,10 @@ fn shift(forge: &mut Forge<'_>, statement: Node<'_>) {
             continue;
         }
         for by in [-1_i64, 1] {
-            let edits = places.iter().map(|place| moved(forge, *place, by)).collect();
+            let edits = places
+                .iter()
+                .map(|place| moved(forge, *place, by))
+                .collect();
             forge.edit(statement, Family::OffByOne, 0.12, edits);
         }
     }
@@ -120,7 +122,10 @@ fn exchange(forge: &mut Forge<'_>, statement: Node<'_>) {
     }
     for (index, first) in names.iter().enumerate().take(5) {
         for second in names[index + 1..].iter().take(4) {
-            let (here, there) = (uses(forge, statement, first), uses(forge, statement, second));
+            let (here, there) = (
+                uses(forge, statement, first),
+                uses(forge, statement, second),
+            );
             if here.len() + there.len() > 2 {
                 let edits = here
                     .iter()

@@ -126,17 +126,17 @@ fn memberships(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, String)> {
 /// Whether an item is in a place, and whether it is not.
 fn asked(forge: &Forge<'_>, item: &str, place: &str) -> (String, String) {
     if forge.python() {
-        (format!("{item} in {place}"), format!("{item} not in {place}"))
+        (
+            format!("{item} in {place}"),
+            format!("{item} not in {place}"),
+        )
     } else if forge.rust() {
         (
             format!("{place}.contains(&{item})"),
             format!("!{place}.contains(&{item})"),
         )
     } else {
-        let lists = forge
-            .source
-            .text
-            .contains(&format!("{place}.push("))
+        let lists = forge.source.text.contains(&format!("{place}.push("))
             || forge.source.text.contains(&format!("{place} = ["));
         let maps = forge.source.text.contains(&format!("{place} = {{"));
         if lists {
@@ -145,7 +145,10 @@ fn asked(forge: &Forge<'_>, item: &str, place: &str) -> (String, String) {
                 format!("!{place}.includes({item})"),
             )
         } else if maps {
-            (format!("{item} in {place}"), format!("!({item} in {place})"))
+            (
+                format!("{item} in {place}"),
+                format!("!({item} in {place})"),
+            )
         } else {
             (
                 format!("{place}.has({item})"),
@@ -165,14 +168,24 @@ fn tests(forge: &Forge<'_>, scope: &Scope, own: &str) -> Vec<(String, f64)> {
         found.push((outside, prior));
         found.push((inside, 0.04));
     }
-    for test in scope.conditions.iter().filter(|test| test.len() <= 50).take(6) {
+    for test in scope
+        .conditions
+        .iter()
+        .filter(|test| test.len() <= 50)
+        .take(6)
+    {
         found.push((test.clone(), 0.08));
         found.push((forge.negated(test), 0.05));
     }
     let words: Vec<&str> = own
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .collect();
-    for name in scope.names.iter().filter(|name| words.contains(&name.as_str())).take(5) {
+    for name in scope
+        .names
+        .iter()
+        .filter(|name| words.contains(&name.as_str()))
+        .take(5)
+    {
         if forge.python() {
             found.push((name.clone(), 0.07));
             found.push((format!("{name} is not None"), 0.06));
@@ -251,7 +264,12 @@ fn wrap(forge: &mut Forge<'_>, block: Node<'_>, index: usize, statement: Node<'_
                 end: last.end_byte(),
                 text: wrapped,
             };
-            forge.edit(statement, Family::MissingCondition, prior * share, vec![edit]);
+            forge.edit(
+                statement,
+                Family::MissingCondition,
+                prior * share,
+                vec![edit],
+            );
         }
     }
 }
@@ -315,8 +333,18 @@ fn again(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
     // What loops do for each round must often be done once more at the end.
     if deep && matches!(statement.kind(), "return_statement") {
         leftover(forge, statement, &scope);
-        for text in scope.statements.iter().filter(|text| text.contains('(')).take(8) {
-            for name in scope.names.iter().filter(|name| text.contains(name.as_str())).take(4) {
+        for text in scope
+            .statements
+            .iter()
+            .filter(|text| text.contains('('))
+            .take(8)
+        {
+            for name in scope
+                .names
+                .iter()
+                .filter(|name| text.contains(name.as_str()))
+                .take(4)
+            {
                 let tests = if forge.python() {
                     [name.clone(), format!("{name} is not None")]
                 } else {
@@ -378,7 +406,11 @@ fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     for name in scope.names.iter().take(8) {
         let texts: Vec<String> = if forge.python() {
-            vec![format!("not {name}"), format!("bool({name})"), format!("{name} == 0")]
+            vec![
+                format!("not {name}"),
+                format!("bool({name})"),
+                format!("{name} == 0"),
+            ]
         } else if forge.script() {
             vec![
                 format!("{name}.length === 0"),
@@ -387,7 +419,11 @@ fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
                 name.clone(),
             ]
         } else {
-            vec![format!("{name}.is_empty()"), format!("{name} == 0"), name.clone()]
+            vec![
+                format!("{name}.is_empty()"),
+                format!("{name} == 0"),
+                name.clone(),
+            ]
         };
         for text in texts {
             forge.replace(node, Family::Expression, 0.12, text);
@@ -400,6 +436,11 @@ fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
     }
     for (first, second) in scope.names.iter().zip(scope.names.iter().skip(1)).take(6) {
         let equals = if forge.script() { "===" } else { "==" };
-        forge.replace(node, Family::Expression, 0.04, format!("{first} {equals} {second}"));
+        forge.replace(
+            node,
+            Family::Expression,
+            0.04,
+            format!("{first} {equals} {second}"),
+        );
     }
 }

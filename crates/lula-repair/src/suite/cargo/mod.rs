@@ -281,7 +281,9 @@ impl Cargo {
             return Ok(go_on);
         }
         // The build held the failing tests alone; these need the others too.
-        let left = until.saturating_duration_since(Instant::now()).max(goal.patience * 2);
+        let left = until
+            .saturating_duration_since(Instant::now())
+            .max(goal.patience * 2);
         let binaries = match build(fork, &self.options, &[], goal.at_most(left))? {
             Built::Done(binaries) => binaries,
             Built::Broken { .. } => return Ok(go_on),

@@ -51,9 +51,16 @@ pub(super) fn run_variants(
     seconds: Duration,
 ) -> Result<BTreeMap<usize, Vec<TestCase>>, SuiteError> {
     let marker = format!("lula-variant-{} ", nonce());
-    let patience = goal.patience.clamp(Duration::from_secs(2), Duration::from_secs(4));
-    let numbers: Vec<String> = variants.iter().map(|index| (index + 1).to_string()).collect();
-    let mut argv: Vec<String> = ["sh", "-c", SCRIPT, "sh", &marker].map(str::to_owned).to_vec();
+    let patience = goal
+        .patience
+        .clamp(Duration::from_secs(2), Duration::from_secs(4));
+    let numbers: Vec<String> = variants
+        .iter()
+        .map(|index| (index + 1).to_string())
+        .collect();
+    let mut argv: Vec<String> = ["sh", "-c", SCRIPT, "sh", &marker]
+        .map(str::to_owned)
+        .to_vec();
     argv.push(patience.as_secs().to_string());
     argv.push(burn.as_secs().max(1).to_string());
     argv.push(seconds.as_secs().max(1).to_string());
@@ -117,7 +124,8 @@ mod tests {
     #[test]
     fn only_candidates_that_came_to_their_end_are_told() {
         let binaries = [Binary::named("tests/depot")];
-        let out = "m 3 0 test a ... ok\nm 3 0 test b ... FAILED\nm 3 end\nnoise\nm 4 0 test a ... ok\n";
+        let out =
+            "m 3 0 test a ... ok\nm 3 0 test b ... FAILED\nm 3 end\nnoise\nm 4 0 test a ... ok\n";
         let found = read(out, "m ", &binaries);
         assert_eq!(found.keys().collect::<Vec<_>>(), [&2]);
         let ids: Vec<&str> = found[&2].iter().map(|test| test.id.as_str()).collect();
