@@ -152,10 +152,13 @@ fn a_redis_that_forgets_is_refused_with_what_to_set() {
 fn old_runs_give_up_what_they_were_told_and_say_so() {
     let world = World::new();
     // Enough tests that what the verifier is told does not fit into an event.
-    let many: String = (0..150)
+    let many: Vec<String> = (0..150)
         .map(|n| format!("    def test_that_number_{n}_is_what_it_was_yesterday(self): pass\n"))
         .collect();
-    let many = format!("import unittest\n\nclass Many(unittest.TestCase):\n{many}");
+    let many = format!(
+        "import unittest\n\nclass Many(unittest.TestCase):\n{}",
+        many.concat()
+    );
     buggy_with(&world, &[("tests/test_many.py", &many)]);
     world.run(&["run", "--task", FIX]).exits(0);
     let before = world.run(&["show", "last", "--json"]).exits(0).json();
