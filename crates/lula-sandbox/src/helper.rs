@@ -108,18 +108,16 @@ impl EarlyHelper {
             return None;
         }
         let (ours, theirs) = packet_pair().ok()?;
-        match fork().ok()? {
-            Some(child) => Some(Self {
-                child: Child::of(child).ok()?,
-                control: ours,
-            }),
-            None => {
-                origin.forget(NAME);
-                let served =
-                    keep_only(theirs).and_then(|control| zygote::serve(control, true, built_ins));
-                exit_now(i32::from(served.is_err()))
-            }
-        }
+        let Some(child) = fork().ok()? else {
+            origin.forget(NAME);
+            let served =
+                keep_only(theirs).and_then(|control| zygote::serve(control, true, built_ins));
+            exit_now(i32::from(served.is_err()))
+        };
+        Some(Self {
+            child: Child::of(child).ok()?,
+            control: ours,
+        })
     }
 }
 

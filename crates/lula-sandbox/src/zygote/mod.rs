@@ -362,12 +362,13 @@ impl Namespaces {
         .during(SetupStage::MountNamespace, || "/proc/self/ns".to_owned())?;
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
-        let identities = Identities::take_over()?;
+        let mut identities = Identities::take_over()?;
         let mut networks = Networks::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
         let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         // The first sandbox is on its way; what it needs is made while its request is.
         networks.refill(own.as_fd());
+        identities.get_ready();
         Ok(Self {
             own,
             templates,
