@@ -389,6 +389,21 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
         }
     }
+    let bound = range
+        || parent.kind() == "slice"
+        || argument
+            && parent.parent().and_then(call).is_some_and(|(callee, _)| {
+                matches!(
+                    forge.of(callee).rsplit('.').next(),
+                    Some("slice" | "substring")
+                )
+            });
+    if bound {
+        for by in ["2", "3"] {
+            forge.replace(node, Family::OffByOne, 0.04, format!("{own} - {by}"));
+            forge.replace(node, Family::OffByOne, 0.03, format!("{own} + {by}"));
+        }
+    }
     forge.replace(node, Family::OffByOne, prior, more);
     forge.replace(node, Family::OffByOne, prior, less);
 }

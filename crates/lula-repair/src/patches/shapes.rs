@@ -4,6 +4,7 @@
 use tree_sitter::Node;
 
 use super::{Edit, Family, Forge};
+use crate::locate::Sort;
 use crate::syntax::{call, child, children, member, named};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
@@ -17,6 +18,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         arranged(forge, object, name);
     }
     indices(forge, node);
+    measured(forge, node);
     each(forge, node);
     start(forge, node);
     joined(forge, node);
@@ -106,10 +108,12 @@ fn unchecked(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
 /// Text is trimmed before anything else is made of it.
 fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
     let textual = match forge.of(name) {
-        "lower" | "upper" | "split" | "startswith" | "endswith" | "isdigit" | "casefold"
-        | "toLowerCase" | "toUpperCase" | "startsWith" | "endsWith" | "length" | "to_string"
-        | "to_owned" | "to_lowercase" | "to_uppercase" | "is_empty" | "starts_with"
-        | "ends_with" | "parse" => true,
+        "lower" | "upper" | "split" | "replace" | "includes" | "indexOf" | "match" | "find"
+        | "count" | "startswith" | "endswith" | "isdigit" | "casefold" | "toLowerCase"
+        | "toUpperCase" | "startsWith" | "endsWith" | "length" | "to_string" | "to_owned"
+        | "to_lowercase" | "to_uppercase" | "is_empty" | "starts_with" | "ends_with" | "parse" => {
+            true
+        }
         _ => return,
     };
     let own = forge.of(object);
@@ -199,6 +203,48 @@ pub(super) fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The length of what is in a thing where the thing itself is asked, and patterns that stop at the
+/// first match.
+fn measured(forge: &mut Forge<'_>, node: Node<'_>) {
+    if let Some((left, operator, right)) = crate::syntax::binary(node)
+        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=" | "==" | "===")
+        && left.kind() == "identifier"
+        && right.kind() == "identifier"
+    {
+        let (a, sign, b) = (forge.of(left), forge.of(operator), forge.of(right));
+        let scope = forge.scope(node);
+        let sized = |name| scope.variables.may_be(name, Sort::Sized);
+        if sized(a) && sized(b) {
+            let text = match () {
+                () if forge.python() => format!("len({a}) {sign} len({b})"),
+                () if forge.script() => format!("{a}.length {sign} {b}.length"),
+                () => format!("{a}.len() {sign} {b}.len()"),
+            };
+            forge.replace(node, Family::Conversion, 0.1, text);
+        }
+    }
+    if let Some((object, name)) = member(node)
+        && forge.script()
+        && forge.of(name) == "length"
+    {
+        let text = format!("{}[0].length", forge.of(object));
+        forge.replace(node, Family::Variable, 0.1, text);
+    }
+    if node.kind() == "regex" {
+        let own = forge.of(node);
+        let flags = own.rsplit('/').next().unwrap_or_default();
+        for (flag, prior) in [("g", 0.5), ("i", 0.3), ("m", 0.05)] {
+            if !flags.contains(flag) {
+                forge.replace(node, Family::Constant, prior, format!("{own}{flag}"));
+            }
+        }
+        if flags.contains('g') {
+            let bare = own.strip_suffix('g').unwrap_or(own);
+            forge.replace(node, Family::Constant, 0.1, bare);
+        }
     }
 }
 

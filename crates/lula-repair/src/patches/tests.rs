@@ -3,7 +3,9 @@
 use super::*;
 
 fn normal_form(source: &Source, text: &str) -> Option<u64> {
-    form_of(source, &source.language.parse(text)?, text)
+    let tree = source.language.parse(text)?;
+    let broken = tree.root_node().has_error() && !source.root().has_error();
+    form_of(tree.root_node(), text).filter(|_| !broken)
 }
 
 /// Whether some candidate turns the wrong text into the right one.

@@ -86,7 +86,7 @@ fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
     }
     // What was seen before is not looked at again.
     for (item, place) in memberships(forge, &scope) {
-        let (inside, outside) = asked(forge, &item, &place);
+        let (inside, outside) = asked(forge, &scope, &item, &place);
         for (part, word, held) in [(&inside, or, &for_or), (&outside, and, &for_and)] {
             if own != part {
                 forge.replace(
@@ -124,7 +124,7 @@ fn memberships(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, String)> {
 }
 
 /// Whether an item is in a place, and whether it is not.
-fn asked(forge: &Forge<'_>, item: &str, place: &str) -> (String, String) {
+fn asked(forge: &Forge<'_>, scope: &Scope, item: &str, place: &str) -> (String, String) {
     if forge.python() {
         (
             format!("{item} in {place}"),
@@ -136,9 +136,10 @@ fn asked(forge: &Forge<'_>, item: &str, place: &str) -> (String, String) {
             format!("!{place}.contains(&{item})"),
         )
     } else {
-        let lists = forge.source.text.contains(&format!("{place}.push("))
-            || forge.source.text.contains(&format!("{place} = ["));
-        let maps = forge.source.text.contains(&format!("{place} = {{"));
+        let lists = matches!(scope.habits.holds(place), Some(Holds::List | Holds::Text));
+        let text = &forge.source.text;
+        let maps = scope.habits.holds(place) == Some(Holds::Map)
+            && !text.contains(&format!("{place} = new Map"));
         if lists {
             (
                 format!("{place}.includes({item})"),
@@ -162,7 +163,7 @@ fn asked(forge: &Forge<'_>, item: &str, place: &str) -> (String, String) {
 fn tests(forge: &Forge<'_>, scope: &Scope, own: &str) -> Vec<(String, f64)> {
     let mut found: Vec<(String, f64)> = Vec::new();
     for (item, place) in memberships(forge, scope) {
-        let (inside, outside) = asked(forge, &item, &place);
+        let (inside, outside) = asked(forge, scope, &item, &place);
         // What is put somewhere is what must not be there yet.
         let prior = if own.contains(&place) { 0.16 } else { 0.06 };
         found.push((outside, prior));
@@ -430,7 +431,7 @@ fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
         }
     }
     for (item, place) in memberships(forge, &scope).into_iter().take(6) {
-        let (inside, outside) = asked(forge, &item, &place);
+        let (inside, outside) = asked(forge, &scope, &item, &place);
         forge.replace(node, Family::Expression, 0.06, inside);
         forge.replace(node, Family::Expression, 0.06, outside);
     }

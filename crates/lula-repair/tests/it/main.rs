@@ -149,19 +149,19 @@ fn cases_of_pytest_are_judged_one_by_one() {
     let folder = project(&[
         (
             "shelf.py",
-            "def place(values, value):\n    low, high = 0, len(values)\n    while low < high:\n        middle = (low + high) // 2\n        if values[middle] < value:\n            low = middle\n        else:\n            high = middle\n    return low\n",
+            "def place(values, value):\n    low, high = 0, len(values)\n    while low < high:\n        middle = (low + high) // 2\n        if values[middle] <= value:\n            low = middle + 1\n        else:\n            high = middle\n    return low\n",
         ),
         (
             "test_shelf.py",
-            "import pytest\nfrom shelf import place\n\nCASES = [([1, 3], 0, 0), ([1, 3], 2, 1), ([1, 3], 9, 2), ([], 1, 0), ([1, 2, 3, 4, 5, 6, 7], 6, 5)]\n\n@pytest.mark.parametrize('values, value, wanted', CASES)\ndef test_place(values, value, wanted):\n    assert place(values, value) == wanted\n",
+            "import pytest\nfrom shelf import place\n\nCASES = [([1, 3], 0, 0), ([1, 3], 3, 1), ([1, 3], 9, 2), ([], 1, 0), ([2, 2, 2], 2, 0)]\n\n@pytest.mark.parametrize('values, value, wanted', CASES)\ndef test_place(values, value, wanted):\n    assert place(values, value) == wanted\n",
         ),
     ]);
     let report = mend(&folder).unwrap();
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{:?}", report.effort);
     assert_eq!(report.framework, Framework::Pytest);
-    assert_eq!((report.before.passed, report.before.failed), (2, 3));
+    assert_eq!((report.before.passed, report.before.failed), (3, 2));
     let diff = &report.patches[0].diff;
-    assert!(diff.contains("middle + 1"), "{diff}");
+    assert!(diff.contains("+        if values[middle] < value:"), "{diff}");
 }
 
 #[test]

@@ -435,7 +435,7 @@ impl Suite for Cargo {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (32, 120)
+        (64, 200)
     }
 
     fn spell(&self) -> Duration {
