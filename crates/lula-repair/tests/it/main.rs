@@ -161,7 +161,10 @@ fn cases_of_pytest_are_judged_one_by_one() {
     assert_eq!(report.framework, Framework::Pytest);
     assert_eq!((report.before.passed, report.before.failed), (3, 2));
     let diff = &report.patches[0].diff;
-    assert!(diff.contains("+        if values[middle] < value:"), "{diff}");
+    assert!(
+        diff.contains("+        if values[middle] < value:"),
+        "{diff}"
+    );
 }
 
 #[test]
