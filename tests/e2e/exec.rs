@@ -63,6 +63,81 @@ fn the_callers_variables_do_not_reach_the_command() {
 }
 
 #[test]
+fn the_sandboxes_helper_forgets_what_lula_was_called_with() {
+    let world = World::new();
+    let mut child = world
+        .command(&[
+            "exec",
+            "--profile",
+            "strict",
+            "--",
+            "sh",
+            "-c",
+            "echo ready; cat",
+        ])
+        .env("AWS_SECRET_ACCESS_KEY", "canary-in-a-variable")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    assert!(
+        memory_holds(child.id(), "canary-in-a-variable"),
+        "lula itself was given it"
+    );
+    let helpers = children(child.id());
+    assert_eq!(helpers.len(), 1, "{helpers:?}");
+    for helper in helpers {
+        let called = std::fs::read(format!("/proc/{helper}/cmdline")).unwrap();
+        let called = String::from_utf8_lossy(&called);
+        let called = called.trim_end_matches('\0');
+        assert_eq!(called, "lula-sandbox-zygote");
+        assert!(!memory_holds(helper, "canary-in-a-variable"));
+        let open = std::fs::read_dir(format!("/proc/{helper}/fd")).unwrap();
+        let paths: Vec<_> = open
+            .map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap_or_default())
+            .filter(|path| path.starts_with(world.home()) || path.starts_with(world.work()))
+            .collect();
+        assert!(paths.is_empty(), "{paths:?}");
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+/// Processes that this one started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let behind_its_name = stat.rsplit(") ").next().unwrap_or_default();
+        behind_its_name.split(' ').nth(1) == Some(&parent.to_string())
+    };
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(is_child).collect()
+}
+
+/// Whether anything that a process can write has those bytes in it.
+fn memory_holds(pid: u32, text: &str) -> bool {
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    maps.lines()
+        .filter(|line| line.contains(" rw"))
+        .any(|line| {
+            let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let number = |text| u64::from_str_radix(text, 16).unwrap();
+            let (from, to) = (number(from), number(to));
+            let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+            // What the kernel does not show is nothing that the program wrote.
+            memory.read_at(&mut bytes, from).is_ok()
+                && bytes
+                    .windows(text.len())
+                    .any(|window| window == text.as_bytes())
+        })
+}
+
+#[test]
 fn a_command_starts_where_the_person_is_and_sees_the_repository() {
     let world = World::new();
     std::fs::create_dir_all(world.work().join(".git")).unwrap();

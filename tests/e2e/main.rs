@@ -27,6 +27,7 @@ mod run_fences;
 mod run_hands;
 mod runner;
 mod runs;
+mod stores;
 mod trace;
 mod try_it;
 mod workspaces;

@@ -65,14 +65,17 @@ pub(crate) fn repository(world: &World, files: &[(&str, &str)]) {
 
 /// A project with a bug that a test shows.
 pub(crate) fn buggy(world: &World) {
-    repository(
-        world,
-        &[
-            ("items.py", CODE),
-            ("tests/__init__.py", ""),
-            ("tests/test_items.py", TESTS),
-        ],
-    );
+    buggy_with(world, &[]);
+}
+
+/// The same with more files.
+pub(crate) fn buggy_with(world: &World, more: &[(&str, &str)]) {
+    let files = [
+        ("items.py", CODE),
+        ("tests/__init__.py", ""),
+        ("tests/test_items.py", TESTS),
+    ];
+    repository(world, &[&files, more].concat());
 }
 
 pub(crate) fn branches(world: &World) -> Vec<String> {

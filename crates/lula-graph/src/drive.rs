@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use lula_protocol::event::Ending;
 use lula_protocol::{EventBody, Exit, Payload};
-use lula_store::{Lease, Rest, StoreError};
+use lula_store::{Lease, NewRun, Rest, StoreError};
 
 use crate::ctx::Ctx;
 use crate::desk::{Desk, Tools};
@@ -36,13 +36,15 @@ pub enum Rested {
 pub(crate) async fn drive<G: Graph>(
     inner: &Inner<G>,
     lease: Lease,
-    loaded: Option<Loaded<G::State>>,
+    newborn: Option<(NewRun, Loaded<G::State>)>,
     live: Arc<Live>,
 ) -> Result<Rested, EngineError> {
-    let resumed = loaded.is_none();
-    let loaded = match loaded {
-        Some(loaded) => loaded,
-        None => load::load(&inner.graph, &*inner.store, &lease.run, None).await?,
+    let resumed = newborn.is_none();
+    let (newborn, loaded) = if let Some((run, loaded)) = newborn {
+        (Some(run), loaded)
+    } else {
+        let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
+        (None, loaded)
     };
     if loaded.head != lease.head {
         // Between the claim and the read nobody else could have written: something is wrong.
@@ -65,6 +67,9 @@ pub(crate) async fn drive<G: Graph>(
         desk: Desk::new(tools, lease, progress, loaded.head, loaded.last_at),
         state,
     };
+    if let Some(run) = newborn {
+        driver.desk.give_birth_to(run);
+    }
     if resumed && driver.desk.lease.epoch > 1 && driver.desk.progress.ended.is_none() {
         let worker = inner.options.worker.clone();
         let noted = driver.desk.note(EventBody::RunTaken { worker });
@@ -226,7 +231,7 @@ impl<G: Graph> Driver<'_, G> {
             }
         }
         let body = left_body(node, visit, leave.outcome, events);
-        let pure = !self.desk.progress.entered && self.desk.progress.journal.is_empty();
+        let acted = self.desk.progress.entered || !self.desk.progress.journal.is_empty();
         // From here on the state is ahead of the log until the commit; an error drops both.
         for event in &leave.events {
             self.inner
@@ -243,9 +248,10 @@ impl<G: Graph> Driver<'_, G> {
         if follow == Some(crate::table::Follow::Done) && self.desk.progress.cancel.is_none() {
             return self.finish().await.map(Some);
         }
-        // A visit that asked for nothing comes out the same when it is run again: its end is
-        // committed with the next thing that cannot be taken back.
-        if pure && self.desk.waiting() < MAX_WAITING {
+        // Run again after a crash, a visit comes out the same: what it asked for is answered from
+        // the journal. So its end is committed with the next thing that cannot be taken back.
+        self.desk.owes |= acted;
+        if self.desk.waiting() < MAX_WAITING && !self.desk.snapshot_is_due() {
             return Ok(None);
         }
         let (state, epoch, last_at) = (&*self.state, self.desk.lease.epoch, self.desk.last_at);

@@ -146,6 +146,10 @@ impl Ctx<'_> {
         request: Digest,
     ) -> Result<Value, Stop> {
         self.enter()?;
+        if matches!(effect.class, EffectClass::Read | EffectClass::Tree) {
+            // These look at the world before anything is committed for them.
+            self.desk.settle_up().await?;
+        }
         let (ms, random) = self.name_of("effect", ordinal);
         let order = Order {
             run: self.desk.progress.run.clone(),

@@ -87,7 +87,9 @@ pub(crate) struct Switches {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blueprint {
     pub(crate) tier: Tier,
-    pub(crate) root: RootPlan,
+    /// The root, by the number its plan was announced under. None has the number 0: then the host's
+    /// own tree is seen.
+    pub(crate) template: u32,
     /// Parents before children.
     pub(crate) placed: Vec<Placed>,
     pub(crate) workspace: WorkspacePlan,
@@ -110,31 +112,33 @@ pub(crate) struct Blueprint {
 
 /// What a message to the zygote asks for, in its first byte.
 const BUILD: u8 = 1;
-const PREPARE: u8 = 2;
+const ANNOUNCE: u8 = 2;
+
+/// How many announced plans both sides remember; the oldest goes first.
+pub(crate) const MOST_TEMPLATES: usize = 16;
 
 impl RootPlan {
-    /// As a message: get ready for sandboxes with this root. There is no answer.
-    pub(crate) fn encode_preparation(&self) -> Vec<u8> {
+    /// As a message: sandboxes with this root are going to come, under that number. There is no
+    /// answer.
+    pub(crate) fn announce(&self, number: u32) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.u8(PREPARE);
+        writer.u8(ANNOUNCE).u32(number);
         write_root(&mut writer, self);
         writer.bytes
     }
 
-    /// The plan of such a message; `None` where it is another.
-    pub(crate) fn decode_preparation(bytes: &[u8]) -> Option<Result<Self, FrameError>> {
-        let (PREPARE, rest) = bytes.split_first().map(|(kind, rest)| (*kind, rest))? else {
+    /// Number and plan of such a message; `None` where it is another.
+    pub(crate) fn announced(bytes: &[u8]) -> Option<Result<(u32, Self), FrameError>> {
+        let (ANNOUNCE, rest) = bytes.split_first().map(|(kind, rest)| (*kind, rest))? else {
             return None;
         };
         let mut reader = Reader::new(rest);
-        Some(read_root(&mut reader).and_then(|plan| reader.end().map(|()| plan)))
-    }
-
-    /// What two sandboxes must agree on to share a template.
-    pub(crate) fn key(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        write_root(&mut writer, self);
-        writer.bytes
+        let mut read = || {
+            let number = reader.u32("number of the template")?;
+            let plan = read_root(&mut reader)?;
+            reader.end().map(|()| (number, plan))
+        };
+        Some(read())
     }
 }
 
@@ -145,7 +149,7 @@ impl Blueprint {
         let w = &mut writer;
         w.u8(BUILD);
         w.text(self.tier.name());
-        write_root(w, &self.root);
+        w.u32(self.template);
         w.list(&self.placed, write_placed);
         let workspace = &self.workspace;
         w.text(&workspace.path)
@@ -200,7 +204,7 @@ impl Blueprint {
         }
         let blueprint = Self {
             tier: Tier::from_name(&r.text("tier")?).ok_or(FrameError::NotText { what: "tier" })?,
-            root: read_root(r)?,
+            template: r.u32("template")?,
             placed: r.list("placed", read_placed)?,
             workspace: WorkspacePlan {
                 path: r.text("workspace")?,

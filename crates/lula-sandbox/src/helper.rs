@@ -1,12 +1,17 @@
 //! The helper process: which program it is, and how it knows that it is one.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::built_in::BuiltIn;
 use crate::error::SandboxError;
-use crate::sys::process::own_number;
+use crate::sys::lockdown::{close_from, nothing, place_descriptor};
+use crate::sys::origin::Origin;
+use crate::sys::process::{exit_now, fork, own_number};
 use crate::sys::socket::packet_pair;
 use crate::zygote;
 
@@ -55,8 +60,82 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
+        let child = Child::of(Pid::from_child(&child)).map_err(failed)?;
         Ok((child, ours))
     }
+}
+
+/// The helper as a child of this process, held so that it cannot be mistaken for another.
+#[derive(Debug)]
+pub(crate) struct Child(OwnedFd);
+
+impl Child {
+    /// A child that nobody has waited for.
+    fn of(pid: Pid) -> io::Result<Self> {
+        Ok(Self(rustix::process::pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    pub(crate) fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
+    }
+
+    pub(crate) fn wait(&self) {
+        let ended =
+            || rustix::process::waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED);
+        while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
+    }
+}
+
+/// A helper that is a copy of this very process, made before it was anything: for a program that
+/// runs one command and ends, which would wait as long for a second start of itself as for the
+/// command.
+///
+/// As good as one that was started: at that moment there is one thread, no file of ours is open, and
+/// nothing was read. What a copy has and a started program has not, the arguments, the environment
+/// and whatever descriptors somebody left open, it forgets before it does anything else.
+#[derive(Debug)]
+pub struct EarlyHelper {
+    pub(crate) child: Child,
+    pub(crate) control: OwnedFd,
+}
+
+impl EarlyHelper {
+    /// Must be called right after [`helper_main_if_asked`], with the same programs. `None` where a
+    /// copy would not be as good, or cannot be made; an engine then starts its helper as usual.
+    pub fn start(built_ins: &'static [BuiltIn]) -> Option<Self> {
+        let origin = Origin::of_this_process().ok()?;
+        if !origin.is_single_threaded() {
+            return None;
+        }
+        let (ours, theirs) = packet_pair().ok()?;
+        let Some(child) = fork().ok()? else {
+            origin.forget(NAME);
+            let served =
+                keep_only(theirs).and_then(|control| zygote::serve(control, true, built_ins));
+            exit_now(i32::from(served.is_err()))
+        };
+        Some(Self {
+            child: Child::of(child).ok()?,
+            control: ours,
+        })
+    }
+}
+
+/// Lets go of every descriptor but one, with nothing for the standard streams.
+fn keep_only(line: OwnedFd) -> io::Result<OwnedFd> {
+    const LINE: i32 = 3;
+    // Out of the way of the places they are going to.
+    let held = rustix::io::fcntl_dupfd_cloexec(&line, 64)?;
+    drop(line);
+    let null = nothing(64)?;
+    for stream in 0..LINE {
+        place_descriptor(null.as_raw_fd(), stream, true)?;
+    }
+    place_descriptor(held.as_raw_fd(), LINE, false)?;
+    // Closed by number; no owner may close what the number means next.
+    std::mem::forget((held, null));
+    close_from(LINE + 1)?;
+    own_number(LINE)
 }
 
 /// Becomes the sandbox helper if this process was started as one, and then never returns. Must be

@@ -43,6 +43,7 @@
 //! does.
 
 mod blueprint;
+mod buffer;
 mod built_in;
 pub mod cgroup;
 mod error;
@@ -53,6 +54,7 @@ mod init;
 mod landlock;
 mod lock_out;
 mod mounts;
+mod owner;
 pub mod policy;
 pub mod probes;
 mod receipt;
@@ -64,7 +66,7 @@ mod zygote;
 
 pub use built_in::BuiltIn;
 pub use error::SandboxError;
-pub use helper::{Helper, helper_main_if_asked};
+pub use helper::{EarlyHelper, Helper, helper_main_if_asked};
 pub use lock_out::{Kept, LockedOut, lock_out};
 pub use mounts::Toolchains;
 pub use session::{

@@ -285,6 +285,15 @@ pub(crate) enum StoreCommand {
     },
     /// Look through every log and everything it names
     Check,
+    /// Drop large values of old runs; their logs stay whole
+    #[command(
+        after_help = "Of a run that is over and old, what it was told on the way is dropped where it is large: files\nit read, answers of models, output of commands. What it was asked, what it decided, what people\nchanged and what it did outside is kept, and so is every event. Afterwards `lula show`, `lula fork`\nand `lula verify` work; `lula replay --verify` says what it cannot derive again.\n\nExample:\n  lula store compact --older-than 90d"
+    )]
+    Compact {
+        /// How long a run must have been over, such as 90d or 12h
+        #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_age)]
+        older_than: Duration,
+    },
     /// Copy every run from one store into another
     #[command(
         after_help = "Example:\n  lula store migrate --from runs.db --to env:LULA_POSTGRES\n\nNobody may be working on the first one."
@@ -299,9 +308,29 @@ pub(crate) enum StoreCommand {
     },
 }
 
+/// A duration that may be counted in days.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let read = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(*seconds).map(Duration::from_secs)
+    });
+    read.ok_or_else(|| "expected a time such as 90d, 12h, 30m or 0s".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse_usd;
+    use super::{parse_age, parse_usd};
+    use std::time::Duration;
+
+    #[test]
+    fn an_age_is_read_in_days_hours_minutes_or_seconds() {
+        assert_eq!(parse_age("90d"), Ok(Duration::from_secs(90 * 86_400)));
+        assert_eq!(parse_age("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "d", "90", "-1d", "1.5h", "99999999999999999999d", "1 d"] {
+            assert!(parse_age(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn money_is_read_to_the_millionth() {

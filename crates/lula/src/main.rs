@@ -24,26 +24,40 @@ mod term;
 use std::process::ExitCode;
 
 use lula_protocol::{Code, Exit};
+use lula_sandbox::EarlyHelper;
 
 use crate::failure::Failure;
 use crate::status::Status;
 use crate::term::Screen;
 
+/// Programs that sandboxes can run without a file.
+const BUILT_INS: &[lula_sandbox::BuiltIn] = &[lula_runner::TOOLBOX];
+
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.
-    lula_sandbox::helper_main_if_asked(&[lula_runner::TOOLBOX]);
+    lula_sandbox::helper_main_if_asked(BUILT_INS);
     let arguments: Vec<_> = std::env::args_os().collect();
-    let matches = match cli::command_for(&arguments).try_get_matches_from(&arguments) {
+    let helper = early_helper(&arguments);
+    let matches = match cli::read(&arguments) {
         Ok(matches) => matches,
         Err(error) => return Status::from(usage(&error)).into(),
     };
     let status = match session::open(&matches) {
-        Ok((cli, session)) => {
-            commands::run(cli, &session).unwrap_or_else(|failure| report(&session.screen, &failure))
-        }
+        Ok((cli, session)) => commands::run(cli, &session, helper)
+            .unwrap_or_else(|failure| report(&session.screen, &failure)),
         Err(failure) => report(&Screen::for_arguments(&matches), &failure),
     };
     status.into()
+}
+
+/// The sandbox's helper for `lula exec`, which gets ready while this process finds out what is asked
+/// of it. A command that is named behind an option is found later, and waits a little longer.
+fn early_helper(arguments: &[std::ffi::OsString]) -> Option<EarlyHelper> {
+    if arguments.get(1)? == "exec" {
+        EarlyHelper::start(BUILT_INS)
+    } else {
+        None
+    }
 }
 
 fn report(screen: &Screen, failure: &Failure) -> Status {

@@ -47,14 +47,27 @@ pub(crate) struct Act<'a, C: Serialize> {
 
 /// Writes down what a person ran, where a log is kept.
 pub(crate) fn act<C: Serialize>(log: Option<&mut Log>, act: Act<'_, C>) -> Result<(), Failure> {
-    let Some(log) = log else { return Ok(()) };
+    match log {
+        Some(log) => append(log, entry(act)?),
+        None => Ok(()),
+    }
+}
+
+/// Returns when it is on disk.
+pub(crate) fn append(log: &mut Log, entry: Entry) -> Result<(), Failure> {
+    log.append_sealed(&[entry])?;
+    Ok(())
+}
+
+/// What a person ran, as it is written down.
+pub(crate) fn entry<C: Serialize>(act: Act<'_, C>) -> Result<Entry, Failure> {
     let encode = |error| Failure::from(AuditError::Canonical(error));
     let receipt = act
         .receipt
         .map(|receipt| Digest::of(Domain::Receipt, receipt))
         .transpose()
         .map_err(encode)?;
-    let entry = Entry {
+    Ok(Entry {
         time_ms: now_ms(),
         principal: local_principal()?,
         run: None,
@@ -70,9 +83,7 @@ pub(crate) fn act<C: Serialize>(log: Option<&mut Log>, act: Act<'_, C>) -> Resul
         outcome: act.outcome,
         receipt,
         diff: act.diff,
-    };
-    log.append_sealed(&[entry])?;
-    Ok(())
+    })
 }
 
 /// Whoever runs this process, as the kernel knows them.

@@ -12,14 +12,19 @@ mod conversions;
 mod defaults;
 mod filters;
 mod forge;
+mod gather;
 mod guards;
+mod habits;
 mod moves;
 mod names;
 mod operators;
 mod order;
+mod recursion;
 mod scope;
 mod shapes;
 mod statements;
+mod throughout;
+mod wraps;
 
 use std::collections::HashSet;
 
@@ -141,6 +146,10 @@ pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candid
         moves::propose(&mut forge, node);
         branches::propose(&mut forge, node);
         shapes::propose(&mut forge, node);
+        gather::propose(&mut forge, node);
+        wraps::propose(&mut forge, node);
+        recursion::propose(&mut forge, node);
+        throughout::propose(&mut forge, node);
     }
     forge.done()
 }
@@ -148,39 +157,64 @@ pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candid
 /// Keeps what parses and spells a program that was not proposed before.
 #[derive(Debug, Default)]
 pub(crate) struct NormalForms {
-    seen: HashSet<(String, u64)>,
+    /// File, which of its parts, and what that spells.
+    seen: HashSet<(String, Option<usize>, u64)>,
 }
 
 impl NormalForms {
     /// The patched text, if it is worth trying.
     pub(crate) fn admit(&mut self, source: &Source, candidate: &Candidate) -> Option<String> {
         let text = candidate.apply(&source.text)?;
-        let form = normal_form(source, &text)?;
+        let tree = source.reparse(&candidate.edits, &text)?;
+        if tree.root_node().has_error() && !source.root().has_error() {
+            return None;
+        }
+        let part = part_of(source, &tree, &candidate.edits);
+        let node = part.and_then(|index| child(tree.root_node(), index));
+        let form = form_of(node.unwrap_or_else(|| tree.root_node()), &text)?;
         self.seen
-            .insert((source.path.clone(), form))
+            .insert((source.path.clone(), part, form))
             .then_some(text)
     }
 
     /// Marks the file's own text as known.
     pub(crate) fn know(&mut self, source: &Source) {
-        if let Some(form) = normal_form(source, &source.text) {
-            self.seen.insert((source.path.clone(), form));
+        let mut cursor = source.root().walk();
+        let parts = source.root().children(&mut cursor);
+        let parts = parts.enumerate().map(|(index, node)| (Some(index), node));
+        for (part, node) in parts.chain([(None, source.root())]) {
+            if let Some(form) = form_of(node, &source.text) {
+                self.seen.insert((source.path.clone(), part, form));
+            }
         }
     }
+}
+
+/// The part of a file, a function or class, that holds all edits: the rest need not be compared.
+fn part_of(source: &Source, tree: &tree_sitter::Tree, edits: &[Edit]) -> Option<usize> {
+    let root = source.root();
+    if root.child_count() != tree.root_node().child_count() {
+        return None;
+    }
+    let mut cursor = root.walk();
+    root.children(&mut cursor).position(|part| {
+        edits
+            .iter()
+            .all(|edit| part.start_byte() < edit.start && edit.end < part.end_byte())
+    })
 }
 
 /// Text of a node that belongs to none of its children, as in strings and format specifiers.
 fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash::Hasher) {
     use std::hash::Hash;
     let mut at = node.start_byte();
-    for index in 0..children(node) {
-        if let Some(part) = child(node, index) {
-            let gap = text.get(at..part.start_byte()).unwrap_or_default();
-            if !gap.trim().is_empty() {
-                gap.hash(hasher);
-            }
-            at = part.end_byte();
+    let mut cursor = node.walk();
+    for part in node.children(&mut cursor) {
+        let gap = text.get(at..part.start_byte()).unwrap_or_default();
+        if !gap.trim().is_empty() {
+            gap.hash(hasher);
         }
+        at = part.end_byte();
     }
     let gap = text.get(at..node.end_byte()).unwrap_or_default();
     if !gap.trim().is_empty() {
@@ -188,17 +222,12 @@ fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash:
     }
 }
 
-/// A digest of a text's tokens without comments, spacing and needless brackets; none for a text
-/// that does not parse where the original did.
-fn normal_form(source: &Source, text: &str) -> Option<u64> {
+/// A digest of the tokens of a part of a text, without comments, spacing and needless brackets.
+fn form_of(part: tree_sitter::Node<'_>, text: &str) -> Option<u64> {
     use std::hash::{Hash, Hasher};
-    let tree = source.language.parse(text)?;
-    if tree.root_node().has_error() && !source.root().has_error() {
-        return None;
-    }
     let mut hasher = std::hash::DefaultHasher::new();
     let mut skipped = HashSet::new();
-    for node in walk(tree.root_node()) {
+    for node in walk(part) {
         if node.kind().contains("comment") {
             continue;
         }

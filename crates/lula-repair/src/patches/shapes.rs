@@ -4,6 +4,7 @@
 use tree_sitter::Node;
 
 use super::{Edit, Family, Forge};
+use crate::locate::Sort;
 use crate::syntax::{call, child, children, member, named};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
@@ -14,8 +15,10 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
     if let Some((object, name)) = member(node) {
         tidied(forge, object, name);
+        arranged(forge, object, name);
     }
     indices(forge, node);
+    measured(forge, node);
     each(forge, node);
     start(forge, node);
     joined(forge, node);
@@ -105,13 +108,23 @@ fn unchecked(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
 /// Text is trimmed before anything else is made of it.
 fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
     let textual = match forge.of(name) {
-        "lower" | "upper" | "split" | "startswith" | "endswith" | "isdigit" | "casefold"
-        | "toLowerCase" | "toUpperCase" | "startsWith" | "endsWith" | "length" | "to_string"
-        | "to_owned" | "to_lowercase" | "to_uppercase" | "is_empty" | "starts_with"
-        | "ends_with" | "parse" => true,
+        "lower" | "upper" | "split" | "replace" | "includes" | "indexOf" | "match" | "find"
+        | "count" | "startswith" | "endswith" | "isdigit" | "casefold" | "toLowerCase"
+        | "toUpperCase" | "startsWith" | "endsWith" | "length" | "to_string" | "to_owned"
+        | "to_lowercase" | "to_uppercase" | "is_empty" | "starts_with" | "ends_with" | "parse" => {
+            true
+        }
         _ => return,
     };
     let own = forge.of(object);
+    let lower = match () {
+        () if forge.python() => "lower",
+        () if forge.script() => "toLowerCase",
+        () => "to_lowercase",
+    };
+    if !own.contains(lower) && forge.of(name) != lower {
+        forge.replace(object, Family::Conversion, 0.09, format!("{own}.{lower}()"));
+    }
     let method = if forge.python() { "strip" } else { "trim" };
     if textual && !own.ends_with(&format!("{method}()")) {
         forge.replace(
@@ -120,6 +133,23 @@ fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
             0.07,
             format!("{own}.{method}()"),
         );
+    }
+}
+
+/// A step of a chain that puts things in order before they are joined or taken from.
+fn arranged(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+    if !forge.script() || !matches!(forge.of(name), "join" | "map" | "slice" | "length" | "at") {
+        return;
+    }
+    let own = forge.of(object);
+    for (step, prior) in [
+        (".sort()", 0.08),
+        (".reverse()", 0.08),
+        (".filter(Boolean)", 0.05),
+    ] {
+        if !own.ends_with(step) {
+            forge.replace(object, Family::Conversion, prior, format!("{own}{step}"));
+        }
     }
 }
 
@@ -158,7 +188,7 @@ fn indices(forge: &mut Forge<'_>, node: Node<'_>) {
     forge.replace(index, Family::Bounds, prior, text);
 }
 
-fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
+pub(super) fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
     match node.kind() {
         "subscript" => Some((
             node.child_by_field_name("value")?,
@@ -173,6 +203,48 @@ fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The length of what is in a thing where the thing itself is asked, and patterns that stop at the
+/// first match.
+fn measured(forge: &mut Forge<'_>, node: Node<'_>) {
+    if let Some((left, operator, right)) = crate::syntax::binary(node)
+        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=" | "==" | "===")
+        && left.kind() == "identifier"
+        && right.kind() == "identifier"
+    {
+        let (a, sign, b) = (forge.of(left), forge.of(operator), forge.of(right));
+        let scope = forge.scope(node);
+        let sized = |name| scope.variables.may_be(name, Sort::Sized);
+        if sized(a) && sized(b) {
+            let text = match () {
+                () if forge.python() => format!("len({a}) {sign} len({b})"),
+                () if forge.script() => format!("{a}.length {sign} {b}.length"),
+                () => format!("{a}.len() {sign} {b}.len()"),
+            };
+            forge.replace(node, Family::Conversion, 0.1, text);
+        }
+    }
+    if let Some((object, name)) = member(node)
+        && forge.script()
+        && forge.of(name) == "length"
+    {
+        let text = format!("{}[0].length", forge.of(object));
+        forge.replace(node, Family::Variable, 0.1, text);
+    }
+    if node.kind() == "regex" {
+        let own = forge.of(node);
+        let flags = own.rsplit('/').next().unwrap_or_default();
+        for (flag, prior) in [("g", 0.5), ("i", 0.3), ("m", 0.05)] {
+            if !flags.contains(flag) {
+                forge.replace(node, Family::Constant, prior, format!("{own}{flag}"));
+            }
+        }
+        if flags.contains('g') {
+            let bare = own.strip_suffix('g').unwrap_or(own);
+            forge.replace(node, Family::Constant, 0.1, bare);
+        }
     }
 }
 

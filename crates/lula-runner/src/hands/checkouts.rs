@@ -269,7 +269,7 @@ impl Hands {
             }
         };
         let delivered = if asked.into_files {
-            self.into_files(&checkout, &taken, asked)
+            self.put_into_files(&checkout, &taken, asked)
         } else {
             let order = Delivery {
                 branch: &asked.branch,
@@ -299,7 +299,7 @@ impl Hands {
     }
 
     /// Changes the files of the checkout in one journaled step, or finds that done already.
-    fn into_files(
+    fn put_into_files(
         &self,
         checkout: &Checkout,
         taken: &Taken,

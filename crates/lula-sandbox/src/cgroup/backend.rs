@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dir::Dir;
 use super::layout::{Controller, Hierarchy, Version, layout};
 use super::leaf::Leaf;
-use super::owner::Owner;
 use super::{CgroupError, Kind, Limits};
+use crate::owner::Owner;
 
 /// The directory below which all groups of this program live.
 const HOME: &str = "lula";
@@ -30,6 +30,8 @@ const TRIAL: Limits = Limits {
 #[derive(Debug)]
 pub struct Backend {
     kind: Kind,
+    /// Whose groups these are; every name begins with it.
+    owner: String,
     hierarchies: Vec<Base>,
     refusals: Vec<Refusal>,
 }
@@ -43,15 +45,14 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// The directory of this runner in one hierarchy.
+/// One hierarchy that groups are made in.
 #[derive(Debug)]
 pub(super) struct Base {
     pub(super) version: Version,
     pub(super) controllers: BTreeSet<Controller>,
-    /// Holds the directories of all runners.
-    home: Dir,
-    name: String,
-    pub(super) dir: Arc<Dir>,
+    /// Holds the groups of all runners. One level is enough: a group costs twice as much with one
+    /// of its own around it.
+    pub(super) home: Arc<Dir>,
 }
 
 impl Backend {
@@ -78,6 +79,19 @@ impl Backend {
             Kind::V2Root
         } else {
             Kind::V2Delegated
+        };
+        let Some(owner) = Owner::this() else {
+            let reason = "/proc/self/stat and /proc/self/ns/pid cannot be read, which groups are \
+                          named after";
+            return Self {
+                kind: Kind::None,
+                owner: String::new(),
+                hierarchies: Vec::new(),
+                refusals: vec![Refusal {
+                    kind: unified_kind,
+                    reason: reason.to_owned(),
+                }],
+            };
         };
         let unified = found.iter().find(|one| one.version == Version::V2);
         let unified = unified
@@ -121,6 +135,7 @@ impl Backend {
         }
         Self {
             kind,
+            owner: owner.to_string(),
             hierarchies,
             refusals,
         }
@@ -134,6 +149,7 @@ impl Backend {
         };
         Self {
             kind: Kind::None,
+            owner: self.owner.clone(),
             hierarchies: Vec::new(),
             refusals: self.refusals.iter().cloned().chain([refusal]).collect(),
         }
@@ -175,7 +191,8 @@ impl Backend {
             Some(refusal) => refusal.reason.clone(),
             None => "its controller is not available".to_owned(),
         };
-        Leaf::create(&self.hierarchies, name, limits, reason)
+        let name = format!("{}.{name}", self.owner);
+        Leaf::create(&self.hierarchies, &name, limits, reason)
     }
 
     /// Removes the groups of runners that are certainly dead, with every process in them. Returns
@@ -184,20 +201,14 @@ impl Backend {
         let mut swept = BTreeSet::new();
         for base in &self.hierarchies {
             for name in base.home.children().unwrap_or_default() {
-                let dead = Owner::from_name(&name).is_some_and(Owner::is_dead);
+                let owner = name.split_once('.').map_or(&*name, |(owner, _)| owner);
+                let dead = Owner::from_name(owner).is_some_and(Owner::is_dead);
                 if dead && super::leaf::remove_tree(&base.home, &name, base.version).is_ok() {
-                    swept.insert(name);
+                    swept.insert(owner.to_owned());
                 }
             }
         }
         swept.len()
-    }
-}
-
-impl Drop for Base {
-    fn drop(&mut self) {
-        // Still occupied by a leaf that outlives us: then the next sweep takes it.
-        let _ = self.home.remove(&self.name);
     }
 }
 
@@ -208,23 +219,19 @@ fn base(
     prepare: impl Fn(&Dir) -> Result<(), CgroupError>,
 ) -> Result<Base, CgroupError> {
     let home = parent.child_or_make(HOME)?;
+    // It may be somebody else's.
+    if !home.may_write(".") {
+        return Err(CgroupError::Absent {
+            act: "be made",
+            reason: format!("{} is not writable for this user", home.shown()),
+        });
+    }
     prepare(&home)?;
-    let name = Owner::this()
-        .ok_or_else(|| CgroupError::Absent {
-            act: "be named after this process",
-            reason: "/proc/self/stat and /proc/self/ns/pid cannot be read".to_owned(),
-        })?
-        .to_string();
-    let dir = home.child_or_make(&name)?;
-    let base = Base {
+    Ok(Base {
         version,
         controllers,
-        home,
-        name,
-        dir: Arc::new(dir),
-    };
-    prepare(&base.dir)?;
-    Ok(base)
+        home: Arc::new(home),
+    })
 }
 
 /// The v2 base: in this process's own group, or in the nearest group above it that lets us.

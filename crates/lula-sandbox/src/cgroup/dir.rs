@@ -22,7 +22,8 @@ const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
 pub(super) struct Dir {
     handle: OwnedFd,
     shown: String,
-    /// Control files that are read for every command, kept open.
+    /// Control files that every sandbox or command needs, kept open: finding one by its name costs
+    /// more than reading it.
     held: Mutex<Vec<(&'static str, OwnedFd)>>,
 }
 
@@ -72,24 +73,38 @@ impl Dir {
         self.read_all(&self.open_to_read(file)?, file)
     }
 
-    /// Reads a control file that is going to be read again: it stays open until
-    /// [`Dir::let_go`].
+    /// Reads a control file that is going to be read again: it stays open.
     pub(super) fn read_often(&self, file: &'static str) -> Result<String, CgroupError> {
+        self.with_held(file, Self::open_to_read, |handle| {
+            self.read_all(handle, file)
+        })
+    }
+
+    /// Opens a control file for writing that is going to be opened again.
+    pub(super) fn open_to_write_often(&self, file: &'static str) -> Result<OwnedFd, CgroupError> {
+        self.with_held(file, Self::open_to_write, |handle| {
+            rustix::io::fcntl_dupfd_cloexec(handle, 0)
+                .map_err(|error| self.refused(&format!("open {file}"), error))
+        })
+    }
+
+    /// Does something with a file that is open already, or opened now. No file is both read and
+    /// written often.
+    fn with_held<T>(
+        &self,
+        file: &'static str,
+        open: impl FnOnce(&Self, &str) -> Result<OwnedFd, CgroupError>,
+        act: impl FnOnce(&OwnedFd) -> Result<T, CgroupError>,
+    ) -> Result<T, CgroupError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.iter().position(|(name, _)| *name == file);
         let place = if let Some(place) = known {
             place
         } else {
-            held.push((file, self.open_to_read(file)?));
+            held.push((file, open(self, file)?));
             held.len() - 1
         };
-        self.read_all(&held[place].1, file)
-    }
-
-    /// Closes what [`Dir::read_often`] keeps open.
-    pub(super) fn let_go(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clear();
+        act(&held[place].1)
     }
 
     fn open_to_read(&self, file: &str) -> Result<OwnedFd, CgroupError> {
@@ -103,8 +118,13 @@ impl Dir {
         let mut buffer = [0; 4096];
         while text.len() < LONGEST_FILE {
             match rustix::io::pread(handle, &mut buffer, text.len() as u64) {
-                Ok(0) => break,
-                Ok(count) => text.extend_from_slice(&buffer[..count]),
+                Ok(count) => {
+                    text.extend_from_slice(&buffer[..count]);
+                    // The kernel gives as much as there is of these.
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(self.refused(&format!("read {file}"), error)),
             }

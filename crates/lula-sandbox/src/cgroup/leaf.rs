@@ -55,8 +55,8 @@ impl Leaf {
             killed: AtomicBool::new(false),
         };
         for base in bases {
-            let dir = base.dir.make(name)?;
-            let (controllers, base_dir) = (base.controllers.clone(), Arc::clone(&base.dir));
+            let dir = base.home.make(name)?;
+            let (controllers, base_dir) = (base.controllers.clone(), Arc::clone(&base.home));
             leaf.groups.push(Group {
                 version: base.version,
                 controllers,
@@ -136,7 +136,8 @@ impl Leaf {
             .groups
             .iter()
             .filter(|group| group.version == Version::V1);
-        rest.map(|group| group.dir.open_to_write("tasks")).collect()
+        rest.map(|group| group.dir.open_to_write_often("tasks"))
+            .collect()
     }
 
     /// The limits as the kernel reports them now.
@@ -240,7 +241,6 @@ impl Leaf {
             return Ok(false);
         }
         for group in &self.groups {
-            group.dir.let_go();
             if !group.dir.read("cgroup.procs")?.is_empty() {
                 return Ok(false);
             }

@@ -80,15 +80,15 @@ pub(super) fn read(
     controller: Controller,
 ) -> Result<Option<u64>, CgroupError> {
     Ok(match (controller, version) {
-        (Controller::Memory, Version::V2) => number(&dir.read("memory.max")?),
+        (Controller::Memory, Version::V2) => number(&dir.read_often("memory.max")?),
         (Controller::Memory, Version::V1) => {
-            number(&dir.read("memory.limit_in_bytes")?).filter(|bytes| *bytes < V1_UNLIMITED)
+            number(&dir.read_often("memory.limit_in_bytes")?).filter(|bytes| *bytes < V1_UNLIMITED)
         }
-        (Controller::Pids, _) => number(&dir.read("pids.max")?),
-        (Controller::Cpu, Version::V2) => cpu_max(&dir.read("cpu.max")?),
+        (Controller::Pids, _) => number(&dir.read_often("pids.max")?),
+        (Controller::Cpu, Version::V2) => cpu_max(&dir.read_often("cpu.max")?),
         (Controller::Cpu, Version::V1) => {
-            let quota = number(&dir.read("cpu.cfs_quota_us")?);
-            let period = number(&dir.read("cpu.cfs_period_us")?);
+            let quota = number(&dir.read_often("cpu.cfs_quota_us")?);
+            let period = number(&dir.read_often("cpu.cfs_period_us")?);
             quota
                 .zip(period)
                 .and_then(|(quota, period)| share(quota, period))

@@ -11,7 +11,6 @@ pub mod layout;
 mod leaf;
 mod limits;
 mod machine;
-mod owner;
 
 pub use backend::{Backend, Refusal};
 pub use leaf::Leaf;

@@ -198,7 +198,7 @@ fn groups_of_a_dead_runner_are_swept_and_those_of_a_living_one_stay() {
             "/proc/self/fd/{}",
             std::os::fd::AsRawFd::as_raw_fd(&fd)
         ));
-        path.unwrap().parent().unwrap().parent().unwrap().to_owned()
+        path.unwrap().parent().unwrap().to_owned()
     });
     let Some(home) = home else { return };
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
@@ -208,7 +208,7 @@ fn groups_of_a_dead_runner_are_swept_and_those_of_a_living_one_stay() {
         .chars()
         .filter(char::is_ascii_digit)
         .collect();
-    let dead = home.join(format!("runner-{}-1-{namespace}-0", std::process::id()));
+    let dead = home.join(format!("runner-{}-1-{namespace}-0.s1", std::process::id()));
     std::fs::create_dir_all(dead.join("left")).unwrap();
     let mut child = Command::new("sleep").arg("100").spawn().unwrap();
     std::fs::write(dead.join("left/cgroup.procs"), child.id().to_string()).unwrap();

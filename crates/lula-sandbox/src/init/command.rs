@@ -11,8 +11,9 @@ use rustix::pipe::PipeFlags;
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
+use crate::buffer::Buffer;
 use crate::built_in::{self, BuiltIn};
-use crate::frames::{CHUNK, Credit, ExecRequest, Stream, Terminal, WINDOW};
+use crate::frames::{Credit, ExecRequest, Stream, Terminal, WINDOW};
 use crate::sys::exec::{Forked, Launch, LaunchStep, Place, fork_into, launch};
 use crate::sys::process::Reaped;
 
@@ -149,18 +150,20 @@ impl Running {
 
 impl Output {
     /// Takes what can be read and may be sent now.
-    pub(super) fn draw(&mut self, buffer: &mut [u8]) -> Drawn {
-        let most = usize::try_from(self.credit.left()).map_or(CHUNK, |left| left.min(CHUNK));
+    pub(super) fn draw(&mut self, buffer: &mut Buffer) -> Drawn {
+        let space = buffer.space();
+        let room = space.len();
+        let most = usize::try_from(self.credit.left()).map_or(room, |left| left.min(room));
         if most == 0 {
             return Drawn::NothingYet;
         }
         loop {
-            match rustix::io::read(&self.from, &mut buffer[..most]) {
+            match rustix::io::read(&self.from, &mut space[..most]) {
                 Ok(0) => return Drawn::End,
                 Ok(count) => {
                     // Never more than `most`, which is within the credit.
                     let _ = self.credit.spend(count as u64);
-                    return Drawn::Bytes(buffer[..count].to_vec());
+                    return Drawn::Bytes(buffer.filled(count).to_vec());
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Drawn::NothingYet,

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
 use super::{CONNECTION, Identity, Site};
@@ -12,6 +14,7 @@ use crate::blueprint::{Blueprint, INSIDE_ID};
 use crate::frames::SetupStage;
 use crate::idmap;
 use crate::landlock::{self, Enforced};
+use crate::sys::mount::hold_host;
 use crate::sys::process::{Apart, become_ids, enter, own_number, unshare};
 use crate::sys::{lockdown, refusals};
 use crate::zygote::{During, Failure};
@@ -54,19 +57,20 @@ pub(super) fn take_identity(site: &Site) -> Result<(), Failure> {
         Some(Identity::Own) | None => (0, 0),
     };
     unshare(Apart::USER).during(SetupStage::UserNamespace, || "the sandbox's".to_owned())?;
-    let map = || "its id map".to_owned();
-    write_proc("/proc/self/setgroups", "deny").during(stage, map)?;
-    write_proc("/proc/self/gid_map", &idmap::line(INSIDE_ID, outside.1)).during(stage, map)?;
-    write_proc("/proc/self/uid_map", &idmap::line(INSIDE_ID, outside.0)).during(stage, map)
+    write_maps(outside).during(stage, || "its id map".to_owned())
 }
 
-fn write_proc(path: &str, text: &str) -> io::Result<()> {
-    let file = rustix::fs::open(
-        path,
-        rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    rustix::io::write(&file, text.as_bytes())?;
+fn write_maps((uid, gid): (u32, u32)) -> io::Result<()> {
+    let own = hold_host(Path::new("/proc/self"))?;
+    for (name, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("gid_map", idmap::line(INSIDE_ID, gid)),
+        ("uid_map", idmap::line(INSIDE_ID, uid)),
+    ] {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&own, name, flags, Mode::empty())?;
+        rustix::io::write(&file, text.as_bytes())?;
+    }
     Ok(())
 }
 
@@ -76,12 +80,7 @@ pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
     // Out of the way of the places they are going to.
     let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
     let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    let null = rustix::io::fcntl_dupfd_cloexec(&null, 64)?;
+    let null = lockdown::nothing(64)?;
     // Everything this process ever held is closed by number below. The owners of those numbers are
     // forgotten, so that no destructor closes a number that means something else by then.
     std::mem::forget(site);

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::command::{Drawn, Running};
 use super::{family, readback};
+use crate::buffer::Buffer;
 use crate::built_in::BuiltIn;
 use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
 use crate::landlock::Enforced;
@@ -40,7 +41,7 @@ pub(super) struct Server {
     leftovers: Vec<OwnedFd>,
     /// Whether to end with the last command.
     ending: bool,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 /// What a poll result is about.
@@ -79,7 +80,7 @@ impl Server {
             commands: BTreeMap::new(),
             leftovers: Vec::new(),
             ending: false,
-            buffer: vec![0; CHUNK],
+            buffer: Buffer::up_to(CHUNK),
         })
     }
 
@@ -192,13 +193,13 @@ impl Server {
 
     /// Reads and carries out requests. `false` once the runner is gone.
     fn listen(&mut self) -> io::Result<bool> {
-        let count = match rustix::io::read(&self.connection, &mut self.buffer[..]) {
+        let count = match rustix::io::read(&self.connection, self.buffer.space()) {
             Ok(0) | Err(Errno::CONNRESET) => return Ok(false),
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        self.decoder.push(&self.buffer[..count]);
+        self.decoder.push(self.buffer.filled(count));
         while let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
             let request = Request::from_frame(&frame).map_err(io::Error::other)?;
             self.carry_out(frame.command, request)?;
@@ -410,7 +411,7 @@ impl Server {
         self.leftovers.retain(|leftover| {
             // Bounded: a flood must not keep the server from everybody else.
             for _ in 0..16 {
-                match rustix::io::read(leftover, &mut buffer[..]) {
+                match rustix::io::read(leftover, buffer.space()) {
                     Ok(0) => return false,
                     Ok(_) | Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) => return true,

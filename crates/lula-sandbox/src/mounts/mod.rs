@@ -8,7 +8,7 @@ mod toolchains;
 
 use std::path::{Path, PathBuf};
 
-use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan};
+use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::HeldBack;
 use crate::landlock::{Access, Grant};
@@ -115,6 +115,16 @@ pub(crate) struct Workspace<'a> {
     pub(crate) writable: bool,
     /// Whether it is laid over the real tree instead of being it.
     pub(crate) overlaid: bool,
+}
+
+impl<'a> Workspace<'a> {
+    pub(crate) fn of(plan: &'a WorkspacePlan) -> Self {
+        Self {
+            path: Path::new(&plan.path),
+            writable: plan.writable,
+            overlaid: plan.overlay.is_some(),
+        }
+    }
 }
 
 /// The system's own directories, looked at once: they do not change while an engine runs.
@@ -361,6 +371,9 @@ impl Plan {
             let link = ("/var/tmp".to_owned(), "/tmp".to_owned());
             self.root.links.push(link);
         }
+        // The same root for the same places, in whichever way they are going to be filled.
+        directories.sort();
+        directories.dedup();
         self.root.directories = directories;
         self.root.files.extend(own_files());
 

@@ -1,13 +1,12 @@
 //! Drawing a sandbox: from what is asked for to a blueprint, and what the receipt will say about it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use lula_protocol::Tier;
 use lula_protocol::receipt::NotApplied;
 
 use super::disk;
+use super::private::PrivateDirectory;
 use super::sandbox::Sandbox;
 use crate::blueprint::{Blueprint, RootPlan, WorkspacePlan};
 use crate::error::SandboxError;
@@ -19,6 +18,8 @@ use crate::seccomp::Program;
 /// A blueprint and what the receipt will say about it.
 pub(super) struct Drawn {
     pub(super) blueprint: Blueprint,
+    /// Where it has one of its own.
+    pub(super) root: Option<RootPlan>,
     pub(super) read_only: Vec<String>,
     pub(super) writable: Vec<String>,
     pub(super) not_applied: Vec<NotApplied>,
@@ -37,7 +38,7 @@ impl Drawn {
     ) -> Result<Self, SandboxError> {
         let mut blueprint = Blueprint {
             tier,
-            root: RootPlan::default(),
+            template: 0,
             placed: Vec::new(),
             workspace,
             caches: Vec::new(),
@@ -52,15 +53,10 @@ impl Drawn {
             born_in_cgroup: false,
         };
         let disk = disk_limit(sandbox, granted);
-        let place = mounts::Workspace {
-            path: Path::new(&blueprint.workspace.path),
-            writable: sandbox.writable,
-            overlaid: blueprint.workspace.overlay.is_some(),
-        };
+        let place = mounts::Workspace::of(&blueprint.workspace);
         if tier == Tier::Namespace {
             let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
-            blueprint.root = plan.root;
             blueprint.placed = plan.placed;
             blueprint.caches = plan.caches;
             blueprint.masks = plan.masks;
@@ -71,6 +67,7 @@ impl Drawn {
             });
             return Ok(Self {
                 blueprint,
+                root: Some(plan.root),
                 read_only,
                 writable,
                 not_applied: missing.chain([disk]).collect(),
@@ -78,16 +75,17 @@ impl Drawn {
                 private: None,
             });
         }
-        let private = private_directory()?;
-        let home = private.0.to_string_lossy().into_owned();
+        let private = PrivateDirectory::make()?;
+        let home = private.path().to_string_lossy().into_owned();
         blueprint.grants =
-            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, &private.0)?;
+            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, private.path())?;
         let mut writable = vec![home.clone()];
         if place.writable {
             writable.push(blueprint.workspace.path.clone());
         }
         Ok(Self {
             blueprint,
+            root: None,
             read_only: Vec::new(),
             writable,
             not_applied: vec![disk],
@@ -118,25 +116,6 @@ fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
     }
 }
 
-fn private_directory() -> Result<PrivateDirectory, SandboxError> {
-    use std::os::unix::fs::DirBuilderExt;
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let base = std::env::temp_dir();
-    for _ in 0..1000 {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("lula-{}-{number}", std::process::id()));
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(PrivateDirectory(path)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(SandboxError::Path { path, source }),
-        }
-    }
-    Err(SandboxError::Path {
-        path: base,
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })
-}
-
 /// The whole environment, built from nothing.
 pub(super) fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
     let temporary = if home == HOME { "/tmp" } else { home };
@@ -160,14 +139,4 @@ pub(super) fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)
         variables.insert(name.as_str().to_owned(), value.clone());
     }
     variables.into_iter().collect()
-}
-
-/// A directory that goes away with its sandbox.
-#[derive(Debug)]
-pub(super) struct PrivateDirectory(PathBuf);
-
-impl Drop for PrivateDirectory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

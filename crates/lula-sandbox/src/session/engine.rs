@@ -9,8 +9,9 @@ use lula_protocol::Tier;
 
 use super::command::{Command, Finished};
 use super::disk;
-use super::drawing::{Drawn, PrivateDirectory, environment};
+use super::drawing::{Drawn, environment};
 use super::link::{Link, Parts};
+use super::private::PrivateDirectory;
 use super::process::Process;
 use super::sandbox::Sandbox;
 use super::session::Session;
@@ -18,8 +19,8 @@ use super::stock::Stock;
 use super::zygote::Zygote;
 use crate::cgroup::{self, Leaf};
 use crate::error::SandboxError;
-use crate::helper::Helper;
-use crate::mounts::System;
+use crate::helper::{EarlyHelper, Helper};
+use crate::mounts::{self, System};
 use crate::policy::{Granted, LayerName, Machine};
 use crate::receipt::{Context, Host};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
@@ -65,6 +66,18 @@ impl Engine {
     pub fn start_with(helper: Helper) -> Result<Self, SandboxError> {
         // Started first: it prepares itself while this process looks at the machine.
         let zygote = Zygote::start(&helper, true)?;
+        Self::with_zygote(helper, zygote)
+    }
+
+    /// As [`Engine::start`], with a helper that was made ahead of time, where there is one.
+    pub fn start_early(early: Option<EarlyHelper>) -> Result<Self, SandboxError> {
+        match early {
+            Some(early) => Self::with_zygote(Helper::this_program(), Zygote::early(early)),
+            None => Self::start(),
+        }
+    }
+
+    fn with_zygote(helper: Helper, zygote: Zygote) -> Result<Self, SandboxError> {
         Ok(Self(Arc::new(Inner {
             helper,
             groups: OnceLock::new(),
@@ -116,6 +129,23 @@ impl Engine {
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
         Ok((session, process?))
+    }
+
+    /// Has the helper get ready for a sandbox that is going to be opened, while the caller still
+    /// makes what it needs: its layers, for one. Nothing depends on it.
+    pub fn expect(&self, sandbox: &Sandbox) {
+        if !matches!(sandbox.tier, None | Some(Tier::Namespace)) {
+            return;
+        }
+        let inner = &*self.0;
+        let planned = sandbox.workspace.plan(sandbox.writable).and_then(|place| {
+            let place = mounts::Workspace::of(&place);
+            mounts::plan(&sandbox.policy, place, &sandbox.toolchains, &inner.system)
+        });
+        // What is wrong is met again, and reported, when it is opened.
+        if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(Tier::Namespace)) {
+            zygote.make_ready(&plan.root);
+        }
     }
 
     fn tier_for(&self, sandbox: &Sandbox) -> Result<Tier, SandboxError> {
@@ -181,8 +211,10 @@ impl Engine {
         let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
-        if tier == Tier::Namespace && inner.groups.get().is_none() {
-            inner.zygote(tier)?.make_ready(&drawn.blueprint.root);
+        if let Some(root) = &drawn.root
+            && inner.groups.get().is_none()
+        {
+            inner.zygote(tier)?.make_ready(root);
         }
         let measured = sandbox.measured(granted.disk_bytes)?;
         let leaf = inner.leaf(sandbox, &granted)?;
@@ -200,9 +232,9 @@ impl Engine {
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(leaf.as_ref().and_then(Leaf::v2_dir_fd));
         descriptors.extend(join.iter().map(AsFd::as_fd));
-        let request = blueprint.encode();
+        let root = drawn.root.as_ref();
         let mut zygote = inner.zygote(tier)?;
-        let mut built = zygote.build(&request, &descriptors, || {
+        let mut built = zygote.build(&mut blueprint, root, &descriptors, || {
             // No command runs before these were read.
             limits = leaf.as_ref().map(Leaf::read_back).transpose();
         });
@@ -210,7 +242,7 @@ impl Engine {
             // Its sandboxes died with it; new ones need a new helper.
             inner.forget_zygote(tier);
             zygote = inner.zygote(tier)?;
-            built = zygote.build(&request, &descriptors, || ());
+            built = zygote.build(&mut blueprint, root, &descriptors, || ());
         }
         let pidfd = built?;
         drop(theirs);

@@ -7,6 +7,7 @@ mod disk;
 mod drawing;
 mod engine;
 mod link;
+mod private;
 mod process;
 mod sandbox;
 #[allow(clippy::module_inception)] // the session is what sessions are about

@@ -51,6 +51,20 @@ impl Sandbox {
         }
     }
 
+    /// The same around another directory.
+    #[must_use]
+    pub fn on(mut self, workspace: impl Into<PathBuf>) -> Self {
+        self.workspace = Workspace::Directory(workspace.into());
+        self
+    }
+
+    /// The same as [`Sandbox::over`] makes it.
+    #[must_use]
+    pub fn laid_over(mut self, workspace: Overlay) -> Self {
+        self.workspace = Workspace::Overlay(workspace);
+        self
+    }
+
     /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
     /// what it grows by as a whole. A workspace in layers is always taken so.
     #[must_use]

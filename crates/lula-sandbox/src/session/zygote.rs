@@ -1,32 +1,57 @@
 //! A running helper, as the engine holds it.
 
+use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 
 use super::link::setup_error;
-use crate::blueprint::RootPlan;
+use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
 use crate::error::SandboxError;
-use crate::helper::Helper;
+use crate::helper::{Child, EarlyHelper, Helper};
 use crate::sys::socket;
 use crate::zygote::Answer;
 
 /// A running helper.
 #[derive(Debug)]
 pub(super) struct Zygote {
-    control: Mutex<OwnedFd>,
+    line: Mutex<Line>,
     /// Taken when it is ended.
-    child: Mutex<Option<Child>>,
+    child: Option<Child>,
+}
+
+/// The line to a helper, and which roots it was told about.
+#[derive(Debug)]
+struct Line {
+    control: OwnedFd,
+    announced: VecDeque<(u32, RootPlan)>,
+    last: u32,
+}
+
+impl Line {
+    /// The number of the template for that root, which the helper is told about where it is new. The
+    /// plan is long and seldom another: sandboxes refer to it.
+    fn template(&mut self, root: &RootPlan) -> Result<u32, SandboxError> {
+        if let Some((number, _)) = self.announced.iter().find(|(_, known)| known == root) {
+            return Ok(*number);
+        }
+        self.last += 1;
+        socket::send(&self.control, &root.announce(self.last), &[])
+            .map_err(|_| SandboxError::HelperGone)?;
+        if self.announced.len() >= MOST_TEMPLATES {
+            self.announced.pop_front();
+        }
+        self.announced.push_back((self.last, root.clone()));
+        Ok(self.last)
+    }
 }
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
-        let Some(mut child) = child.take() else {
+        let Some(child) = self.child.take() else {
             return;
         };
-        let _ = child.kill();
+        child.kill();
         // The kernel takes its namespaces apart meanwhile; nobody needs to wait for that. Where no
         // thread can be had, or this process ends first, whoever adopts it buries it.
         let _ = std::thread::Builder::new()
@@ -39,32 +64,50 @@ impl Drop for Zygote {
 impl Zygote {
     pub(super) fn start(helper: &Helper, namespaces: bool) -> Result<Self, SandboxError> {
         let (child, control) = helper.start(namespaces)?;
-        Ok(Self {
-            control: Mutex::new(control),
-            child: Mutex::new(Some(child)),
-        })
+        Ok(Self::of(child, control))
+    }
+
+    /// One that runs already, with namespaces.
+    pub(super) fn early(helper: EarlyHelper) -> Self {
+        Self::of(helper.child, helper.control)
+    }
+
+    fn of(child: Child, control: OwnedFd) -> Self {
+        Self {
+            line: Mutex::new(Line {
+                control,
+                announced: VecDeque::new(),
+                last: 0,
+            }),
+            child: Some(child),
+        }
     }
 
     /// Has the helper prepare for sandboxes with that root, without waiting.
     pub(super) fn make_ready(&self, root: &RootPlan) {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         // Whether it is still there, the first sandbox finds out.
-        let _ = socket::send(&*control, &root.encode_preparation(), &[]);
+        let _ = line.template(root);
     }
 
-    /// Has a sandbox begun, and does something else while the helper is at it.
+    /// Has a sandbox begun, and does something else while the helper is at it. Without a root it
+    /// sees the host's own tree.
     pub(super) fn build(
         &self,
-        blueprint: &[u8],
+        blueprint: &mut Blueprint,
+        root: Option<&RootPlan>,
         descriptors: &[BorrowedFd<'_>],
         meanwhile: impl FnOnce(),
     ) -> Result<OwnedFd, SandboxError> {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        socket::send(&*control, blueprint, descriptors).map_err(|_| SandboxError::HelperGone)?;
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        blueprint.template = root.map_or(Ok(0), |root| line.template(root))?;
+        let control = &line.control;
+        socket::send(control, &blueprint.encode(), descriptors)
+            .map_err(|_| SandboxError::HelperGone)?;
         meanwhile();
         let mut buffer = [0; 4096];
         let (length, received) =
-            socket::receive(&*control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;
+            socket::receive(control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;
         if length == 0 {
             return Err(SandboxError::HelperGone);
         }

@@ -1,6 +1,7 @@
 //! Giving up: privileges, capabilities, descriptors, system calls.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use super::check;
 use crate::frames::Posture;
@@ -125,6 +126,16 @@ pub(crate) fn close_from(first: i32) -> io::Result<()> {
     // SAFETY: takes numbers only. Callers own no descriptor at or above `first` afterwards: this is
     // used right before the process serves or ends.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) }).map(drop)
+}
+
+/// `/dev/null`, at a number from `above` on.
+pub(crate) fn nothing(above: i32) -> io::Result<OwnedFd> {
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    Ok(rustix::io::fcntl_dupfd_cloexec(&null, above)?)
 }
 
 /// Makes descriptor `from` also known as `to`, surviving `exec` only where asked.

@@ -8,6 +8,7 @@ pub(crate) mod landlock;
 pub(crate) mod lockdown;
 pub(crate) mod mount;
 pub(crate) mod network;
+pub(crate) mod origin;
 pub(crate) mod process;
 pub(crate) mod refusals;
 pub(crate) mod signal;

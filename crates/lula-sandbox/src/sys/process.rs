@@ -70,6 +70,29 @@ pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io:
     })
 }
 
+/// A copy of this process as the C library makes one: where the copy is to live on as if it had been
+/// started anew. The caller must be single-threaded: only then may the child run ordinary code.
+pub(crate) fn fork() -> io::Result<Option<rustix::process::Pid>> {
+    // SAFETY: takes nothing; memory is copied, not shared.
+    let pid = check(libc::c_long::from(unsafe { libc::fork() }))?;
+    Ok(i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw))
+}
+
+/// Holds the mount namespace of a process. Kernels before 6.11 cannot.
+pub(crate) fn mount_namespace(process: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    /// `PIDFD_GET_MNT_NAMESPACE`
+    const GET: libc::Ioctl = 0xff03;
+    // SAFETY: takes a live descriptor and no argument.
+    let held = check(libc::c_long::from(unsafe {
+        libc::ioctl(process.as_raw_fd(), GET, 0)
+    }))?;
+    #[allow(clippy::cast_possible_truncation)]
+    // SAFETY: the kernel made a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(held as i32) })
+}
+
 /// Leaves the namespaces named, for new ones.
 pub(crate) fn unshare(apart: Apart) -> io::Result<()> {
     // SAFETY: takes flags only.

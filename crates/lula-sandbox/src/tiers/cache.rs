@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use lula_protocol::{Digest, Tier};
 
 use super::Refusal;
 use crate::helper::Helper;
+
+/// How many verdicts are kept across processes: a handful of programs with a few tiers each.
+const MOST: usize = 32;
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,5 +91,50 @@ pub(super) fn remember(key: &Key, verdict: &Verdict) {
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(path);
+        .open(&path);
+    if let Some(directory) = path.parent() {
+        forget_oldest(directory, MOST);
+    }
+}
+
+/// Removes all but the newest verdicts: every program that is built anew has its own, and nobody asks
+/// for those of the ones before.
+fn forget_oldest(directory: &Path, most: usize) {
+    let mut verdicts: Vec<_> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    verdicts.sort();
+    let surplus = verdicts.len().saturating_sub(most);
+    for (_, path) in &verdicts[..surplus] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn the_newest_verdicts_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let begun = SystemTime::now();
+        for number in 0..6 {
+            let file = fs::File::create(directory.path().join(number.to_string())).unwrap();
+            // The names say nothing about the order.
+            let age = Duration::from_secs((number * 5) % 6);
+            file.set_modified(begun - age).unwrap();
+        }
+        forget_oldest(directory.path(), 2);
+        let mut left: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["0", "5"]);
+    }
 }

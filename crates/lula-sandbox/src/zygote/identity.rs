@@ -109,6 +109,18 @@ impl Identities {
         Ok((Identity::Taken { uid: id, gid: id }, Some(id)))
     }
 
+    /// Makes ahead of time what the first sandbox on a directory of this very user is going to need.
+    /// What cannot be made is missed, and reported, by that one.
+    pub(crate) fn get_ready(&mut self) {
+        let Some(id) = self.ids.as_mut().and_then(Ids::take) else {
+            return;
+        };
+        let user = rustix::process::geteuid().as_raw();
+        let group = rustix::process::getegid().as_raw();
+        let _ = self.shift(Identity::Taken { uid: id, gid: id }, (user, group));
+        self.give_back(id);
+    }
+
     /// How many filesystems are known to refuse id maps.
     pub(crate) fn refusing(&self) -> usize {
         self.refusing.len()

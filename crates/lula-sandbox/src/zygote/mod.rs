@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::blueprint::{Blueprint, RootPlan};
+use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
 use crate::built_in::BuiltIn;
 use crate::frames::{FrameError, Reader, SetupStage, Writer};
 use crate::init;
@@ -124,6 +124,9 @@ struct Namespaces {
 struct Lent {
     outside_id: Option<u32>,
     network: Option<Network>,
+    /// Its mount namespace, which is then taken apart here and not while somebody waits for the end
+    /// of its first process.
+    mounts: Option<OwnedFd>,
 }
 
 struct Zygote {
@@ -133,6 +136,8 @@ struct Zygote {
     endings: OwnedFd,
     /// `None` until the first sandbox that needs them.
     namespaces: Option<Namespaces>,
+    /// Roots that no template was made for yet.
+    announced: Vec<(u32, RootPlan)>,
     living: HashMap<i32, Lent>,
     /// Sandboxes so far.
     built: u64,
@@ -155,6 +160,7 @@ pub(crate) fn serve(
         itself,
         endings: signal::child_endings()?,
         namespaces: None,
+        announced: Vec::new(),
         living: HashMap::new(),
         built: 0,
         built_ins,
@@ -183,8 +189,8 @@ pub(crate) fn serve(
         if length == 0 {
             return Ok(());
         }
-        if let Some(plan) = RootPlan::decode_preparation(&buffer[..length]) {
-            zygote.make_ready(plan);
+        if let Some(announced) = RootPlan::announced(&buffer[..length]) {
+            zygote.make_ready(announced);
             continue;
         }
         let answer = zygote.build(&buffer[..length], descriptors);
@@ -242,9 +248,16 @@ impl Zygote {
 
     /// Builds a template before it is needed. What goes wrong is met again, and reported, by the
     /// sandbox that needs it.
-    fn make_ready(&mut self, plan: Result<RootPlan, FrameError>) {
-        if let (Ok(plan), Ok(namespaces)) = (plan, self.namespaces()) {
-            let _ = namespaces.templates.enter(&plan, namespaces.own.as_fd());
+    fn make_ready(&mut self, announced: Result<(u32, RootPlan), FrameError>) {
+        let Ok((number, plan)) = announced else {
+            return;
+        };
+        if self.announced.len() >= MOST_TEMPLATES {
+            self.announced.remove(0);
+        }
+        self.announced.push((number, plan));
+        if let Ok(namespaces) = self.namespaces() {
+            let _ = namespaces.templates.enter(number, namespaces.own.as_fd());
         }
     }
 
@@ -302,6 +315,10 @@ impl Zygote {
             Ok(Side::Child) => init::run(&blueprint, site, &self.control, self.built_ins),
             Ok(Side::Parent { pid, pidfd }) => {
                 lent.network = site.network.take();
+                // Layers are let go at once: whoever waits is going to look at them.
+                if blueprint.tier == Tier::Namespace && blueprint.workspace.overlay.is_none() {
+                    lent.mounts = process::mount_namespace(pidfd.as_fd()).ok();
+                }
                 self.living.insert(pid, lent);
                 Ok((pid.cast_unsigned(), pidfd))
             }
@@ -318,11 +335,15 @@ impl Zygote {
         if self.namespaces.is_none() {
             self.namespaces = Some(Namespaces::prepare_zygote()?);
         }
-        self.namespaces.as_mut().ok_or_else(|| Failure {
+        let namespaces = self.namespaces.as_mut().ok_or_else(|| Failure {
             stage: SetupStage::MountNamespace,
             detail: "no namespaces".to_owned(),
             errno: 0,
-        })
+        })?;
+        for (number, plan) in self.announced.drain(..) {
+            namespaces.templates.announce(number, plan);
+        }
+        Ok(namespaces)
     }
 }
 
@@ -341,12 +362,13 @@ impl Namespaces {
         .during(SetupStage::MountNamespace, || "/proc/self/ns".to_owned())?;
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
-        let identities = Identities::take_over()?;
+        let mut identities = Identities::take_over()?;
         let mut networks = Networks::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
         let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         // The first sandbox is on its way; what it needs is made while its request is.
         networks.refill(own.as_fd());
+        identities.get_ready();
         Ok(Self {
             own,
             templates,
@@ -365,6 +387,7 @@ impl Namespaces {
                 self.networks.give_back(network);
             }
         }
+        drop(lent.mounts);
     }
 
     /// Takes everything out of the stores that one sandbox needs. Returns the outside id to give
@@ -404,7 +427,7 @@ impl Namespaces {
         let mounted = self
             .templates
             .mount_from_host(blueprint, &mut self.identities, identity, site)
-            .and_then(|()| self.templates.enter(&blueprint.root, self.own.as_fd()));
+            .and_then(|()| self.templates.enter(blueprint.template, self.own.as_fd()));
         match mounted {
             Ok(()) => Ok(given),
             Err(failure) => {

@@ -3,6 +3,7 @@
 //! A sandbox is cloned out of one, so its root costs a copy of a dozen mounts instead of building
 //! it, and the host's file tree is not even reachable from where it is born.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -11,19 +12,24 @@ use rustix::fs::{Mode, OFlags};
 
 use super::identity::Identities;
 use super::{During, Failure, hold_namespace};
-use crate::blueprint::{Bind, Blueprint, Placed, RootPlan};
+use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan};
 use crate::frames::SetupStage;
 use crate::init::{Identity, Site};
 use crate::sys::mount::{self, Without};
 use crate::sys::process::{Apart, enter, unshare};
 
-/// How many templates are kept; the oldest goes first.
-const KEPT: usize = 16;
-
 pub(crate) struct Templates {
     /// The host's tree: the original namespace where privileged, a private copy elsewhere.
     host: OwnedFd,
-    ready: Vec<(Vec<u8>, OwnedFd)>,
+    /// The oldest first.
+    announced: VecDeque<Template>,
+}
+
+struct Template {
+    number: u32,
+    plan: RootPlan,
+    /// Where it was built.
+    namespace: Option<OwnedFd>,
 }
 
 impl Templates {
@@ -38,7 +44,7 @@ impl Templates {
         };
         Ok(Self {
             host,
-            ready: Vec::new(),
+            announced: VecDeque::new(),
         })
     }
 
@@ -82,23 +88,39 @@ impl Templates {
         Ok(())
     }
 
-    /// Puts this process into the template for that root, building it first where it is new.
-    pub(crate) fn enter(&mut self, plan: &RootPlan, own: BorrowedFd<'_>) -> Result<(), Failure> {
-        let key = plan.key();
-        if let Some((_, namespace)) = self.ready.iter().find(|(ready, _)| *ready == key) {
-            return enter(namespace.as_fd(), Apart::MOUNT)
-                .during(SetupStage::MountNamespace, || "a template".to_owned());
+    /// Takes note of a root that sandboxes are going to have.
+    pub(crate) fn announce(&mut self, number: u32, plan: RootPlan) {
+        if self.announced.len() >= MOST_TEMPLATES {
+            self.announced.pop_front();
         }
+        self.announced.push_back(Template {
+            number,
+            plan,
+            namespace: None,
+        });
+    }
+
+    /// Puts this process into the template of that number, building it first where it is new.
+    pub(crate) fn enter(&mut self, number: u32, own: BorrowedFd<'_>) -> Result<(), Failure> {
         let stage = SetupStage::MountNamespace;
+        let known = self.announced.iter_mut().rev();
+        let Some(template) = known.into_iter().find(|one| one.number == number) else {
+            return Err(Failure {
+                stage: SetupStage::Request,
+                detail: format!("no root was announced under the number {number}"),
+                errno: 0,
+            });
+        };
+        if let Some(namespace) = &template.namespace {
+            return enter(namespace.as_fd(), Apart::MOUNT)
+                .during(stage, || "a template".to_owned());
+        }
         enter(self.host.as_fd(), Apart::MOUNT).during(stage, || "the host's tree".to_owned())?;
         unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
         mount::stop_propagation().during(stage, || "/".to_owned())?;
-        build(plan)?;
+        build(&template.plan)?;
         let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
-        if self.ready.len() >= KEPT {
-            self.ready.remove(0);
-        }
-        self.ready.push((key, namespace));
+        template.namespace = Some(namespace);
         Ok(())
     }
 }

@@ -62,7 +62,7 @@ fn groups() -> usize {
     let Ok(hierarchies) = std::fs::read_dir("/sys/fs/cgroup") else {
         return 0;
     };
-    let mark = format!("{}", std::process::id());
+    let mark = format!("runner-{}-", std::process::id());
     let mut found = 0;
     let mut places: Vec<_> = hierarchies.flatten().map(|entry| entry.path()).collect();
     places.push("/sys/fs/cgroup".into());
@@ -72,8 +72,7 @@ fn groups() -> usize {
         };
         for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let parent = place.to_string_lossy().into_owned();
-            if parent.contains("lula") && parent.contains(&mark) && name.starts_with('s') {
+            if name.starts_with(&mark) {
                 found += 1;
             }
             if entry.path().to_string_lossy().contains("lula") {

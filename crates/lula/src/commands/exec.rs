@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lula_protocol::{Code, Exit, Receipt, Tier};
-use lula_sandbox::policy::Policy;
 use lula_sandbox::{
-    Command, Engine, Finished, Overlay, Process, Sandbox, SandboxError, Session as Opened,
+    Command, EarlyHelper, Engine, Finished, Overlay, Process, Sandbox, SandboxError,
+    Session as Opened,
 };
-use lula_workspace::{Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Diff, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
@@ -25,8 +25,12 @@ use crate::term::RawTerminal;
 /// Signals that are for the command.
 const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
 
-pub(super) fn run(flags: &ExecFlags, session: &Session) -> Result<Status, Failure> {
-    match execute(flags, session) {
+pub(super) fn run(
+    flags: &ExecFlags,
+    session: &Session,
+    helper: Option<EarlyHelper>,
+) -> Result<Status, Failure> {
+    match execute(flags, session, helper) {
         Ok(finished) => Ok(Status::of_command(finished.shell_status())),
         Err(Ended::Refused(error)) => {
             let status = refusal_status(&error);
@@ -82,7 +86,11 @@ fn refusal_code(error: &SandboxError) -> lula_protocol::Code {
     }
 }
 
-fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
+fn execute(
+    flags: &ExecFlags,
+    session: &Session,
+    helper: Option<EarlyHelper>,
+) -> Result<Finished, Ended> {
     let home = std::env::var_os("HOME");
     let workspace =
         sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
@@ -92,13 +100,52 @@ fn execute(flags: &ExecFlags, session: &Session) -> Result<Finished, Ended> {
         return Err(failure.remedy("leave one of the two out").into());
     }
     let mut log = record::begin(session)?;
-    let ended = fenced(flags, session, &workspace);
-    record(flags, &workspace, log.as_mut(), &ended)?;
-    ended
+    let (ran, left) = match fenced(flags, session, &workspace, helper) {
+        Ok((ran, left)) => (ran, Some(left)),
+        Err(never) => (Err(never), None),
+    };
+    let entry = log.as_ref().map(|_| entry(flags, &workspace, &ran));
+    let (recorded, closed) = std::thread::scope(|scope| {
+        let write = || match (log.as_mut(), entry) {
+            (Some(log), Some(entry)) => record::append(log, entry?),
+            _ => Ok(()),
+        };
+        // Neither needs the other, and both wait for the disk.
+        let recording = scope.spawn(write);
+        let closed = left.map(Left::close).transpose();
+        (recording.join(), closed)
+    });
+    let told = ran.and_then(|finished| {
+        tell(session, &finished, closed?.flatten().as_ref())?;
+        Ok(finished)
+    });
+    recorded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    told
+}
+
+/// What is there when a command has ended.
+struct Left {
+    engine: Engine,
+    /// Where its changes went, if not to the directory itself.
+    workspace: Option<Workspace>,
+}
+
+impl Left {
+    /// Lets go of everything; tells what the command would change.
+    fn close(self) -> Result<Option<(Workspace, Diff)>, Ended> {
+        drop(self.engine);
+        // Also after a failure: a command that never ran left nothing, one that was cut off may have.
+        Ok(self.workspace.map(Workspace::close).transpose()?)
+    }
 }
 
 /// Runs the command in its sandbox, on the directory or on a layer over it.
-fn fenced(flags: &ExecFlags, session: &Session, workspace: &Path) -> Result<Finished, Ended> {
+fn fenced(
+    flags: &ExecFlags,
+    session: &Session,
+    workspace: &Path,
+    helper: Option<EarlyHelper>,
+) -> Result<(Result<Finished, Ended>, Left), Ended> {
     let mut policy = match &flags.policy {
         Some(file) => sandboxed::policy_file(session, file, workspace)?,
         None => sandboxed::policy(session, flags.profile),
@@ -113,50 +160,59 @@ fn fenced(flags: &ExecFlags, session: &Session, workspace: &Path) -> Result<Fini
                 .warn("the process tier is no boundary: the command can do what you can");
         }
     }
-    let engine = Engine::start()?;
-    if flags.write == Write::Review {
-        return reviewed(flags, session, &engine, &policy, workspace);
-    }
+    let engine = Engine::start_early(helper)?;
     let mut sandbox = Sandbox::new(policy, workspace);
+    if let Some(tier) = flags.tier {
+        sandbox = sandbox.tier(tier);
+    }
+    engine.expect(&sandbox);
+    if flags.write == Write::Review {
+        return reviewed(flags, session, engine, &sandbox, workspace);
+    }
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let finished = attend(flags, session, &engine, sandbox, command)?;
-    if session.screen.is_json() {
-        session.screen.document(&Document::new(&finished, None))?;
-    }
-    Ok(finished)
+    let ran = attend(flags, session, &engine, &sandbox, command);
+    let workspace = None;
+    Ok((ran, Left { engine, workspace }))
 }
 
-/// Runs the command in a workspace of its own and tells what it would change.
+/// Runs the command in a workspace of its own.
 fn reviewed(
     flags: &ExecFlags,
     session: &Session,
-    engine: &Engine,
-    policy: &Policy,
+    engine: Engine,
+    sandbox: &Sandbox,
     base: &Path,
-) -> Result<Finished, Ended> {
+) -> Result<(Result<Finished, Ended>, Left), Ended> {
     let mut workspace = workspace(flags, session, base)?;
-    let mut ran = held(flags, session, engine, policy, &workspace);
+    let mut ran = held(flags, session, &engine, sandbox, &workspace);
     if let Err(Ended::Refused(error)) = &ran
         && flags.on.is_none()
         && may_be_the_overlay(error, &workspace)
     {
         workspace.fall_back_to_copy(&error.to_string())?;
-        ran = held(flags, session, engine, policy, &workspace);
+        ran = held(flags, session, &engine, sandbox, &workspace);
     }
-    // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-    let closed = workspace.close();
-    let finished = ran?;
-    let (workspace, diff) = closed?;
+    let workspace = Some(workspace);
+    Ok((ran, Left { engine, workspace }))
+}
+
+/// Tells what the command would change, and everything else where a document is wanted.
+fn tell(
+    session: &Session,
+    finished: &Finished,
+    changes: Option<&(Workspace, Diff)>,
+) -> Result<(), Failure> {
+    let changes = changes.filter(|(_, diff)| !diff.is_empty());
     if session.screen.is_json() {
-        let held = (!diff.is_empty()).then(|| review::Held::new(&workspace, &diff));
-        session.screen.document(&Document::new(&finished, held))?;
-    } else if !diff.is_empty() {
-        review::announce(session, &workspace, &diff);
+        let held = changes.map(|(workspace, diff)| review::Held::new(workspace, diff));
+        session.screen.document(&Document::new(finished, held))?;
+    } else if let Some((workspace, diff)) = changes {
+        review::announce(session, workspace, diff);
     }
-    Ok(finished)
+    Ok(())
 }
 
 /// A new one, or the one that was named.
@@ -181,27 +237,25 @@ fn held(
     flags: &ExecFlags,
     session: &Session,
     engine: &Engine,
-    policy: &Policy,
+    sandbox: &Sandbox,
     workspace: &Workspace,
 ) -> Result<Finished, Ended> {
     let layer = workspace.layer()?;
+    let sandbox = sandbox.clone();
     let sandbox = match &layer.place {
-        Place::Overlay { lower, upper, work } => Sandbox::over(
-            policy.clone(),
-            Overlay {
-                lowers: vec![lower.clone()],
-                upper: upper.clone(),
-                work: work.clone(),
-            },
-        ),
-        Place::Copy { directory } => Sandbox::new(policy.clone(), directory).owned_workspace(),
+        Place::Overlay { lower, upper, work } => sandbox.laid_over(Overlay {
+            lowers: vec![lower.clone()],
+            upper: upper.clone(),
+            work: work.clone(),
+        }),
+        Place::Copy { directory } => sandbox.on(directory).owned_workspace(),
     };
     // A workspace that was named may be another directory's.
     let base = workspace.record().base();
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
-    attend(flags, session, engine, sandbox, command)
+    attend(flags, session, engine, &sandbox, command)
 }
 
 /// Whether a copy might do where this was refused.
@@ -219,17 +273,13 @@ fn attend(
     flags: &ExecFlags,
     session: &Session,
     engine: &Engine,
-    sandbox: Sandbox,
+    sandbox: &Sandbox,
     command: Command,
 ) -> Result<Finished, Ended> {
     let screen = &session.screen;
-    let sandbox = match flags.tier {
-        Some(tier) => sandbox.tier(tier),
-        None => sandbox,
-    };
     // The sandbox ends with the command, and is gone when this returns.
     let start = |command: &Command| -> Result<(Opened, Process), SandboxError> {
-        let (opened, process) = engine.start_alone(&sandbox, command)?;
+        let (opened, process) = engine.start_alone(sandbox, command)?;
         screen.detail(&format!("{} tier", opened.tier()));
         Ok((opened, process))
     };
@@ -257,16 +307,12 @@ fn attend(
     Ok(finished)
 }
 
-/// Writes down what was run and how it ended.
-fn record(
+/// What was run and how it ended, as it is written down.
+fn entry(
     flags: &ExecFlags,
     workspace: &Path,
-    log: Option<&mut lula_audit::Log>,
     ended: &Result<Finished, Ended>,
-) -> Result<(), Failure> {
-    if log.is_none() {
-        return Ok(());
-    }
+) -> Result<lula_audit::Entry, Failure> {
     let argv: Vec<_> = flags
         .command
         .iter()
@@ -288,15 +334,14 @@ fn record(
         "workspace": workspace.to_string_lossy(),
         "write": format!("{:?}", flags.write).to_lowercase(),
     });
-    let act = record::Act {
+    record::entry(record::Act {
         tool: "exec",
         about: lula_gate::redact::redact_words(&argv).join(" "),
         call: &call,
         outcome,
         receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
         diff: None,
-    };
-    record::act(log, act)
+    })
 }
 
 /// `base` is the directory of the person, `shown` the one that the command has in its place.

@@ -27,14 +27,19 @@ mod trace;
 mod try_it;
 
 use lula_protocol::{Decision, Exit, RunId};
+use lula_sandbox::EarlyHelper;
 
 use crate::cli::{AnswerFlags, Cli, Command};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::status::Status;
 
-/// Runs the command that was asked for.
-pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
+/// Runs the command that was asked for, with the sandbox's helper where one was made ready for it.
+pub(crate) fn run(
+    cli: Cli,
+    session: &Session,
+    helper: Option<EarlyHelper>,
+) -> Result<Status, Failure> {
     let exit = match cli.command {
         Command::Try(flags) => try_it::run(&flags, session),
         Command::Run(flags) => run::run(&flags, session),
@@ -53,7 +58,7 @@ pub(crate) fn run(cli: Cli, session: &Session) -> Result<Status, Failure> {
         Command::Repair(flags) => repair::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Index(command) => index::run(command, session),
-        Command::Exec(flags) => return exec::run(&flags, session),
+        Command::Exec(flags) => return exec::run(&flags, session, helper),
         Command::Diff(flags) => match run_named(flags.what.first(), session)? {
             Some(run) => runs::diff(&run, session),
             None => review::diff(&flags, session),

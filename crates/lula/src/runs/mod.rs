@@ -58,6 +58,7 @@ pub(crate) fn seal_key(session: &Session) -> Result<SigningKey, Failure> {
         let message = format!("the key {} cannot be used: {error}", path.display());
         Failure::new(Code::FileAccess, Exit::Environment, message)
     };
+    // Where runs are kept in a server, nothing else has made it.
     std::fs::create_dir_all(&directory).map_err(|error| unusable(&error))?;
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh).map_err(|error| unusable(&error))?;

@@ -1,5 +1,5 @@
-//! Whose groups these are: a directory for each runner, named so that a later runner can tell that
-//! the earlier one is dead.
+//! Whose something is: control groups and private directories are named after the process that made
+//! them, so that a later one can tell that it is dead.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A process that cannot be mistaken for a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     pid: u32,
     /// Start time in clock ticks since boot.
     started: u64,
@@ -21,7 +21,7 @@ static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
 impl Owner {
     /// This process, in a new instance.
-    pub(super) fn this() -> Option<Self> {
+    pub(crate) fn this() -> Option<Self> {
         // Neither changes while this process lives.
         static BIRTH: OnceLock<Option<(u64, u64)>> = OnceLock::new();
         let pid = std::process::id();
@@ -37,7 +37,7 @@ impl Owner {
     }
 
     /// The owner a directory is named after.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix("runner-")?.split('-');
         let owner = Self {
             pid: parts.next()?.parse().ok()?,
@@ -50,7 +50,7 @@ impl Owner {
 
     /// Whether it is certain that the owner is gone: same pid namespace, and no process of that
     /// number that started at that time.
-    pub(super) fn is_dead(self) -> bool {
+    pub(crate) fn is_dead(self) -> bool {
         pid_namespace() == Some(self.namespace)
             && std::path::Path::new("/proc/self/stat").exists()
             && started(self.pid) != Some(self.started)

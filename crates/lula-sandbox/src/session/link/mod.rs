@@ -1,0 +1,319 @@
+//! The connection to one sandbox and the books kept about it.
+//!
+//! There is no thread: whoever waits for something reads for everybody. One waiter leads (it polls
+//! and takes frames in), the others sleep until the leader has news or steps down.
+
+mod commands;
+mod ending;
+mod outcome;
+mod standing;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use lula_protocol::denial::Denial;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::books::{Entry, Overdue, State};
+use super::engine::Keep;
+use crate::buffer::Buffer;
+use crate::cgroup::Leaf;
+use crate::error::SandboxError;
+use crate::frames::{CHUNK, Request};
+use crate::receipt::Context;
+use crate::seccomp::{Abi, Listener, Rules};
+use crate::sys::socket;
+
+pub(crate) use outcome::setup_error;
+use standing::Standing;
+
+/// Refused calls after which every further one is answered slowly.
+const MANY_REFUSALS: u64 = 20_000;
+
+pub(crate) struct Link {
+    connection: OwnedFd,
+    pidfd: OwnedFd,
+    writing: Mutex<()>,
+    incoming: Mutex<Buffer>,
+    state: Mutex<State>,
+    changed: Condvar,
+    leaf: Mutex<Option<Leaf>>,
+    /// The rules the sandbox's program was made from, and where its refusals arrive.
+    rules: Rules,
+    listener: OnceLock<Listener>,
+    /// What is known once the sandbox stands.
+    standing: OnceLock<Standing>,
+    pub(crate) context: Context,
+    environment: Vec<(String, String)>,
+    workspace: PathBuf,
+    /// Whether ending the first process ends all of them.
+    own_pids: bool,
+    keep: Keep,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("tier", &self.context.tier)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a link is made of.
+pub(crate) struct Parts {
+    pub(crate) connection: OwnedFd,
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) leaf: Option<Leaf>,
+    pub(crate) rules: Rules,
+    pub(crate) context: Context,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) workspace: PathBuf,
+    pub(crate) own_pids: bool,
+    pub(crate) keep: Keep,
+}
+
+impl Link {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            connection: parts.connection,
+            pidfd: parts.pidfd,
+            writing: Mutex::new(()),
+            incoming: Mutex::new(Buffer::up_to(2 * CHUNK)),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            leaf: Mutex::new(parts.leaf),
+            rules: parts.rules,
+            listener: OnceLock::new(),
+            standing: OnceLock::new(),
+            context: parts.context,
+            environment: parts.environment,
+            workspace: parts.workspace,
+            own_pids: parts.own_pids,
+            keep: parts.keep,
+        }
+    }
+
+    // A waiter that panicked left consistent books: every change is made in one step.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, id: u32, request: &Request) -> Result<(), SandboxError> {
+        let mut bytes = Vec::new();
+        request.frame(id).encode_into(&mut bytes)?;
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            match rustix::net::send(&self.connection, rest, rustix::net::SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(Errno::PIPE | Errno::CONNRESET) => {
+                    return Err(SandboxError::Ended { reason: None });
+                }
+                Err(error) => {
+                    return Err(SandboxError::Io {
+                        act: "cannot talk to the sandbox",
+                        source: error.into(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until `check` has an answer. `Ok(None)` means that the time ran out.
+    fn wait_until<T>(
+        &self,
+        until: Option<Instant>,
+        mut check: impl FnMut(&mut State) -> Option<Result<T, SandboxError>>,
+    ) -> Result<Option<T>, SandboxError> {
+        let mut state = self.state();
+        loop {
+            if let Some(answer) = check(&mut state) {
+                return answer.map(Some);
+            }
+            if let Some(reason) = &state.ended {
+                return Err(SandboxError::Ended {
+                    reason: Some(reason.clone()),
+                });
+            }
+            let now = Instant::now();
+            if until.is_some_and(|until| until <= now) {
+                return Ok(None);
+            }
+            if state.leading {
+                let nap = until.map_or(Duration::from_mins(1), |until| until - now);
+                state = self
+                    .changed
+                    .wait_timeout(state, nap)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+                continue;
+            }
+            state = self.lead(state, until)?;
+        }
+    }
+
+    /// Takes in what arrives next, for everybody.
+    fn lead<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Option<Instant>,
+    ) -> Result<MutexGuard<'a, State>, SandboxError> {
+        state.leading = true;
+        let due = state
+            .commands
+            .values()
+            .filter_map(Entry::due)
+            .chain(until)
+            .min();
+        drop(state);
+        let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = self.receive(incoming.space(), due);
+        let mut state = self.state();
+        state.leading = false;
+        let replies = match received {
+            Ok(Received::Bytes(count)) => state.take_in(incoming.filled(count)),
+            Ok(Received::Nothing) => Ok(Vec::new()),
+            Ok(Received::Refused(denial)) => {
+                state.book_refusal(&denial);
+                if state.refusals > MANY_REFUSALS {
+                    // Somebody asks for nothing but refusals: they come at a walking pace now.
+                    drop(state);
+                    std::thread::sleep(Duration::from_millis(1));
+                    state = self.state();
+                }
+                Ok(Vec::new())
+            }
+            Ok(Received::End) => {
+                state
+                    .ended
+                    .get_or_insert_with(|| "its first process ended".to_owned());
+                Ok(Vec::new())
+            }
+            Err(source) => {
+                state.ended = Some(source.to_string());
+                Ok(Vec::new())
+            }
+        };
+        drop(incoming);
+        let replies = match replies {
+            Ok(replies) => replies,
+            Err(broken) => {
+                // Whatever speaks nonsense on this line is not trusted any further.
+                state.ended = Some(broken.to_string());
+                self.changed.notify_all();
+                drop(state);
+                self.end_by_force();
+                return Err(broken);
+            }
+        };
+        let overdue = state.overdue();
+        self.changed.notify_all();
+        drop(state);
+        for (id, request) in replies {
+            self.send_or_note(id, &request);
+        }
+        match overdue {
+            Overdue::Nobody => {}
+            Overdue::Kill(ids) => {
+                for id in ids {
+                    self.send_or_note(id, &Request::Kill);
+                }
+            }
+            Overdue::EndAll => {
+                self.end_by_force();
+                self.state().ended = Some("a command outlived its deadline".to_owned());
+            }
+        }
+        Ok(self.state())
+    }
+
+    /// A sandbox that hangs up while being answered has ended; the next read says so.
+    fn send_or_note(&self, id: u32, request: &Request) {
+        let _ = self.send(id, request);
+    }
+
+    fn receive(&self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Received> {
+        loop {
+            match socket::receive_now(&self.connection, buffer) {
+                Ok((0, _)) => return Ok(Received::End),
+                Ok((count, descriptors)) => {
+                    // One comes with the first words, from a process that nothing has touched yet.
+                    // Any later one is dropped.
+                    if let (Some(one), Some(abi)) = (descriptors.into_iter().next(), Abi::native())
+                    {
+                        let _ = self.listener.set(Listener::new(one, abi, self.rules));
+                    }
+                    return Ok(Received::Bytes(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Ok(Received::End);
+                }
+                Err(error) => return Err(error),
+            }
+            let left = match until {
+                None => None,
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(Received::Nothing);
+                    }
+                    Some(Timespec::try_from(left).map_err(io::Error::other)?)
+                }
+            };
+            let mut waiting = vec![PollFd::new(&self.connection, PollFlags::IN)];
+            let listener = self.listener.get();
+            waiting.extend(listener.map(|one| PollFd::new(one, PollFlags::IN)));
+            match rustix::event::poll(&mut waiting, left.as_ref()) {
+                Ok(0) => return Ok(Received::Nothing),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let (Some(listener), Some(polled)) = (listener, waiting.get(1))
+                && polled.revents().contains(PollFlags::IN)
+                && let Some(call) = listener.next()?
+            {
+                return Ok(Received::Refused(call.denial));
+            }
+        }
+    }
+
+    /// Takes in whatever has arrived, without waiting.
+    pub(crate) fn take_ready(&self) -> Result<(), SandboxError> {
+        self.wait_until(Some(Instant::now() + Duration::from_nanos(1)), |_| {
+            None::<Result<(), _>>
+        })
+        .map(drop)
+        .or_else(|error| match error {
+            SandboxError::Ended { .. } => Ok(()),
+            other => Err(other),
+        })
+    }
+
+    /// What has to be watched to know when [`Link::take_ready`] has something to do.
+    pub(super) fn descriptors(&self) -> (BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
+        (
+            self.connection.as_fd(),
+            self.listener.get().map(AsFd::as_fd),
+        )
+    }
+
+    /// Reads for everybody until the sandbox ends.
+    pub(super) fn pump(&self) {
+        // The end is an error to every waiter, and to this one the sign to stop.
+        let _ = self.wait_until(None, |_| None::<Result<(), _>>);
+    }
+}
+
+enum Received {
+    Bytes(usize),
+    Refused(Denial),
+    Nothing,
+    End,
+}
