@@ -378,32 +378,45 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
         (format!("{own} + 1"), format!("{own} - 1"))
     };
     if compared {
-        let scope = forge.scope(node);
-        for number in scope
-            .numbers
-            .iter()
-            .filter(|number| !matches!(number.as_str(), "0" | "1"))
-            .take(6)
-        {
-            forge.replace(node, Family::Expression, 0.06, format!("{own} + {number}"));
-            forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
-        }
+        by_known_numbers(forge, node);
     }
-    let bound = range
-        || parent.kind() == "slice"
-        || argument
-            && parent.parent().and_then(call).is_some_and(|(callee, _)| {
-                matches!(
-                    forge.of(callee).rsplit('.').next(),
-                    Some("slice" | "substring")
-                )
-            });
-    if bound {
-        for by in ["2", "3"] {
-            forge.replace(node, Family::OffByOne, 0.04, format!("{own} - {by}"));
-            forge.replace(node, Family::OffByOne, 0.03, format!("{own} + {by}"));
-        }
+    if range || is_bound(forge, parent) {
+        further(forge, node);
     }
     forge.replace(node, Family::OffByOne, prior, more);
     forge.replace(node, Family::OffByOne, prior, less);
+}
+
+/// Whether a node holds the ends of a slice.
+fn is_bound(forge: &Forge<'_>, node: Node<'_>) -> bool {
+    let called = node.parent().and_then(call).map(|(callee, _)| callee);
+    node.kind() == "slice"
+        || called.is_some_and(|callee| {
+            let name = forge.of(callee).rsplit('.').next();
+            matches!(name, Some("slice" | "substring"))
+        })
+}
+
+/// An end that is a few off, as where room is kept for something.
+fn further(forge: &mut Forge<'_>, node: Node<'_>) {
+    let own = forge.of(node);
+    for by in ["2", "3"] {
+        forge.replace(node, Family::OffByOne, 0.04, format!("{own} - {by}"));
+        forge.replace(node, Family::OffByOne, 0.03, format!("{own} + {by}"));
+    }
+}
+
+/// What is compared may be off by a number that the file knows.
+fn by_known_numbers(forge: &mut Forge<'_>, node: Node<'_>) {
+    let scope = forge.scope(node);
+    let own = forge.of(node);
+    for number in scope
+        .numbers
+        .iter()
+        .filter(|number| !matches!(number.as_str(), "0" | "1"))
+        .take(6)
+    {
+        forge.replace(node, Family::Expression, 0.06, format!("{own} + {number}"));
+        forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
+    }
 }
