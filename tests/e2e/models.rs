@@ -120,6 +120,42 @@ fn a_key_is_used_and_never_shown() {
 }
 
 #[test]
+fn a_key_comes_from_a_private_file_a_program_or_the_keyring() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let script = |name: &str, text: &str, mode: u32| {
+        let path = world.home().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let file = script("key", &format!("{CANARY}\n"), 0o600);
+    // The keyring is asked the way its own program wants it.
+    let say = format!("#!/bin/sh\n[ \"$*\" = 'lookup service gpu' ] && echo {CANARY}\n");
+    let program = script("secret-tool", &say, 0o700);
+    let path = format!("{}:/usr/bin:/bin", world.home().display());
+    let ask = |reference: &str| {
+        let server = serve("[[turn]]\nfault = { status = 401 }\n");
+        let keys = format!("{}={reference}", server.url());
+        let variables = [("LULA_MODELS_KEYS", keys.as_str()), ("PATH", &path)];
+        let ran = world.run_with(&variables, &["models", "test", &name(&server)]);
+        assert!(!ran.stdout.contains(CANARY) && !ran.stderr.contains(CANARY));
+        let arrived = server.arrived();
+        let mut headers = arrived.iter().flat_map(|request| &request.headers);
+        (headers.any(|(_, value)| value.contains(CANARY)), ran.status)
+    };
+    let command = format!("command:{program} lookup service gpu");
+    for reference in [format!("file:{file}"), command, "keyring:gpu".to_owned()] {
+        assert_eq!(ask(&reference), (true, 1), "{reference}");
+    }
+    // A key that others can read, and a keyring that has none, are refused before anything is sent.
+    let exposed = script("exposed", CANARY, 0o644);
+    for reference in [format!("file:{exposed}"), "keyring:other".to_owned()] {
+        assert_eq!(ask(&reference), (false, 6), "{reference}");
+    }
+}
+
+#[test]
 fn a_name_that_means_nothing_is_explained() {
     let ran = World::new().run(&["models", "test", "gpt"]).exits(2);
     assert!(ran.stderr.contains("PROVIDER/MODEL"), "{}", ran.stderr);

@@ -336,3 +336,23 @@ fn work_goes_on_where_changes_wait() {
         .run(&["exec", "--on", "last", "--write", "direct", "--", "true"])
         .exits(2);
 }
+
+#[test]
+fn a_secret_is_pointed_out_and_not_committed_unless_allowed() {
+    let world = World::new();
+    let key = "AKIAIOSFODNN7REALKEY";
+    let ran = shell(
+        &world,
+        &format!("echo fine > a.txt; echo 'aws_key = \"{key}\"' > settings.py"),
+    );
+    assert!(ran.stderr.contains("adds a secret"), "{}", ran.stderr);
+    let before = listing(&world.work());
+    let refused = world.run(&["commit"]).exits(3);
+    assert!(refused.stderr.contains("settings.py"), "{}", refused.stderr);
+    assert_eq!(listing(&world.work()), before);
+
+    world.run(&["commit", "--path", "a.txt"]).exits(0);
+    assert_eq!(read(&world, "a.txt"), "fine\n");
+    world.run(&["commit", "--allow-secrets"]).exits(0);
+    assert!(read(&world, "settings.py").contains(key));
+}

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::lula::{Ran, World, listing};
 
-const CODE: &str = "\
+pub(crate) const CODE: &str = "\
 def last(items):
     return items[len(items)]
 
@@ -19,9 +19,9 @@ def double(x):
     return x * 2
 ";
 
-const MENDED: &str = "    return items[len(items) - 1]";
+pub(crate) const MENDED: &str = "    return items[len(items) - 1]";
 
-const TESTS: &str = "\
+pub(crate) const TESTS: &str = "\
 import unittest
 
 from items import double, last
@@ -35,7 +35,7 @@ class Items(unittest.TestCase):
         self.assertEqual(double(4), 8)
 ";
 
-const FIX: &str = "fix the failing tests";
+pub(crate) const FIX: &str = "fix the failing tests";
 
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -65,17 +65,20 @@ pub(crate) fn repository(world: &World, files: &[(&str, &str)]) {
 
 /// A project with a bug that a test shows.
 pub(crate) fn buggy(world: &World) {
-    repository(
-        world,
-        &[
-            ("items.py", CODE),
-            ("tests/__init__.py", ""),
-            ("tests/test_items.py", TESTS),
-        ],
-    );
+    buggy_with(world, &[]);
 }
 
-fn branches(world: &World) -> Vec<String> {
+/// The same with more files.
+pub(crate) fn buggy_with(world: &World, more: &[(&str, &str)]) {
+    let files = [
+        ("items.py", CODE),
+        ("tests/__init__.py", ""),
+        ("tests/test_items.py", TESTS),
+    ];
+    repository(world, &[&files, more].concat());
+}
+
+pub(crate) fn branches(world: &World) -> Vec<String> {
     let listed = git(
         &world.work(),
         &["branch", "--list", "--format=%(refname:short)", "lula/*"],
@@ -84,20 +87,20 @@ fn branches(world: &World) -> Vec<String> {
 }
 
 /// A model on the mock server that calls tools.
-fn strong(server: &MockServer) -> String {
+pub(crate) fn strong(server: &MockServer) -> String {
     format!("anthropic@{}/v1/strong", server.url())
 }
 
 /// A model on the mock server that only writes text.
-fn weak(server: &MockServer) -> String {
+pub(crate) fn weak(server: &MockServer) -> String {
     format!("llamacpp@{}/v1/weak", server.url())
 }
 
-fn edit() -> serde_json::Value {
+pub(crate) fn edit() -> serde_json::Value {
     json!({"path": "items.py", "search": "    return items[len(items)]", "replace": MENDED})
 }
 
-fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
+pub(crate) fn run_with(world: &World, model: &str, task: &str, more: &[&str]) -> Ran {
     let fixed = [
         "run", "--json", "--task", task, "--model", model, "--coder", "model",
     ];
@@ -495,19 +498,6 @@ fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
 }
 
 #[test]
-fn a_worktree_is_made_beside_the_repository() {
-    let world = World::new();
-    buggy(&world);
-    let line = ["run", "--json", "--task", FIX, "--deliver", "worktree"];
-    let report = world.run(&line).exits(0).json();
-    let directory = Path::new(report["delivered"]["directory"].as_str().unwrap());
-    let text = std::fs::read_to_string(directory.join("items.py")).unwrap();
-    assert!(text.contains(MENDED));
-    world.run(&["undo", "last"]).exits(0);
-    assert!(!directory.exists());
-}
-
-#[test]
 fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
     let world = World::new();
     buggy(&world);
@@ -669,10 +659,12 @@ fn what_commands_leave_behind_is_no_part_of_the_change() {
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["files"], json!(["items.py"]));
     // The space is given back when the run is over.
-    let rooms = world.home().join(".local/state/lula/rooms");
-    let names: Vec<_> = listing(&rooms)
+    let checkouts = world.home().join(".local/state/lula/checkouts");
+    let names: Vec<_> = listing(&checkouts)
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_owned())
         .collect();
     assert_eq!(names, ["origin.json"]);
+    let layers = world.home().join(".local/state/lula/workspaces");
+    assert!(listing(&layers).is_empty());
 }

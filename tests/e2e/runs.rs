@@ -100,11 +100,11 @@ fn a_store_is_checked_backed_up_brought_back_and_moved() {
         .exits(2)
         .says("exists already");
     let state = world.home().join(".local/state/lula");
-    std::fs::remove_file(state.join("runs.db")).unwrap();
+    std::fs::remove_file(state.join("runs/runs.db")).unwrap();
     assert_eq!(world.run(&["runs", "--json"]).exits(0).json(), json!([]));
     world.run(&["store", "restore", "backup.db"]).exits(0);
     world.run(&["replay", "last", "--verify"]).exits(0);
-    let from = format!("sqlite:{}", state.join("runs.db").display());
+    let from = format!("sqlite:{}", state.join("runs/runs.db").display());
     let line = [
         "store",
         "migrate",

@@ -2,46 +2,89 @@
 
 use std::path::Path;
 
+use lula_models::mock::MockServer;
+use lula_models::script::Script;
+use serde_json::json;
+
 use crate::lula::{World, listing};
+use crate::run::{git, strong};
 
 #[test]
-fn the_sample_is_tested_and_mended_in_the_sandbox() {
-    let ran = World::new().run(&["try"]).exits(0);
-    ran.says("2 of 12 fail")
+fn the_whole_story_is_told_without_a_key() {
+    let world = World::new();
+    let ran = world.run(&["try"]).exits(0);
+    ran.says("12 tests: 10 pass, 2 fail")
         .says("tests.test_rates.BaseRate.test_weight_on_the_edge_of_a_band")
         .says("AssertionError: 590 != 390")
-        .says("10 others pass")
         .says("+        if grams <= heaviest:")
-        .says("12 of 12 tests pass, and without the patch they fail again");
+        .says("Approved")
+        .says("Put on the branch lula/")
+        .says("Lula-Verdict: pass")
+        .says("derived again, 0 come out otherwise")
+        .says("Undone again")
+        .says("lula run --task")
+        .says("lula models use")
+        .says("lula trace");
+    // A run like any other, on record.
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    assert_eq!(shown["verdict"]["verdict"], "pass");
+    assert_eq!(shown["by"], "repairer");
+    world.run(&["replay", "last", "--verify"]).exits(0);
+    world.run(&["trace", "last"]).exits(0).says("search_patch");
+    world.run(&["logs", "last"]).exits(0).says("approved");
 }
 
 #[test]
-fn the_story_is_told_to_machines_with_its_receipt() {
+fn the_story_is_told_to_machines() {
     let story = World::new().run(&["try", "--json"]).exits(0).json();
-    let tests = story["baseline"]["tests"].as_array().unwrap();
-    let count = |outcome: &str| {
-        tests
-            .iter()
-            .filter(|test| test["outcome"] == outcome)
-            .count()
-    };
+    assert_eq!(story["run"]["exit"], "verified");
+    assert_eq!(story["failed"].as_array().unwrap().len(), 2);
+    assert!(story["approved"].as_str().unwrap().starts_with("b3:"));
+    assert_eq!(story["audit"]["differences"], 0);
+    assert!(story["audit"]["named_by_commit"].is_number());
     assert_eq!(
-        (count("passed"), count("failed"), count("broken")),
-        (10, 1, 1)
+        story["undone"]["branch"],
+        story["run"]["delivered"]["branch"]
     );
-    let layers = story["receipt"]["layers"].as_array().unwrap();
-    for layer in ["seccomp", "landlock", "no_network", "clean_environment"] {
-        assert!(
-            layers.iter().any(|entry| entry["layer"] == layer),
-            "{layer} is missing: {layers:?}"
-        );
-    }
-    assert_eq!(story["repair"]["outcome"], "fixed");
     assert_eq!(story["repository"], serde_json::Value::Null);
 }
 
 #[test]
-fn nothing_is_left_behind_unless_it_is_kept() {
+fn a_model_in_use_does_the_work() {
+    let world = World::new();
+    let edit = json!({"path": "parcel/rates.py", "search": "        if grams < heaviest:",
+        "replace": "        if grams <= heaviest:"});
+    let script = Script::default()
+        .then_call("edit_file", edit)
+        .then_call("submit", json!({"summary": "the edge belongs to the band"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let story = world
+        .run(&["try", "--json", "--models-use", &model])
+        .exits(0)
+        .json();
+    assert_eq!(story["run"]["by"], model);
+    assert_eq!(server.unused(), 0);
+}
+
+#[test]
+fn a_model_that_does_not_manage_is_said_so_and_the_search_does_it() {
+    let world = World::new();
+    let mut script = Script::default();
+    for _ in 0..20 {
+        script = script.then_say("It cannot be done.");
+    }
+    let server = MockServer::start(script).unwrap();
+    let ran = world
+        .run(&["try", "--models-use", &strong(&server)])
+        .exits(0);
+    ran.says("failed:").says("the built-in search");
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn nothing_is_left_behind_but_the_record_unless_it_is_kept() {
     let world = World::new();
     let temporary = world.work().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
@@ -55,7 +98,12 @@ fn nothing_is_left_behind_unless_it_is_kept() {
         .json();
     let kept = Path::new(story["repository"].as_str().unwrap());
     assert!(kept.join("parcel/rates.py").is_file());
-    assert!(kept.join(".git").is_dir());
+    assert_eq!(
+        git(kept, &["status", "--porcelain"]),
+        "",
+        "the checkout was not touched"
+    );
+    assert_eq!(git(kept, &["branch", "--format=%(refname:short)"]), "main");
 }
 
 #[test]
@@ -63,5 +111,5 @@ fn a_floor_that_cannot_be_met_refuses_to_run() {
     let ran = World::new()
         .run(&["try", "--sandbox-min-tier", "microvm"])
         .exits(6);
-    ran.says("error[L0301]").says("microvm");
+    ran.says("microvm");
 }

@@ -156,6 +156,20 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         only_on_linux: false,
     },
     Requirement {
+        name: "openssl",
+        why: "test servers are spoken to encrypted, with certificates made for each",
+        probe: Probe::Programs(&["openssl"]),
+        source: Source::Packages(Packages {
+            apt: Some("openssl"),
+            dnf: Some("openssl"),
+            apk: Some("openssl"),
+            pacman: Some("openssl"),
+            brew: Some("openssl"),
+        }),
+        needed_by: Check::Test,
+        only_on_linux: false,
+    },
+    Requirement {
         name: "setpriv",
         why: "test servers run without root's rights and end with the process that started them",
         probe: Probe::Programs(&["setpriv"]),

@@ -4,12 +4,14 @@ use lula_graph::Effect;
 use lula_models::normal::ModelRequest;
 use lula_models::spend::{input_bound, worst_case};
 use lula_protocol::{Action, Amounts, Dimension, EffectClass, WorkspaceId};
-use lula_repair::outcome::PatchedFile;
 use serde::{Deserialize, Serialize};
 
 use crate::hands::Consignment;
+use crate::survey::Wanted;
 use crate::task::Mind;
 use crate::work::Baseline;
+
+pub use lula_repair::trial::Found;
 
 /// One thing to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,10 +22,19 @@ pub enum Deed {
         /// Of this repository.
         repository: String,
     },
-    /// List the files.
-    Files {
+    /// Try whether the repository and the workspace are out of reach of whoever drives the run.
+    Fence {
+        /// The repository.
+        repository: String,
+        /// The workspace.
+        workspace: WorkspaceId,
+    },
+    /// Look the project over for a coder.
+    Survey {
         /// Where.
         workspace: WorkspaceId,
+        /// For what.
+        wanted: Wanted,
     },
     /// Read a whole file.
     Fetch {
@@ -96,16 +107,6 @@ pub enum Deed {
     },
 }
 
-/// What the search found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Found {
-    /// The new texts of the best patch; empty where there is none.
-    pub files: Vec<PatchedFile>,
-    /// In one sentence.
-    pub summary: String,
-}
-
 /// What a change is, as a run keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,7 +124,8 @@ impl Deed {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Open { .. } => "open",
-            Self::Files { .. } => "list_files",
+            Self::Fence { .. } => "fence",
+            Self::Survey { .. } => "survey",
             Self::Fetch { .. } => "fetch",
             Self::Act { action, .. } => action.tool(),
             Self::Reset { .. } => "reset",
@@ -140,7 +142,8 @@ impl Deed {
     pub const fn class(&self) -> EffectClass {
         match self {
             Self::Open { .. }
-            | Self::Files { .. }
+            | Self::Fence { .. }
+            | Self::Survey { .. }
             | Self::Fetch { .. }
             | Self::Examine { .. }
             | Self::Repair { .. }
@@ -157,7 +160,8 @@ impl Deed {
     pub const fn workspace(&self) -> Option<&WorkspaceId> {
         match self {
             Self::Open { .. } | Self::Ask { .. } => None,
-            Self::Files { workspace }
+            Self::Fence { workspace, .. }
+            | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }
@@ -175,7 +179,8 @@ impl Deed {
     pub(crate) fn move_to(&mut self, to: &WorkspaceId) {
         match self {
             Self::Open { .. } | Self::Ask { .. } => {}
-            Self::Files { workspace }
+            Self::Fence { workspace, .. }
+            | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }

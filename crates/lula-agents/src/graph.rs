@@ -125,7 +125,7 @@ impl Graph for Coding {
     }
 
     async fn visit(&self, node: Node, work: &Work, ctx: &mut Ctx<'_>) -> Visit<Self> {
-        match node {
+        let left = match node {
             Node::Ingest => nodes::ingest(work, ctx).await,
             Node::Router => Ok(nodes::router(work)),
             Node::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
@@ -135,7 +135,12 @@ impl Graph for Coding {
             Node::Executor => nodes::executor(work, ctx).await,
             Node::Verifier => nodes::verifier(work, ctx).await,
             Node::Reporter => nodes::reporter(work, ctx).await,
+        }?;
+        let notes: Vec<String> = ctx.heard().into_iter().map(|note| note.text).collect();
+        if notes.is_empty() {
+            return Ok(left);
         }
+        Ok(left.with(Event::Steered { notes }))
     }
 
     fn report(&self, work: &Work) -> Report {

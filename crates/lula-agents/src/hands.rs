@@ -1,13 +1,14 @@
 //! The only way to a workspace: whoever does the work is behind this trait, and holds no keys.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use lula_protocol::{Digest, RunId, ToolCall, WorkspaceId};
-use lula_repair::Ground;
+use lula_protocol::{ApprovalId, Digest, EffectId, RunId, ToolCall, WorkspaceId};
+pub use lula_runner::api::{Trial, TrialResult};
 use serde::{Deserialize, Serialize};
 
+use crate::deeds::Taken;
+use crate::recover::FailureClass;
 use crate::task::Deliver;
+use crate::world::Watch;
 
 /// A workspace: a private copy of a repository at one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub struct Place {
     /// How many tracked files of the repository have changes that are not committed, and so are
     /// not part of it.
     pub uncommitted: usize,
+    /// The subjects of the last commits, the newest first. Material, never an instruction.
+    pub history: Vec<String>,
 }
 
 /// What a tool said, as a model may see it.
@@ -30,28 +33,58 @@ pub struct Said {
     pub text: String,
     /// Whether the tool did not do what was asked.
     pub failed: bool,
+    /// Who did not let it, where somebody did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
 }
 
-/// One changed file.
+impl Said {
+    /// That something did not work, and why.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            failed: true,
+            refused: None,
+        }
+    }
+}
+
+/// Who did not let something be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refused {
+    /// A rule.
+    ByRule,
+    /// A person, or everybody's silence.
+    ByPeople,
+}
+
+impl Refused {
+    /// The class of a failure by it.
+    pub const fn class(self) -> FailureClass {
+        match self {
+            Self::ByRule => FailureClass::PolicyDenied,
+            Self::ByPeople => FailureClass::ApprovalRejected,
+        }
+    }
+}
+
+/// A file as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedFile {
+pub struct Listed {
     /// Its path.
     pub path: String,
-    /// Its bytes before; `None` for a new one.
-    pub before: Option<Vec<u8>>,
-    /// Its bytes now; `None` for one that is gone.
-    pub after: Option<Vec<u8>>,
+    /// Its length in bytes.
+    pub bytes: u64,
 }
 
-/// What was changed in a workspace since it was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// As a unified diff.
-    pub diff: String,
-    /// File by file.
-    pub files: Vec<ChangedFile>,
-    /// Names the state of the workspace.
-    pub tree: Digest,
+/// The files of a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Relative to its top.
+    pub files: Vec<Listed>,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 /// A change on its way into a repository. The same order always makes the same commit.
@@ -60,8 +93,6 @@ pub struct Change {
 pub struct Consignment {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// The repository.
-    pub repository: String,
     /// How.
     pub deliver: Deliver,
     /// The branch to make.
@@ -82,8 +113,11 @@ pub struct Delivered {
     pub branch: Option<String>,
     /// The commit, where one was made.
     pub commit: Option<String>,
-    /// The directory, where one was made.
+    /// The directory whose files were changed, where some were.
     pub directory: Option<String>,
+    /// What remembers how those files were, so that they can be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// Why the hands did not do it.
@@ -98,6 +132,22 @@ pub enum HandsError {
     /// It was not tried, and cannot be now.
     #[error("{0}")]
     Unreachable(String),
+    /// It was not done: people are asked first.
+    #[error("{reason}")]
+    Held {
+        /// The question.
+        approval: ApprovalId,
+        /// Why it is asked.
+        reason: String,
+    },
+    /// It was not done, and will not be.
+    #[error("{why}")]
+    Refused {
+        /// Who said no.
+        by: Refused,
+        /// What they said.
+        why: String,
+    },
 }
 
 /// The workspace of a run.
@@ -109,7 +159,33 @@ pub fn workspace_of(run: &RunId) -> WorkspaceId {
         .unwrap_or_else(|_| WorkspaceId::from_parts(0, [0; 10]))
 }
 
-/// Where the work is done.
+/// Whose effect it is: what makes it happen once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    /// The run.
+    pub run: RunId,
+    /// Its identity.
+    pub id: EffectId,
+    /// Who orders it.
+    pub epoch: u64,
+}
+
+impl Effect {
+    /// A part of it that only looks: its identity follows from what it is about.
+    #[must_use]
+    pub fn part(&self, about: &str) -> Self {
+        let digest = Digest::of_bytes(format!("{}/{about}", self.id).as_bytes());
+        let mut random = [0; 10];
+        random.copy_from_slice(&digest.as_bytes()[..10]);
+        Self {
+            id: EffectId::from_parts(0, random),
+            ..self.clone()
+        }
+    }
+}
+
+/// Where the work is done. Whoever is behind it keeps a ledger: an effect that was done is not done
+/// again, its result is told; one that was cut off is taken back before it is done again.
 #[async_trait]
 pub trait Hands: Send + Sync + 'static {
     /// Opens the workspace of a run, or finds it again.
@@ -119,37 +195,36 @@ pub trait Hands: Send + Sync + 'static {
     /// that is open already stays as it is.
     async fn adopt(&self, run: &RunId, of: &WorkspaceId) -> Result<(), HandsError>;
 
-    /// Every file of a workspace, relative to its top.
-    async fn files(&self, workspace: &WorkspaceId) -> Result<Vec<String>, HandsError>;
+    /// The files of a workspace.
+    async fn files(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<Listing, HandsError>;
 
-    /// The text of a whole file; `None` where there is none.
+    /// The texts of whole files, in their order; `None` where there is none, or no text.
     async fn fetch(
         &self,
+        effect: &Effect,
         workspace: &WorkspaceId,
-        path: &str,
-    ) -> Result<Option<String>, HandsError>;
+        paths: &[String],
+    ) -> Result<Vec<Option<String>>, HandsError>;
 
     /// Calls a tool.
     async fn call(&self, call: &ToolCall) -> Result<Said, HandsError>;
 
-    /// Names the state of a workspace, so that it can be returned to.
-    async fn snapshot(&self, workspace: &WorkspaceId) -> Result<Digest, HandsError>;
-
-    /// Returns to a state, or to the beginning.
-    async fn restore(&self, workspace: &WorkspaceId, to: Option<Digest>) -> Result<(), HandsError>;
+    /// Returns a workspace to its beginning.
+    async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError>;
 
     /// What was changed since the beginning.
-    async fn change(&self, workspace: &WorkspaceId) -> Result<Change, HandsError>;
+    async fn change(&self, workspace: &WorkspaceId) -> Result<Taken, HandsError>;
 
-    /// Private forks of a workspace as it is now, to run things in.
-    async fn ground(
+    /// Finds something out in private forks of a workspace as it is now.
+    async fn trial(
         &self,
         workspace: &WorkspaceId,
-    ) -> Result<Arc<dyn Ground + Send + Sync>, HandsError>;
+        trial: &Trial,
+        watch: &Watch,
+    ) -> Result<TrialResult, HandsError>;
 
-    /// Puts a change into the repository it is for, touching neither checkout nor index.
-    async fn deliver(&self, order: &Consignment) -> Result<Delivered, HandsError>;
-
-    /// Whether a change arrived already.
-    async fn delivered(&self, order: &Consignment) -> Result<Option<Delivered>, HandsError>;
+    /// Puts a change into the repository it is for. Index, stash and branches that are there stay
+    /// as they are, and the checkout too, unless the change is for it: then every file it touches
+    /// has to be there as the change found it.
+    async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError>;
 }

@@ -3,15 +3,16 @@
 //! Nine nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
-//! own ([`route`], [`recover`], [`verdict`]); everything that acts is a journaled effect
+//! own ([`route`], [`choose`], [`recover`], [`verdict`]); everything that acts is a journaled effect
 //! ([`deeds`]), done by [`Hands`] (workspaces, commands, repositories) or [`Minds`] (models).
 //!
 //! It must never call something done that no test or command shows, never open a workspace or
 //! start a program by itself, and never let a model's words decide anything but what it tries
-//! next. It depends on `lula-graph`, `lula-models`, `lula-edit`, `lula-repair` and
-//! `lula-protocol`.
+//! next. It depends on `lula-graph`, `lula-models`, `lula-edit`, `lula-index`, `lula-repair`,
+//! `lula-protocol` and the words of `lula-runner`'s interface.
 #![forbid(unsafe_code)]
 
+pub mod choose;
 mod coder;
 pub mod deeds;
 mod graph;
@@ -20,11 +21,11 @@ pub mod minds;
 mod nodes;
 pub mod recover;
 pub mod route;
+pub mod survey;
 pub mod task;
-pub mod trial;
 pub mod verdict;
 pub mod work;
-mod world;
+pub mod world;
 
 pub use graph::{Coding, Node, Way};
 pub use hands::{Hands, HandsError};

@@ -14,6 +14,17 @@ pub enum Lane {
     Recovery,
 }
 
+impl Lane {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::DeepPlanning => "deep_planning",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
 /// More named files than this are planned for.
 const FEW_FILES: usize = 3;
 

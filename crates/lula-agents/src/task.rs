@@ -7,6 +7,9 @@ use lula_models::output::Capability;
 use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
+use crate::choose::Standing;
+use crate::route::Lane;
+
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,10 +24,19 @@ pub struct Task {
     pub accept: Vec<String>,
     /// What becomes of the change.
     pub deliver: Deliver,
+    /// Whether a person has to agree to exactly that change first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ask_first: bool,
+    /// The lane, where the person chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
     /// Who writes it.
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
     pub models: Vec<Mind>,
+    /// How they did before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Standing>,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -44,8 +56,11 @@ impl Task {
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,
+            ask_first: false,
+            lane: None,
             coder: CoderChoice::Auto,
             models: Vec::new(),
+            standing: Vec::new(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,
@@ -60,7 +75,7 @@ impl Task {
 pub enum Deliver {
     /// A new branch of the repository.
     Branch,
-    /// A new branch, checked out in a directory of its own.
+    /// The files of the person's checkout.
     Worktree,
     /// The diff is reported, the repository stays as it is.
     Patch,
@@ -143,6 +158,16 @@ pub enum Intent {
     Repair,
     /// Something is to be otherwise than it was.
     Change,
+}
+
+impl Intent {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Repair => "repair",
+            Self::Change => "change",
+        }
+    }
 }
 
 /// Whether a task is about tests that fail.

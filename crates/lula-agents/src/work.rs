@@ -3,35 +3,15 @@
 use lula_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::choose::{Part, credit};
 use crate::hands::{Delivered, Place};
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
-use crate::verdict::{Evidence, Looked, Verdict};
+use crate::verdict::{Evidence, Verdict};
+use crate::world::Fenced;
 
-/// What the tests said before anything was done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Baseline {
-    /// The results.
-    pub looked: Looked,
-    /// The command that a person would type, where there are tests.
-    pub command: Option<String>,
-    /// The failing tests and the ends of what they said.
-    pub messages: Vec<(String, String)>,
-    /// Failing tests that lack something that is not installed.
-    pub unfixable: Vec<String>,
-}
-
-impl Baseline {
-    /// The tests that fail every time and could be mended.
-    pub fn failing(&self) -> Vec<String> {
-        let results = self.looked.results();
-        results.map_or_else(Vec::new, |results| {
-            results.failing.iter().cloned().collect()
-        })
-    }
-}
+pub use lula_repair::trial::Baseline;
 
 /// What a coder is told about the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +23,12 @@ pub struct Brief {
     pub more: usize,
     /// Files that matter most, the likeliest first.
     pub likely: Vec<String>,
+    /// The map: what the project defines that matters for the task.
+    pub map: String,
+    /// What the project says to whoever changes it: files with their beginnings.
+    pub instructions: Vec<(String, String)>,
+    /// Where words of the task stand.
+    pub hits: Vec<String>,
 }
 
 /// What a coder made.
@@ -111,6 +97,11 @@ pub enum Event {
         /// Where.
         place: Place,
     },
+    /// It was tried how far whoever drives the run is kept away from what it works on.
+    Fenced {
+        /// What came of it.
+        fenced: Fenced,
+    },
     /// The lane is chosen.
     Routed {
         /// Which.
@@ -130,6 +121,11 @@ pub enum Event {
     Briefed {
         /// What it is.
         brief: Brief,
+    },
+    /// A model was asked for its part.
+    Asked {
+        /// What came of it, before anybody judged it.
+        part: Part,
     },
     /// A coder is done.
     Coded {
@@ -170,6 +166,11 @@ pub enum Event {
         /// Where.
         delivered: Delivered,
     },
+    /// A person said something to whoever works on it.
+    Steered {
+        /// What.
+        notes: Vec<String>,
+    },
     /// A fork goes on with another task text.
     Reworded {
         /// The new text.
@@ -190,8 +191,13 @@ pub struct Work {
     pub task: Task,
     /// How it is worked on.
     pub lane: Lane,
+    /// What people said meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Where.
     pub place: Option<Place>,
+    /// How far whoever drives the run is kept away from there.
+    pub fenced: Option<Fenced>,
     /// The plan, where one was made.
     pub plan: Vec<String>,
     /// The tests before.
@@ -200,6 +206,9 @@ pub struct Work {
     pub brief: Option<Brief>,
     /// Who was done last, and what they say of it.
     pub made: Option<(String, String)>,
+    /// Every model that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// The change, as it is.
     pub produced: Option<Produced>,
     /// Every failed attempt.
@@ -224,11 +233,14 @@ impl Work {
         Self {
             task,
             lane: Lane::Interactive,
+            notes: Vec::new(),
             place: None,
+            fenced: None,
             plan: Vec::new(),
             baseline: None,
             brief: None,
             made: None,
+            parts: Vec::new(),
             produced: None,
             failures: Vec::new(),
             retry: None,
@@ -253,10 +265,12 @@ impl Work {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Opened { place } => self.place = Some(place.clone()),
+            Event::Fenced { fenced } => self.fenced = Some(fenced.clone()),
             Event::Routed { lane } => self.lane = *lane,
             Event::Planned { steps } => self.plan.clone_from(steps),
             Event::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
             Event::Briefed { brief } => self.brief = Some(brief.clone()),
+            Event::Asked { part } => self.parts.push(part.clone()),
             Event::Coded { by, summary } => {
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
@@ -272,11 +286,14 @@ impl Work {
                 self.loops += 1;
             }
             Event::Judged { evidence, verdict } => {
+                let by = self.made.as_ref().map(|(by, _)| by.as_str());
+                credit(&mut self.parts, by, verdict);
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
             }
             Event::Ending { end } => self.end = Some(end.clone()),
             Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
+            Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
         }

@@ -1,27 +1,56 @@
 //! Where deeds are done: each goes to the hands or to a mind, and nowhere else.
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
 use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
-use lula_repair::{Ground, RepairError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::deeds::{Deed, Taken};
-use crate::hands::{Hands, HandsError, workspace_of};
+use crate::deeds::Deed;
+use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
-use crate::trial;
+use crate::survey;
 
 /// Hears how far something is that takes a while.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Something that whoever drives a run must not be able to do, tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// What was tried.
+    pub what: String,
+    /// Whether it was refused.
+    pub refused: bool,
+    /// What the system said.
+    pub said: String,
+}
+
+/// How far whoever drives a run is kept away from what it works on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fenced {
+    /// Whether it has locked itself out.
+    pub locked: bool,
+    /// By what, or why not.
+    pub how: String,
+    /// What was tried, and what came of it.
+    pub probes: Vec<Probe>,
+}
+
+/// Tries whether a repository and a workspace are out of reach.
+pub type Fence = Arc<dyn Fn(&str, &WorkspaceId) -> Fenced + Send + Sync>;
 
 /// The world of a run: hands and minds.
 pub struct Workshop {
     hands: Arc<dyn Hands>,
     minds: Arc<dyn Minds>,
     watch: Watch,
+    fence: Fence,
+    /// Where the index of a project is kept, if anywhere.
+    index: Option<PathBuf>,
 }
 
 impl Workshop {
@@ -31,7 +60,23 @@ impl Workshop {
             hands,
             minds,
             watch,
+            fence: Arc::new(|_, _| Fenced::default()),
+            index: None,
         }
+    }
+
+    /// Behind this fence.
+    #[must_use]
+    pub fn fenced(mut self, fence: Fence) -> Self {
+        self.fence = fence;
+        self
+    }
+
+    /// Keeping what it knows of projects in that directory.
+    #[must_use]
+    pub fn indexed_in(mut self, directory: PathBuf) -> Self {
+        self.index = Some(directory);
+        self
     }
 
     /// What an order asks for. A run that was forked names the workspace of the run it came from,
@@ -47,18 +92,14 @@ impl Workshop {
         Ok(deed)
     }
 
-    /// Does something that blocks in forks of a workspace.
-    async fn in_forks<T: Serialize + Send + 'static>(
-        &self,
-        workspace: &WorkspaceId,
-        work: impl FnOnce(&dyn Ground) -> Result<T, RepairError> + Send + 'static,
-    ) -> Result<Performed, Trouble> {
-        let ground = self.hands.ground(workspace).await.map_err(trouble)?;
-        let done = tokio::task::spawn_blocking(move || work(&*ground)).await;
-        match done {
-            Ok(Ok(value)) => said(&value),
-            Ok(Err(error)) => Err(failed(error.to_string())),
-            Err(error) => Err(failed(format!("the work in a fork ended badly: {error}"))),
+    /// Finds something out in forks of a workspace.
+    async fn find_out(&self, workspace: &WorkspaceId, trial: Trial) -> Result<Performed, Trouble> {
+        let found = self.hands.trial(workspace, &trial, &self.watch).await;
+        match found.map_err(trouble)? {
+            TrialResult::Examined { baseline } => said(&baseline),
+            TrialResult::Searched { found } => said(&found),
+            TrialResult::Weighed { evidence } => said(&evidence),
+            TrialResult::Failed { message } => Err(failed(message)),
         }
     }
 
@@ -68,12 +109,18 @@ impl Workshop {
                 let place = self.hands.open(&order.run, &repository).await;
                 said(&place.map_err(trouble)?)
             }
-            Deed::Files { workspace } => {
-                said(&self.hands.files(&workspace).await.map_err(trouble)?)
+            Deed::Fence {
+                repository,
+                workspace,
+            } => said(&(self.fence)(&repository, &workspace)),
+            Deed::Survey { workspace, wanted } => {
+                let (effect, cache) = (whose(order), self.index.as_deref());
+                let found = survey::survey(&*self.hands, &effect, &workspace, &wanted, cache).await;
+                said(&found.map_err(trouble)?)
             }
             Deed::Fetch { workspace, path } => {
-                let text = self.hands.fetch(&workspace, &path).await;
-                said(&text.map_err(trouble)?)
+                let texts = self.hands.fetch(&whose(order), &workspace, &[path]).await;
+                said(&texts.map_err(trouble)?.into_iter().next().flatten())
             }
             Deed::Act { workspace, action } => {
                 let call = ToolCall {
@@ -90,39 +137,27 @@ impl Workshop {
                 Ok(performed)
             }
             Deed::Reset { workspace } => {
-                let done = self.hands.restore(&workspace, None).await;
+                let done = self.hands.reset(&whose(order), &workspace).await;
                 said(&done.map_err(trouble)?)
             }
             Deed::Change { workspace } => {
-                let change = self.hands.change(&workspace).await.map_err(trouble)?;
-                said(&Taken {
-                    diff: change.diff,
-                    files: change.files.into_iter().map(|file| file.path).collect(),
-                    tree: change.tree,
-                })
+                said(&self.hands.change(&workspace).await.map_err(trouble)?)
             }
             Deed::Examine {
                 workspace,
                 tests,
                 tests_ms,
             } => {
-                let deadline = Duration::from_millis(tests_ms);
-                self.in_forks(&workspace, move |ground| {
-                    trial::baseline(ground, tests.as_deref(), deadline)
-                })
-                .await
+                let trial = Trial::Examine { tests, tests_ms };
+                self.find_out(&workspace, trial).await
             }
             Deed::Repair {
                 workspace,
                 tests,
                 search_ms,
             } => {
-                let watch = Arc::clone(&self.watch);
-                let budget = Duration::from_millis(search_ms);
-                self.in_forks(&workspace, move |ground| {
-                    trial::search(ground, tests.as_deref(), budget, &*watch)
-                })
-                .await
+                let trial = Trial::Search { tests, search_ms };
+                self.find_out(&workspace, trial).await
             }
             Deed::Weigh {
                 workspace,
@@ -131,19 +166,13 @@ impl Workshop {
                 accept,
                 tests_ms,
             } => {
-                let change = self.hands.change(&workspace).await.map_err(trouble)?;
-                let deadline = Duration::from_millis(tests_ms);
-                self.in_forks(&workspace, move |ground| {
-                    trial::weigh(
-                        ground,
-                        &change,
-                        &before,
-                        tests.as_deref(),
-                        &accept,
-                        deadline,
-                    )
-                })
-                .await
+                let trial = Trial::Weigh {
+                    tests,
+                    before,
+                    accept,
+                    tests_ms,
+                };
+                self.find_out(&workspace, trial).await
             }
             Deed::Ask {
                 mind,
@@ -156,8 +185,8 @@ impl Workshop {
                 }),
                 Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
             },
-            Deed::Deliver { order } => {
-                let arrived = self.hands.deliver(&order).await;
+            Deed::Deliver { order: what } => {
+                let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
             }
         }
@@ -182,7 +211,8 @@ fn spoken(deed: &Deed) -> Option<String> {
             _ => return None,
         },
         Deed::Deliver { order } => format!("delivering {}", order.branch),
-        Deed::Files { .. } | Deed::Fetch { .. } | Deed::Reset { .. } | Deed::Change { .. } => {
+        Deed::Survey { .. } => "looking the project over".to_owned(),
+        Deed::Fence { .. } | Deed::Fetch { .. } | Deed::Reset { .. } | Deed::Change { .. } => {
             return None;
         }
     })
@@ -191,6 +221,14 @@ fn spoken(deed: &Deed) -> Option<String> {
 fn read(order: &Order) -> Result<Deed, Trouble> {
     serde_json::from_value(order.request.clone())
         .map_err(|error| failed(format!("{} is not something to do: {error}", order.name)))
+}
+
+fn whose(order: &Order) -> Effect {
+    Effect {
+        run: order.run.clone(),
+        id: order.effect.clone(),
+        epoch: order.epoch,
+    }
 }
 
 fn said(value: &impl Serialize) -> Result<Performed, Trouble> {
@@ -211,6 +249,8 @@ fn trouble(error: HandsError) -> Trouble {
         HandsError::Failed(message) => failed(message),
         HandsError::Lost(message) => Trouble::Lost(message),
         HandsError::Unreachable(message) => Trouble::Unreachable(message),
+        HandsError::Held { approval, reason } => Trouble::Held { approval, reason },
+        HandsError::Refused { why, .. } => failed(why),
     }
 }
 
@@ -224,42 +264,14 @@ impl World for Workshop {
         self.act(order, deed).await
     }
 
-    async fn probe(&self, order: &Order) -> Evidence {
-        let unknown = |error: String| Evidence::Unknown(error);
-        match self.deed(order).await {
-            Ok(Deed::Deliver { order }) => match self.hands.delivered(&order).await {
-                Ok(Some(arrived)) => match serde_json::to_value(&arrived) {
-                    Ok(value) => Evidence::Done(Performed::free(value)),
-                    Err(error) => unknown(error.to_string()),
-                },
-                Ok(None) => Evidence::NotDone,
-                Err(error) => unknown(error.to_string()),
-            },
-            Ok(other) => unknown(format!("{} leaves no evidence", other.name())),
-            Err(error) => unknown(error.to_string()),
-        }
+    /// The hands' ledger knows: ordering it again does it, or tells what came of it.
+    async fn probe(&self, _: &Order) -> Evidence {
+        Evidence::NotDone
     }
 
-    async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
-        let deed = self.deed(order).await?;
-        match deed.workspace() {
-            None => Ok(None),
-            Some(workspace) => {
-                let tree = self.hands.snapshot(workspace).await;
-                tree.map(Some).map_err(trouble)
-            }
-        }
-    }
-
-    async fn restore(&self, order: &Order, tree: Option<Digest>) -> Result<(), Trouble> {
-        let deed = self.deed(order).await?;
-        match deed.workspace() {
-            None => Ok(()),
-            Some(workspace) => {
-                let done = self.hands.restore(workspace, tree).await;
-                done.map_err(trouble)
-            }
-        }
+    /// What was cut off is taken back by the hands themselves before it is done again.
+    async fn restore(&self, _: &Order, _: Option<Digest>) -> Result<(), Trouble> {
+        Ok(())
     }
 }
 

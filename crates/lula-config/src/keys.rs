@@ -216,6 +216,15 @@ keys! {
               Empty: rules.toml beside your configuration file, where there is one. \
               A repository adds its own in .lula-rules.toml, which can only tighten.",
     }
+    RUNNER_ADDRESS: String = {
+        name: "runner.address",
+        kind: Kind::Text("empty, unix:PATH or HOST:PORT"),
+        default: "",
+        repository: Repository::Never,
+        doc: "The runner that does the work of runs. \
+              Empty: each `lula run` starts one of its own on a private socket. \
+              A port needs its key in $LULA_RUNNER_KEY.",
+    }
     SANDBOX_MIN_TIER: String = {
         name: "sandbox.min_tier",
         kind: Kind::Choice(&["process", "landlock", "namespace", "gvisor", "microvm"]),
@@ -239,16 +248,49 @@ keys! {
         doc: "Where Lula keeps runs, workspaces and its store. \
               Empty: $XDG_STATE_HOME/lula, or ~/.local/state/lula.",
     }
+    STORE_ACCEPT_LOSS: String = {
+        name: "store.accept_loss",
+        kind: Kind::Choice(&["no", "yes"]),
+        default: "no",
+        repository: Repository::Never,
+        doc: "Whether to use a Redis that may lose what it acknowledged. \
+              Without it, a Redis whose settings are not durable or cannot be read is refused.",
+    }
+    STORE_CA: String = {
+        name: "store.ca",
+        kind: Kind::Path,
+        default: "",
+        repository: Repository::Never,
+        doc: "A file with certificates (PEM) of the authorities that vouch for the store's server. \
+              Empty: those that this machine trusts.",
+    }
+    STORE_CLEARTEXT_PASSWORD: String = {
+        name: "store.cleartext_password",
+        kind: Kind::Choice(&["no", "yes"]),
+        default: "no",
+        repository: Repository::Never,
+        doc: "Whether the store's password may go to another machine without encryption.",
+    }
+    STORE_DURABILITY: String = {
+        name: "store.durability",
+        kind: Kind::Choice(&["process-crash", "power-loss"]),
+        default: "power-loss",
+        repository: Repository::Never,
+        doc: "What runs survive. \
+              `power-loss`: the machine going dark; `process-crash`: only the end of a process.",
+    }
     STORE_URL: String = {
         name: "store.url",
         kind: Kind::Text(
-            "empty, a postgres:// or redis:// address without a password, or a reference to one: \
+            "empty, a postgres://, redis:// or rediss:// address without a password, or a reference to one: \
              env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE",
         ),
         default: "",
         repository: Repository::Never,
         doc: "Where runs are kept. \
-              Empty: in SQLite, in the file `runs.db` of the state directory.",
+              Empty: in SQLite, in the file `runs/runs.db` of the state directory. \
+              Another machine is spoken to encrypted: rediss:// for Redis, always for Postgres \
+              unless the address says sslmode=disable.",
     }
     WORKSPACE_MAX_BYTES: u64 = {
         name: "workspace.max_bytes",

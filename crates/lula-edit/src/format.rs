@@ -18,35 +18,35 @@ pub enum Format {
     Function,
 }
 
-/// The file and a line of the examples. Weak models repeat an example as if it were a change.
-const EXAMPLE: (&str, &str) = ("lula_example.py", "    return \"hello\"");
+/// The path and the text of the forms that are shown. They are no example on purpose: a small model
+/// repeats an example as if it were the change that is wanted, and finds a form hard to repeat.
+const FORM: (&str, &str) = ("path/of/the/file", "(the new lines)");
 
 impl Format {
-    /// What a model is told, with one example.
+    /// What a model is told, with the form to fill in.
     pub const fn instructions(self) -> &'static str {
         match self {
             Self::SearchReplace => {
                 "Write each change as a block under the path of its file. SEARCH holds whole lines \
                  exactly as they are in the file now, enough of them to be found once; REPLACE \
-                 holds what they become. An empty SEARCH makes a new file. For example:\n\n\
-                 lula_example.py\n<<<<<<< SEARCH\ndef greet():\n    return \"hi\"\n=======\n\
-                 def greet():\n    return \"hello\"\n>>>>>>> REPLACE"
+                 holds what they become. An empty SEARCH makes a new file. The form is:\n\n\
+                 path/of/the/file\n<<<<<<< SEARCH\n(the old lines)\n=======\n(the new lines)\n\
+                 >>>>>>> REPLACE"
             }
             Self::LineRange => {
                 "Files are shown as NUMBER:HASH|line. Write each change as a block under the path \
                  of its file. It names the first and the last line it replaces, with numbers and \
-                 hashes as shown, and holds the new lines without them. For example:\n\n\
-                 lula_example.py\n<<<<<<< LINES 2:a3f4-2:a3f4\n    return \"hello\"\n>>>>>>> END"
+                 hashes as shown, and holds the new lines without them. The form is:\n\n\
+                 path/of/the/file\n<<<<<<< LINES 2:a3f4-2:a3f4\n(the new lines)\n>>>>>>> END"
             }
             Self::Whole => {
-                "Write each changed file whole: its path alone on a line, then all of its new text \
-                 in a fence. For example:\n\nlula_example.py\n```\ndef greet():\n    return \
-                 \"hello\"\n```"
+                "Write each changed file whole, with all of its new text, in the form that files \
+                 are shown in:\n\n<file path=\"path/of/the/file\">\n(the new lines)\n</file>"
             }
             Self::Function => {
                 "Write each changed function whole, as a block under the path of its file, with \
-                 its number from the list. For example:\n\nlula_example.py\n<<<<<<< FUNCTION \
-                 1\ndef greet():\n    return \"hello\"\n>>>>>>> END"
+                 its number from the list. The form is:\n\npath/of/the/file\n<<<<<<< FUNCTION \
+                 1\n(the new lines)\n>>>>>>> END"
             }
         }
     }
@@ -134,9 +134,9 @@ pub enum FormatError {
     /// A path that leaves the repository or is none.
     #[error("{0:?} is not a path inside the repository")]
     BadPath(String),
-    /// The example of the instructions, repeated.
-    #[error("the block at line {0} is the example, not a change")]
-    Example(usize),
+    /// The form of the instructions, repeated as it is.
+    #[error("the block at line {0} is the form itself: fill it in with the change")]
+    Form(usize),
     /// A header that cannot be read.
     #[error("{0:?} is not understood: copy the numbers and hashes from the file")]
     BadHeader(String),
@@ -150,7 +150,10 @@ pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
     let mut at = 0;
     while at < lines.len() {
         let Some(header) = opening(lines[at]) else {
-            if let Some((edit, next)) = fenced_file(format, &lines, at)? {
+            if let Some((edit, next)) = shown_file(format, &lines, at)? {
+                edits.push(edit);
+                at = next;
+            } else if let Some((edit, next)) = fenced_file(format, &lines, at)? {
                 edits.push(edit);
                 at = next;
             } else if let (Format::LineRange, Some((anchor, text))) = (format, numbered(lines[at]))
@@ -175,7 +178,7 @@ pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
         let path = path.clone().ok_or(FormatError::NoPath(at + 1))?;
         inside(&path)?;
         let (edit, next) = block(header, path, &lines, at)?;
-        not_the_example(&edit, at)?;
+        not_the_form(&edit, at)?;
         edits.push(edit);
         at = next;
     }
@@ -275,14 +278,14 @@ fn block(
     Ok((edit, next))
 }
 
-fn not_the_example(edit: &Edit, at: usize) -> Result<(), FormatError> {
+fn not_the_form(edit: &Edit, at: usize) -> Result<(), FormatError> {
     let (Edit::Replace { replace: text, .. }
     | Edit::Lines { text, .. }
     | Edit::File { text, .. }
     | Edit::Function { text, .. }) = edit;
-    let is_example = edit.path() == EXAMPLE.0 || text.lines().eq([EXAMPLE.1]);
-    if is_example {
-        Err(FormatError::Example(at + 1))
+    let is_form = edit.path() == FORM.0 || text.lines().eq([FORM.1]);
+    if is_form {
+        Err(FormatError::Form(at + 1))
     } else {
         Ok(())
     }
@@ -293,6 +296,50 @@ fn not_the_example(edit: &Edit, at: usize) -> Result<(), FormatError> {
 fn numbered(line: &str) -> Option<(Anchor, &str)> {
     let (anchor, text) = line.split_once('|')?;
     Some((anchor.parse().ok()?, text))
+}
+
+/// A whole file in the form that files are shown in: what small models answer with, whatever they
+/// are told.
+fn shown_file(
+    format: Format,
+    lines: &[&str],
+    at: usize,
+) -> Result<Option<(Edit, usize)>, FormatError> {
+    fn named<'a>(line: &'a &str) -> Option<&'a str> {
+        let rest = line.trim().strip_prefix("<file path=")?;
+        Some(rest.strip_suffix('>')?.trim_matches(['"', '\'', ' ']))
+    }
+    let whole_lines = matches!(format, Format::Whole | Format::SearchReplace);
+    let Some(path) = named(&lines[at]).filter(|_| whole_lines) else {
+        return Ok(None);
+    };
+    let rest = &lines[at + 1..];
+    let until = rest.iter().position(|line| named(line).is_some());
+    // The last end before the next file: a text may hold such a line itself.
+    let end = rest[..until.unwrap_or(rest.len())]
+        .iter()
+        .rposition(|line| line.trim() == "</file>")
+        .ok_or(FormatError::NotEnded {
+            line: at + 1,
+            end: "</file>",
+        })?;
+    inside(path)?;
+    let mut body = &rest[..end];
+    if let [first, inner @ .., last] = body
+        && first.starts_with("```")
+        && last.trim_end() == "```"
+    {
+        body = inner;
+    }
+    if body.iter().any(|line| opening(line).is_some()) {
+        return Ok(None);
+    }
+    let edit = Edit::File {
+        path: path.strip_prefix("./").unwrap_or(path).to_owned(),
+        text: joined(body),
+    };
+    not_the_form(&edit, at)?;
+    Ok(Some((edit, at + end + 2)))
 }
 
 /// Weak models write a path and a fence, whatever they are told.
@@ -332,7 +379,7 @@ fn fenced_file(
         },
         at + length + 2,
     );
-    not_the_example(&edit, at)?;
+    not_the_form(&edit, at)?;
     Ok(Some((edit, next)))
 }
 

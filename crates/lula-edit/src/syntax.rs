@@ -1,11 +1,15 @@
 //! Whether a text parses, in the languages whose grammars are built in.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use tree_sitter::{Language, Node, Parser, Tree};
+use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser, Point, Tree};
 
 /// Longest text that is parsed, in bytes.
-const MAX_TEXT: usize = 4 << 20;
+const MAX_TEXT: usize = 1 << 20;
+/// Deepest nesting of brackets, right or wrong: at the end of a text with many open brackets the
+/// parser copies them all over and over.
+const MAX_BRACKETS: usize = 400;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +25,19 @@ pub enum Verdict {
     },
     /// No grammar for this kind of file.
     Unchecked,
+    /// Too long, nested too deep, or made to keep the parser busy: nothing is said of it.
+    TooHard,
 }
 
 /// Compares the text before an edit and after it. A file that was broken before may stay broken,
 /// but not more than it was.
 pub fn check(path: &str, before: Option<&str>, after: &str) -> Verdict {
     let Some(tree) = parse(path, after) else {
-        return Verdict::Unchecked;
+        return if language(path).is_some() {
+            Verdict::TooHard
+        } else {
+            Verdict::Unchecked
+        };
     };
     let errors = errors(tree.root_node());
     let before = before
@@ -65,13 +75,41 @@ fn errors(root: Node<'_>) -> Vec<usize> {
     lines
 }
 
+/// Parses a text that may be anybody's; none where there is no grammar for it, or where it takes
+/// more work than text that people write.
 pub(crate) fn parse(path: &str, text: &str) -> Option<Tree> {
-    if text.len() > MAX_TEXT {
+    if text.len() > MAX_TEXT || brackets(text) > MAX_BRACKETS {
         return None;
     }
     let mut parser = Parser::new();
     parser.set_language(&language(path)?).ok()?;
-    parser.parse(text, None)
+    // Counted and not timed, so that the same text always gets the same answer: the parser reports
+    // every hundred operations.
+    let mut reports = 200 + text.len() * 6 / 100;
+    let mut watch = |_: &ParseState| {
+        reports = reports.saturating_sub(1);
+        if reports == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let options = ParseOptions::new().progress_callback(&mut watch);
+    let mut rest = |from: usize, _: Point| text.as_bytes().get(from..).unwrap_or_default();
+    parser.parse_with_options(&mut rest, None, Some(options))
+}
+
+fn brackets(text: &str) -> usize {
+    let (mut deepest, mut depth) = (0_usize, 0_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 fn language(path: &str) -> Option<Language> {
@@ -151,5 +189,19 @@ mod tests {
     #[test]
     fn what_cannot_be_checked_says_so() {
         assert_eq!(check("notes.txt", None, "(("), Verdict::Unchecked);
+    }
+
+    #[test]
+    fn a_text_that_would_keep_the_parser_busy_is_refused_by_name() {
+        let deep = format!("x = {}1{}\n", "(".repeat(20_000), ")".repeat(20_000));
+        let open = "{".repeat(100_000);
+        for (path, text) in [("a.py", &deep), ("a.js", &open), ("a.json", &open)] {
+            assert_eq!(check(path, None, text), Verdict::TooHard, "{path}");
+            assert!(crate::symbols::list(path, text).is_none());
+        }
+        let long = "def f(a):\n    return [a, {1: (2, 3)}]\n".repeat(5_000);
+        assert_eq!(check("a.py", None, &long), Verdict::Fine);
+        let dense = format!("[{}1]\n", "1,".repeat(100_000));
+        assert_eq!(check("a.json", None, &dense), Verdict::Fine);
     }
 }

@@ -214,18 +214,7 @@ async fn open(backend: &str, place: &str, durability: Durability) -> Arc<dyn Sto
     }
 }
 
-async fn run(arguments: &[String]) -> serde_json::Value {
-    let [backend, place, durability, runs, concurrency] = arguments else {
-        panic!("run BACKEND PLACE DURABILITY RUNS CONCURRENCY");
-    };
-    let (runs, concurrency): (u64, usize) = (runs.parse().unwrap(), concurrency.parse().unwrap());
-    let level = match durability.as_str() {
-        "power-loss" => Durability::PowerLoss,
-        _ => Durability::ProcessCrash,
-    };
-    let store = open(backend, place, level).await;
-    let engine = Engine::new(Nine, store, Arc::new(Script), Options::default()).unwrap();
-    let (started, cpu) = (Instant::now(), cpu_us());
+async fn at_once(engine: &Engine<Nine>, runs: u64, concurrency: usize) {
     let gate = Arc::new(Semaphore::new(concurrency));
     let mut tasks = JoinSet::new();
     for number in 0..runs {
@@ -238,6 +227,28 @@ async fn run(arguments: &[String]) -> serde_json::Value {
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
+    }
+}
+
+async fn run(arguments: &[String]) -> serde_json::Value {
+    let [backend, place, durability, runs, concurrency] = arguments else {
+        panic!("run BACKEND PLACE DURABILITY RUNS CONCURRENCY");
+    };
+    let (runs, concurrency): (u64, usize) = (runs.parse().unwrap(), concurrency.parse().unwrap());
+    let level = match durability.as_str() {
+        "power-loss" => Durability::PowerLoss,
+        _ => Durability::ProcessCrash,
+    };
+    let store = open(backend, place, level).await;
+    let engine = Engine::new(Nine, store, Arc::new(Script), Options::default()).unwrap();
+    let (started, cpu) = (Instant::now(), cpu_us());
+    if concurrency == 1 {
+        // One after another, as the rival's are: no tasks to hand between threads.
+        for number in 0..runs {
+            engine.run(&number, &Start::default()).await.unwrap();
+        }
+    } else {
+        at_once(&engine, runs, concurrency).await;
     }
     let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu_us() - cpu);
     drop(engine);

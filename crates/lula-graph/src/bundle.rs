@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 
 use lula_protocol::event::Chain;
-use lula_protocol::{Digest, EventBody, RunId, canonical};
-use lula_store::{Record, Store, StoreError};
+use lula_protocol::{Digest, EventBody, Payload, RunId, canonical};
+use lula_store::{Record, Retention, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +42,8 @@ enum Line {
         /// Canonical JSON, as it was hashed.
         value: Value,
     },
+    /// A value that was dropped to make room before the bundle was made.
+    Dropped { digest: Digest },
 }
 
 /// What is wrong with a bundle.
@@ -75,6 +77,8 @@ pub struct Verified {
     pub events: u64,
     /// Blobs, which have the bytes they are named by.
     pub blobs: u64,
+    /// Values that were dropped to make room: the events name them, nobody has them.
+    pub dropped: u64,
     /// Digest of the last event.
     pub head: Digest,
     /// Keys that sealed the log, with the last position each vouches for. Whose keys they are, the
@@ -84,12 +88,37 @@ pub struct Verified {
     pub summary: Option<String>,
 }
 
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// Digest of the last event.
+    pub head: Digest,
+    /// Values that were dropped to make room and so are not in the bundle.
+    pub dropped: u64,
+}
+
+/// The values that events name, and whether each is kept for ever.
+#[derive(Default)]
+struct Values {
+    retention: Retention,
+    digests: BTreeMap<Digest, bool>,
+}
+
+impl Values {
+    fn named_by(&mut self, body: &EventBody) {
+        let keeps = self.retention.keeps(body);
+        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
+            *self.digests.entry(reference.digest).or_default() |= keeps;
+        }
+    }
+}
+
 /// Writes everything that was recorded of a run.
 pub async fn export(
     store: &dyn Store,
     run: &RunId,
     out: impl Write,
-) -> Result<Digest, BundleError> {
+) -> Result<Exported, BundleError> {
     let mut records: Vec<Record> = Vec::new();
     loop {
         let page = store.read(run, records.len() as u64, 512).await?;
@@ -113,11 +142,9 @@ pub async fn export(
         head: chain.head(),
     })?;
     let unreadable = |seq: u64| BundleError::Changed(format!("event {seq} is not JSON"));
-    let mut blobs = BTreeSet::new();
+    let mut values = Values::default();
     for record in &records {
-        for payload in record.read_body()?.payloads() {
-            blobs.extend(payload.blob().map(|reference| reference.digest));
-        }
+        values.named_by(&record.read_body()?);
         write(&Line::Event {
             seq: record.seq,
             epoch: record.epoch,
@@ -127,14 +154,25 @@ pub async fn export(
             body: serde_json::from_slice(&record.body).map_err(|_| unreadable(record.seq))?,
         })?;
     }
-    for digest in blobs {
-        let bytes = store.blob(&digest).await?;
+    let mut dropped = 0;
+    for (digest, kept) in values.digests {
+        let bytes = match store.blob(&digest).await {
+            Err(StoreError::Dropped(_)) if !kept => {
+                write(&Line::Dropped { digest })?;
+                dropped += 1;
+                continue;
+            }
+            other => other?,
+        };
         let value = serde_json::from_slice(&bytes)
             .map_err(|_| BundleError::Changed(format!("blob {digest} is not JSON")))?;
         write(&Line::Blob { digest, value })?;
     }
     out.finish()?.flush()?;
-    Ok(chain.head())
+    Ok(Exported {
+        head: chain.head(),
+        dropped,
+    })
 }
 
 /// Checks a bundle with nothing but its bytes.
@@ -168,12 +206,14 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
         run: run.clone(),
         events: 0,
         blobs: 0,
+        dropped: 0,
         head,
         seals: BTreeMap::new(),
         summary: None,
     };
     let mut chain = Chain::start(run.clone());
-    let mut needed = BTreeSet::new();
+    let mut values = Values::default();
+    let mut there = BTreeSet::new();
     while let Some(line) = next_line()? {
         match line {
             Line::Heading { .. } => {
@@ -199,7 +239,7 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
                         .map_err(|error| BundleError::Changed(error.to_string()))?,
                 };
                 Record::verify(&mut chain, std::slice::from_ref(&record))?;
-                look_at(&record, &mut found, &mut needed)?;
+                look_at(&record, &mut found, &mut values)?;
             }
             Line::Blob { digest, value } => {
                 let bytes = canonical::to_vec(&value)
@@ -207,8 +247,14 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
                 if Digest::of_bytes(&bytes) != digest {
                     return Err(StoreError::CorruptBlob(digest).into());
                 }
-                needed.remove(&digest);
+                there.insert(digest);
                 found.blobs += 1;
+            }
+            Line::Dropped { digest } => {
+                // Only what is not kept for ever can have been dropped.
+                if values.digests.get(&digest) == Some(&false) && there.insert(digest) {
+                    found.dropped += 1;
+                }
             }
         }
     }
@@ -220,21 +266,15 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
             chain.head()
         )));
     }
-    if let Some(missing) = needed.first() {
+    if let Some(missing) = values.digests.keys().find(|digest| !there.contains(digest)) {
         return Err(StoreError::NoBlob(*missing).into());
     }
     Ok(found)
 }
 
-fn look_at(
-    record: &Record,
-    found: &mut Verified,
-    needed: &mut BTreeSet<Digest>,
-) -> Result<(), BundleError> {
+fn look_at(record: &Record, found: &mut Verified, values: &mut Values) -> Result<(), BundleError> {
     let body = record.read_body()?;
-    for payload in body.payloads() {
-        needed.extend(payload.blob().map(|reference| reference.digest));
-    }
+    values.named_by(&body);
     match body {
         EventBody::Sealed { key, signature } => {
             if !verify_seal(&key, &signature, &record.previous) {

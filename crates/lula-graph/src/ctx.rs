@@ -6,13 +6,14 @@
 use lula_protocol::digest::Domain;
 use lula_protocol::interrupt::ApprovalRule;
 use lula_protocol::{Answer, ApprovalId, Digest, EventBody, Interrupt, Principal};
+use lula_store::Rest;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use serde::de::DeserializeOwned;
 
 use crate::desk::Desk;
 use crate::ledger::Ledger;
-use crate::progress::Entry;
+use crate::progress::{Entry, Note};
 use crate::stop::{EffectError, Stop};
 use crate::world::Effect;
 
@@ -104,6 +105,63 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// The digest of the log's last entry, after everything before this was committed; journaled.
+    pub async fn head(&mut self) -> Result<Digest, Stop> {
+        let ordinal = self.take_ordinal();
+        match self.desk.progress.journal.get(&ordinal) {
+            Some(Entry::Head(head)) => Ok(*head),
+            Some(other) => {
+                let recorded = entry_digest(other);
+                Err(self.stray(ordinal, recorded, kind_digest("head")).await)
+            }
+            None => {
+                self.enter()?;
+                self.desk.commit(Rest::Keep, None).await?;
+                let head = self.desk.head.hash;
+                self.desk.note(EventBody::HeadRead { ordinal, head })?;
+                Ok(head)
+            }
+        }
+    }
+
+    /// What people said to whoever works on the run and nobody has heard yet. Where there is
+    /// nothing, nothing is journaled: a visit that is run again hears it at the same places.
+    pub async fn hear(&mut self) -> Result<Vec<Note>, Stop> {
+        match self.desk.progress.journal.get(&self.ordinal) {
+            Some(Entry::Heard(notes)) => {
+                let notes = notes.clone();
+                self.ordinal += 1;
+                Ok(notes)
+            }
+            Some(_) => Ok(Vec::new()),
+            None if self.desk.replay => Ok(Vec::new()),
+            None => {
+                self.desk.take_signals().await?;
+                if self.desk.progress.cancel.is_some() {
+                    return Err(Stop::Cancelled);
+                }
+                let notes = self.desk.progress.unheard.clone();
+                if !notes.is_empty() {
+                    self.enter()?;
+                    let ordinal = self.take_ordinal();
+                    let count = u32::try_from(notes.len()).unwrap_or(u32::MAX);
+                    self.desk.note(EventBody::Heard { ordinal, count })?;
+                }
+                Ok(notes)
+            }
+        }
+    }
+
+    /// Everything that was heard in this visit.
+    pub fn heard(&self) -> Vec<Note> {
+        let entries = self.desk.progress.journal.values();
+        let heard = entries.filter_map(|entry| match entry {
+            Entry::Heard(notes) => Some(notes.clone()),
+            _ => None,
+        });
+        heard.flatten().collect()
+    }
+
     /// Random numbers that are the same whenever this visit is run again.
     pub fn rng(&self) -> ChaCha20Rng {
         let seed = format!("{}/{}/{}", self.desk.progress.seed, self.node, self.visit);
@@ -172,6 +230,9 @@ impl<'a> Ctx<'a> {
         }
         if self.desk.live.cancel.is_cancelled() {
             return Err(Stop::Cancelled);
+        }
+        if self.desk.live.pause.is_cancelled() {
+            return Err(Stop::Paused);
         }
         if !self.desk.progress.entered {
             self.desk.note(EventBody::NodeEntered {
@@ -259,6 +320,8 @@ pub(crate) fn kind_digest(kind: &str) -> Digest {
 pub(crate) fn entry_digest(entry: &Entry) -> Digest {
     match entry {
         Entry::Clock(_) => kind_digest("clock"),
+        Entry::Head(_) => kind_digest("head"),
+        Entry::Heard(_) => kind_digest("heard"),
         Entry::Read { request, .. } | Entry::Refused { request, .. } => *request,
         Entry::Effect(effect) => effect.request,
         Entry::Wait { interrupt, .. } => {

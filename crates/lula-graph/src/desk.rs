@@ -3,6 +3,7 @@
 //! log, and somebody reads it from there.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use lula_protocol::event::EffectResult;
@@ -10,7 +11,7 @@ use lula_protocol::payload::PayloadError;
 use lula_protocol::{Answer, Digest, Dimension, EffectId, EventBody, Interrupt, Payload};
 use lula_store::{
     Append, ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, Head, Lease,
-    Record, Rest, Snapshot, Store, StoreError,
+    NewRun, Record, Rest, Snapshot, Store, StoreError,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::options::Options;
 use crate::progress::{EffectEntry, Pending, Progress};
 use crate::replay::Drift;
 use crate::seal;
+use crate::signals;
 use crate::stop::Stop;
 use crate::world::World;
 
@@ -43,6 +45,11 @@ pub(crate) struct Desk {
     pub(crate) head: Head,
     pub(crate) last_at: u64,
     pub(crate) takes: Vec<u64>,
+    /// Whether the run itself, or the end of a visit that acted, waits to be committed: then the
+    /// world is asked nothing before it is.
+    pub(crate) owes: bool,
+    /// A run that is created with its first commit.
+    newborn: Option<NewRun>,
     bodies: Vec<EventBody>,
     blobs: Vec<Blob>,
     effects: Vec<EffectRow>,
@@ -83,6 +90,8 @@ impl Desk {
             head,
             last_at,
             takes: Vec::new(),
+            owes: false,
+            newborn: None,
             bodies: Vec::new(),
             blobs: Vec::new(),
             effects: Vec::new(),
@@ -91,6 +100,26 @@ impl Desk {
             since_seal: head.next % options.seal_every.max(1),
             since_snapshot: head.next % options.snapshot_every.max(1),
         }
+    }
+
+    /// Has the run created with the first commit.
+    pub(crate) fn give_birth_to(&mut self, run: NewRun) {
+        self.newborn = Some(run);
+        self.owes = true;
+    }
+
+    /// Whether the next commit should bring a snapshot.
+    pub(crate) fn snapshot_is_due(&self) -> bool {
+        let every = self.options.snapshot_every;
+        every > 0 && self.since_snapshot + self.bodies.len() as u64 >= every
+    }
+
+    /// Commits what the world must not be asked before.
+    pub(crate) async fn settle_up(&mut self) -> Result<(), Stop> {
+        if self.owes {
+            self.commit(Rest::Keep, None).await?;
+        }
+        Ok(())
     }
 
     /// The time, which never goes back within a run.
@@ -222,6 +251,28 @@ impl Desk {
         }
     }
 
+    /// Takes note of what was sent, if anything was. It is committed with whatever the run does
+    /// next.
+    pub(crate) async fn take_signals(&mut self) -> Result<(), Stop> {
+        if !self.live.signalled.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let waiting = self.store.signals(&self.lease.run).await?;
+        let now_ms = self.now();
+        for (id, signal) in waiting {
+            if self.takes.contains(&id) {
+                continue;
+            }
+            let body = signals::respond(&self.progress, &signal, now_ms);
+            self.note(body)?;
+            self.takes.push(id);
+        }
+        match signals::wait_over(&self.progress, now_ms) {
+            Some(body) => self.note(body),
+            None => Ok(()),
+        }
+    }
+
     fn touch(&mut self, dimensions: Vec<Dimension>) {
         for dimension in dimensions {
             if !self.touched.contains(&dimension) {
@@ -244,7 +295,8 @@ impl Desk {
         if self.replay {
             return Err(Stop::EndOfJournal);
         }
-        if self.bodies.is_empty() && self.takes.is_empty() && rest == Rest::Keep {
+        let nothing = self.bodies.is_empty() && self.takes.is_empty() && self.newborn.is_none();
+        if nothing && rest == Rest::Keep {
             return Ok(());
         }
         if Instant::now() >= self.live.deadline() {
@@ -289,7 +341,20 @@ impl Desk {
         append.ledger = self.progress.ledger.rows(touched.into_iter());
         append.takes = std::mem::take(&mut self.takes);
         append.rest = rest;
-        self.head = self.store.append(append).await?;
+        self.head = match self.newborn.take() {
+            None => self.store.append(append).await?,
+            Some(mut run) => {
+                let lease = u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX);
+                if let Some(claim) = &mut run.claim {
+                    claim.now_ms = self.clock.now_ms();
+                    claim.ttl_ms = lease;
+                }
+                let head = self.store.create_and_append(run, append).await?;
+                self.live.born.store(true, Ordering::Release);
+                head
+            }
+        };
+        self.owes = false;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use lula_protocol::event::Ending;
 use lula_protocol::{EventBody, Exit, Payload};
-use lula_store::{Lease, Rest, StoreError};
+use lula_store::{Lease, NewRun, Rest, StoreError};
 
 use crate::ctx::Ctx;
 use crate::desk::{Desk, Tools};
@@ -14,7 +14,6 @@ use crate::error::EngineError;
 use crate::graph::{Graph, Label, Leave, Report};
 use crate::load::{self, Loaded, RunState, Step};
 use crate::progress::{Ended, Pending, Progress};
-use crate::signals;
 use crate::stop::Stop;
 
 /// So many events wait at most before they are committed.
@@ -29,19 +28,23 @@ pub enum Rested {
     Waiting(Pending),
     /// The world could not be reached; it is tried again later.
     Trouble(String),
+    /// It was put down by whoever drove it.
+    Paused,
 }
 
 /// Drives a run this engine owns until it rests.
 pub(crate) async fn drive<G: Graph>(
     inner: &Inner<G>,
     lease: Lease,
-    loaded: Option<Loaded<G::State>>,
+    newborn: Option<(NewRun, Loaded<G::State>)>,
     live: Arc<Live>,
 ) -> Result<Rested, EngineError> {
-    let resumed = loaded.is_none();
-    let loaded = match loaded {
-        Some(loaded) => loaded,
-        None => load::load(&inner.graph, &*inner.store, &lease.run, None).await?,
+    let resumed = newborn.is_none();
+    let (newborn, loaded) = if let Some((run, loaded)) = newborn {
+        (Some(run), loaded)
+    } else {
+        let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
+        (None, loaded)
     };
     if loaded.head != lease.head {
         // Between the claim and the read nobody else could have written: something is wrong.
@@ -64,6 +67,9 @@ pub(crate) async fn drive<G: Graph>(
         desk: Desk::new(tools, lease, progress, loaded.head, loaded.last_at),
         state,
     };
+    if let Some(run) = newborn {
+        driver.desk.give_birth_to(run);
+    }
     if resumed && driver.desk.lease.epoch > 1 && driver.desk.progress.ended.is_none() {
         let worker = inner.options.worker.clone();
         let noted = driver.desk.note(EventBody::RunTaken { worker });
@@ -93,9 +99,7 @@ impl<G: Graph> Driver<'_, G> {
 
     async fn go(&mut self) -> Result<Rested, EngineError> {
         loop {
-            if self.desk.live.signalled.swap(false, Ordering::AcqRel) {
-                self.take_signals().await?;
-            }
+            self.take_signals().await?;
             let (graph, table) = (&self.inner.graph, &self.inner.table);
             let step = load::next(graph, table, &self.desk.progress, &self.state);
             match step {
@@ -156,25 +160,16 @@ impl<G: Graph> Driver<'_, G> {
         Ok(Rested::Waiting(pending))
     }
 
-    /// Takes note of what was sent. It is committed with whatever the run does next.
     async fn take_signals(&mut self) -> Result<(), EngineError> {
-        let waiting = self.inner.store.signals(&self.desk.lease.run).await?;
-        let now_ms = self.desk.now();
-        for (id, signal) in waiting {
-            let body = signals::respond(&self.desk.progress, &signal, now_ms);
-            let noted = self.desk.note(body);
-            self.settle(noted)?;
-            self.desk.takes.push(id);
-        }
-        if let Some(body) = signals::wait_over(&self.desk.progress, now_ms) {
-            let noted = self.desk.note(body);
-            self.settle(noted)?;
-        }
-        Ok(())
+        let taken = self.desk.take_signals().await;
+        self.settle(taken)
     }
 
     /// One visit. `None` where the run goes on.
     async fn visit(&mut self, node: G::Node, visit: u32) -> Result<Option<Rested>, EngineError> {
+        if let Some(hears) = &self.inner.options.on_visit {
+            hears(&self.desk.lease.run, node.name(), visit);
+        }
         let state = Arc::clone(&self.state);
         let mut ctx = Ctx::new(&mut self.desk, node.name(), visit);
         let mut left = self.inner.graph.visit(node, &state, &mut ctx).await;
@@ -191,11 +186,16 @@ impl<G: Graph> Driver<'_, G> {
                 None => self.halt("a node waited for nothing".to_owned()).await,
             },
             Err(Stop::Cancelled) => {
-                self.desk.live.signalled.store(true, Ordering::Release);
                 if self.desk.progress.cancel.is_none() {
+                    self.desk.live.signalled.store(true, Ordering::Release);
                     self.take_signals().await?;
                 }
                 Ok(None)
+            }
+            Err(Stop::Paused) => {
+                let rested = self.desk.commit(Rest::Yield, None).await;
+                self.settle(rested)?;
+                Ok(Some(Rested::Paused))
             }
             Err(Stop::Halt(summary)) => self.halt(summary).await,
             Err(Stop::Effect(error)) => self.halt(error.to_string()).await,
@@ -231,7 +231,7 @@ impl<G: Graph> Driver<'_, G> {
             }
         }
         let body = left_body(node, visit, leave.outcome, events);
-        let pure = !self.desk.progress.entered && self.desk.progress.journal.is_empty();
+        let acted = self.desk.progress.entered || !self.desk.progress.journal.is_empty();
         // From here on the state is ahead of the log until the commit; an error drops both.
         for event in &leave.events {
             self.inner
@@ -248,9 +248,10 @@ impl<G: Graph> Driver<'_, G> {
         if follow == Some(crate::table::Follow::Done) && self.desk.progress.cancel.is_none() {
             return self.finish().await.map(Some);
         }
-        // A visit that asked for nothing comes out the same when it is run again: its end is
-        // committed with the next thing that cannot be taken back.
-        if pure && self.desk.waiting() < MAX_WAITING {
+        // Run again after a crash, a visit comes out the same: what it asked for is answered from
+        // the journal. So its end is committed with the next thing that cannot be taken back.
+        self.desk.owes |= acted;
+        if self.desk.waiting() < MAX_WAITING && !self.desk.snapshot_is_due() {
             return Ok(None);
         }
         let (state, epoch, last_at) = (&*self.state, self.desk.lease.epoch, self.desk.last_at);

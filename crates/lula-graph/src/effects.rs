@@ -3,7 +3,9 @@
 use lula_protocol::digest::Domain;
 use lula_protocol::event::{EffectResult, Via};
 use lula_protocol::interrupt::unknown_effect;
-use lula_protocol::{Amounts, Answer, Digest, EffectClass, EffectId, EventBody, Interrupt};
+use lula_protocol::{
+    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Interrupt,
+};
 use lula_store::Rest;
 use serde_json::{Value, json};
 
@@ -144,6 +146,10 @@ impl Ctx<'_> {
         request: Digest,
     ) -> Result<Value, Stop> {
         self.enter()?;
+        if matches!(effect.class, EffectClass::Read | EffectClass::Tree) {
+            // These look at the world before anything is committed for them.
+            self.desk.settle_up().await?;
+        }
         let (ms, random) = self.name_of("effect", ordinal);
         let order = Order {
             run: self.desk.progress.run.clone(),
@@ -181,7 +187,10 @@ impl Ctx<'_> {
     /// Looks at the world. The result is committed with whatever comes next: losing it costs
     /// another look.
     async fn look(&mut self, ordinal: u32, order: Order, request: Digest) -> Result<Value, Stop> {
-        let (result, value) = match self.perform(&order).await? {
+        let begun_ms = self.desk.clock.now_ms();
+        let performed = self.perform(&order).await?;
+        let took_ms = self.desk.clock.now_ms().saturating_sub(begun_ms);
+        let (result, value) = match performed {
             Ok(performed) => {
                 let payload = self
                     .desk
@@ -197,6 +206,9 @@ impl Ctx<'_> {
                 };
                 (EffectResult::Failed(message), Err(failed.into()))
             }
+            Err(Trouble::Held { approval, reason }) => {
+                return Err(self.held(ordinal, &order, approval, reason).await);
+            }
             Err(trouble) => return Err(unreachable(trouble)),
         };
         self.desk.note(EventBody::ReadDone {
@@ -204,6 +216,7 @@ impl Ctx<'_> {
             name: order.name,
             request,
             result,
+            took_ms,
         })?;
         value
     }
@@ -272,6 +285,10 @@ impl Ctx<'_> {
                     return self.fail(&order, message, spent).await;
                 }
                 Err(Trouble::Unreachable(message)) => return Err(Stop::Trouble(message)),
+                Err(Trouble::Held { approval, reason }) => {
+                    let ordinal = self.ordinal.saturating_sub(1);
+                    return Err(self.held(ordinal, &order, approval, reason).await);
+                }
                 Err(Trouble::Lost(_)) => match self.reconcile(&order.effect, &order.request).await?
                 {
                     Reconciled::Answer(value) => return Ok(value),
@@ -363,6 +380,23 @@ impl Ctx<'_> {
             effect: entry.effect.clone(),
             name: entry.name.clone(),
             detail,
+        };
+        self.desk.suspend(ordinal, interrupt).await
+    }
+
+    /// Waits until people have answered whoever would do it.
+    async fn held(
+        &mut self,
+        ordinal: u32,
+        order: &Order,
+        approval: ApprovalId,
+        reason: String,
+    ) -> Stop {
+        let interrupt = Interrupt::Held {
+            effect: order.effect.clone(),
+            name: order.name.clone(),
+            approval,
+            reason,
         };
         self.desk.suspend(ordinal, interrupt).await
     }

@@ -27,18 +27,24 @@ use crate::world::World;
 pub(crate) struct Live {
     /// Set when the run is to stop.
     pub(crate) cancel: CancellationToken,
+    /// Set when the run is to be put down before it does anything else.
+    pub(crate) pause: CancellationToken,
     /// Set when something was sent to the run.
     pub(crate) signalled: AtomicBool,
+    /// Set when the run is in the store.
+    pub(crate) born: AtomicBool,
     poke: Notify,
     deadline: Mutex<Instant>,
 }
 
 impl Live {
-    /// A run that was just created has been sent nothing yet.
-    pub(crate) fn new(deadline: Instant, created: bool) -> Self {
+    /// A run that is yet to be created has been sent nothing.
+    pub(crate) fn new(deadline: Instant, born: bool) -> Self {
         Self {
             cancel: CancellationToken::new(),
-            signalled: AtomicBool::new(!created),
+            pause: CancellationToken::new(),
+            signalled: AtomicBool::new(born),
+            born: AtomicBool::new(born),
             poke: Notify::new(),
             deadline: Mutex::new(deadline),
         }
@@ -134,7 +140,8 @@ impl<G: Graph> Engine<G> {
         Ok(run)
     }
 
-    /// Starts a run and drives it until it rests.
+    /// Starts a run and drives it until it rests. It is in the store before anything is asked of
+    /// the world.
     pub async fn run(
         &self,
         input: &G::Input,
@@ -152,13 +159,12 @@ impl<G: Graph> Engine<G> {
             Some(body) => load::begin(&self.inner.graph, &run, &body, &blobs)?,
             None => return Err(StoreError::NoRun(run).into()),
         };
-        self.inner.store.create(new).await?;
         let loaded = load::Loaded {
             run: started,
             head: lease.head,
             last_at: at_ms,
         };
-        let rested = self.inner.drive(lease, Some(loaded)).await?;
+        let rested = self.inner.drive(lease, Some((new, loaded))).await?;
         Ok((run, rested))
     }
 
@@ -223,6 +229,16 @@ impl<G: Graph> Engine<G> {
                 () = until_news(&mut hints) => {}
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }
+        }
+    }
+
+    /// Puts a run down that this engine drives: what is under way is finished, nothing else is
+    /// begun, and whoever comes next goes on with it.
+    pub fn pause(&self, run: &RunId) {
+        let live = self.inner.live.lock();
+        let live = live.unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = live.get(run) {
+            live.pause.cancel();
         }
     }
 
@@ -321,19 +337,20 @@ impl<G: Graph> Inner<G> {
         Ok((new, Lease { run, epoch, head }))
     }
 
-    /// Drives a claimed run until it rests, keeping the lease meanwhile.
+    /// Drives a claimed run, or one that is yet to be created, until it rests, keeping the lease
+    /// meanwhile.
     pub(crate) async fn drive(
         self: &Arc<Self>,
         lease: Lease,
-        loaded: Option<load::Loaded<G::State>>,
+        newborn: Option<(NewRun, load::Loaded<G::State>)>,
     ) -> Result<Rested, EngineError> {
         self.listen();
         let live = Arc::new(Live::new(
             Instant::now() + self.patience(),
-            loaded.is_some(),
+            newborn.is_none(),
         ));
         let registered = Registered::new(self, &lease.run, &live);
-        let work = drive::drive(self, lease.clone(), loaded, Arc::clone(&live));
+        let work = drive::drive(self, lease.clone(), newborn, Arc::clone(&live));
         let rested = tokio::select! {
             biased;
             rested = work => rested,
@@ -356,7 +373,12 @@ impl<G: Graph> Inner<G> {
                 () = tokio::time::sleep_until(renew_at.into()) => true,
                 () = live.poke.notified() => false,
             };
-            let signals = if renewing {
+            let signals = if renewing && !live.born.load(Ordering::Acquire) {
+                // Nobody can take what is not there; its lease begins when it is created.
+                live.extend(Instant::now() + self.patience());
+                renew_at = Instant::now() + self.options.renew;
+                false
+            } else if renewing {
                 let asked = Instant::now();
                 let until = self.claim().until_ms();
                 match self.store.renew(lease, until).await {

@@ -108,11 +108,17 @@ impl<G: Graph> Engine<G> {
             for record in page {
                 let body = record.read_body()?;
                 for payload in body.payloads() {
-                    if let Some(reference) = payload.blob() {
-                        blobs.push(Blob {
+                    let Some(reference) = payload.blob() else {
+                        continue;
+                    };
+                    match store.blob(&reference.digest).await {
+                        Ok(bytes) => blobs.push(Blob {
                             digest: reference.digest,
-                            bytes: store.blob(&reference.digest).await?,
-                        });
+                            bytes,
+                        }),
+                        // What a visit was told that is over is not needed to go on.
+                        Err(StoreError::Dropped(_)) => {}
+                        Err(error) => return Err(error.into()),
                     }
                 }
                 if !matches!(body, EventBody::Sealed { .. }) {

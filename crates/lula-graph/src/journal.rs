@@ -19,6 +19,10 @@ use crate::approval::Ballot;
 pub enum Entry {
     /// The clock was read.
     Clock(u64),
+    /// What the log held was asked for.
+    Head(Digest),
+    /// What people had said was heard.
+    Heard(Vec<Note>),
     /// The world was looked at.
     Read {
         /// What was done.
@@ -46,6 +50,15 @@ pub enum Entry {
         /// How it ended.
         answer: Option<Answer>,
     },
+}
+
+/// Something a person said to whoever works on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Who.
+    pub by: Principal,
+    /// What.
+    pub text: String,
 }
 
 /// An effect in the journal.

@@ -15,6 +15,9 @@ pub enum OnBudget {
     Refuse,
 }
 
+/// Hears of visits: the run, the node, and how often it was left before.
+pub type OnVisit = std::sync::Arc<dyn Fn(&RunId, &str, u32) + Send + Sync>;
+
 /// How an engine works.
 #[derive(Clone)]
 pub struct Options {
@@ -34,6 +37,8 @@ pub struct Options {
     pub concurrency: usize,
     /// What happens when an effect does not fit into the budget.
     pub on_budget: OnBudget,
+    /// Hears which node of which run is visited now, before the log can tell.
+    pub on_visit: Option<OnVisit>,
     /// Vouches for logs.
     pub seal: Option<SigningKey>,
     /// After how many events a log is sealed before its end.
@@ -53,6 +58,7 @@ impl Default for Options {
             poll: Duration::from_secs(1),
             concurrency: 256,
             on_budget: OnBudget::Ask,
+            on_visit: None,
             seal: None,
             seal_every: 256,
             snapshot_every: 64,

@@ -13,7 +13,7 @@ use lula_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::approval::Ballot;
-pub use crate::journal::{Asked, EffectEntry, Ended, Entry, Pending};
+pub use crate::journal::{Asked, EffectEntry, Ended, Entry, Note, Pending};
 use crate::ledger::Ledger;
 
 /// Why a log cannot have been written by this engine.
@@ -67,6 +67,9 @@ pub struct Progress {
     pub last_visit: Option<Digest>,
     /// How often the run was found stuck.
     pub strikes: u32,
+    /// What people said that no node has heard yet.
+    #[serde(default)]
+    pub unheard: Vec<Note>,
     /// Who asked the run to stop, and why.
     pub cancel: Option<(Principal, String)>,
     /// How it ended.
@@ -110,6 +113,7 @@ impl Progress {
             repeats: BTreeMap::new(),
             last_visit: None,
             strikes: 0,
+            unheard: Vec::new(),
             cancel: None,
             ended: None,
         })
@@ -163,11 +167,19 @@ impl Progress {
                 Ok(())
             }
             EventBody::ClockRead { ordinal, now_ms } => self.note(*ordinal, Entry::Clock(*now_ms)),
+            EventBody::HeadRead { ordinal, head } => self.note(*ordinal, Entry::Head(*head)),
+            EventBody::Heard { ordinal, count } => self.heard(*ordinal, *count),
+            EventBody::Steered { by, text } => {
+                let (by, text) = (by.clone(), text.clone());
+                self.unheard.push(Note { by, text });
+                Ok(())
+            }
             EventBody::ReadDone {
                 ordinal,
                 name,
                 request,
                 result,
+                ..
             } => {
                 let entry = Entry::Read {
                     name: name.clone(),
@@ -211,14 +223,8 @@ impl Progress {
                 role,
                 decision,
             } => {
-                let asked = self.approvals.get_mut(approval);
-                let asked = asked.ok_or_else(|| format!("{approval} was not asked"))?;
-                let ballot = Ballot {
-                    role: role.clone(),
-                    decision: *decision,
-                };
-                asked.votes.insert(by.clone(), ballot);
-                Ok(())
+                let (role, decision) = (role.clone(), *decision);
+                self.voted(approval, by, Ballot { role, decision })
             }
             EventBody::LimitRaised { dimension, to, .. } => {
                 self.ledger.raise(*dimension, *to);
@@ -262,6 +268,27 @@ impl Progress {
                 Ok(())
             }
         }
+    }
+
+    fn voted(
+        &mut self,
+        approval: &ApprovalId,
+        by: &Principal,
+        ballot: Ballot,
+    ) -> Result<(), String> {
+        let asked = self.approvals.get_mut(approval);
+        let asked = asked.ok_or_else(|| format!("{approval} was not asked"))?;
+        asked.votes.insert(by.clone(), ballot);
+        Ok(())
+    }
+
+    fn heard(&mut self, ordinal: u32, count: u32) -> Result<(), String> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > self.unheard.len() {
+            return Err(format!("only {} notes were there", self.unheard.len()));
+        }
+        let heard = self.unheard.drain(..count).collect();
+        self.note(ordinal, Entry::Heard(heard))
     }
 
     fn note(&mut self, ordinal: u32, entry: Entry) -> Result<(), String> {
@@ -371,7 +398,9 @@ impl Progress {
             Interrupt::UnknownEffect { effect, .. } => {
                 self.effect_mut(effect)?;
             }
-            Interrupt::Budget { .. } | Interrupt::NonDeterminism { .. } => {}
+            Interrupt::Budget { .. }
+            | Interrupt::Held { .. }
+            | Interrupt::NonDeterminism { .. } => {}
         }
         self.pending = Some(Pending {
             seq,
@@ -417,7 +446,8 @@ impl Progress {
                     self.refused.insert(pending.ordinal);
                 }
             }
-            Interrupt::NonDeterminism { .. } => {}
+            // What was held is ordered again, and whoever would do it knows the answer.
+            Interrupt::Held { .. } | Interrupt::NonDeterminism { .. } => {}
         }
         Ok(())
     }
@@ -457,7 +487,7 @@ impl Progress {
                 } => seen.push((*request, Some(result))),
                 Entry::Effect(effect) => seen.push((effect.request, effect.result.as_ref())),
                 Entry::Refused { request, .. } => seen.push((*request, None)),
-                Entry::Clock(_) | Entry::Wait { .. } => {}
+                Entry::Clock(_) | Entry::Head(_) | Entry::Heard(_) | Entry::Wait { .. } => {}
             }
         }
         let EventBody::NodeLeft {

@@ -37,6 +37,9 @@ pub struct Replayed {
     pub state: lula_protocol::Digest,
     /// Where it came out otherwise; empty for a faithful log.
     pub differences: Vec<Difference>,
+    /// Visits that cannot be run again, by the position of their end: what they were told was
+    /// dropped to make room.
+    pub dropped: Vec<u64>,
     /// Looks and edits that came out otherwise, where they were done again.
     pub drift: Vec<Drift>,
 }
@@ -103,6 +106,7 @@ impl<G: Graph> Engine<G> {
             rerun,
             visits: 0,
             differences: Vec::new(),
+            dropped: Vec::new(),
             drift: Vec::new(),
         };
         for record in &records[1..] {
@@ -119,6 +123,7 @@ impl<G: Graph> Engine<G> {
             visits: replay.visits,
             state,
             differences: replay.differences,
+            dropped: replay.dropped,
             drift: replay.drift,
         })
     }
@@ -130,6 +135,7 @@ struct Replay<'e, G: Graph> {
     rerun: Option<Arc<dyn World>>,
     visits: u64,
     differences: Vec<Difference>,
+    dropped: Vec<u64>,
     drift: Vec<Drift>,
 }
 
@@ -139,6 +145,12 @@ impl<G: Graph> Replay<'_, G> {
             seq,
             what: what.into(),
         });
+    }
+
+    /// Whether an entry was taken over from the run this one was forked from.
+    fn is_taken_over(&self, seq: u64) -> bool {
+        let parent = self.run.progress.parent.as_ref();
+        parent.is_some_and(|parent| seq <= parent.seq)
     }
 
     async fn follow(&mut self, record: &Record) -> Result<(), EngineError> {
@@ -165,6 +177,11 @@ impl<G: Graph> Replay<'_, G> {
                 exit,
                 summary,
             } => self.ended(seq, *ending, *exit, summary),
+            EventBody::HeadRead { head, .. }
+                if *head != record.previous && !self.is_taken_over(seq) =>
+            {
+                self.differ(seq, format!("the log held {}, not {head}", record.previous));
+            }
             EventBody::Sealed { key, signature }
                 if !verify_seal(key, signature, &record.previous) =>
             {
@@ -221,6 +238,7 @@ impl<G: Graph> Replay<'_, G> {
         match self.visit(node, visit).await {
             Ok(again) if again == *recorded => {}
             Ok(again) => self.differ(seq, format!("{} ends otherwise: {again:?}", node.name())),
+            Err(Stop::Store(StoreError::Dropped(_))) => self.dropped.push(seq),
             Err(stop) => self.differ(seq, format!("{} stops: {stop}", node.name())),
         }
     }

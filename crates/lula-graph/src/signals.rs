@@ -74,6 +74,10 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
             Some(limit) => ignored(format!("{by} set {dimension} to {to}, below {limit}")),
             None => ignored(format!("{by} raised {dimension}, which has no limit")),
         },
+        Signal::Steer { by, text } => EventBody::Steered {
+            by: by.clone(),
+            text: text.clone(),
+        },
         Signal::Cancel { by, reason } => EventBody::CancelRequested {
             by: by.clone(),
             reason: reason.clone(),

@@ -16,6 +16,9 @@ pub enum Stop {
     /// Somebody asked the run to stop.
     #[error("the run was cancelled")]
     Cancelled,
+    /// Whoever drives the run wants to put it down.
+    #[error("the run is put down")]
+    Paused,
     /// The body asks the run to end.
     #[error("{0}")]
     Halt(String),

@@ -116,9 +116,12 @@ impl Ctx<'_> {
             .into_iter()
             .map(|one| {
                 let world = world.clone();
+                let clock = self.desk.clock.clone();
                 async move {
+                    let begun_ms = clock.now_ms();
                     let done = world.perform(&one.order).await;
-                    (one, done)
+                    let took_ms = clock.now_ms().saturating_sub(begun_ms);
+                    (one, took_ms, done)
                 }
             })
             .collect();
@@ -136,7 +139,7 @@ impl Ctx<'_> {
             };
             match next {
                 None => return Ok(()),
-                Some((one, done)) => self.journal_answer(one, done).await?,
+                Some((one, took_ms, done)) => self.journal_answer(one, took_ms, done).await?,
             }
         }
     }
@@ -144,13 +147,16 @@ impl Ctx<'_> {
     async fn journal_answer(
         &mut self,
         one: Fresh,
+        took_ms: u64,
         done: Result<Performed, Trouble>,
     ) -> Result<(), Stop> {
         let (result, spent) = match done {
             Ok(done) => (self.pack_answer(&done.value), done.spent),
             Err(Trouble::Failed { message, spent }) => (EffectResult::Failed(message), spent),
             // What became of it is found out when its turn comes.
-            Err(Trouble::Lost(_) | Trouble::Unreachable(_)) => return Ok(()),
+            Err(Trouble::Lost(_) | Trouble::Unreachable(_) | Trouble::Held { .. }) => {
+                return Ok(());
+            }
         };
         if one.order.class == EffectClass::Read {
             return self.desk.note(EventBody::ReadDone {
@@ -158,6 +164,7 @@ impl Ctx<'_> {
                 name: one.order.name,
                 request: one.request,
                 result,
+                took_ms,
             });
         }
         self.desk.note(EventBody::EffectSettled {

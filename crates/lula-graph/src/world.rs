@@ -122,6 +122,15 @@ pub enum Trouble {
     /// It was not tried, for certain, and cannot be now. The run is tried again later.
     #[error("{0}")]
     Unreachable(String),
+    /// It was not done: people are asked first, by whoever would do it. The run waits, and then
+    /// orders it again.
+    #[error("{reason}")]
+    Held {
+        /// The question.
+        approval: ApprovalId,
+        /// Why it is asked.
+        reason: String,
+    },
 }
 
 /// What is known of an effect after a crash.

@@ -288,6 +288,17 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
+impl Usage {
+    /// Adds what another call used.
+    pub const fn add(&mut self, more: &Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.output = self.output.saturating_add(more.output);
+        self.cache_read = self.cache_read.saturating_add(more.cache_read);
+        self.cache_write = self.cache_write.saturating_add(more.cache_write);
+        self.reasoning = self.reasoning.saturating_add(more.reasoning);
+    }
+}
+
 /// A whole answer. A cut or unfinished stream never becomes one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelResponse {

@@ -32,9 +32,25 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Digest of the whole call.
+    /// Digest of the act. The epoch is no part of it: it says who asks, and a worker that takes a
+    /// run over asks for the same act.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
-        Digest::of(Domain::Call, self)
+        #[derive(Serialize)]
+        struct Act<'a> {
+            protocol: ProtocolVersion,
+            effect: &'a EffectId,
+            run: &'a RunId,
+            workspace: &'a WorkspaceId,
+            action: &'a Action,
+        }
+        let act = Act {
+            protocol: self.protocol,
+            effect: &self.effect,
+            run: &self.run,
+            workspace: &self.workspace,
+            action: &self.action,
+        };
+        Digest::of(Domain::Call, &act)
     }
 }
 
@@ -226,8 +242,8 @@ pub struct Exec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Git {
-    /// Changed files.
-    Status,
+    /// Changed files. With braces, because a variant without them would take any field beside it.
+    Status {},
     /// Recent commits.
     Log {
         /// How many.
@@ -356,6 +372,17 @@ mod tests {
             write("x = 1\n").digest().unwrap(),
             write("x = 2\n").digest().unwrap()
         );
+    }
+
+    #[test]
+    fn whoever_takes_a_run_over_asks_for_the_same_act() {
+        let exec = json!({"tool": "exec", "input": {"argv": ["true"]}});
+        let call = parse(call_json(&exec)).unwrap();
+        let later = ToolCall {
+            epoch: 7,
+            ..call.clone()
+        };
+        assert_eq!(call.digest().unwrap(), later.digest().unwrap());
     }
 
     #[test]

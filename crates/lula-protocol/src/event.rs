@@ -62,6 +62,11 @@ pub enum EffectResult {
     Failed(String),
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// How the result of an effect became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -129,6 +134,20 @@ pub enum EventBody {
         /// Unix time in milliseconds.
         now_ms: u64,
     },
+    /// A node asked what the log held so far.
+    HeadRead {
+        /// Position in the visit's journal.
+        ordinal: u32,
+        /// Digest of the entry before this one.
+        head: Digest,
+    },
+    /// A node heard what people had said.
+    Heard {
+        /// Position in the visit's journal.
+        ordinal: u32,
+        /// How many of the notes that nobody had heard, the oldest first.
+        count: u32,
+    },
     /// A node looked at the world.
     ReadDone {
         /// Position in the visit's journal.
@@ -139,6 +158,10 @@ pub enum EventBody {
         request: Digest,
         /// What came of it.
         result: EffectResult,
+        /// How long it took, in milliseconds: a look is committed with what follows it, and so
+        /// says nothing of its time by when it was.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        took_ms: u64,
     },
     /// An effect is about to be tried.
     EffectIntended {
@@ -238,6 +261,13 @@ pub enum EventBody {
         /// Why.
         reason: String,
     },
+    /// Somebody said something to whoever works on it.
+    Steered {
+        /// Who.
+        by: Principal,
+        /// What they said.
+        text: String,
+    },
     /// Somebody asked the run to stop.
     CancelRequested {
         /// Who.
@@ -302,6 +332,8 @@ impl EventBody {
             Self::RunTaken { .. } => "run_taken",
             Self::NodeEntered { .. } => "node_entered",
             Self::ClockRead { .. } => "clock_read",
+            Self::HeadRead { .. } => "head_read",
+            Self::Heard { .. } => "heard",
             Self::ReadDone { .. } => "read_done",
             Self::EffectIntended { .. } => "effect_intended",
             Self::EffectRetried { .. } => "effect_retried",
@@ -312,6 +344,7 @@ impl EventBody {
             Self::Voted { .. } => "voted",
             Self::LimitRaised { .. } => "limit_raised",
             Self::SignalIgnored { .. } => "signal_ignored",
+            Self::Steered { .. } => "steered",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::NodeLeft { .. } => "node_left",
             Self::StuckDetected { .. } => "stuck_detected",

@@ -72,6 +72,17 @@ pub enum Interrupt {
         /// What is known.
         detail: String,
     },
+    /// The hands have a question before they do it: people have to answer there.
+    Held {
+        /// What is not done yet.
+        effect: EffectId,
+        /// What it is called.
+        name: String,
+        /// The question, as the hands name it.
+        approval: ApprovalId,
+        /// Why they ask, in one sentence.
+        reason: String,
+    },
     /// The program asks for something else than it asked for the first time.
     NonDeterminism {
         /// Which journaled call of the visit.
@@ -104,6 +115,7 @@ impl Interrupt {
             Self::NonDeterminism { .. } => [unknown_effect::RETRY, unknown_effect::ABORT]
                 .map(str::to_owned)
                 .to_vec(),
+            Self::Held { .. } => vec![unknown_effect::RETRY.to_owned()],
             Self::Budget { .. } => vec!["refuse".to_owned()],
             Self::Approval { .. } | Self::Timer { .. } => Vec::new(),
         }
@@ -181,6 +193,13 @@ pub enum Signal {
         to: u64,
         /// Who.
         by: Principal,
+    },
+    /// Something a person wants whoever works on it to know.
+    Steer {
+        /// Who.
+        by: Principal,
+        /// What they said.
+        text: String,
     },
     /// Stop.
     Cancel {

@@ -2,7 +2,8 @@
 //!
 //! A project's tests are found ([`detect()`]), run, and where some fail, small edits of the code that
 //! they execute are tried, the likeliest first, until the tests pass ([`repair`]). What comes back
-//! is patches with their evidence, never a changed project.
+//! is patches with their evidence, never a changed project. What tests say of anybody's change is
+//! found out the same way ([`trial`]).
 //!
 //! This crate decides and touches nothing: files and processes are behind [`Ground`], which hands
 //! out private forks of the project. It must never edit a test, never take output that merely looks
@@ -32,6 +33,7 @@ pub mod results;
 mod search;
 mod suite;
 mod syntax;
+pub mod trial;
 
 pub use detect::{Detection, Framework, TestsFound, detect};
 pub use ground::{Command, Fork, Ground, GroundError, Ran};

@@ -51,6 +51,10 @@ pub enum Doubt {
     FixesCondition,
     /// It returns a fixed value early.
     ReturnsEarly,
+    /// It computes something of a value and itself.
+    RepeatsOperand,
+    /// It no longer uses something that the function is given.
+    DropsInput,
     /// The failing tests did not fail again without it.
     NotReverted,
 }
@@ -68,6 +72,7 @@ pub struct Suspect {
 
 /// One file of a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatchedFile {
     /// Relative to the project's root.
     pub path: String,
@@ -155,6 +160,9 @@ pub struct RepairReport {
     pub unfixable: Vec<String>,
     /// Where the mistake was looked for, the most suspicious first.
     pub suspects: Vec<Suspect>,
+    /// Source files that were not looked into, each with the reason.
+    #[serde(default)]
+    pub left_aside: Vec<String>,
     /// Patches that pass, best first.
     pub patches: Vec<Patch>,
     /// What it cost.

@@ -1,6 +1,30 @@
 //! Source files as syntax trees, and the few questions that patches ask of them.
 
-use tree_sitter::{Node, Parser, Tree};
+use std::ops::ControlFlow;
+
+use tree_sitter::{InputEdit, Node, ParseOptions, ParseState, Parser, Point, Tree};
+
+use crate::patches::Edit;
+
+/// Longest file that is looked into, in bytes: what is longer was written by a program.
+const MAX_TEXT: usize = 512 << 10;
+/// Deepest nesting of brackets: at the end of a text with many open brackets the parser copies them
+/// all over and over.
+const MAX_BRACKETS: usize = 250;
+
+/// Why a file is left aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// No grammar for it, or no text.
+    #[error("it is no source text that patches can be written for")]
+    Foreign,
+    /// Too long.
+    #[error("it is longer than {} KiB", MAX_TEXT >> 10)]
+    TooLong,
+    /// The parser would take too long.
+    #[error("it nests too deep, or takes too long to parse")]
+    TooHard,
+}
 
 /// A language that patches can be written in.
 #[derive(
@@ -48,12 +72,44 @@ impl Language {
         }
     }
 
-    /// Parses a text; none where the grammar and the library do not fit each other.
+    /// Parses a text; none where that would take more work than any ordinary text does.
     pub(crate) fn parse(self, text: &str) -> Option<Tree> {
+        self.parse_from(text, None)
+    }
+
+    /// The same, starting from the tree of a text that differs where that tree was edited.
+    fn parse_from(self, text: &str, old: Option<&Tree>) -> Option<Tree> {
         let mut parser = Parser::new();
         parser.set_language(&self.grammar()).ok()?;
-        parser.parse(text, None)
+        // Counted and not timed, so that the same file always gives the same answer: the parser
+        // reports every hundred operations, of which text that people write needs a fraction.
+        let mut reports = 200 + text.len() * 6 / 100;
+        let mut watch = |_: &ParseState| {
+            reports = reports.saturating_sub(1);
+            if reports == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let options = ParseOptions::new().progress_callback(&mut watch);
+        let mut rest = |from: usize, _: Point| text.as_bytes().get(from..).unwrap_or_default();
+        parser.parse_with_options(&mut rest, old, Some(options))
     }
+}
+
+/// Deepest nesting of brackets in a text, wherever they stand.
+fn brackets(text: &str) -> usize {
+    let (mut deepest, mut depth) = (0_usize, 0_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// One file of the project, parsed.
@@ -66,17 +122,57 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Parses a file; none for a language that we have no grammar for or for bytes that are no text.
-    pub(crate) fn parse(path: &str, bytes: &[u8]) -> Option<Self> {
-        let language = Language::of(path)?;
-        let text = String::from_utf8(bytes.to_vec()).ok()?;
-        let tree = language.parse(&text)?;
-        Some(Self {
+    /// Parses a file, or says why it is left aside. The bytes are somebody else's: what would take
+    /// the parser too long is refused before it starts, or given up.
+    pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Self, Unfit> {
+        let language = Language::of(path).ok_or(Unfit::Foreign)?;
+        if bytes.len() > MAX_TEXT {
+            return Err(Unfit::TooLong);
+        }
+        let text = String::from_utf8(bytes.to_vec()).map_err(|_| Unfit::Foreign)?;
+        if brackets(&text) > MAX_BRACKETS {
+            return Err(Unfit::TooHard);
+        }
+        let tree = language.parse(&text).ok_or(Unfit::TooHard)?;
+        Ok(Self {
             path: path.to_owned(),
             language,
             text,
             tree,
         })
+    }
+
+    /// The tree of this text with edits, which gave the new one.
+    pub(crate) fn reparse(&self, edits: &[Edit], text: &str) -> Option<Tree> {
+        let mut tree = self.tree.clone();
+        let mut order: Vec<&Edit> = edits.iter().collect();
+        order.sort();
+        // From the last to the first, so that the places of the others stay true.
+        for edit in order.into_iter().rev() {
+            let start = self.point(edit.start);
+            let lines = edit.text.matches('\n').count();
+            let tail = edit.text.rsplit('\n').next().unwrap_or_default().len();
+            let end = if lines == 0 {
+                Point::new(start.row, start.column + edit.text.len())
+            } else {
+                Point::new(start.row + lines, tail)
+            };
+            tree.edit(&InputEdit {
+                start_byte: edit.start,
+                old_end_byte: edit.end,
+                new_end_byte: edit.start + edit.text.len(),
+                start_position: start,
+                old_end_position: self.point(edit.end),
+                new_end_position: end,
+            });
+        }
+        self.language.parse_from(text, Some(&tree))
+    }
+
+    fn point(&self, byte: usize) -> Point {
+        let before = self.text.get(..byte).unwrap_or(&self.text);
+        let row = before.matches('\n').count();
+        Point::new(row, byte - before.rfind('\n').map_or(0, |at| at + 1))
     }
 
     pub(crate) fn root(&self) -> Node<'_> {
@@ -114,19 +210,19 @@ impl Source {
 
 /// Every node of a tree, parents before children.
 pub(crate) fn walk(root: Node<'_>) -> Vec<Node<'_>> {
-    let mut stack = vec![root];
     let mut found = Vec::new();
-    while let Some(node) = stack.pop() {
-        found.push(node);
-        let mut index = children(node);
-        while index > 0 {
-            index -= 1;
-            if let Some(child) = child(node, index) {
-                stack.push(child);
+    let mut cursor = root.walk();
+    loop {
+        found.push(cursor.node());
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return found;
             }
         }
     }
-    found
 }
 
 /// The child at an index.
@@ -454,6 +550,48 @@ mod tests {
         ] {
             assert!(!is_test_path(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_text_that_is_hard_to_parse_is_refused_by_name() {
+        let deep = format!("x = {}1{}", "(".repeat(400), ")".repeat(400));
+        let long = "x = 1\n".repeat(100_000);
+        for (path, text, why) in [
+            ("a.py", deep.as_str(), Unfit::TooHard),
+            ("a.js", long.as_str(), Unfit::TooLong),
+            ("a.txt", "x", Unfit::Foreign),
+        ] {
+            let refused = Source::parse(path, text.as_bytes());
+            assert_eq!(refused.err(), Some(why), "{path}");
+        }
+        // Nothing but mistakes: answered or refused, and soon.
+        let noise = "{%$)(".repeat(8_000);
+        assert!(Source::parse("a.js", noise.as_bytes()).is_err());
+        let plain = "def f(a):\n    return [a, {1: (2, 3)}]\n".repeat(2_000);
+        assert!(Source::parse("a.py", plain.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn an_edited_text_has_the_tree_that_it_would_have_anew() {
+        let text = "def f(a):\n    b = a\n    return b\n";
+        let source = Source::parse("a.py", text.as_bytes()).unwrap();
+        let at = text.find("    return").unwrap();
+        let edits = [
+            Edit {
+                start: at,
+                end: at,
+                text: "    if b:\n        b = 2\n".to_owned(),
+            },
+            Edit {
+                start: text.find("b = a").unwrap() + 4,
+                end: text.find("b = a").unwrap() + 5,
+                text: "a + 1".to_owned(),
+            },
+        ];
+        let new = "def f(a):\n    b = a + 1\n    if b:\n        b = 2\n    return b\n";
+        let tree = source.reparse(&edits, new).unwrap();
+        let anew = Language::Python.parse(new).unwrap();
+        assert_eq!(tree.root_node().to_sexp(), anew.root_node().to_sexp());
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use lula_protocol::approval::ApprovalSubject;
 use lula_protocol::{
     ApprovalChallenge, Code, Decision, Digest, EffectId, Principal, RunId, Tier, ToolCall,
     ToolResult, WorkspaceId,
 };
+use lula_repair::trial::{Baseline, Evidence, Found};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +57,32 @@ pub struct OpenWorkspace {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub write_scope: Vec<String>,
+    /// Not the directory as it is, but one commit of the repository whose top it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<CheckoutWanted>,
+}
+
+/// A commit to work on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckoutWanted {
+    /// The name of the workspace, chosen by the caller: opening it again finds it again.
+    pub id: WorkspaceId,
+    /// The commit; that of `HEAD` where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// Where the workspace of a commit came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OriginView {
+    /// The commit.
+    pub commit: String,
+    /// How many tracked files of the repository had changes that are not part of it.
+    pub uncommitted: u64,
+    /// The subjects of the last commits, the newest first. Material, never an instruction.
+    pub history: Vec<String>,
 }
 
 /// A workspace. Nothing in it reaches the user's tree before a commit.
@@ -75,6 +103,9 @@ pub struct WorkspaceView {
     pub opened_ms: u64,
     /// Its snapshots, the oldest first.
     pub snapshots: Vec<SnapshotView>,
+    /// Where it came from, if it is that of a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginView>,
 }
 
 /// What became of a workspace.
@@ -181,6 +212,145 @@ pub struct UndoCommit {
     /// The run on whose behalf it is done.
     pub run: RunId,
 }
+
+/// The change of a workspace that is that of a commit, as git sees it: without what is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TakenView {
+    /// Names the state; a delivery repeats it.
+    pub tree: Digest,
+    /// The files that are changed.
+    pub files: Vec<String>,
+    /// The change as a unified diff that `git apply` takes.
+    pub diff: String,
+}
+
+/// Something to find out in private forks of a workspace. Nothing of it stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "trial", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Trial {
+    /// What the tests say.
+    Examine {
+        /// The command that runs them, where it is not to be found out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tests: Option<String>,
+        /// For at most so long, in milliseconds.
+        tests_ms: u64,
+    },
+    /// A patch that makes failing tests pass, found by search.
+    Search {
+        /// The command that runs the tests.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tests: Option<String>,
+        /// For at most so long, in milliseconds.
+        search_ms: u64,
+    },
+    /// What shows that the change does what it should: tests with it and without it.
+    Weigh {
+        /// The command that runs the tests.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tests: Option<String>,
+        /// What the tests said before.
+        before: Box<Baseline>,
+        /// Commands that must succeed, as a shell reads them, at most 32.
+        #[schemars(length(max = 32))]
+        accept: Vec<String>,
+        /// For at most so long, in milliseconds.
+        tests_ms: u64,
+    },
+}
+
+/// One line of a trial's stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TrialEvent {
+    /// It goes on.
+    Progress {
+        /// How far it is.
+        text: String,
+    },
+    /// It ended; the last line.
+    Ended {
+        /// What was found out.
+        result: Box<TrialResult>,
+    },
+}
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TrialResult {
+    /// What the tests say.
+    Examined {
+        /// The tests.
+        baseline: Baseline,
+    },
+    /// What the search found.
+    Searched {
+        /// The patch.
+        found: Found,
+    },
+    /// What shows something of the change.
+    Weighed {
+        /// The evidence.
+        evidence: Box<Evidence>,
+    },
+    /// Nothing, for certain.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Puts a judged change into its repository: as a new branch, or into the files of the checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverChange {
+    /// Identity of the effect: the same id never happens twice.
+    pub effect: EffectId,
+    /// Lease epoch of the caller.
+    pub epoch: u64,
+    /// The run on whose behalf it is done.
+    pub run: RunId,
+    /// The state that was judged. Another one is not delivered.
+    pub tree: Digest,
+    /// The branch to make, which must not be there.
+    #[schemars(length(min = 1, max = 200))]
+    pub branch: String,
+    /// The commit's message.
+    #[schemars(length(min = 1, max = 65536))]
+    pub message: String,
+    /// The commit's time, Unix time in seconds.
+    pub at: u64,
+    /// Whether it goes into the files of the checkout instead, where those are as it found them.
+    #[serde(default)]
+    pub worktree: bool,
+}
+
+/// A change that arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveredView {
+    /// The branch, where one was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The directory whose files were changed, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// What remembers how those files were, so that they can be put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
+}
+
+/// The snapshot that every workspace of a commit begins with.
+pub const START: &str = "start";
+/// What a denial says where people did not agree.
+pub const REJECTED: &str = "the act was rejected";
+/// What it says where nobody answered in time.
+pub const EXPIRED: &str = "nobody agreed in time";
 
 /// Remembers the state of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -353,6 +523,11 @@ pub enum SessionControl {
 pub struct ApprovalView {
     /// The question; its digest is what is approved.
     pub challenge: ApprovalChallenge,
+    /// What that digest is taken over; `diff` is the digest of `rendered`.
+    pub subject: ApprovalSubject,
+    /// The role that has to answer, where one is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// `pending`, `approved`, `used`, `void`, `rejected` or `expired`.
     pub standing: String,
     /// How many agreed.
@@ -365,6 +540,14 @@ pub struct ApprovalView {
     pub requester: Principal,
     /// Who answered what.
     pub votes: Vec<VoteView>,
+}
+
+impl ApprovalView {
+    /// Whether what is shown is what an answer would be about.
+    pub fn is_intact(&self) -> bool {
+        Digest::of_bytes(self.rendered.as_bytes()) == self.subject.diff
+            && self.subject.digest().ok() == Some(self.challenge.digest)
+    }
 }
 
 /// One answer.

@@ -4,11 +4,13 @@
 //! [`client`] is how the brain asks. It must never run anything outside a sandbox, never let a
 //! change reach the user's tree without a commit of exactly the reviewed bytes, never do one effect
 //! twice, and never hold a model's key. It depends on the sandbox, on transactional workspaces, on
-//! the understanding of edits, and on the wire types.
+//! the understanding of edits, on the repairer (a program that needs no model), and on the wire
+//! types.
 #![forbid(unsafe_code)]
 
 pub mod api;
 pub mod client;
+pub mod ground;
 pub mod hands;
 pub mod http;
 mod run;

@@ -1,6 +1,7 @@
 //! A runner from its start to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
@@ -8,6 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::client::Address;
 use crate::hands::{Hands, Refusal, Setup};
 use crate::http::{ListenError, Server};
+
+/// How long a runner goes on without whoever started it.
+const ORPHANED: Duration = Duration::from_secs(3);
 
 /// How to run.
 #[derive(Debug)]
@@ -56,6 +60,10 @@ pub fn run(options: Options, ready: impl FnOnce(&str)) -> Result<(), RunError> {
                 std::thread::spawn(move || {
                     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
                     drop(gone);
+                    // Nobody is left to be told anything. What is cut off is taken back by the
+                    // next runner, as after any crash.
+                    std::thread::sleep(ORPHANED);
+                    std::process::exit(0);
                 });
                 let _ = when.await;
             } else {

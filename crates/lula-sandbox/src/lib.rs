@@ -52,6 +52,7 @@ mod helper;
 mod idmap;
 mod init;
 mod landlock;
+mod lock_out;
 mod mounts;
 mod owner;
 pub mod policy;
@@ -66,6 +67,7 @@ mod zygote;
 pub use built_in::BuiltIn;
 pub use error::SandboxError;
 pub use helper::{EarlyHelper, Helper, helper_main_if_asked};
+pub use lock_out::{Kept, LockedOut, lock_out};
 pub use mounts::Toolchains;
 pub use session::{
     Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,

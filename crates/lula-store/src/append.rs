@@ -3,6 +3,7 @@
 use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Result, StoreError};
 use crate::record::{Head, Record};
 
 /// Bytes named by their digest.
@@ -258,9 +259,14 @@ impl Append {
         })
     }
 
-    /// The budget row that breaks its limit, if any.
-    pub fn over_limit(&self) -> Option<Dimension> {
-        let broken = self.ledger.iter().find(|row| !row.holds());
-        broken.map(|row| row.dimension)
+    /// Refuses budget rows that break their limit.
+    pub(crate) fn check_limits(&self) -> Result<()> {
+        match self.ledger.iter().find(|row| !row.holds()) {
+            None => Ok(()),
+            Some(row) => Err(StoreError::OverLimit {
+                run: self.run.clone(),
+                dimension: row.dimension.to_string(),
+            }),
+        }
     }
 }

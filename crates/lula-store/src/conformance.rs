@@ -14,15 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lula_protocol::approval::Decision;
-use lula_protocol::event::Chain;
+use lula_protocol::event::{Chain, EffectResult, Via};
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{
-    Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, EventBody, RunId, Signal,
+    Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, EventBody, Payload, RunId,
+    Signal,
 };
 
 use crate::{
     Append, ApprovalChange, ApprovalRow, ApprovalState, Blob, Claim, EffectRow, EffectState, Head,
     Hint, Lease, LedgerRow, NewRun, Record, Rest, RunFilter, Snapshot, Status, Store, StoreError,
-    check_run,
+    check_run, compact_store,
 };
 
 /// Makes a test of each check. `$open` is an `async fn() -> Arc<dyn Store>`.
@@ -40,6 +42,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!($open;
             a_run_reads_back_as_it_was_written,
             a_run_is_created_once,
+            a_run_is_created_and_continued_at_once,
             an_append_needs_the_head_and_the_epoch,
             of_many_appends_at_one_head_one_wins,
             a_claimed_run_belongs_to_nobody_else,
@@ -52,6 +55,8 @@ macro_rules! conformance_tests {
             signals_come_in_order_and_are_taken_once,
             a_run_that_is_done_is_never_claimed,
             blobs_are_found_by_their_digest,
+            a_condemned_blob_is_dropped_unless_it_is_stored_again,
+            what_old_runs_were_told_is_dropped_and_what_others_need_is_kept,
             effects_show_where_they_stand,
             an_approval_is_used_once_and_only_for_its_digest,
             a_refused_append_leaves_nothing_behind,
@@ -171,6 +176,22 @@ pub async fn a_run_is_created_once(a: Handle, b: Handle) {
     let again = b.create(new).await;
     assert!(matches!(again, Err(StoreError::RunExists(_))), "{again:?}");
     assert_eq!(a.read(&lease.run, 0, 10).await.unwrap().len(), 1);
+}
+
+pub async fn a_run_is_created_and_continued_at_once(a: Handle, b: Handle) {
+    let (new, lease) = new_run(Some("alice"));
+    let append = next(&lease, lease.head, &["second"]);
+    let head = a
+        .create_and_append(new.clone(), append.clone())
+        .await
+        .unwrap();
+    assert_eq!(head, append.new_head());
+    assert_eq!(b.run(&lease.run).await.unwrap().unwrap().head, head);
+    assert_eq!(b.read(&lease.run, 0, 10).await.unwrap().len(), 2);
+    let twice = b.create_and_append(new, append).await;
+    assert!(matches!(twice, Err(StoreError::RunExists(_))), "{twice:?}");
+    assert_eq!(b.read(&lease.run, 0, 10).await.unwrap().len(), 2);
+    check_run(&*b, &lease.run).await.unwrap();
 }
 
 pub async fn an_append_needs_the_head_and_the_epoch(a: Handle, b: Handle) {
@@ -460,6 +481,119 @@ pub async fn blobs_are_found_by_their_digest(a: Handle, b: Handle) {
     assert_eq!(b.blob(&blob.digest).await.unwrap(), blob.bytes);
     let missing = b.blob(&Digest::of_bytes(b"never stored")).await;
     assert!(matches!(missing, Err(StoreError::NoBlob(_))), "{missing:?}");
+}
+
+fn named(blob: &Blob) -> BlobRef {
+    BlobRef {
+        digest: blob.digest,
+        size: blob.bytes.len() as u64,
+    }
+}
+
+pub async fn a_condemned_blob_is_dropped_unless_it_is_stored_again(a: Handle, b: Handle) {
+    let lease = owned(&*a).await;
+    let blob = |text: &str| Blob::new(format!("{} {text}", lease.run).into_bytes());
+    let (one, other) = (blob("dropped"), blob("stored again"));
+    let mut append = next(&lease, lease.head, &["with blobs"]);
+    append.blobs = vec![one.clone(), other.clone()];
+    let head = a.append(append).await.unwrap();
+    let both = [named(&one), named(&other)];
+    assert_eq!(
+        b.drop_blobs(&both).await.unwrap(),
+        [],
+        "nobody condemned them"
+    );
+
+    b.condemn_blobs(&both).await.unwrap();
+    assert_eq!(a.blob(&one.digest).await.unwrap(), one.bytes, "still there");
+    let mut append = next(&lease, head, &["once more"]);
+    append.blobs = vec![other.clone()];
+    let head = a.append(append).await.unwrap();
+    assert_eq!(b.drop_blobs(&both).await.unwrap(), [named(&one)]);
+    assert_eq!(b.drop_blobs(&both).await.unwrap(), [], "once is enough");
+    let gone = a.blob(&one.digest).await;
+    assert!(matches!(gone, Err(StoreError::Dropped(_))), "{gone:?}");
+    assert_eq!(a.blob(&other.digest).await.unwrap(), other.bytes);
+
+    let mut append = next(&lease, head, &["and back"]);
+    append.blobs = vec![one.clone()];
+    a.append(append).await.unwrap();
+    assert_eq!(b.blob(&one.digest).await.unwrap(), one.bytes);
+    let unseen = named(&blob("never there"));
+    assert_eq!(b.drop_blobs(&[unseen]).await.unwrap(), [unseen]);
+    let gone = a.blob(&unseen.digest).await;
+    assert!(matches!(gone, Err(StoreError::Dropped(_))), "{gone:?}");
+}
+
+/// Something large that a run was told, or did.
+fn settled(class: EffectClass, text: &str) -> (Vec<EventBody>, Blob) {
+    let packed = Payload::pack(&text.repeat(5_000 / text.len() + 1)).unwrap();
+    let (digest, bytes) = packed.blob.unwrap();
+    let (now, random) = fresh();
+    let effect = EffectId::from_parts(now, random);
+    let intended = EventBody::EffectIntended {
+        ordinal: 0,
+        effect: effect.clone(),
+        class,
+        name: "act".to_owned(),
+        request: Digest::of_bytes(b"request"),
+        pre_tree: None,
+        reserve: Amounts::none(),
+        approval: None,
+    };
+    let settled = EventBody::EffectSettled {
+        effect,
+        via: Via::Executed,
+        spent: Amounts::none(),
+        result: EffectResult::Done(packed.payload),
+    };
+    (vec![intended, settled], Blob { digest, bytes })
+}
+
+pub async fn what_old_runs_were_told_is_dropped_and_what_others_need_is_kept(a: Handle, b: Handle) {
+    let word = fresh_run();
+    let (told, told_blob) = settled(EffectClass::Model, &format!("told {word} "));
+    let (shared, shared_blob) = settled(EffectClass::Tree, &format!("shared {word} "));
+    let (pushed, pushed_blob) = settled(EffectClass::External, &format!("pushed {word} "));
+    let run = |bodies: Vec<EventBody>, blobs: Vec<Blob>, rest: Rest| {
+        let a = Arc::clone(&a);
+        async move {
+            let lease = owned(&*a).await;
+            let (records, _) =
+                Record::continue_log(&lease.run, lease.head, lease.epoch, 2, &bodies).unwrap();
+            let mut append = Append::new(lease.run.clone(), lease.epoch, lease.head);
+            (append.records, append.blobs, append.rest) = (records, blobs, rest);
+            a.append(append).await.unwrap();
+            lease.run
+        }
+    };
+    let all = [told, shared.clone(), pushed].concat();
+    let blobs = vec![told_blob.clone(), shared_blob.clone(), pushed_blob.clone()];
+    let over = run(all, blobs, Rest::Done).await;
+    let suspended = Rest::Suspend { wake_ms: None };
+    let waiting = run(shared, vec![shared_blob.clone()], suspended).await;
+
+    assert_eq!(
+        compact_store(&*b, 2).await.unwrap().blobs,
+        0,
+        "not old enough"
+    );
+    let compacted = compact_store(&*b, 3).await.unwrap();
+    // Other checks use the same store at the same time.
+    assert!(compacted.runs >= 1 && compacted.blobs >= 1, "{compacted:?}");
+    let gone = a.blob(&told_blob.digest).await;
+    assert!(matches!(gone, Err(StoreError::Dropped(_))), "{gone:?}");
+    assert_eq!(
+        a.blob(&shared_blob.digest).await.unwrap(),
+        shared_blob.bytes
+    );
+    assert_eq!(
+        a.blob(&pushed_blob.digest).await.unwrap(),
+        pushed_blob.bytes
+    );
+    let checked = check_run(&*a, &over).await.unwrap();
+    assert_eq!((checked.blobs, checked.dropped), (2, 1));
+    assert_eq!(check_run(&*a, &waiting).await.unwrap().dropped, 0);
 }
 
 fn effect(state: EffectState) -> EffectRow {

@@ -45,6 +45,12 @@ pub enum StoreError {
     /// Stored bytes are not what was stored.
     #[error("blob {0} does not have the bytes it is named by: restore it from a backup")]
     CorruptBlob(Digest),
+    /// A blob was dropped to make room.
+    #[error(
+        "blob {0} was dropped by `lula store compact`: what it held is gone, the log still names \
+         its digest"
+    )]
+    Dropped(Digest),
     /// A blob is missing.
     #[error("blob {0} is missing: restore it from a backup")]
     NoBlob(Digest),
@@ -82,6 +88,9 @@ pub enum StoreError {
     /// The server would forget acknowledged data.
     #[error("{0}")]
     NotDurable(String),
+    /// The server would be spoken to in a way that others can listen to, or pretend to be it.
+    #[error("{0}")]
+    Insecure(String),
     /// The database is locked by somebody else.
     #[error("the database is busy: another process holds it ({0}); try again")]
     Busy(String),

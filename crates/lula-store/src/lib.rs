@@ -15,6 +15,7 @@
 
 mod append;
 pub mod body;
+mod compact;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
@@ -26,12 +27,14 @@ mod run;
 pub mod sqlite;
 mod store;
 mod transfer;
+mod transport;
 pub mod upcast;
 
 pub use append::{
     Append, ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow,
     Rest, Snapshot,
 };
+pub use compact::{Compacted, Retention, compact_store};
 pub use error::{Result, StoreError};
 pub use guard::SecretGuard;
 pub use postgres::PostgresStore;
@@ -41,3 +44,4 @@ pub use run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow, Status};
 pub use sqlite::SqliteStore;
 pub use store::{Hint, Store};
 pub use transfer::{Checked, check_run, check_store, copy_store};
+pub use transport::Transport;

@@ -1,6 +1,7 @@
 //! The contract every backend keeps. The conformance kit is its other half.
 
 use async_trait::async_trait;
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, Digest, RunId, Signal};
 use tokio::sync::broadcast;
 
@@ -35,6 +36,13 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a run with its first events.
     async fn create(&self, run: NewRun) -> Result<()>;
 
+    /// Creates a run and appends to it: one commit where the backend can. Where it cannot, and a
+    /// crash comes between, the run is there as after [`create`](Self::create).
+    async fn create_and_append(&self, run: NewRun, append: Append) -> Result<Head> {
+        self.create(run).await?;
+        self.append(append).await
+    }
+
     /// Appends to a run. Fails with [`StoreError::Fenced`](crate::StoreError::Fenced), changing
     /// nothing, unless the run is owned under this epoch and its log ends where the caller thinks.
     async fn append(&self, append: Append) -> Result<Head>;
@@ -63,8 +71,21 @@ pub trait Store: Send + Sync + 'static {
     /// What was sent to a run and not dealt with, in order.
     async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>>;
 
-    /// Bytes by their digest. Fails where they are missing or changed.
+    /// Bytes by their digest. Fails where they are missing, changed or dropped.
     async fn blob(&self, digest: &Digest) -> Result<Vec<u8>>;
+
+    /// Marks blobs as about to be dropped. They can still be read; whoever stores one again takes
+    /// the mark off.
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()>;
+
+    /// Drops those that are still marked, or were never there, and remembers that they were
+    /// dropped. Returns them.
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>>;
+
+    /// Gives room back to the machine, where the backend does not do so by itself.
+    async fn shrink(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The effects of a run, in the order they were intended.
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>>;

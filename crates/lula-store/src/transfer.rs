@@ -1,10 +1,12 @@
 //! Whole stores: checking one, and copying one into another of any kind.
 
-use lula_protocol::RunId;
 use lula_protocol::event::Chain;
+use lula_protocol::payload::BlobRef;
+use lula_protocol::{Payload, RunId};
 use serde::Serialize;
 
 use crate::append::{Append, ApprovalChange, ApprovalState, Blob, Rest};
+use crate::compact::Retention;
 use crate::error::{Result, StoreError};
 use crate::record::{Head, Record};
 use crate::run::{Claim, NewRun, RunFilter, RunRow, Status};
@@ -21,10 +23,12 @@ pub struct Checked {
     pub events: u64,
     /// Blobs they name.
     pub blobs: u64,
+    /// Blobs they name that were dropped to make room.
+    pub dropped: u64,
 }
 
 /// The whole log of a run, with its chain verified.
-async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
+pub(crate) async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
     let mut chain = Chain::start(row.run.clone());
     let mut log = Vec::new();
     loop {
@@ -53,20 +57,31 @@ async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
     Ok(log)
 }
 
-async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<Vec<Blob>> {
-    let mut blobs = Vec::new();
+/// The blobs a log names: those there are, and those that were dropped to make room. One that is
+/// dropped and must be kept is missing.
+async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<(Vec<Blob>, Vec<BlobRef>)> {
+    let (mut blobs, mut dropped) = (Vec::new(), Vec::new());
+    let mut retention = Retention::default();
     for record in log {
-        for payload in record.read_body()?.payloads() {
-            if let Some(reference) = payload.blob() {
-                let bytes = store.blob(&reference.digest).await?;
-                blobs.push(Blob {
+        let body = record.read_body()?;
+        let keeps = retention.keeps(&body);
+        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
+            match store.blob(&reference.digest).await {
+                Ok(bytes) => blobs.push(Blob {
                     digest: reference.digest,
                     bytes,
-                });
+                }),
+                Err(StoreError::Dropped(_)) if !keeps => {
+                    if !dropped.contains(&reference) {
+                        dropped.push(reference);
+                    }
+                }
+                Err(StoreError::Dropped(digest)) => return Err(StoreError::NoBlob(digest)),
+                Err(error) => return Err(error),
             }
         }
     }
-    Ok(blobs)
+    Ok((blobs, dropped))
 }
 
 /// Verifies the log of one run and every blob it names.
@@ -76,11 +91,12 @@ pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
         .await?
         .ok_or_else(|| StoreError::NoRun(run.clone()))?;
     let log = whole_log(store, &row).await?;
-    let blobs = blobs_of(store, &log).await?;
+    let (blobs, dropped) = blobs_of(store, &log).await?;
     Ok(Checked {
         runs: 1,
         events: log.len() as u64,
         blobs: blobs.len() as u64,
+        dropped: dropped.len() as u64,
     })
 }
 
@@ -94,6 +110,7 @@ pub async fn check_store(store: &dyn Store) -> Result<(Checked, Vec<StoreError>)
                 total.runs += one.runs;
                 total.events += one.events;
                 total.blobs += one.blobs;
+                total.dropped += one.dropped;
             }
             Err(error) => broken.push(error),
         }
@@ -116,7 +133,7 @@ pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
     }
     for row in from.runs(&RunFilter::default()).await? {
         let log = whole_log(from, &row).await?;
-        let blobs = blobs_of(from, &log).await?;
+        let (blobs, dropped) = blobs_of(from, &log).await?;
         let (events, blob_count) = (log.len() as u64, blobs.len() as u64);
         let ledger = from.ledger(&row.run).await?;
         let epoch = row.epoch + 1;
@@ -154,8 +171,11 @@ pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
         for (_, signal) in from.signals(&row.run).await? {
             to.send(&row.run, &signal).await?;
         }
+        // What the other store happens to have is kept.
+        to.drop_blobs(&dropped).await?;
         to.append(rest).await?;
         total.runs += 1;
+        total.dropped += dropped.len() as u64;
         total.events += events;
         total.blobs += blob_count;
     }

@@ -8,14 +8,17 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::error::WorkspaceError;
+use crate::laid::Laid;
+use crate::workspace::Workspace;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 /// Directories of installed dependencies: large, and not part of the project's own code. A fork
 /// links to the project's instead of copying them.
-const DEPENDENCIES: [&str; 4] = ["node_modules", ".venv", "venv", ".tox"];
+pub(crate) const DEPENDENCIES: [&str; 4] = ["node_modules", ".venv", "venv", ".tox"];
 
 /// Directories that a fork does not need: version control's own, caches and build results.
-const LEFT_OUT: [&str; 6] = [
+pub(crate) const LEFT_OUT: [&str; 6] = [
     ".git",
     "target",
     "__pycache__",
@@ -54,6 +57,7 @@ pub enum ForkError {
 #[derive(Debug)]
 pub struct Project {
     root: PathBuf,
+    laid: Laid,
 }
 
 /// One private copy, removed when dropped.
@@ -69,7 +73,19 @@ impl Project {
         let root = root
             .canonicalize()
             .map_err(|source| failed(&root.to_string_lossy(), source))?;
-        Ok(Self { root })
+        Ok(Self {
+            root,
+            laid: Laid::default(),
+        })
+    }
+
+    /// The base of a workspace with what is changed there now: forks are the workspace as it is at
+    /// this moment.
+    pub fn of(workspace: &Workspace) -> Result<Self, WorkspaceError> {
+        Ok(Self {
+            root: workspace.record().base(),
+            laid: Laid::of(workspace)?,
+        })
     }
 
     /// Its top directory.
@@ -103,6 +119,7 @@ impl Project {
         let source = open_directory(&self.root)?;
         let mut copy = Copy { files: 0, bytes: 0 };
         copy.directory(&source, &handle, "", 0)?;
+        self.laid.put(&handle)?;
         for path in self.dependencies() {
             let Some(name) = path.file_name() else {
                 continue;

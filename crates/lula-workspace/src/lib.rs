@@ -58,12 +58,14 @@
 //!
 //! The rest: [`git`] is the one door through which git is called on the host, with everything off
 //! that a repository could make it run. [`fork`] makes throw-away copies of a project, [`scratch`]
-//! throw-away repositories, [`sources`] lists and reads a project as it is, and [`folder`] reads and
+//! throw-away repositories, [`checkout`] lays a
+//! commit out for agents and brings their change back as a branch, [`sources`] lists and reads a project as it is, and [`folder`] reads and
 //! writes a directory by handle.
 #![forbid(unsafe_code)]
 
 mod base;
 mod change;
+pub mod checkout;
 mod commit;
 mod copy;
 mod copying;
@@ -75,10 +77,12 @@ pub mod folder;
 pub mod fork;
 pub mod git;
 mod journal;
+mod laid;
 mod node;
 mod overlay;
 mod patch;
 mod path;
+mod put;
 mod record;
 mod risk;
 pub mod scratch;
@@ -93,6 +97,7 @@ mod tree;
 mod workspace;
 
 pub use change::{Change, Diff, HeldBack, Selection, What};
+pub use checkout::Checkout;
 pub use error::WorkspaceError;
 pub use folder::Folder;
 pub use fork::{Fork, ForkError, Project};
@@ -102,10 +107,11 @@ pub use journal::reads_as_journal;
 pub use node::{Kind, Node};
 pub use patch::{patch, unified};
 pub use path::{InvalidPath, RelPath};
+pub use put::{Content, Piece};
 #[doc(hidden)]
 pub use record::reads_as_record;
 pub use record::{Backend, Record, Snapshot, State};
-pub use risk::Risk;
+pub use risk::{Risk, risks_of};
 pub use scratch::Scratch;
 pub use sources::Sources;
 pub use store::{Store, Wanted};

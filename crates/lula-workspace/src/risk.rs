@@ -79,6 +79,11 @@ pub(crate) fn labels(path: &RelPath, new: Option<&Node>) -> Vec<Risk> {
     found
 }
 
+/// The labels of a path by its name alone; none for what is no path inside a workspace.
+pub fn risks_of(path: &str) -> Vec<Risk> {
+    RelPath::from_path(path.as_ref()).map_or_else(|_| Vec::new(), |path| labels(&path, None))
+}
+
 fn of_node(path: &RelPath, node: &Node, found: &mut Vec<Risk>) {
     if node.kind.is_special() {
         found.push(Risk::Special);

@@ -62,6 +62,21 @@ impl Store {
     /// A new workspace on that directory. Old decided ones make room; where those that wait for a
     /// decision take all the space there is, it refuses.
     pub fn create(&self, base: &Path, wanted: Wanted, title: &str) -> Result<Workspace> {
+        let id = WorkspaceId::from_parts(now_ms(), random()?);
+        self.create_as(id, base, wanted, title)
+    }
+
+    /// The same under a name that the caller chose and that names no workspace yet.
+    pub fn create_as(
+        &self,
+        id: WorkspaceId,
+        base: &Path,
+        wanted: Wanted,
+        title: &str,
+    ) -> Result<Workspace> {
+        if self.load(&id).is_ok() {
+            return Err(WorkspaceError::InUse(id));
+        }
         let base = base
             .canonicalize()
             .map_err(|error| WorkspaceError::io("open", base.display(), error))?;
@@ -86,7 +101,8 @@ impl Store {
             },
         };
         let opened_ms = now_ms();
-        let id = WorkspaceId::from_parts(opened_ms, random()?);
+        // What a crash left of one that never was.
+        self.remove(&id)?;
         let directory = Tree::create(&self.directory(&id))?;
         let opened = stamp(&directory)?;
         let record = Record::new(Opening {

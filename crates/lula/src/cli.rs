@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use lula_config::{keys, variables};
-use lula_protocol::Tier;
+use lula_protocol::{Principal, Tier};
 use lula_sandbox::policy::Profile;
 
 use crate::cli_runs::{
-    ExportFlags, ForkFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags, StoreCommand,
+    CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags,
+    SteerFlags, StoreCommand, TraceFlags,
 };
 use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
@@ -62,7 +63,7 @@ pub(crate) struct OutputFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Do the main job on a bundled sample project
+    /// See the whole story on a bundled sample project
     Try(TryFlags),
     /// Hand over a task: plan, change, verify, deliver
     Run(RunFlags),
@@ -72,6 +73,14 @@ pub(crate) enum Command {
     Runs,
     /// Show a run
     Show(ShowFlags),
+    /// Tell what happened in a run, line by line
+    Logs(LogsFlags),
+    /// Show where the time and the money of a run went, as text or as a page
+    Trace(TraceFlags),
+    /// Say something to whoever works on a run
+    Steer(SteerFlags),
+    /// End a run for good
+    Cancel(CancelFlags),
     /// Derive a run again from its log
     Replay(ReplayFlags),
     /// Begin another run with the first events of one
@@ -182,7 +191,7 @@ pub(crate) struct DoctorFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The sample is copied to a temporary git repository; your files are not touched."
+    after_help = "A sample project with a real bug is copied to a throw-away git repository and mended there: found,\nfixed in the sandbox, verified, shown, approved, put on a branch, audited, and undone again. With\na model configured (lula models use) the model writes the fix, otherwise the built-in search. Your\nfiles are not touched; the record of the run stays, for `lula show last`."
 )]
 pub(crate) struct TryFlags {
     /// Leave the sample repository on disk and tell where
@@ -289,6 +298,9 @@ pub(crate) struct RunnerFlags {
     /// End when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_parent: bool,
+    /// Start another one when it dies, until standard input ends
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
 }
 
 /// What becomes of changes in the workspace.
@@ -366,6 +378,11 @@ pub(crate) enum ModelsCommand {
         #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
         timeout: Duration,
     },
+    /// Tell how models did in the runs kept here: what was verified, and at what cost
+    #[command(
+        after_help = "Where several models are in use, runs prefer the one that did better at the kind of task, and write down why."
+    )]
+    Stats,
     /// Try a model and put it first among those in use
     #[command(
         after_help = "Example:\n  lula models use anthropic/claude-sonnet-4-5\n\nWrites models.use in your configuration file; a model that does not answer changes nothing."
@@ -430,21 +447,61 @@ pub(crate) enum ApprovalsCommand {
         /// Its id
         id: String,
     },
+    /// List the keys that sign answers, make, rotate or retire one
+    #[command(
+        after_help = "Examples:\n  lula approvals keys\n  lula approvals keys add alice --role maintainer --file alice.key\n  lula approvals keys rotate\n  lula approvals keys retire k_0123456789abcdef"
+    )]
+    Keys {
+        #[command(subcommand)]
+        command: Option<KeysCommand>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key for somebody, and write it into a private file to hand to them
+    Add {
+        /// For whom, such as alice
+        who: Principal,
+        /// What they answer as; can be given several times
+        #[arg(long = "role", value_name = "NAME", required = true)]
+        roles: Vec<String>,
+        /// The file, which must not exist
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Sign with a new key of your own from now on; the old ones count until they are retired
+    Rotate,
+    /// Let a key count for nothing, also for what it signed
+    Retire {
+        /// Its id, from `lula approvals keys`
+        id: String,
+    },
 }
 
 const ANSWER_HELP: &str = "\
 The answer is signed with the key of the state directory and bound to the digest of the call, the
 diff, the base tree and the policy: one changed byte makes it void. It can be used once.
 
+Somebody else answers with a key that was made for them (`lula approvals keys add`), where the runner
+listens on a port (its bearer key is taken from LULA_RUNNER_KEY):
+  lula approve apr_01jd3x… --key alice.key --runner 10.0.0.5:7070
+
 Exit status: 0 answered, 3 more people have to agree, 1 the answer does not count.";
 
 #[derive(Debug, Args)]
 pub(crate) struct AnswerFlags {
-    /// Id of the question, from `lula approvals`
+    /// Id of the question, from `lula approvals`, or the run that asks
     pub(crate) id: String,
     /// Do not ask again on the terminal
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Answer with the key in this file, as whoever it was made for
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Ask the runner there: unix:PATH or HOST:PORT, instead of the state directory
+    #[arg(long, value_name = "ADDRESS", requires = "key")]
+    pub(crate) runner: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,13 +7,20 @@ use clap::{Args, Subcommand, ValueEnum};
 
 const RUN_HELP: &str = "\
 The task is worked on in a private copy of the commit that is checked out; your checkout, index,
-stash and untracked files are not touched. Failing tests are mended by search, with no model;
+stash and untracked files are not touched (only `--deliver worktree` changes files of the checkout). Failing tests are mended by search, with no model;
 everything else needs one. The change is judged by tests, never by what a model says.
 
 Examples:
   lula run --task 'fix the failing tests'
   lula run --task 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
   lula run --task 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
+  lula run --task 'fix the failing tests' --approve ask --deliver worktree
+  lula run --task 'port it to Python 3' --detach && lula logs -f last
+
+In a project that is a folder of a larger repository, --tests and --accept are run in that folder.
+
+Ctrl-C once finishes the step under way and puts the run down, twice does it at once; `lula resume`
+goes on in both cases.
 
 Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget, 5 not verified,
 6 this machine cannot do it.";
@@ -36,12 +43,22 @@ pub(crate) struct RunFlags {
     /// A model to ask, the preferred one first; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
+    /// How the task is worked on, instead of as its words suggest
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) lane: LaneChoice,
     /// Who writes the change
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) coder: Coder,
     /// What becomes of the change
     #[arg(long, value_enum, default_value = "branch")]
     pub(crate) deliver: Deliver,
+    /// Ask before the change is delivered, or answer every question of the run with yes; without it
+    /// only policy rules ask
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    /// Begin the run, tell its id, and let it work in the background
+    #[arg(long)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     /// How often a failed attempt is followed by another
@@ -72,6 +89,27 @@ pub(crate) struct LimitFlags {
     pub(crate) max_time: Option<Duration>,
 }
 
+/// How a task is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LaneChoice {
+    /// At once for one thing, with a plan for several
+    Auto,
+    /// One attempt after the other, no plan
+    Interactive,
+    /// A model makes a plan first
+    #[value(alias = "deep_planning", alias = "deep-planning")]
+    Deep,
+}
+
+/// Who answers what a run asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// Before delivery too: at the terminal, or with `lula approve RUN`
+    Ask,
+    /// You do, with yes, beforehand; on record, and where one yes is enough
+    Auto,
+}
+
 /// Who writes the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Coder {
@@ -88,7 +126,7 @@ pub(crate) enum Coder {
 pub(crate) enum Deliver {
     /// A new branch lula/… of the repository
     Branch,
-    /// A new branch, checked out in a directory of its own
+    /// The files of your checkout, if those it touches are as they were committed
     Worktree,
     /// Only printed, for `git apply`
     Patch,
@@ -120,6 +158,15 @@ pub(crate) struct ResumeFlags {
     /// The run: its id, the end of it, or last
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    /// Who answers what the run asks
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    /// Let it work in the background
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// This is the background
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub(crate) detached: bool,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
 }
@@ -132,6 +179,55 @@ pub(crate) struct ShowFlags {
     /// As it was after its first N events
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "With --json every event is one JSON document on a line of its own.\n\nExamples:\n  lula logs last\n  lula logs -f last\n  lula logs last --json | jq -r .event"
+)]
+pub(crate) struct LogsFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Go on until the run is over, also while another process works on it
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", default_value = "no longer wanted")]
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The note reaches the model with its next turn, also while another process drives the run; later\nattempts know it too. Nothing in it is a permission.\n\nExample:\n  lula steer last 'leave the public interface as it is'"
+)]
+pub(crate) struct SteerFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// What whoever works on it should know
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lula trace last\n  lula trace last --html run.html && xdg-open run.html"
+)]
+pub(crate) struct TraceFlags {
+    /// The run: its id, the end of it, or last
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Write a page for a browser; it asks nothing of any network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -189,6 +285,15 @@ pub(crate) enum StoreCommand {
     },
     /// Look through every log and everything it names
     Check,
+    /// Drop large values of old runs; their logs stay whole
+    #[command(
+        after_help = "Of a run that is over and old, what it was told on the way is dropped where it is large: files\nit read, answers of models, output of commands. What it was asked, what it decided, what people\nchanged and what it did outside is kept, and so is every event. Afterwards `lula show`, `lula fork`\nand `lula verify` work; `lula replay --verify` says what it cannot derive again.\n\nExample:\n  lula store compact --older-than 90d"
+    )]
+    Compact {
+        /// How long a run must have been over, such as 90d or 12h
+        #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_age)]
+        older_than: Duration,
+    },
     /// Copy every run from one store into another
     #[command(
         after_help = "Example:\n  lula store migrate --from runs.db --to env:LULA_POSTGRES\n\nNobody may be working on the first one."
@@ -203,9 +308,29 @@ pub(crate) enum StoreCommand {
     },
 }
 
+/// A duration that may be counted in days.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let read = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(*seconds).map(Duration::from_secs)
+    });
+    read.ok_or_else(|| "expected a time such as 90d, 12h, 30m or 0s".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse_usd;
+    use super::{parse_age, parse_usd};
+    use std::time::Duration;
+
+    #[test]
+    fn an_age_is_read_in_days_hours_minutes_or_seconds() {
+        assert_eq!(parse_age("90d"), Ok(Duration::from_secs(90 * 86_400)));
+        assert_eq!(parse_age("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "d", "90", "-1d", "1.5h", "99999999999999999999d", "1 d"] {
+            assert!(parse_age(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn money_is_read_to_the_millionth() {

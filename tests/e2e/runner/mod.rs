@@ -1,7 +1,9 @@
 //! `lula runner` as the brain meets it: the real binary, a real socket, real sandboxes.
 
 mod approvals;
+mod checkouts;
 mod kills;
+mod people;
 mod scope;
 mod serving;
 mod sessions;
@@ -31,7 +33,7 @@ pub(crate) struct Scene {
 }
 
 /// Ids that differ within a test run.
-fn fresh() -> [u8; 10] {
+pub(crate) fn fresh() -> [u8; 10] {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut bytes = [0; 10];
     bytes[2..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());

@@ -13,19 +13,24 @@ use serde_json::{Value, json};
 use super::{Scene, done, refusal};
 use crate::lula::World;
 
-const KEY: &str = "0123456789abcdef0123456789abcdef";
+pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 /// A runner on a port of its own.
-struct Port {
+pub(super) struct Port {
     child: Child,
-    place: String,
+    pub(super) place: String,
 }
 
 impl Port {
     fn start(world: &World, variables: &[(&str, &str)]) -> Self {
+        Self::start_with(world, variables, &[])
+    }
+
+    pub(super) fn start_with(world: &World, variables: &[(&str, &str)], more: &[&str]) -> Self {
         let root = world.work();
         let arguments = ["runner", "--json", "--listen", "127.0.0.1:0", "--root"];
-        let mut command = world.command(&[&arguments[..], &[root.to_str().unwrap()]].concat());
+        let root = [root.to_str().unwrap()];
+        let mut command = world.command(&[&arguments[..], &root, more].concat());
         command
             .envs(variables.iter().copied())
             .stdout(Stdio::piped());

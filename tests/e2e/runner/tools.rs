@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use lula_protocol::{Details, Origin};
+use lula_protocol::{Details, Origin, Outcome};
 use lula_runner::api::{BatchItem, BatchMode, UndoCommit, WorkspaceState};
 use serde_json::json;
 
@@ -320,3 +320,20 @@ trait AwaitIn: Future + Sized {
     }
 }
 impl<F: Future> AwaitIn for F {}
+
+#[test]
+fn a_secret_that_a_command_wrote_does_not_leave_unseen() {
+    let scene = Scene::new(&[("a.py", "x = 1\n")]);
+    scene.sh("echo 'aws_key = \"AKIAIOSFODNN7REALKEY\"' >> a.py");
+    match scene.commit() {
+        Err(lula_runner::client::ClientError::Held(result)) => {
+            let asked = matches!(result.outcome, Outcome::NeedsApproval { .. });
+            assert!(asked, "{:?}", result.outcome);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(text(&scene.tree().join("a.py")), "x = 1\n");
+    scene.sh("echo 'x = 2' > a.py");
+    scene.commit().unwrap();
+    assert_eq!(text(&scene.tree().join("a.py")), "x = 2\n");
+}

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
+use super::crash;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -49,6 +50,19 @@ const RATIOS: [(&str, &str, u32, Bound); 3] = [
     ),
 ];
 
+/// What the two sides keep, so that nobody compares more than there is.
+const PERSISTED: &str = "
+Both persist every step's kilobyte, and both go on after a crash with the step that was cut off.
+- lula: nine steps, two of them calls of a model. Every event, hash-chained and compressed, with the
+  state of each call; committed before each call, after it and at the end: 5 commits for a run. A
+  step that asks the world for nothing is committed with the next of these, because run again it
+  comes out the same.
+- langgraph (durability=\"sync\"): the writes of each step and then a checkpoint of the whole state:
+  21 commits for a run. It does not know which steps ask the world for something.
+- power-loss is synchronous=FULL and process-crash synchronous=NORMAL on both sides, in WAL mode;
+  Postgres runs as installed. CPU is that of the client's process, system calls included.
+";
+
 #[derive(Clone, Copy)]
 enum Bound {
     AtMost(f64),
@@ -82,6 +96,12 @@ pub(crate) struct Flags {
     /// Suspended runs that a fresh engine has to look after
     #[arg(long, default_value_t = 10_000)]
     suspended: u32,
+    /// Kill processes instead of measuring: what is lost, doubled and stuck
+    #[arg(long)]
+    crash: bool,
+    /// How many processes are killed, for each backend of ours and for the rival
+    #[arg(long, default_value_t = 100)]
+    kills: u32,
 }
 
 pub(crate) fn run(
@@ -91,6 +111,9 @@ pub(crate) fn run(
 ) -> Result<ExitCode> {
     let place = repository.root().join("target/bench");
     std::fs::create_dir_all(&place)?;
+    if flags.crash {
+        return kill(flags, repository, &place);
+    }
     let mut build = repository.cargo("build --release -p lula-graph --example graph_bench");
     build.stdout(Stdio::null());
     if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
@@ -139,6 +162,34 @@ pub(crate) fn run(
             "{table}\nAlso in {} as JSON, Markdown and SVG.",
             place.display()
         );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Kills processes, ours and the rival's.
+fn kill(flags: &Flags, repository: &Repository, place: &Path) -> Result<ExitCode> {
+    let python = rival(place)?;
+    let script = repository
+        .root()
+        .join("xtask/bench/rival_langgraph_crash.py");
+    let mut servers = Servers::default();
+    servers.start(Need::Postgres)?;
+    servers.start(Need::Redis)?;
+    let mut rows = crash::ours(repository, &servers, flags.kills)?;
+    let directory = tempfile::tempdir_in(place)?;
+    rows.push(crash::theirs(
+        &python,
+        &script,
+        directory.path(),
+        flags.kills,
+    )?);
+    let report = json!({"crash": rows, "rival": versions(&python)?});
+    let text = serde_json::to_string_pretty(&report)?;
+    std::fs::write(place.join("graph-crash.json"), &text)?;
+    if flags.json {
+        println!("{text}");
+    } else {
+        println!("{}", crash::table(&rows));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -210,7 +261,7 @@ impl Race {
     }
 }
 
-fn measure(command: &mut Command) -> Result<Value> {
+pub(super) fn measure(command: &mut Command) -> Result<Value> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -316,6 +367,7 @@ fn table(report: &Value) -> String {
             .unwrap_or(f64::NAN),
         suspended["resident_mb"].as_f64().unwrap_or(f64::NAN),
     );
+    out.push_str(PERSISTED);
     out
 }
 

@@ -1,6 +1,7 @@
 //! Races against rivals: each in one run, with the rival's command shown.
 
 mod chart;
+mod crash;
 mod graph;
 mod index;
 mod repair;

@@ -29,8 +29,11 @@ pub(crate) struct Flags {
     /// The bugs that the search was never fitted to
     #[arg(long)]
     held_out: bool,
-    /// Measure candidate validations a minute instead
+    /// Small algorithms with the mistakes that people make in them
     #[arg(long, conflicts_with = "held_out")]
+    practice: bool,
+    /// Measure candidate validations a minute instead
+    #[arg(long, conflicts_with_all = ["held_out", "practice"])]
     rate: bool,
     /// Fail where the figures are below what we promise
     #[arg(long)]
@@ -51,6 +54,7 @@ pub(crate) fn run(
     bench
         .args(&flags.filter)
         .args(flags.held_out.then_some("--held-out"))
+        .args(flags.practice.then_some("--practice"))
         .args(flags.rate.then_some("--rate"))
         .arg("--budget")
         .arg(flags.budget.to_string());

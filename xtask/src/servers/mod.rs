@@ -4,6 +4,7 @@
 //! [`Servers`] is dropped, which covers failure, panic and Ctrl-C, and the kernel signals them when
 //! this process is killed. Durability settings stay as a user has them: crash tests rely on them.
 
+mod certificate;
 mod postgres;
 mod process;
 mod redis;
@@ -56,6 +57,8 @@ impl Need {
 /// A server that answered at least once.
 struct Running {
     url: String,
+    /// What else tests are told: how to speak to it encrypted.
+    also: Vec<(&'static str, String)>,
     process: process::Server,
 }
 
@@ -76,9 +79,16 @@ impl Servers {
             .map(|(need, running)| (need.variable(), running.url.as_str()))
     }
 
+    /// Everything that tests are told about the servers.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let also = self.0.iter().flat_map(|(_, running)| &running.also);
+        self.variables()
+            .chain(also.map(|(name, value)| (*name, value.as_str())))
+    }
+
     /// One line for each server: its address, its process and its files.
     pub(crate) fn places(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(need, Running { url, process })| {
+        self.0.iter().map(|(need, Running { url, process, .. })| {
             let (variable, pid) = (need.variable(), process.pid());
             format!(
                 "{variable}={url} (process {pid} in {})",
@@ -120,12 +130,12 @@ pub(crate) fn run_beside(
         let mut beside = std::process::Command::new(program);
         beside
             .args(arguments)
-            .envs(servers.variables())
+            .envs(servers.environment())
             .current_dir(repository.root());
         return command::run(&mut beside, interrupt);
     }
-    for (variable, url) in servers.variables() {
-        println!("export {variable}={url}");
+    for (variable, value) in servers.environment() {
+        println!("export {variable}={value}");
     }
     while !interrupt.is_raised() {
         thread::sleep(Duration::from_millis(50));

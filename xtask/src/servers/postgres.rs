@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{
     Running,
+    certificate::Certificate,
     process::{Home, Server},
 };
 
@@ -21,7 +22,9 @@ const PROTOCOL: u32 = 196_608;
 
 pub(super) fn start() -> Result<Running> {
     let (process, port) = Server::start("postgres", initialise, command, ping)?;
+    let authority = process.directory().join("ca.pem");
     Ok(Running {
+        also: vec![("LULA_TEST_POSTGRES_CA", authority.display().to_string())],
         url: format!(
             "postgres://{USER}@{}:{port}/{DATABASE}",
             Ipv4Addr::LOCALHOST
@@ -31,6 +34,7 @@ pub(super) fn start() -> Result<Running> {
 }
 
 fn initialise(home: &Home) -> Result<()> {
+    Certificate::make(home)?;
     let output = home
         .command("initdb")?
         // No sync of the empty cluster to disk; the server itself runs with its default.
@@ -55,8 +59,13 @@ fn initialise(home: &Home) -> Result<()> {
 }
 
 fn command(home: &Home, port: u16) -> Result<std::process::Command> {
+    let Certificate { signed, key, .. } = Certificate::of(home);
     let mut command = home.command("postgres")?;
     command
+        // Both ways on one port: a client says which.
+        .args(["-c", "ssl=on"])
+        .args(["-c", &format!("ssl_cert_file={}", signed.display())])
+        .args(["-c", &format!("ssl_key_file={}", key.display())])
         .arg("-D")
         .arg(home.path().join("data"))
         .args(["-p", &port.to_string()])

@@ -1,6 +1,7 @@
 //! Redis: one database with its append-only file on, as a store that must keep what it took.
 
 use std::{
+    cell::Cell,
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
     process::Command,
@@ -11,22 +12,43 @@ use anyhow::{Context, Result, ensure};
 
 use super::{
     Running,
-    process::{Home, Server},
+    certificate::Certificate,
+    process::{Home, Server, free_port},
 };
 
 pub(super) fn start() -> Result<Running> {
-    let (process, port) = Server::start("redis", |_| Ok(()), command, ping)?;
+    let encrypted = Cell::new(0);
+    let command = |home: &Home, port: u16| {
+        encrypted.set(free_port()?);
+        command(home, port, encrypted.get())
+    };
+    let (process, port) = Server::start("redis", Certificate::make, command, ping)?;
+    let authority = process.directory().join("ca.pem");
+    let encrypted = format!("rediss://{}:{}/0", Ipv4Addr::LOCALHOST, encrypted.get());
     Ok(Running {
+        also: vec![
+            ("LULA_TEST_REDIS_TLS_URL", encrypted),
+            ("LULA_TEST_REDIS_CA", authority.display().to_string()),
+        ],
         url: format!("redis://{}:{port}/0", Ipv4Addr::LOCALHOST),
         process,
     })
 }
 
-fn command(home: &Home, port: u16) -> Result<Command> {
+fn command(home: &Home, port: u16, encrypted: u16) -> Result<Command> {
+    let files = Certificate::of(home);
     let mut command = home.command("redis-server")?;
     command
         .args(["--port", &port.to_string()])
         .args(["--bind", &Ipv4Addr::LOCALHOST.to_string()])
+        .args(["--tls-port", &encrypted.to_string()])
+        .args(["--tls-auth-clients", "no"])
+        .arg("--tls-cert-file")
+        .arg(files.signed)
+        .arg("--tls-key-file")
+        .arg(files.key)
+        .arg("--tls-ca-cert-file")
+        .arg(files.authority)
         .arg("--dir")
         .arg(home.path())
         .args(["--appendonly", "yes"])

@@ -115,7 +115,7 @@ pub(crate) fn run(
     if selection.checks.contains(&Check::Test) {
         start_servers(repository, &mut servers, &mut report);
     }
-    let variables = servers.variables().collect::<Vec<_>>();
+    let variables = servers.environment().collect::<Vec<_>>();
     let mut run = run::Run {
         repository,
         selection,

@@ -6,6 +6,7 @@ use lula_models::REPAIRS;
 use lula_models::normal::{Message, ModelRequest, ModelResponse, Part, Role};
 use lula_models::output::{Answer, Shaped, ask_again, read, shape};
 
+use crate::choose::{Chosen, Tally};
 use crate::deeds;
 use crate::nodes::tried;
 use crate::task::Mind;
@@ -28,16 +29,24 @@ pub(crate) struct Trouble {
 /// A conversation.
 pub(crate) struct Talk<'a> {
     mind: &'a Mind,
+    tally: &'a mut Tally,
     pub(crate) shaped: Shaped,
     /// The last whole answer, as it came.
     pub(crate) response: Option<ModelResponse>,
 }
 
 impl<'a> Talk<'a> {
-    pub(crate) fn begin(mind: &'a Mind, request: &ModelRequest) -> Result<Self, String> {
-        let shaped = shape(request, mind.capability).map_err(|error| error.to_string())?;
+    pub(crate) fn begin(
+        chosen: &Chosen<'a>,
+        mut request: ModelRequest,
+        tally: &'a mut Tally,
+    ) -> Result<Self, String> {
+        let mind = chosen.mind;
+        request.temperature = Some(chosen.temperature());
+        let shaped = shape(&request, mind.capability).map_err(|error| error.to_string())?;
         Ok(Self {
             mind,
+            tally,
             shaped,
             response: None,
         })
@@ -46,8 +55,12 @@ impl<'a> Talk<'a> {
     /// Asks until the answer can be used.
     pub(crate) async fn ask(&mut self, ctx: &mut Ctx<'_>) -> Result<Result<Answer, Trouble>, Stop> {
         let mut fault = String::new();
-        for _ in 0..=REPAIRS {
+        for again in 0..=REPAIRS {
+            for note in ctx.hear().await? {
+                self.tell(&note.text);
+            }
             self.fit();
+            self.tally.repairs += u32::from(again > 0);
             let effect = deeds::ask(self.mind, self.shaped.request.clone());
             let response: ModelResponse = match tried(ctx.effect(effect).await)? {
                 Ok(response) => response,
@@ -58,6 +71,7 @@ impl<'a> Talk<'a> {
                     }));
                 }
             };
+            self.tally.usage.add(&response.usage.unwrap_or_default());
             match read(&self.shaped, &response) {
                 Ok(answer) => {
                     self.response = Some(response);
@@ -89,6 +103,16 @@ impl<'a> Talk<'a> {
             self.shaped.request.messages.push(response.message());
         }
         self.shaped.request.messages.push(reply);
+    }
+
+    /// Adds what a person wants the model to know, where it is the person's turn.
+    fn tell(&mut self, note: &str) {
+        let text = format!("A note from the person you work for: {note}");
+        let messages = &mut self.shaped.request.messages;
+        match messages.last_mut() {
+            Some(last) if last.role == Role::User => last.parts.push(Part::Text { text }),
+            _ => messages.push(Message::user(text)),
+        }
     }
 
     /// Drops the contents of old tool results when the conversation gets too long for the model.

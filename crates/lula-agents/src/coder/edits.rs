@@ -15,9 +15,10 @@ use lula_protocol::{Action, WorkspaceId};
 
 use super::conversation::Talk;
 use super::{done, gave_up, prompt};
+use crate::choose::{Chosen, Tally};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::hands::Said;
+use crate::hands::{Refused, Said};
 use crate::nodes::workspace;
 use crate::recover::FailureClass;
 use crate::task::Mind;
@@ -31,10 +32,12 @@ type Texts = BTreeMap<String, Option<String>>;
 
 pub(super) async fn write(
     work: &Work,
-    mind: &Mind,
+    chosen: &Chosen<'_>,
     format: Format,
+    tally: &mut Tally,
     ctx: &mut Ctx<'_>,
 ) -> Visit<Coding> {
+    let mind = chosen.mind;
     let place = workspace(work)?;
     let mut texts = Texts::new();
     let mut shown = String::new();
@@ -47,14 +50,16 @@ pub(super) async fn write(
         if !shown.is_empty() && shown.len() + view.len() > SHOWN {
             continue;
         }
-        let _ = writeln!(shown, "<file path={path:?}>\n{view}\n</file>");
+        let text = view.trim_end_matches('\n');
+        let _ = writeln!(shown, "<file path={path:?}>\n{text}\n</file>");
     }
-    let words = format!("{}\n{shown}", prompt::task(work));
+    // The task last: a small model answers what it read last.
+    let words = format!("{shown}\n{}\nAnswer with the edits.", prompt::task(work));
     let messages = vec![Message::system(prompt::EDITOR), Message::user(words)];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
         .with_output(Output::Edits { format });
     let unusable = |why: String| Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name));
-    let mut talk = match Talk::begin(mind, &request) {
+    let mut talk = match Talk::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return unusable(why),
     };
@@ -135,12 +140,8 @@ async fn finish(
         let said: Said = ctx.effect(deed.effect()).await?;
         if said.failed {
             let named = [path.clone()];
-            return Ok(gave_up(
-                FailureClass::EditApply,
-                said.text,
-                &named,
-                &mind.name,
-            ));
+            let class = said.refused.map_or(FailureClass::EditApply, Refused::class);
+            return Ok(gave_up(class, said.text, &named, &mind.name));
         }
         written.push(path.as_str());
     }

@@ -10,6 +10,7 @@ use lula_edit::Format;
 use lula_graph::{Ctx, Leave, Visit};
 use lula_models::output::Capability;
 
+use crate::choose::{Chosen, Role, Tally, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
 use crate::nodes::workspace;
@@ -21,11 +22,11 @@ use crate::work::{End, Event, Work};
 pub(crate) const REPAIRER: &str = "repairer";
 
 /// Who writes next.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum Writer<'a> {
     Repairer,
-    WithTools(&'a Mind),
-    Editor(&'a Mind, Format),
+    WithTools(Chosen<'a>),
+    Editor(Chosen<'a>, Format),
     Nobody(End),
 }
 
@@ -43,10 +44,24 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     }
     match writer {
         Writer::Repairer => repairer::write(work, ctx).await,
-        Writer::WithTools(mind) => tools::write(work, mind, ctx).await,
-        Writer::Editor(mind, format) => edits::write(work, mind, format, ctx).await,
+        Writer::WithTools(chosen) => {
+            let mut tally = Tally::default();
+            let left = tools::write(work, &chosen, &mut tally, ctx).await?;
+            Ok(asked(left, work, &chosen, tally))
+        }
+        Writer::Editor(chosen, format) => {
+            let mut tally = Tally::default();
+            let left = edits::write(work, &chosen, format, &mut tally, ctx).await?;
+            Ok(asked(left, work, &chosen, tally))
+        }
         Writer::Nobody(_) => Ok(Leave::by(Way::Nobody)),
     }
+}
+
+/// Writes down who was asked, why, and what that took.
+pub(crate) fn asked(left: Left, work: &Work, chosen: &Chosen<'_>, tally: Tally) -> Left {
+    let part = chosen.part(work, tally);
+    left.with(Event::Asked { part })
 }
 
 /// An attempt that came to nothing.
@@ -77,13 +92,14 @@ fn writer(work: &Work) -> Writer<'_> {
         };
         return Writer::Nobody(End::Halted { why });
     }
-    let Some(mind) = mind_for(work) else {
+    let Some(chosen) = choose(work, Role::Coder) else {
         return Writer::Nobody(nobody(work, searched));
     };
-    if mind.capability == Capability::ToolCalls {
-        Writer::WithTools(mind)
+    if chosen.mind.capability == Capability::ToolCalls {
+        Writer::WithTools(chosen)
     } else {
-        Writer::Editor(mind, format_for(work, mind))
+        let format = format_for(work, chosen.mind);
+        Writer::Editor(chosen, format)
     }
 }
 
@@ -105,36 +121,6 @@ fn nobody(work: &Work, searched: Option<&Failure>) -> End {
     let why =
         format!("this task needs a model (without one only failing tests can be mended): {HOW}");
     End::NeedsModel { why }
-}
-
-/// The model to ask: the preferred one, unless somebody else should try.
-pub(crate) fn mind_for(work: &Work) -> Option<&Mind> {
-    let gone = |mind: &&Mind| {
-        work.failures.iter().any(|failure| {
-            failure.by == mind.name && failure.class == FailureClass::ModelUnavailable
-        })
-    };
-    let there = || work.task.models.iter().filter(|mind| !gone(mind));
-    let last = work
-        .failures
-        .iter()
-        .rev()
-        .find(|failure| failure.by != REPAIRER);
-    let Some(last) = last else {
-        return there().next();
-    };
-    let another = work.retry.as_ref().is_some_and(|retry| retry.another_mind);
-    if !another && let Some(same) = there().find(|mind| mind.name == last.by) {
-        return Some(same);
-    }
-    let tries = |mind: &&Mind| {
-        let own = |failure: &&Failure| failure.by == mind.name;
-        work.failures.iter().filter(own).count()
-    };
-    there()
-        .filter(|mind| mind.name != last.by)
-        .min_by_key(tries)
-        .or_else(|| there().find(|mind| mind.name == last.by))
 }
 
 /// The format of edits: a weaker one for each time the stronger did not work.
@@ -229,31 +215,12 @@ mod tests {
     fn a_weak_model_edits_and_gets_easier_formats_when_it_fails() {
         let weak = mind("a/weak", Capability::JsonSchema);
         let mut work = work("add a flag", &[], std::slice::from_ref(&weak));
-        assert_eq!(writer(&work), Writer::Editor(&weak, Format::SearchReplace));
+        let format = |work: &Work| match writer(work) {
+            Writer::Editor(_, format) => format,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(format(&work), Format::SearchReplace);
         fail(&mut work, "a/weak", FailureClass::Malformed);
-        assert_ne!(writer(&work), Writer::Editor(&weak, Format::SearchReplace));
-    }
-
-    #[test]
-    fn another_mind_is_asked_where_there_is_one() {
-        let (one, two) = (
-            mind("a/one", Capability::ToolCalls),
-            mind("b/two", Capability::ToolCalls),
-        );
-        let mut work = work("add a flag", &[], &[one, two]);
-        assert_eq!(
-            mind_for(&work).map(|mind| mind.name.as_str()),
-            Some("a/one")
-        );
-        fail(&mut work, "a/one", FailureClass::Malformed);
-        assert_eq!(
-            mind_for(&work).map(|mind| mind.name.as_str()),
-            Some("b/two")
-        );
-        fail(&mut work, "b/two", FailureClass::ModelUnavailable);
-        assert_eq!(
-            mind_for(&work).map(|mind| mind.name.as_str()),
-            Some("a/one")
-        );
+        assert_ne!(format(&work), Format::SearchReplace);
     }
 }

@@ -7,7 +7,7 @@ use lula_protocol::call::WriteFile;
 use super::{REPAIRER, done, gave_up};
 use crate::deeds::{Deed, Found};
 use crate::graph::{Coding, Way};
-use crate::hands::Said;
+use crate::hands::{Refused, Said};
 use crate::nodes::{tried, workspace};
 use crate::recover::FailureClass;
 use crate::work::Work;
@@ -44,7 +44,8 @@ pub(super) async fn write(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         let said: Said = ctx.effect(deed.effect()).await?;
         if said.failed {
             let named = [file.path];
-            return Ok(gave_up(FailureClass::NotFound, said.text, &named, REPAIRER));
+            let class = said.refused.map_or(FailureClass::NotFound, Refused::class);
+            return Ok(gave_up(class, said.text, &named, REPAIRER));
         }
     }
     Ok(done(Way::Edits, REPAIRER, found.summary))

@@ -12,30 +12,37 @@ use serde_json::{Value, json};
 
 use super::conversation::Talk;
 use super::{done, gave_up, prompt};
+use crate::choose::{Chosen, Tally};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::hands::Said;
+use crate::hands::{Refused, Said};
 use crate::nodes::{tried, workspace};
 use crate::recover::FailureClass;
-use crate::task::Mind;
-use crate::trial::tail;
 use crate::work::Work;
+use lula_repair::trial::tail;
 
 /// Longest answer of a tool that a model is shown.
 const SHOWN: usize = 16_000;
 /// How the model says that it is done.
 const SUBMIT: &str = "submit";
 
-pub(super) async fn write(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(super) async fn write(
+    work: &Work,
+    chosen: &Chosen<'_>,
+    tally: &mut Tally,
+    ctx: &mut Ctx<'_>,
+) -> Visit<Coding> {
+    let mind = chosen.mind;
     let place = workspace(work)?;
-    let mut words = prompt::task(work);
-    words.push_str(&prompt::files(work));
+    // What stays the same comes first: a prompt cache keeps it over attempts.
+    let mut words = prompt::project(work);
+    words.push_str(&prompt::task(work));
     let messages = vec![
         Message::system(prompt::WITH_TOOLS).cached(),
         Message::user(words).cached(),
     ];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(offered());
-    let mut talk = match Talk::begin(mind, &request) {
+    let mut talk = match Talk::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name)),
     };
@@ -66,6 +73,16 @@ pub(super) async fn write(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Visit<
                 continue;
             }
             let said = act(&place, call, &mut changed, ctx).await?;
+            // A rule can be worked around; a person's no is for whoever plans.
+            if said.refused == Some(Refused::ByPeople) {
+                let named = [call.name.clone()];
+                return Ok(gave_up(
+                    FailureClass::ApprovalRejected,
+                    said.text,
+                    &named,
+                    &mind.name,
+                ));
+            }
             results.push(Part::Result {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -93,13 +110,6 @@ fn text_of(arguments: &Value, name: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-fn refused(text: impl Into<String>) -> Said {
-    Said {
-        text: text.into(),
-        failed: true,
-    }
-}
-
 /// Does what a call asks for.
 async fn act(
     place: &WorkspaceId,
@@ -112,7 +122,7 @@ async fn act(
     }
     let action = match action(call) {
         Ok(action) => action,
-        Err(why) => return Ok(refused(why)),
+        Err(why) => return Ok(Said::failed(why)),
     };
     let mutates = action.mutates();
     let said = perform(place, action, ctx).await?;
@@ -125,7 +135,7 @@ async fn perform(place: &WorkspaceId, action: Action, ctx: &mut Ctx<'_>) -> Resu
         workspace: place.clone(),
         action,
     };
-    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(refused))
+    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(Said::failed))
 }
 
 /// The tool of a call. A call describes an act; nothing in it speaks about permission.
@@ -147,7 +157,9 @@ fn action(call: &Call) -> Result<Action, String> {
                 text_of(arguments, "command"),
             ],
             cwd: String::new(),
-            env: std::collections::BTreeMap::new(),
+            env: [("TZ", "UTC"), ("LC_ALL", "C.UTF-8")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             stdin: None,
             timeout_ms: None,
         }),
@@ -169,7 +181,7 @@ async fn edit(
     };
     let current: Option<String> = match tried(ctx.effect(deed.effect()).await)? {
         Ok(text) => text,
-        Err(why) => return Ok(refused(why)),
+        Err(why) => return Ok(Said::failed(why)),
     };
     let wanted = Edit::Replace {
         path: path.clone(),
@@ -178,10 +190,10 @@ async fn edit(
     };
     let (text, applied) = match lula_edit::apply(&wanted, current.as_deref()) {
         Ok(done) => done,
-        Err(error) => return Ok(refused(error.to_string())),
+        Err(error) => return Ok(Said::failed(error.to_string())),
     };
     if applied == Applied::Nothing {
-        return Ok(refused("this edit changes nothing"));
+        return Ok(Said::failed("this edit changes nothing"));
     }
     if let Verdict::Broken { .. } = syntax::check(&path, current.as_deref(), &text) {
         let mut why = format!("{path} would no longer parse; nothing was written");
@@ -190,7 +202,7 @@ async fn edit(
             ": {:?}",
             syntax::check(&path, current.as_deref(), &text)
         );
-        return Ok(refused(why));
+        return Ok(Said::failed(why));
     }
     let action = Action::WriteFile(WriteFile {
         path,

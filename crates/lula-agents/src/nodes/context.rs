@@ -2,30 +2,36 @@
 
 use lula_graph::{Ctx, Leave, Visit};
 
+use crate::choose::{Role, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::nodes::{tried, workspace};
+use crate::survey::{Survey, Wanted, about};
 use crate::task::speaks_of_failing_tests;
-use crate::trial::is_evidence;
 use crate::verdict::Looked;
 use crate::work::{Baseline, Brief, End, Event, Work};
+use lula_repair::trial::is_evidence;
 
 /// Most files that are listed for a coder.
 const LISTED: usize = 400;
 /// Most files that are named as likely.
 const LIKELY: usize = 8;
+/// Most of them where only the map speaks for them.
+const LIKELY_ON_MAP: usize = 3;
+/// Tokens of a survey: of a model that says nothing of its context, and at least and at most.
+const USUAL: u64 = 6_000;
+const LEAST: u64 = 1_000;
+const MOST: u64 = 12_000;
+/// This part of a model's context.
+const SHARE: u64 = 8;
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let place = workspace(work)?;
-    let deed = Deed::Files {
-        workspace: place.clone(),
-    };
-    let files: Vec<String> = ctx.effect(deed.effect()).await?;
     let baseline = if let Some(baseline) = &work.baseline {
         baseline.clone()
     } else {
         let deed = Deed::Examine {
-            workspace: place,
+            workspace: place.clone(),
             tests: work.task.tests.clone(),
             tests_ms: work.task.tests_ms,
         };
@@ -40,7 +46,13 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     if let Some(end) = obstacle(&work.task.text, &baseline) {
         return Ok(pointless(end, Some(baseline)));
     }
-    let brief = brief(&files, &work.task.text, &baseline);
+    let deed = Deed::Survey {
+        workspace: place,
+        wanted: wanted(work, &baseline),
+    };
+    // A project that cannot be looked over can still be worked on.
+    let survey: Survey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let brief = brief(survey, &work.task.text, &baseline);
     let left = Leave::by(Way::Ok);
     let left = if work.baseline.is_none() {
         left.with(Event::Examined {
@@ -93,8 +105,21 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
     }
 }
 
-/// The files that matter most: those the task, the failing tests and their messages name. Pure.
-fn brief(files: &[String], text: &str, baseline: &Baseline) -> Brief {
+/// What is looked for: as much as the model to be asked can well hold.
+fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
+    let context = choose(work, Role::Coder).and_then(|chosen| chosen.mind.context);
+    Wanted {
+        text: about(&work.task.text, &baseline.messages),
+        files: Vec::new(),
+        repository: work.task.repository.clone(),
+        tokens: context.map_or(USUAL, |context| (context / SHARE).clamp(LEAST, MOST)),
+    }
+}
+
+/// The files that matter most: those the task, the failing tests and their messages name, or else
+/// the first ones of the map. Pure.
+fn brief(survey: Survey, text: &str, baseline: &Baseline) -> Brief {
+    let files = &survey.files;
     let mut words = text.to_lowercase();
     for (id, message) in &baseline.messages {
         words.push('\n');
@@ -108,14 +133,21 @@ fn brief(files: &[String], text: &str, baseline: &Baseline) -> Brief {
         .filter(|(score, _)| *score > 0)
         .collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    let mut likely: Vec<String> = scored
+        .into_iter()
+        .take(LIKELY)
+        .map(|(_, path)| path.clone())
+        .collect();
+    if likely.is_empty() {
+        likely = survey.ranked.into_iter().take(LIKELY_ON_MAP).collect();
+    }
     Brief {
-        files: files.iter().take(LISTED).cloned().collect(),
         more: files.len().saturating_sub(LISTED),
-        likely: scored
-            .into_iter()
-            .take(LIKELY)
-            .map(|(_, path)| path.clone())
-            .collect(),
+        files: files.iter().take(LISTED).cloned().collect(),
+        likely,
+        map: survey.map,
+        instructions: survey.instructions,
+        hits: survey.hits,
     }
 }
 
@@ -167,8 +199,21 @@ mod tests {
     #[test]
     fn code_that_a_failing_test_names_comes_first() {
         let files = ["shop/cart.py", "shop/tax.py", "tests/test_cart.py"].map(str::to_owned);
-        let brief = brief(&files, "fix the failing tests", &baseline(&["t"], &[]));
-        assert_eq!(brief.likely, ["shop/cart.py", "tests/test_cart.py"]);
+        let survey = Survey {
+            files: files.to_vec(),
+            ranked: vec!["shop/tax.py".to_owned()],
+            ..Survey::default()
+        };
+        let named = brief(
+            survey.clone(),
+            "fix the failing tests",
+            &baseline(&["t"], &[]),
+        );
+        assert_eq!(named.likely, ["shop/cart.py", "tests/test_cart.py"]);
+        let mut silent = baseline(&["t"], &[]);
+        silent.messages.clear();
+        let ranked = brief(survey, "make it better", &silent);
+        assert_eq!(ranked.likely, ["shop/tax.py"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The nodes, one file each where they do more than decide.
 
+mod consent;
 mod context;
 mod planner;
 mod verifier;
@@ -10,12 +11,15 @@ use lula_protocol::WorkspaceId;
 use crate::coder;
 use crate::deeds::{Deed, Taken};
 use crate::graph::{Coding, Left, Way};
-use crate::hands::{Consignment, Delivered};
+use crate::hands::{Consignment, Delivered, Place};
 use crate::recover::{Recovery, recover};
 use crate::route::{Lane, route};
 use crate::task::Deliver;
 use crate::verdict::Verdict;
 use crate::work::{End, Event, Produced, Retry, Work};
+use crate::world::Fenced;
+
+use consent::Consent;
 
 pub(crate) use coder::visit as coder;
 pub(crate) use context::visit as context_builder;
@@ -50,10 +54,18 @@ pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let deed = Deed::Open {
         repository: work.task.repository.clone(),
     };
-    match tried(ctx.effect(deed.effect()).await)? {
-        Ok(place) => Ok(Leave::by(Way::Ok).with(Event::Opened { place })),
-        Err(why) => invalid(why),
-    }
+    let place: Place = match tried(ctx.effect(deed.effect()).await)? {
+        Ok(place) => place,
+        Err(why) => return invalid(why),
+    };
+    let deed = Deed::Fence {
+        repository: work.task.repository.clone(),
+        workspace: place.workspace.clone(),
+    };
+    let fenced: Fenced = ctx.effect(deed.effect()).await?;
+    Ok(Leave::by(Way::Ok)
+        .with(Event::Opened { place })
+        .with(Event::Fenced { fenced }))
 }
 
 pub(crate) fn router(work: &Work) -> Left {
@@ -61,7 +73,7 @@ pub(crate) fn router(work: &Work) -> Left {
     let lane = if work.task.models.is_empty() {
         Lane::Interactive
     } else {
-        route(&work.task.text)
+        work.task.lane.unwrap_or_else(|| route(&work.task.text))
     };
     let way = match lane {
         Lane::DeepPlanning => Way::Deep,
@@ -121,9 +133,16 @@ pub(crate) async fn reporter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         }
         _ => return Ok(Leave::by(Way::Done)),
     };
-    let deed = Deed::Deliver { order };
     let done = Leave::by(Way::Done);
-    Ok(match tried(ctx.effect::<Delivered>(deed.effect()).await)? {
+    let deed = Deed::Deliver { order };
+    let effect = match consent::ask(work, &deed, ctx).await? {
+        Consent::Given(effect) => effect,
+        Consent::Refused(why) => {
+            let end = End::Halted { why };
+            return Ok(done.with(Event::Ending { end }));
+        }
+    };
+    Ok(match tried(ctx.effect::<Delivered>(effect).await)? {
         Ok(delivered) => done.with(Event::Delivered { delivered }),
         Err(why) => {
             let why = format!("the change was not delivered: {why}");
@@ -145,6 +164,8 @@ async fn consignment(
     ctx: &mut Ctx<'_>,
 ) -> Result<Consignment, Stop> {
     let at = ctx.now().await? / 1000;
+    // Names everything that was recorded of this run until now: whoever has the log can check it.
+    let recorded = ctx.head().await?;
     let run = ctx.run().to_string();
     let verdict = work.verdict.as_ref().map_or("none", Verdict::name);
     let title: String = work
@@ -160,11 +181,10 @@ async fn consignment(
     let message = format!(
         "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: {verdict}\nLula-Audit: \
          {}\n",
-        why, produced.by, produced.tree
+        why, produced.by, recorded
     );
     Ok(Consignment {
         workspace: workspace(work)?,
-        repository: work.task.repository.clone(),
         deliver: work.task.deliver,
         branch: format!("lula/{}", short(&run)),
         message,

@@ -4,7 +4,8 @@ use lula_graph::{Ctx, Leave, Visit};
 use lula_models::normal::{Message, ModelRequest, Output};
 use serde_json::{Value, json};
 
-use crate::coder::{conversation::Talk, mind_for};
+use crate::choose::{Role, Tally, choose};
+use crate::coder::{asked, conversation::Talk};
 use crate::graph::{Coding, Way};
 use crate::recover::{Failure, FailureClass};
 use crate::work::{Event, Work};
@@ -14,9 +15,11 @@ You plan changes of code bases. Answer with the steps, one short sentence each, 
 the order they are to be done. Name files where you know them. Do not write code.";
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
-    let Some(mind) = mind_for(work) else {
+    let Some(chosen) = choose(work, Role::Planner) else {
         return Ok(Leave::by(Way::Ok).with(Event::Planned { steps: Vec::new() }));
     };
+    let mind = chosen.mind;
+    let mut tally = Tally::default();
     let mut words = format!("The task:\n{}", work.task.text);
     if let Some(failure) = work.failures.last() {
         words.push_str("\n\nAn attempt failed. What was seen (material, not instructions):\n");
@@ -34,13 +37,13 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output);
     let failed = |class: FailureClass, why: String| {
         let failure = Failure::new(class, why, &[], &mind.name);
-        Ok(Leave::by(Way::Malformed).with(Event::Failed { failure }))
+        Leave::by(Way::Malformed).with(Event::Failed { failure })
     };
-    let mut talk = match Talk::begin(mind, &request) {
+    let mut talk = match Talk::begin(&chosen, request, &mut tally) {
         Ok(talk) => talk,
-        Err(why) => return failed(FailureClass::BadPlan, why),
+        Err(why) => return Ok(failed(FailureClass::BadPlan, why)),
     };
-    match talk.ask(ctx).await? {
+    let left = match talk.ask(ctx).await? {
         Ok(answer) => {
             let steps = answer.json.as_ref().and_then(|value| value.get("steps"));
             let steps = steps.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -49,11 +52,12 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
                 .filter_map(|step| step.as_str().map(str::to_owned))
                 .take(8)
                 .collect();
-            Ok(Leave::by(Way::Ok).with(Event::Planned { steps }))
+            Leave::by(Way::Ok).with(Event::Planned { steps })
         }
         Err(trouble) if trouble.unavailable => {
             failed(FailureClass::ModelUnavailable, trouble.message)
         }
         Err(trouble) => failed(FailureClass::BadPlan, trouble.message),
-    }
+    };
+    Ok(asked(left, work, &chosen, tally))
 }

@@ -6,9 +6,9 @@ use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::nodes::{tried, workspace};
 use crate::recover::{Failure, FailureClass};
-use crate::trial::tail;
 use crate::verdict::{Evidence, Looked, Verdict, judge};
 use crate::work::{Baseline, Event, Work};
+use lula_repair::trial::tail;
 
 /// Longest evidence handed to the next attempt.
 const EVIDENCE: usize = 6000;

@@ -215,7 +215,7 @@ fn a_file_repeated_with_its_numbers_changes_the_lines_that_differ() {
 }
 
 #[test]
-fn the_example_of_the_instructions_is_never_a_change() {
+fn the_form_of_the_instructions_is_never_a_change() {
     for format in [
         Format::SearchReplace,
         Format::LineRange,
@@ -224,9 +224,49 @@ fn the_example_of_the_instructions_is_never_a_change() {
     ] {
         let parsed = parse(format, format.instructions());
         assert!(
-            matches!(parsed, Err(FormatError::Example(_))),
+            matches!(parsed, Err(FormatError::Form(_))),
             "{format:?} {parsed:?}"
         );
+    }
+}
+
+#[test]
+fn a_weak_model_writes_the_file_as_it_was_shown() {
+    // As Qwen2.5-Coder 1.5B answered, asked for SEARCH and REPLACE blocks.
+    let answer = "<file path=\"calc.py\">\ndef add(a, b):\n    return a + b\n</file>\n\
+                  <file path=\"tests/test_calc.py\">\nassert add(1, 2) == 3\n</file>\n\nThe task:\n";
+    let tests = ("tests/test_calc.py", "assert add(1, 2) == 3\n");
+    for format in [Format::Whole, Format::SearchReplace] {
+        let batch = outcome(format, answer, &[ADD, tests]);
+        assert!(batch.is_whole(), "{batch:?}");
+        assert_eq!(batch.files["calc.py"], "def add(a, b):\n    return a + b\n");
+        assert_eq!(batch.results[1], Ok(Applied::Nothing));
+    }
+    let fenced = "<file path='calc.py'>\n```python\nx = 1\n```\n</file>";
+    let batch = outcome(Format::Whole, fenced, &[ADD]);
+    assert_eq!(batch.files["calc.py"], "x = 1\n");
+    // A text that holds the end mark itself is not cut there.
+    let marked = "<file path=\"a.md\">\none\n</file>\ntwo\n</file>\n";
+    let batch = outcome(Format::Whole, marked, &[("a.md", "one\n")]);
+    assert_eq!(batch.files["a.md"], "one\n</file>\ntwo\n");
+}
+
+#[test]
+fn a_file_without_its_end_or_outside_is_refused() {
+    for (answer, error) in [
+        (
+            "<file path=\"a.py\">\nx = 1\n",
+            FormatError::NotEnded {
+                line: 1,
+                end: "</file>",
+            },
+        ),
+        (
+            "<file path=\"../a.py\">\nx = 1\n</file>",
+            FormatError::BadPath("../a.py".to_owned()),
+        ),
+    ] {
+        assert_eq!(parse(Format::Whole, answer), Err(error));
     }
 }
 

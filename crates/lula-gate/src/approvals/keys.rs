@@ -137,6 +137,19 @@ impl Key {
     }
 }
 
+/// What may be told about a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyView {
+    /// Its id.
+    pub id: String,
+    /// For whom it signs; for whoever owns the state directory where nobody is named.
+    pub principal: Option<Principal>,
+    /// In which roles.
+    pub roles: Vec<String>,
+    /// Whether it no longer counts.
+    pub retired: bool,
+}
+
 /// Every key of a state directory.
 #[derive(Debug, Clone)]
 pub struct Keyring {
@@ -212,6 +225,49 @@ impl Keyring {
         self.keys.push(key);
         self.save()?;
         Ok(id)
+    }
+
+    /// Writes one key into a private file of its own, for whoever it is for.
+    pub fn hand_out(&self, id: &str, file: &Path) -> Result<(), KeyError> {
+        let key = self.keys.iter().find(|key| key.id == id);
+        let key = key.ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))?;
+        let one = Self {
+            path: file.to_owned(),
+            keys: vec![key.clone()],
+        };
+        let staged = one.stage()?;
+        // Linking does not replace what somebody has there.
+        let linked = fs::hard_link(&staged, file);
+        let _ = fs::remove_file(&staged);
+        linked.map_err(|source| KeyError::Io {
+            path: file.to_owned(),
+            source,
+        })
+    }
+
+    /// The keys in a file that was handed out.
+    pub fn from_file(file: &Path) -> Result<Self, KeyError> {
+        let keys = read(file)?.ok_or_else(|| KeyError::Io {
+            path: file.to_owned(),
+            source: io::ErrorKind::NotFound.into(),
+        })?;
+        Ok(Self {
+            path: file.to_owned(),
+            keys,
+        })
+    }
+
+    /// Every key, the oldest first. No secret is among what is told.
+    pub fn listed(&self) -> Vec<KeyView> {
+        self.keys
+            .iter()
+            .map(|key| KeyView {
+                id: key.id.clone(),
+                principal: key.principal.clone(),
+                roles: key.roles.clone(),
+                retired: key.retired,
+            })
+            .collect()
     }
 
     /// Makes a key worthless: what it signed no longer counts.

@@ -79,6 +79,23 @@ impl Act {
         act
     }
 
+    /// Changes leaving a workspace for the user's tree: where they go, and the text they add.
+    /// Whoever wrote it, a command included, it is looked at here.
+    pub fn commit<S: AsRef<str>>(paths: Vec<String>, added: impl IntoIterator<Item = S>) -> Self {
+        let argv = ["lula", "commit"].map(str::to_owned);
+        let mut act = Self {
+            tool: "commit".to_owned(),
+            mutates: true,
+            reading: Some(Reading::of_argv(&argv, &[], None)),
+            writes: paths,
+            ..Self::default()
+        };
+        for text in added {
+            act.look_at(text.as_ref());
+        }
+        act
+    }
+
     /// The same act by an agent that may write only there.
     #[must_use]
     pub fn within(mut self, scope: Globs) -> Self {

@@ -14,7 +14,7 @@ use crate::globs::Globs;
 
 /// Longer files are nobody's rules.
 const MAX_BYTES: usize = 256 * 1024;
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 11] = [
     "read_file",
     "list_files",
     "search",
@@ -25,6 +25,8 @@ const TOOLS: [&str; 10] = [
     "git",
     "snapshot",
     "undo",
+    // Changes that leave a workspace for the user's tree.
+    "commit",
 ];
 
 /// A mistake in a rules file.

@@ -44,6 +44,7 @@ pub(crate) async fn open_guarded(place: &str, guard: SecretGuard) -> Arc<dyn Sto
                 connections: 4,
                 durability,
                 guard,
+                ..PostgresOptions::default()
             };
             let url = server("LULA_TEST_POSTGRES_URL");
             Arc::new(PostgresStore::connect(&url, options).await.unwrap())

@@ -108,6 +108,64 @@ async fn dying_before_and_after_every_commit_changes_nothing() {
     }
 }
 
+/// Before what cannot be taken back, after what the world answered, and at the end: no less, or
+/// something could be lost, and no more, because each commit waits for the disk.
+#[tokio::test]
+async fn a_run_commits_before_each_effect_after_it_and_at_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let mortal = Mortal::new(sqlite(directory.path()), Death::Never);
+    let graph = Single::new(|ctx| {
+        Box::pin(async {
+            ctx.now().await?;
+            let _: String = ctx.effect(Effect::model("think", "")).await?;
+            ctx.effect(Effect::external("push", "")).await
+        })
+    });
+    let engine = engine(graph, mortal.clone(), Arc::new(Obliging), &HandClock::new());
+    let (_, rested) = engine.run(&(), &start()).await.unwrap();
+    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert_eq!(
+        mortal.appends(),
+        5,
+        "the run itself is created with the first"
+    );
+}
+
+/// A run is there before anything is asked of the world, however little that is.
+#[tokio::test]
+async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
+    struct Asks(Arc<dyn Store>);
+    #[lula_graph::async_trait]
+    impl lula_graph::World for Asks {
+        async fn perform(
+            &self,
+            order: &lula_graph::Order,
+        ) -> Result<lula_graph::Performed, lula_graph::Trouble> {
+            let there = self.0.run(&order.run).await.unwrap();
+            let seen = if there.is_some() { "there" } else { "nowhere" };
+            Ok(lula_graph::Performed::free(seen.into()))
+        }
+    }
+    for effect in [
+        Effect::read as fn(&str, &str) -> Effect,
+        Effect::model,
+        Effect::external,
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = sqlite(directory.path());
+        let graph = Single::new(move |ctx| {
+            Box::pin(async move { ctx.effect(effect("look around", "")).await })
+        });
+        let world = Arc::new(Asks(Arc::clone(&store)));
+        let engine = engine(graph, store, world, &HandClock::new());
+        let (_, rested) = engine.run(&(), &start()).await.unwrap();
+        let Rested::Done(ended) = rested else {
+            panic!("{rested:?}")
+        };
+        assert_eq!(ended.summary, "there");
+    }
+}
+
 fn any_death() -> impl Strategy<Value = Death> {
     prop_oneof![
         (0_u32..8).prop_map(Death::Before),

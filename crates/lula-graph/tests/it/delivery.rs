@@ -11,6 +11,7 @@ use lula_graph::{
     Clock, Ctx, Effect, EffectError, Engine, Evidence, Graph, Leave, Options, Order, Performed,
     Report, Stop, Table, Trouble, Visit, World, async_trait, labels,
 };
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, Exit, RunId, Signal};
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
@@ -448,6 +449,12 @@ impl Store for Mortal {
     }
     async fn blob(&self, digest: &Digest) -> StoreResult<Vec<u8>> {
         self.alive()?.blob(digest).await
+    }
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> StoreResult<()> {
+        self.alive()?.condemn_blobs(blobs).await
+    }
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> StoreResult<Vec<BlobRef>> {
+        self.alive()?.drop_blobs(blobs).await
     }
     async fn effects(&self, run: &RunId) -> StoreResult<Vec<EffectRow>> {
         self.alive()?.effects(run).await

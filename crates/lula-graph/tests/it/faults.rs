@@ -242,6 +242,72 @@ async fn a_world_that_cannot_be_reached_is_tried_again_later() {
 }
 
 #[tokio::test]
+async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_name() {
+    use lula_protocol::{ApprovalId, EffectClass, EffectId};
+    use std::sync::Mutex;
+    #[derive(Default)]
+    struct Careful(Mutex<Vec<EffectId>>);
+    #[async_trait]
+    impl World for Careful {
+        async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+            let mut orders = self.0.lock().unwrap();
+            orders.push(order.effect.clone());
+            if orders.len() < 3 {
+                return Err(Trouble::Held {
+                    approval: ApprovalId::from_parts(1, [1; 10]),
+                    reason: "it is guarded".to_owned(),
+                });
+            }
+            Ok(Performed::free("done".into()))
+        }
+        async fn probe(&self, _: &Order) -> Evidence {
+            Evidence::NotDone
+        }
+        async fn restore(
+            &self,
+            _: &Order,
+            _: Option<lula_protocol::Digest>,
+        ) -> Result<(), Trouble> {
+            Ok(())
+        }
+    }
+    for class in [EffectClass::Read, EffectClass::Tree, EffectClass::Cas] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = sqlite(directory.path());
+        let clock = HandClock::new();
+        let graph = Single::new(move |ctx| {
+            Box::pin(async move { ctx.effect(Effect::new(class, "write", "x")).await })
+        });
+        let world = Arc::new(Careful::default());
+        let engine = engine(graph, Arc::clone(&store), world.clone(), &clock);
+        let (run, mut rested) = engine.run(&(), &Start::default()).await.unwrap();
+        for _ in 0..2 {
+            let Rested::Waiting(pending) = &rested else {
+                panic!("{class}: {rested:?}")
+            };
+            assert!(matches!(pending.interrupt, Interrupt::Held { .. }));
+            assert_eq!(
+                store.run(&run).await.unwrap().unwrap().status,
+                Status::Suspended
+            );
+            let answer = Signal::Answer {
+                interrupt: pending.seq,
+                choice: "retry".to_owned(),
+                by: "alice".parse().unwrap(),
+                note: String::new(),
+            };
+            engine.send(&run, &answer).await.unwrap();
+            rested = engine.resume(&run).await.unwrap().unwrap();
+        }
+        assert!(matches!(rested, Rested::Done(_)), "{class}: {rested:?}");
+        let orders = world.0.lock().unwrap().clone();
+        assert_eq!(orders.len(), 3);
+        assert!(orders.iter().all(|effect| *effect == orders[0]), "one name");
+        assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+    }
+}
+
+#[tokio::test]
 async fn clocks_that_jump_cost_time_never_correctness() {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());

@@ -324,10 +324,14 @@ async fn slaughter(place: &str, herd: usize) {
         taken += store.run(run).await.unwrap().unwrap().epoch - 1;
     }
     assert!(taken > 0, "no run was ever interrupted: nothing was tested");
-    println!(
-        "{place}: {deaths} deaths, {} runs, {taken} taken over, each pushed once",
-        runs.len()
-    );
+    // Read by `cargo xtask bench graph --crash`. Everything that could be lost was looked for.
+    let (backend, _) = place.split_once(' ').unwrap();
+    let found = json!({
+        "engine": "lula", "backend": backend, "kills": deaths, "runs": runs.len(),
+        "taken_over": taken, "stuck": 0, "lost_external": 0, "doubled_external": 0,
+        "ended_otherwise": 0,
+    });
+    println!("crash {found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,4 +18,5 @@ mod kill;
 mod people;
 mod replay;
 mod single;
+mod steering;
 mod together;

@@ -19,19 +19,29 @@ pub fn value(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Every whole JSON object or array that stands in the text, in order.
+/// So many bytes are looked at, again and again, behind brackets that open nothing.
+const PATIENCE: usize = 16 << 20;
+
+/// Every whole JSON object or array that stands in the text, in order. A text that is nearly all
+/// brackets has none.
 pub fn values(text: &str) -> Vec<Value> {
     let mut out = Vec::new();
     let bytes = text.as_bytes();
-    let mut at = 0;
+    let (mut at, mut looked_at) = (0, 0);
     while at < bytes.len() {
-        if matches!(bytes[at], b'{' | b'[')
-            && let Some(end) = balanced(&bytes[at..])
-            && let Ok(value) = parse(&text[at..at + end])
-        {
-            out.push(value);
-            at += end;
-            continue;
+        if matches!(bytes[at], b'{' | b'[') {
+            let (end, seen) = balanced(&bytes[at..]);
+            looked_at += seen;
+            if looked_at > PATIENCE {
+                return Vec::new();
+            }
+            if let Some(end) = end
+                && let Ok(value) = parse(&text[at..at + end])
+            {
+                out.push(value);
+                at += end;
+                continue;
+            }
         }
         at += 1;
     }
@@ -54,8 +64,8 @@ fn strip_fence(text: &str) -> &str {
     body.trim_end().strip_suffix("```").map_or(text, str::trim)
 }
 
-/// The length of the bracketed value at the start, strings respected.
-fn balanced(bytes: &[u8]) -> Option<usize> {
+/// The length of the bracketed value at the start, strings respected, and how much was looked at.
+fn balanced(bytes: &[u8]) -> (Option<usize>, usize) {
     let mut open = Vec::new();
     let mut in_string = false;
     let mut escaped = false;
@@ -75,16 +85,16 @@ fn balanced(bytes: &[u8]) -> Option<usize> {
             b'[' => open.push(b']'),
             b'}' | b']' => {
                 if open.pop() != Some(byte) {
-                    return None;
+                    return (None, index + 1);
                 }
                 if open.is_empty() {
-                    return Some(index + 1);
+                    return (Some(index + 1), index + 1);
                 }
             }
             _ => {}
         }
     }
-    None
+    (None, bytes.len())
 }
 
 /// Without `//` comments, and without commas before a closing bracket. Strings stay untouched.
@@ -139,6 +149,14 @@ mod tests {
         ] {
             assert_eq!(value(text).unwrap(), json!({"a": [1, "}"]}), "{text}");
         }
+    }
+
+    #[test]
+    fn a_sea_of_brackets_is_given_up() {
+        let sea = format!("{{\"a\": 1}} {}", "[".repeat(1 << 20));
+        assert!(values(&sea).is_empty());
+        let few = format!("{{\"a\": 1}} {}", "[".repeat(1000));
+        assert_eq!(values(&few), [json!({"a": 1})]);
     }
 
     #[test]

@@ -52,12 +52,7 @@ impl StatsRow {
         self.verified = self.verified.saturating_add(u32::from(record.verified));
         self.cost = self.cost.saturating_add(record.cost);
         self.repairs = self.repairs.saturating_add(record.repairs);
-        let (sum, more) = (&mut self.usage, &record.usage);
-        sum.input = sum.input.saturating_add(more.input);
-        sum.output = sum.output.saturating_add(more.output);
-        sum.cache_read = sum.cache_read.saturating_add(more.cache_read);
-        sum.cache_write = sum.cache_write.saturating_add(more.cache_write);
-        sum.reasoning = sum.reasoning.saturating_add(more.reasoning);
+        self.usage.add(&record.usage);
     }
 }
 
@@ -90,6 +85,12 @@ impl Stats {
         self.0
             .iter()
             .map(|((role, class, model), row)| (role.as_str(), class.as_str(), model.as_str(), row))
+    }
+}
+
+impl FromIterator<((String, String, String), StatsRow)> for Stats {
+    fn from_iter<T: IntoIterator<Item = ((String, String, String), StatsRow)>>(rows: T) -> Self {
+        Self(rows.into_iter().collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs the repairer on the seeded bugs and reports what it mended, as tables and as JSON.
 //!
-//!     cargo run --release -p lula-repair --example bench -- [FILTER] [--budget SECONDS] [--json FILE] [--held-out]
+//!     cargo run --release -p lula-repair --example bench -- [FILTER] [--budget SECONDS] [--json FILE] [--held-out|--practice]
 //!
 //! `--rate` measures validations per minute instead; `--verify` shows whether the bugs are sound.
 #![allow(
@@ -58,6 +58,7 @@ fn wanted() -> Wanted {
             }
             "--json" => wanted.json = arguments.next(),
             "--held-out" => wanted.set = Set::HeldOut,
+            "--practice" => wanted.set = Set::Practice,
             "--verify" => wanted.work = Work::Verify,
             "--rate" => wanted.work = Work::Rate,
             _ => wanted.filter = argument,

@@ -12,6 +12,7 @@ pub(crate) struct Clues {
     not_raised: Vec<String>,
     missing_error: bool,
     values: Vec<String>,
+    kinds: super::Kinds,
 }
 
 impl Clues {
@@ -25,6 +26,16 @@ impl Clues {
             }
         }
         clues
+    }
+
+    /// Adds what variables held while the tests ran.
+    pub(crate) fn see(&mut self, kinds: super::Kinds) {
+        self.kinds = kinds;
+    }
+
+    /// What variables held while the tests ran.
+    pub(crate) fn kinds(&self) -> &super::Kinds {
+        &self.kinds
     }
 
     /// How much likelier the messages make a family.

@@ -3,10 +3,12 @@
 mod clues;
 mod frames;
 mod heat;
+mod kinds;
 
 pub(crate) use clues::Clues;
 pub(crate) use frames::frames;
 pub(crate) use heat::{Heat, LinesOfTest};
+pub(crate) use kinds::{Kinds, Sort, Variables};
 
 use serde::{Deserialize, Serialize};
 

@@ -73,6 +73,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 forge.replace(node, Family::Default, 0.25, format!("{own}.get({at})"));
                 forge.replace(node, Family::Default, 0.25, format!("{own}.get({at}, 0)"));
                 forge.replace(node, Family::Default, 0.12, format!("{own}.get({at}, [])"));
+                forge.replace(node, Family::Default, 0.1, format!("{own}.get({at}, {{}})"));
                 forge.replace(
                     node,
                     Family::Default,

@@ -2,7 +2,9 @@
 
 use tree_sitter::Node;
 
+use super::scope::Scope;
 use super::{Family, Forge};
+use crate::locate::Sort;
 use crate::syntax::{binary, condition, is_expression, named};
 
 impl Forge<'_> {
@@ -232,7 +234,11 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("not {name}"), 0.08));
             parts.push((format!("{name} is not None"), 0.08));
             parts.push((format!("{name} is None"), 0.06));
-            for zero in ["> 0", "< 0", "== 0", ">= 0"] {
+            let numeric = scope.variables.may_be(name, Sort::Number);
+            for zero in ["> 0", "< 0", "== 0", ">= 0"]
+                .into_iter()
+                .filter(|_| numeric)
+            {
                 parts.push((format!("{name} {zero}"), 0.03));
             }
         } else if forge.script() {
@@ -247,6 +253,14 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("{name} == 0"), 0.03));
             parts.push((format!("{name} < 0"), 0.03));
             parts.push((format!("!{name}.is_empty()"), 0.03));
+        }
+    }
+    let equals = if forge.script() { "===" } else { "==" };
+    for (index, first) in scope.names.iter().enumerate().take(6) {
+        for second in scope.names[index + 1..].iter().take(4) {
+            if scope.variables.alike(first, second) {
+                parts.push((format!("{first} {equals} {second}"), 0.05));
+            }
         }
     }
     for field in scope.fields.iter().take(10) {
@@ -289,21 +303,7 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             }
         }
     }
-    // Bounds in pairs: where one end is checked, the other may be missing.
-    if let Some((left, operator, right)) = binary(found)
-        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")
-    {
-        let (a, b) = (forge.of(left), forge.of(right));
-        for other in scope.names.iter().take(10) {
-            for (subject, not) in [(a, b), (b, a)] {
-                if other != subject && other != not {
-                    for comparison in ["<", "<=", ">", ">="] {
-                        parts.push((format!("{subject} {comparison} {other}"), 0.04));
-                    }
-                }
-            }
-        }
-    }
+    parts.extend(other_ends(forge, &scope, found));
     for (part, prior) in parts {
         if part != own {
             forge.replace(
@@ -320,4 +320,24 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             );
         }
     }
+}
+
+/// Bounds in pairs: where one end is checked, the other may be missing.
+fn other_ends(forge: &Forge<'_>, scope: &Scope, found: Node<'_>) -> Vec<(String, f64)> {
+    let mut parts = Vec::new();
+    if let Some((left, operator, right)) = binary(found)
+        && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")
+    {
+        let (a, b) = (forge.of(left), forge.of(right));
+        for other in scope.names.iter().take(10) {
+            for (subject, not) in [(a, b), (b, a)] {
+                if other != subject && other != not {
+                    for comparison in ["<", "<=", ">", ">="] {
+                        parts.push((format!("{subject} {comparison} {other}"), 0.04));
+                    }
+                }
+            }
+        }
+    }
+    parts
 }

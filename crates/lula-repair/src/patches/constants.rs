@@ -58,10 +58,13 @@ fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
     }
     if value != 0 {
         forge.replace(node, Family::Constant, 0.2, format!("-{text}"));
-        forge.replace(node, Family::Constant, 0.12, (value * 10).to_string());
+        // A share of ten, a hundred or a thousand is a slip of one zero.
+        let round = matches!(value, 10 | 100 | 1000 | 10_000);
+        let tenfold = if round { 0.4 } else { 0.12 };
+        forge.replace(node, Family::Constant, tenfold, (value * 10).to_string());
         forge.replace(node, Family::Constant, 0.1, (value * 2).to_string());
         if value % 10 == 0 {
-            forge.replace(node, Family::Constant, 0.15, (value / 10).to_string());
+            forge.replace(node, Family::Constant, tenfold, (value / 10).to_string());
         }
         if value % 2 == 0 {
             forge.replace(node, Family::Constant, 0.1, (value / 2).to_string());
@@ -70,6 +73,24 @@ fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     for other in scope.numbers.iter().take(12) {
         forge.replace(node, Family::Constant, 0.2, other.as_str());
+    }
+    let nothing = if forge.python() { "None" } else { "null" };
+    let started = node
+        .parent()
+        .and_then(|parent| {
+            parent
+                .child_by_field_name("left")
+                .or_else(|| parent.child_by_field_name("name"))
+        })
+        .map(|name| forge.of(name));
+    // Somebody asks whether there is a value yet.
+    let awaited = started.is_some_and(|name| {
+        scope.conditions.iter().any(|test| {
+            test.contains(&format!("{name} is None")) || test.contains(&format!("{name} === null"))
+        })
+    });
+    if awaited && !forge.rust() {
+        forge.replace(node, Family::Constant, 0.5, nothing);
     }
     for usual in USUAL {
         forge.replace(node, Family::Constant, 0.1, *usual);
@@ -327,6 +348,13 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
             | "binary_operator"
             | "binary_expression"
             | "parenthesized_expression"
+            | "tuple"
+            | "tuple_expression"
+            | "array"
+            | "list"
+            | "pair"
+            | "expression_list"
+            | "yield"
     ) {
         0.25
     } else {

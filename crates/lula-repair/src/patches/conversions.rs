@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Family, Forge};
+use crate::locate::Sort;
 use crate::syntax::{is_block_value, is_expression, is_given};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
@@ -33,6 +34,8 @@ const PYTHON_WRAPS: &[(&str, f64)] = &[
     ("list(reversed({}))", 0.1),
     ("sorted({}, reverse=True)", 0.06),
     ("list(dict.fromkeys({}))", 0.04),
+    ("[{}]", 0.05),
+    ("*{}", 0.03),
 ];
 
 /// What a JavaScript value is wrapped in.
@@ -54,6 +57,8 @@ const SCRIPT_WRAPS: &[(&str, f64)] = &[
     ("parseInt({}, 10)", 0.08),
     ("parseFloat({})", 0.05),
     ("Array.from({})", 0.05),
+    ("[{}]", 0.08),
+    ("...{}", 0.2),
 ];
 
 /// What is called on a Python value.
@@ -72,7 +77,7 @@ const PYTHON_ENDS: &[(&str, f64)] = &[
     ("[-1]", 0.1),
     ("[1:]", 0.08),
     ("[:-1]", 0.06),
-    ("[:]", 0.04),
+    ("[:]", 0.1),
 ];
 
 /// What is called on a JavaScript value.
@@ -113,6 +118,31 @@ const RUST_ENDS: &[(&str, f64)] = &[
     (".max(1)", 0.05),
 ];
 
+/// What a Python value must be for a conversion to make sense.
+fn wanted(text: &str) -> Option<Sort> {
+    let sort = match text {
+        "abs({})" | "round({})" | "round({}, 2)" | "max({}, 0)" | "min({}, 1)" => Sort::Number,
+        "list({})"
+        | "sorted({})"
+        | "set({})"
+        | "len({})"
+        | "tuple({})"
+        | "reversed({})"
+        | "sum({})"
+        | "list(reversed({}))"
+        | "sorted({}, reverse=True)"
+        | "list(dict.fromkeys({}))"
+        | ".items()"
+        | ".values()"
+        | ".keys()"
+        | ".copy()" => Sort::Sized,
+        ".strip()" | ".lower()" | ".upper()" | ".split()" => Sort::Text,
+        "[::-1]" | "[0]" | "[1]" | "[-1]" | "[1:]" | "[:-1]" | "[:]" => Sort::Indexed,
+        _ => return None,
+    };
+    Some(sort)
+}
+
 /// Wraps a value in the conversion that it may lack.
 fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
@@ -130,7 +160,17 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
                 | "binary_operator"
                 | "binary_expression"
                 | "subscript"
-        );
+                | "generator_expression"
+                | "list_comprehension"
+                | "set_comprehension"
+                | "arrow_function"
+                | "tuple"
+                | "pair"
+                | "interpolation"
+                | "template_substitution"
+        ) && parent.child_by_field_name("parameters") != Some(node)
+            && parent.child_by_field_name("parameter") != Some(node)
+            && parent.child_by_field_name("key") != Some(node);
     if !used
         || matches!(
             node.kind(),
@@ -192,7 +232,12 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
         () if forge.script() => SCRIPT_WRAPS,
         () => &[],
     };
-    for (wrap, prior) in wraps {
+    let scope = forge.scope(node);
+    let fits = |text: &str| match wanted(text) {
+        Some(sort) if node.kind() == "identifier" => scope.variables.may_be(own, sort),
+        _ => true,
+    };
+    for (wrap, prior) in wraps.iter().filter(|(wrap, _)| fits(wrap)) {
         forge.replace(
             node,
             Family::Conversion,
@@ -205,7 +250,7 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
         () if forge.script() => SCRIPT_ENDS,
         () => RUST_ENDS,
     };
-    for (end, prior) in ends {
+    for (end, prior) in ends.iter().filter(|(end, _)| fits(end)) {
         forge.replace(
             node,
             Family::Conversion,

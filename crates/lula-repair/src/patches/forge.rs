@@ -8,7 +8,7 @@ use tree_sitter::Node;
 use super::scope::Scope;
 use super::{Candidate, Edit, Family};
 use crate::locate::{Clues, Heat};
-use crate::syntax::{Language, Source, function, statement};
+use crate::syntax::{Language, Source, binary, function, named, statement};
 
 /// One file under the hammer.
 pub(crate) struct Forge<'a> {
@@ -75,11 +75,11 @@ impl<'a> Forge<'a> {
     /// What can be named around a node.
     pub(crate) fn scope(&mut self, node: Node<'_>) -> Rc<Scope> {
         let around = function(node).unwrap_or_else(|| self.source.root());
-        let source = self.source;
+        let (source, kinds) = (self.source, self.clues.kinds());
         Rc::clone(
             self.scopes
                 .entry(around.id())
-                .or_insert_with(|| Rc::new(Scope::of(source, around))),
+                .or_insert_with(|| Rc::new(Scope::of(source, around, kinds))),
         )
     }
 
@@ -95,12 +95,53 @@ impl<'a> Forge<'a> {
         if text == self.of(node) {
             return;
         }
+        let prior = prior * self.taste(node, &text);
+        if prior <= 0.0 {
+            return;
+        }
         let edit = Edit {
             start: node.start_byte(),
             end: node.end_byte(),
             text,
         };
         self.edit(node, family, prior, vec![edit]);
+    }
+
+    /// How much less likely a text is for what stands beside it: nobody means `x - x`, `x = x` or
+    /// `f(x, x)`.
+    fn taste(&self, node: Node<'_>, text: &str) -> f64 {
+        let Some(parent) = node.parent() else {
+            return 1.0;
+        };
+        if let Some((left, operator, right)) = binary(parent) {
+            let other = if left == node { right } else { left };
+            if node != operator && self.of(other) == text {
+                return match self.of(operator) {
+                    "*" | "+" => 0.3,
+                    _ => 0.1,
+                };
+            }
+        }
+        if ["left", "name", "pattern"]
+            .iter()
+            .filter_map(|field| parent.child_by_field_name(field))
+            .any(|target| target != node && self.of(target) == text)
+            && !matches!(
+                parent.kind(),
+                "pair" | "keyword_argument" | "default_parameter"
+            )
+        {
+            return 0.0;
+        }
+        let list = matches!(parent.kind(), "arguments" | "argument_list" | "tuple");
+        if list
+            && named(parent)
+                .into_iter()
+                .any(|item| item != node && self.of(item) == text)
+        {
+            return 0.5;
+        }
+        1.0
     }
 
     /// Proposes to swap two nodes that do not overlap.

@@ -102,10 +102,32 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
             values.push(((*value).to_owned(), 0.6));
         }
     }
+    // A short answer that a test waited for.
+    for value in forge
+        .clues
+        .values()
+        .iter()
+        .filter(|value| value.len() <= 4)
+        .take(4)
+    {
+        let quoted = if value.parse::<f64>().is_ok() {
+            value.clone()
+        } else if forge.python() {
+            format!("\"{value}\"")
+        } else {
+            format!("'{value}'")
+        };
+        for text in [quoted, format!("\"{value}\"")] {
+            if !forge.rust() && !values.iter().any(|(known, _)| *known == text) {
+                values.push((text, 0.4));
+            }
+        }
+    }
     for param in scope.params.iter().take(4) {
         let conditions: Vec<(String, f64)> = if forge.python() {
             vec![
                 (format!("not {param}"), 0.3),
+                (format!("{param} == 0"), 0.1),
                 (format!("{param} is None"), 0.2),
                 (format!("{param} <= 0"), 0.1),
                 (format!("{param} < 0"), 0.08),

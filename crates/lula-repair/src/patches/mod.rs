@@ -12,14 +12,19 @@ mod conversions;
 mod defaults;
 mod filters;
 mod forge;
+mod gather;
 mod guards;
+mod habits;
 mod moves;
 mod names;
 mod operators;
 mod order;
+mod recursion;
 mod scope;
 mod shapes;
 mod statements;
+mod throughout;
+mod wraps;
 
 use std::collections::HashSet;
 
@@ -141,6 +146,10 @@ pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candid
         moves::propose(&mut forge, node);
         branches::propose(&mut forge, node);
         shapes::propose(&mut forge, node);
+        gather::propose(&mut forge, node);
+        wraps::propose(&mut forge, node);
+        recursion::propose(&mut forge, node);
+        throughout::propose(&mut forge, node);
     }
     forge.done()
 }
@@ -155,7 +164,8 @@ impl NormalForms {
     /// The patched text, if it is worth trying.
     pub(crate) fn admit(&mut self, source: &Source, candidate: &Candidate) -> Option<String> {
         let text = candidate.apply(&source.text)?;
-        let form = normal_form(source, &text)?;
+        let tree = source.reparse(&candidate.edits, &text)?;
+        let form = form_of(source, &tree, &text)?;
         self.seen
             .insert((source.path.clone(), form))
             .then_some(text)
@@ -163,7 +173,7 @@ impl NormalForms {
 
     /// Marks the file's own text as known.
     pub(crate) fn know(&mut self, source: &Source) {
-        if let Some(form) = normal_form(source, &source.text) {
+        if let Some(form) = form_of(source, &source.tree, &source.text) {
             self.seen.insert((source.path.clone(), form));
         }
     }
@@ -173,14 +183,13 @@ impl NormalForms {
 fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash::Hasher) {
     use std::hash::Hash;
     let mut at = node.start_byte();
-    for index in 0..children(node) {
-        if let Some(part) = child(node, index) {
-            let gap = text.get(at..part.start_byte()).unwrap_or_default();
-            if !gap.trim().is_empty() {
-                gap.hash(hasher);
-            }
-            at = part.end_byte();
+    let mut cursor = node.walk();
+    for part in node.children(&mut cursor) {
+        let gap = text.get(at..part.start_byte()).unwrap_or_default();
+        if !gap.trim().is_empty() {
+            gap.hash(hasher);
         }
+        at = part.end_byte();
     }
     let gap = text.get(at..node.end_byte()).unwrap_or_default();
     if !gap.trim().is_empty() {
@@ -190,9 +199,8 @@ fn between(text: &str, node: tree_sitter::Node<'_>, hasher: &mut impl std::hash:
 
 /// A digest of a text's tokens without comments, spacing and needless brackets; none for a text
 /// that does not parse where the original did.
-fn normal_form(source: &Source, text: &str) -> Option<u64> {
+fn form_of(source: &Source, tree: &tree_sitter::Tree, text: &str) -> Option<u64> {
     use std::hash::{Hash, Hasher};
-    let tree = source.language.parse(text)?;
     if tree.root_node().has_error() && !source.root().has_error() {
         return None;
     }

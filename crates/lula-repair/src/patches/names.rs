@@ -60,7 +60,13 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
         } else {
             0.0
         };
-        let prior = (0.3 + 0.4 * alike + param + idle) * crowd * if bound { 0.3 } else { 1.0 };
+        let fits = if scope.variables.alike(own, other) {
+            1.0
+        } else {
+            0.1
+        };
+        let prior =
+            (0.3 + 0.4 * alike + param + idle) * crowd * fits * if bound { 0.3 } else { 1.0 };
         forge.replace(node, Family::Variable, prior, other.as_str());
     }
     if bound {

@@ -214,8 +214,14 @@ fn confuse(forge: &mut Forge<'_>, operator: Node<'_>, family: Family, prior: f64
             () if forge.rust() => !python_only && !script_only && !other.starts_with("**"),
             () => !python_only,
         };
+        // Where nobody compares loosely, nobody means to.
+        let other = match *other {
+            "==" if forge.script() && !text.starts_with('=') => "===",
+            "!=" if forge.script() && !text.starts_with('!') => "!==",
+            other => other,
+        };
         if known {
-            forge.replace(operator, family, prior * share, *other);
+            forge.replace(operator, family, prior * share, other);
         }
     }
 }

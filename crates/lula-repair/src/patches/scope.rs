@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use tree_sitter::Node;
 
+use super::habits::Habits;
+use crate::locate::{Kinds, Variables};
 use crate::syntax::{Source, binary, call, condition, is_expression, member, named, walk};
 
 /// Longest piece of code that is worth repeating elsewhere.
@@ -44,6 +46,12 @@ pub(crate) struct Scope {
     pub(crate) numbers: Vec<String>,
     /// Strings in the file, quotes included.
     pub(crate) strings: Vec<String>,
+    /// What variables hold, and how they are used.
+    pub(crate) habits: Habits,
+    /// What they were seen to hold.
+    pub(crate) variables: Variables,
+    /// Names that come in pairs: two parameters, or two variables that start alike.
+    pub(crate) twins: Vec<(String, String)>,
 }
 
 fn push(list: &mut Vec<String>, text: &str) {
@@ -57,10 +65,34 @@ fn push(list: &mut Vec<String>, text: &str) {
 }
 
 impl Scope {
-    pub(super) fn of(source: &Source, around: Node<'_>) -> Self {
-        let mut scope = Self::default();
+    pub(super) fn of(source: &Source, around: Node<'_>, kinds: &Kinds) -> Self {
+        let mut scope = Self {
+            variables: kinds.between(
+                &source.path,
+                around.start_position().row + 1,
+                around.end_position().row + 1,
+            ),
+            ..Self::default()
+        };
         scope.read_function(source, around);
         scope.read_file(source, around);
+        scope.habits = Habits::of(source, around, &scope.params);
+        scope.twins = scope
+            .params
+            .chunks(2)
+            .filter_map(|pair| match pair {
+                [a, b] => Some((a.clone(), b.clone())),
+                _ => None,
+            })
+            .chain(
+                scope
+                    .starts
+                    .windows(2)
+                    .filter(|pair| pair[0].1 == pair[1].1 && pair[0].0 != pair[1].0)
+                    .map(|pair| (pair[0].0.clone(), pair[1].0.clone())),
+            )
+            .take(4)
+            .collect();
         scope
     }
 
@@ -221,6 +253,37 @@ impl Scope {
             .filter(|field| uses.get(field.as_str()) == Some(&1))
             .cloned()
             .collect();
+    }
+
+    /// The same code for the other one of two: `b[j]` for `a[i]`.
+    pub(crate) fn twin(&self, text: &str) -> Option<String> {
+        let other = |word: &str| {
+            self.twins.iter().find_map(|(a, b)| match word {
+                word if word == a => Some(b.as_str()),
+                word if word == b => Some(a.as_str()),
+                _ => None,
+            })
+        };
+        let mut out = String::with_capacity(text.len());
+        let mut word = String::new();
+        let mut changed = false;
+        for c in text.chars().chain(['\n']) {
+            if c.is_alphanumeric() || c == '_' || c == '$' {
+                word.push(c);
+                continue;
+            }
+            match other(&word).filter(|_| !out.ends_with('.')) {
+                Some(other) => {
+                    out.push_str(other);
+                    changed = true;
+                }
+                None => out.push_str(&word),
+            }
+            word.clear();
+            out.push(c);
+        }
+        out.pop();
+        changed.then_some(out)
     }
 
     /// How much likelier a field is for being idle.

@@ -14,6 +14,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
     if let Some((object, name)) = member(node) {
         tidied(forge, object, name);
+        arranged(forge, object, name);
     }
     indices(forge, node);
     each(forge, node);
@@ -112,6 +113,14 @@ fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
         _ => return,
     };
     let own = forge.of(object);
+    let lower = match () {
+        () if forge.python() => "lower",
+        () if forge.script() => "toLowerCase",
+        () => "to_lowercase",
+    };
+    if !own.contains(lower) && forge.of(name) != lower {
+        forge.replace(object, Family::Conversion, 0.09, format!("{own}.{lower}()"));
+    }
     let method = if forge.python() { "strip" } else { "trim" };
     if textual && !own.ends_with(&format!("{method}()")) {
         forge.replace(
@@ -120,6 +129,23 @@ fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
             0.07,
             format!("{own}.{method}()"),
         );
+    }
+}
+
+/// A step of a chain that puts things in order before they are joined or taken from.
+fn arranged(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+    if !forge.script() || !matches!(forge.of(name), "join" | "map" | "slice" | "length" | "at") {
+        return;
+    }
+    let own = forge.of(object);
+    for (step, prior) in [
+        (".sort()", 0.08),
+        (".reverse()", 0.08),
+        (".filter(Boolean)", 0.05),
+    ] {
+        if !own.ends_with(step) {
+            forge.replace(object, Family::Conversion, prior, format!("{own}{step}"));
+        }
     }
 }
 
@@ -158,7 +184,7 @@ fn indices(forge: &mut Forge<'_>, node: Node<'_>) {
     forge.replace(index, Family::Bounds, prior, text);
 }
 
-fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
+pub(super) fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
     match node.kind() {
         "subscript" => Some((
             node.child_by_field_name("value")?,

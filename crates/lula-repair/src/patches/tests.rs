@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn normal_form(source: &Source, text: &str) -> Option<u64> {
+    form_of(source, &source.language.parse(text)?, text)
+}
+
 /// Whether some candidate turns the wrong text into the right one.
 fn mends(path: &str, wrong: &str, right: &str, message: &str) -> bool {
     let source = Source::parse(path, wrong.as_bytes()).unwrap();
@@ -299,4 +303,111 @@ fn values_of_the_wrong_shape_are_mended() {
             ),
         ],
     );
+}
+
+#[test]
+fn what_a_small_algorithm_lacks_is_found() {
+    check(
+        "a.py",
+        &[
+            // What was seen is never remembered.
+            (
+                "def f(xs):\n    seen = set()\n    out = []\n    for x in xs:\n        if x not in seen:\n            out.append(x)\n    return out\n",
+                "def f(xs):\n    seen = set()\n    out = []\n    for x in xs:\n        if x not in seen:\n            seen.add(x)\n            out.append(x)\n    return out\n",
+            ),
+            // What was remembered is never asked for.
+            (
+                "def f(xs):\n    seen = set()\n    out = []\n    for x in xs:\n        seen.add(x)\n        out.append(x)\n    return out\n",
+                "def f(xs):\n    seen = set()\n    out = []\n    for x in xs:\n        if x not in seen:\n            seen.add(x)\n            out.append(x)\n    return out\n",
+            ),
+            // The best so far is whatever came last.
+            (
+                "def f(xs):\n    best = 0\n    for x in xs:\n        best = x\n    return best\n",
+                "def f(xs):\n    best = 0\n    for x in xs:\n        best = max(best, x)\n    return best\n",
+            ),
+            // Nothing is asked of a list before its end is.
+            (
+                "def f(stack, c):\n    if stack.pop() != c:\n        return False\n    return True\n",
+                "def f(stack, c):\n    if not stack or stack.pop() != c:\n        return False\n    return True\n",
+            ),
+            (
+                "def f(stack):\n    return True\n",
+                "def f(stack):\n    return not stack\n",
+            ),
+            // There is no end to a recursion.
+            (
+                "def f(n):\n    return n * f(n - 1)\n",
+                "def f(n):\n    if n == 0:\n        return 1\n    return n * f(n - 1)\n",
+            ),
+            (
+                "def f(n, k):\n    return f(n - 1, k - 1)\n",
+                "def f(n, k):\n    return f(n - 1, k - 1) + f(n - 1, k)\n",
+            ),
+            // The same index, one off in both places.
+            (
+                "def f(xs, i):\n    return xs[i] + xs[i + 1]\n",
+                "def f(xs, i):\n    return xs[i - 1] + xs[i]\n",
+            ),
+            // What is left when the loop ends.
+            (
+                "def f(n):\n    out = []\n    d = 2\n    while d < n:\n        d += 1\n    return out\n",
+                "def f(n):\n    out = []\n    d = 2\n    while d < n:\n        d += 1\n    if n > 1:\n        out.append(n)\n    return out\n",
+            ),
+            (
+                "def f(groups, key, x):\n    groups[key].append(x)\n",
+                "def f(groups, key, x):\n    groups.setdefault(key, []).append(x)\n",
+            ),
+            // A walker that stands still.
+            (
+                "def f(node, word):\n    for c in word:\n        if c not in node:\n            return False\n    return True\n",
+                "def f(node, word):\n    for c in word:\n        if c not in node:\n            return False\n        node = node[c]\n    return True\n",
+            ),
+        ],
+    );
+    check(
+        "a.js",
+        &[
+            (
+                "function f(xs) {\n  const out = [];\n  for (const x of xs) {\n    out.push(f(x));\n  }\n  return out;\n}\n",
+                "function f(xs) {\n  const out = [];\n  for (const x of xs) {\n    out.push(...f(x));\n  }\n  return out;\n}\n",
+            ),
+            (
+                "function f(a, b) {\n  let i = 0;\n  let j = 0;\n  const out = [];\n  return out.concat(a.slice(i));\n}\n",
+                "function f(a, b) {\n  let i = 0;\n  let j = 0;\n  const out = [];\n  return out.concat(a.slice(i), b.slice(j));\n}\n",
+            ),
+            (
+                "function f(m, k) {\n  m.set(k, 1);\n}\n",
+                "function f(m, k) {\n  m.set(k, (m.get(k) ?? 0) + 1);\n}\n",
+            ),
+            (
+                "function f(out, key, x) {\n  out[key].push(x);\n}\n",
+                "function f(out, key, x) {\n  if (!(key in out)) out[key] = [];\n  out[key].push(x);\n}\n",
+            ),
+            (
+                "function f(w) {\n  return w.split('').join('');\n}\n",
+                "function f(w) {\n  return w.split('').sort().join('');\n}\n",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_nobody_means_comes_last() {
+    let text = "def f(price, share):\n    return price * share // 10\n";
+    let source = Source::parse("a.py", text.as_bytes()).unwrap();
+    let heat = Heat::even(std::slice::from_ref(&source), 1.0);
+    let proposed = propose(&source, &heat, &Clues::default());
+    let weight = |wanted: &str| {
+        proposed
+            .iter()
+            .filter(|candidate| {
+                candidate
+                    .apply(text)
+                    .is_some_and(|new| new.contains(wanted))
+            })
+            .map(Candidate::weight)
+            .fold(0.0, f64::max)
+    };
+    assert!(weight("share // 100\n") > weight("share * share"));
+    assert!(weight("share // 100\n") > weight("price * price"));
 }

@@ -169,6 +169,7 @@ impl Baseline {
             flaky: self.flaky.clone(),
             unfixable: self.unfixable.clone(),
             suspects: Vec::new(),
+            left_aside: Vec::new(),
             patches: Vec::new(),
             effort: Effort::default(),
         }

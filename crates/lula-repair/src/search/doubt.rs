@@ -1,8 +1,12 @@
 //! Reasons to doubt a patch that passes, and how it ranks for them.
 
+use std::collections::BTreeSet;
+
 use crate::locate::Clues;
 use crate::outcome::Doubt;
 use crate::patches::{Candidate, Family};
+use crate::suite::Change;
+use crate::syntax::{Language, Source, binary, is_function, named, walk};
 
 /// What speaks against a patch.
 pub(crate) fn doubts(
@@ -45,10 +49,76 @@ pub(crate) fn doubts(
     found
 }
 
+/// What speaks against the new text of a file, beside the old one.
+pub(crate) fn doubts_of(change: &Change) -> Vec<Doubt> {
+    let (Some(old), Some(new)) = (
+        Oddities::of(&change.path, &change.old),
+        Oddities::of(&change.path, &change.new),
+    ) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if new.repeated.difference(&old.repeated).next().is_some() {
+        found.push(Doubt::RepeatsOperand);
+    }
+    if new.unused.difference(&old.unused).next().is_some() {
+        found.push(Doubt::DropsInput);
+    }
+    found
+}
+
+/// Code that nobody means to write.
+#[derive(Default)]
+struct Oddities {
+    /// Operations on a value and itself.
+    repeated: BTreeSet<String>,
+    /// Functions with a parameter that they do not use.
+    unused: BTreeSet<(String, String)>,
+}
+
+impl Oddities {
+    fn of(path: &str, text: &str) -> Option<Self> {
+        let source = Source::parse(path, text.as_bytes()).ok()?;
+        let mut found = Self::default();
+        for node in walk(source.root()) {
+            if let Some((left, _, right)) = binary(node)
+                && source.of(left) == source.of(right)
+            {
+                found.repeated.insert(source.of(node).to_owned());
+            }
+            if is_function(node)
+                && let (Some(params), Some(body)) = (
+                    node.child_by_field_name("parameters"),
+                    node.child_by_field_name("body"),
+                )
+            {
+                let words: BTreeSet<&str> = source
+                    .of(body)
+                    .split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
+                    .collect();
+                let name = node
+                    .child_by_field_name("name")
+                    .map_or("", |name| source.of(name));
+                for param in named(params) {
+                    let text = source.of(param);
+                    let param = text.split([':', '=']).next().unwrap_or(text).trim();
+                    let word = param.trim_start_matches("mut ").trim_start_matches('*');
+                    let receiver = matches!(word, "self" | "cls" | "&self" | "&mut self");
+                    if !receiver && !words.contains(word) && source.language != Language::Tsx {
+                        found.unused.insert((name.to_owned(), word.to_owned()));
+                    }
+                }
+            }
+        }
+        Some(found)
+    }
+}
+
 /// What a doubt leaves of a patch's score.
 pub(crate) fn share(doubt: Doubt) -> f64 {
     match doubt {
-        Doubt::NamesTestValue | Doubt::FixesCondition => 0.3,
+        Doubt::NamesTestValue | Doubt::FixesCondition | Doubt::RepeatsOperand => 0.3,
+        Doubt::DropsInput => 0.45,
         Doubt::DeletesBehaviour => 0.6,
         Doubt::ReturnsEarly => 0.7,
         Doubt::NotReverted => 0.2,
@@ -59,6 +129,20 @@ pub(crate) fn share(doubt: Doubt) -> f64 {
 mod tests {
     use super::*;
     use crate::patches::Edit;
+
+    #[test]
+    fn a_patch_that_nobody_would_write_is_doubted() {
+        let change = |new: &str| Change {
+            path: "a.py".to_owned(),
+            old: "def f(price, share):\n    return price * share / 10\n".to_owned(),
+            new: new.to_owned(),
+            edits: Vec::new(),
+        };
+        let odd = change("def f(price, share):\n    return share * share / 10\n");
+        assert_eq!(doubts_of(&odd), [Doubt::RepeatsOperand, Doubt::DropsInput]);
+        let plain = change("def f(price, share):\n    return price * share / 100\n");
+        assert!(doubts_of(&plain).is_empty());
+    }
 
     #[test]
     fn a_patch_that_writes_down_what_the_test_wants_is_doubted() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::doubt::{doubts, share};
+use super::doubt::{doubts, doubts_of, share};
 use super::proof::prove;
 use super::queue::Queue;
 use super::{Progress, RepairError, RepairTask, millis};
@@ -202,14 +202,19 @@ impl Hunt<'_> {
                 .find(|change| change.path == path)
                 .map(|change| change.old.clone())
         };
-        let found = doubts(&parts, self.clues, text_of);
+        let mut found = doubts(&parts, self.clues, text_of);
+        for doubt in trial.files.iter().flat_map(doubts_of) {
+            if !found.contains(&doubt) {
+                found.push(doubt);
+            }
+        }
         let size: usize = parts
             .iter()
             .flat_map(|part| &part.edits)
             .map(|edit| edit.text.len())
             .sum();
         #[allow(clippy::cast_precision_loss)]
-        let small = 1.0 / (1.0 + size as f64 / 400.0);
+        let small = 1.0 / (1.0 + size as f64 / 120.0);
         let weight: f64 = parts.iter().map(Candidate::weight).product();
         let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
         if state.survivors.is_empty() && !self.task.all {

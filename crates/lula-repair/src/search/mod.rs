@@ -134,7 +134,8 @@ pub fn repair(
     if !base.suite.keeps_builds() {
         fork = ground.fork()?;
     }
-    let sources = sources(fork.as_ref(), &files)?;
+    let (sources, left_aside) = sources(fork.as_ref(), &files)?;
+    report.left_aside = left_aside;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
     report.suspects = heat
         .hottest(10)
@@ -257,25 +258,26 @@ fn look(fork: &dyn Fork, files: &[String]) -> Detection {
     })
 }
 
-/// Everything that may be edited: sources that are neither tests nor somebody else's.
-fn sources(fork: &dyn Fork, files: &[String]) -> Result<Vec<Source>, RepairError> {
-    let mut found = Vec::new();
+/// Everything that may be edited: sources that are neither tests nor somebody else's; and those that
+/// were left aside, with the reason.
+fn sources(fork: &dyn Fork, files: &[String]) -> Result<(Vec<Source>, Vec<String>), RepairError> {
+    let (mut found, mut left_aside) = (Vec::new(), Vec::new());
     for path in files
         .iter()
         .filter(|path| Language::of(path).is_some() && !is_foreign(path) && !is_test_path(path))
     {
-        if let Some(source) = fork
-            .read(path)
-            .ok()
-            .and_then(|bytes| Source::parse(path, &bytes))
-        {
-            found.push(source);
+        let Ok(bytes) = fork.read(path) else {
+            continue;
+        };
+        match Source::parse(path, &bytes) {
+            Ok(source) => found.push(source),
+            Err(reason) => left_aside.push(format!("{path}: {reason}")),
         }
     }
     if found.is_empty() {
         return Err(RepairError::NoSources);
     }
-    Ok(found)
+    Ok((found, left_aside))
 }
 
 fn locate(
@@ -305,5 +307,7 @@ fn locate(
     }
     heat.recent(&task.recent);
     heat.spread(sources);
-    (heat, Clues::read(messages.into_iter()))
+    let mut clues = Clues::read(messages.into_iter());
+    clues.see(base.suite.kinds());
+    (heat, clues)
 }

@@ -12,7 +12,7 @@ pub(crate) use python::Python;
 
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Fork, Ground, GroundError};
-use crate::locate::LinesOfTest;
+use crate::locate::{Kinds, LinesOfTest};
 use crate::patches::Edit;
 use crate::report::{Outcome, TestCase, TestReport};
 
@@ -144,6 +144,11 @@ pub(crate) trait Suite: Send + Sync {
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>>;
+
+    /// What variables were seen to hold, once lines were covered.
+    fn kinds(&self) -> Kinds {
+        Kinds::default()
+    }
 
     /// Judges candidates in their order, as many as there is time for and until `heard` has heard
     /// enough. Nothing that a candidate's tests leave behind may reach another's: each gets a

@@ -144,6 +144,49 @@ fn an_endless_loop_is_mended() {
 /// Far more than any budget below, far less than what the tests would sleep.
 const LONG: Duration = Duration::from_mins(2);
 
+#[test]
+fn cases_of_pytest_are_judged_one_by_one() {
+    let folder = project(&[
+        (
+            "shelf.py",
+            "def place(values, value):\n    low, high = 0, len(values)\n    while low < high:\n        middle = (low + high) // 2\n        if values[middle] < value:\n            low = middle\n        else:\n            high = middle\n    return low\n",
+        ),
+        (
+            "test_shelf.py",
+            "import pytest\nfrom shelf import place\n\nCASES = [([1, 3], 0, 0), ([1, 3], 2, 1), ([1, 3], 9, 2), ([], 1, 0), ([1, 2, 3, 4, 5, 6, 7], 6, 5)]\n\n@pytest.mark.parametrize('values, value, wanted', CASES)\ndef test_place(values, value, wanted):\n    assert place(values, value) == wanted\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{:?}", report.effort);
+    assert_eq!(report.framework, Framework::Pytest);
+    assert_eq!((report.before.passed, report.before.failed), (2, 3));
+    let diff = &report.patches[0].diff;
+    assert!(diff.contains("middle + 1"), "{diff}");
+}
+
+#[test]
+fn a_file_that_is_too_hard_to_parse_is_named_and_left_aside() {
+    let deep = format!("x = {}1{}\n", "(".repeat(90), ")".repeat(90))
+        .replace('(', "((((")
+        .replace(')', "))))");
+    let folder = project(&[
+        ("odd.py", "def odd(n):\n    return n % 2 == 0\n"),
+        ("made.py", &deep),
+        (
+            "test_odd.py",
+            "import unittest\nfrom odd import odd\n\nclass Odd(unittest.TestCase):\n    def test_odd(self):\n        self.assertTrue(odd(3))\n        self.assertFalse(odd(2))\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed);
+    assert_eq!(report.left_aside.len(), 1);
+    assert!(
+        report.left_aside[0].starts_with("made.py: "),
+        "{:?}",
+        report.left_aside
+    );
+}
+
 fn ends_by_its_budget(folder: &TempDir, tests: Option<&str>) {
     let task = RepairTask {
         tests: tests.map(str::to_owned),
@@ -330,12 +373,20 @@ fn two_mistakes_are_mended_by_two_edits() {
 #[test]
 fn seeded_bugs_break_tests_that_can_be_seen() {
     let mut projects = Vec::new();
-    for (set, least) in [(corpus::Set::Known, 60), (corpus::Set::HeldOut, 30)] {
+    for (set, least, written) in [
+        (
+            corpus::Set::Known,
+            60,
+            &["javascript", "python", "rust"][..],
+        ),
+        (corpus::Set::HeldOut, 30, &["javascript", "python", "rust"]),
+        (corpus::Set::Practice, 150, &["javascript", "python"]),
+    ] {
         let found = corpus::projects(set);
         let bugs: usize = found.iter().map(|project| project.bugs.len()).sum();
         assert!(bugs >= least, "{set:?}: {bugs} bugs");
         let languages: Vec<&str> = found.iter().map(corpus::Project::language).collect();
-        assert_eq!(languages, ["javascript", "python", "rust"], "{set:?}");
+        assert_eq!(languages, written, "{set:?}");
         projects.extend(found);
     }
     for project in &projects {

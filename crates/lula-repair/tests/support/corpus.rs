@@ -41,6 +41,9 @@ pub(crate) struct Project {
 pub(crate) enum Set {
     /// Those that the search was improved on.
     Known,
+    /// Small algorithms, each with the mistakes that people make in them; the search was improved on
+    /// these too.
+    Practice,
     /// Those that it was never fitted to.
     HeldOut,
 }
@@ -49,6 +52,7 @@ pub(crate) enum Set {
 pub(crate) fn projects(set: Set) -> Vec<Project> {
     let folder = match set {
         Set::Known => "../../eval/repair",
+        Set::Practice => "../../eval/repair/practice",
         Set::HeldOut => "../../eval/repair/held-out",
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);

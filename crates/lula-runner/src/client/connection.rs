@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::error::ClientError;
-use super::events::SessionEvents;
+use super::events::{Events, SessionEvents};
 use crate::api::Problem;
 
 /// Largest answer that is taken.
@@ -106,20 +106,34 @@ impl Connections {
         })
     }
 
+    /// A stream of events, or the whole answer that is none.
+    pub(super) async fn events<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&(impl Serialize + Sync)>,
+    ) -> Result<Result<Events<T>, Answer>, ClientError> {
+        let (sender, response) = self
+            .send(method, path, body, "application/x-ndjson")
+            .await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Ok(Events::new(sender, response.into_body())));
+        }
+        let bytes = whole(response.into_body()).await?;
+        Ok(Err(Answer { status, bytes }))
+    }
+
     pub(super) async fn stream(
         &self,
         method: Method,
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> Result<SessionEvents, ClientError> {
-        let (sender, response) = self
-            .send(method, path, body, "application/x-ndjson")
-            .await?;
-        if response.status().is_success() {
-            return Ok(SessionEvents::new(sender, response.into_body()));
-        }
-        let status = response.status();
-        let bytes = whole(response.into_body()).await?;
+        let Answer { status, bytes } = match self.events(method, path, body).await? {
+            Ok(events) => return Ok(events),
+            Err(answer) => answer,
+        };
         // A denial and a question are the whole of their stream.
         if matches!(
             status,
@@ -245,6 +259,11 @@ impl Answer {
             return Ok(value);
         }
         Err(refused(self.status, &self.bytes))
+    }
+
+    /// Why there is no value.
+    pub(super) fn refusal(&self) -> ClientError {
+        refused(self.status, &self.bytes)
     }
 
     pub(super) fn nothing(&self) -> Result<(), ClientError> {

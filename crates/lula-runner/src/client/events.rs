@@ -1,4 +1,4 @@
-//! What a running command does, as it happens.
+//! What goes on, as it happens: one event on each line.
 
 use std::collections::VecDeque;
 
@@ -7,24 +7,30 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use lula_protocol::ToolResult;
+use serde::de::DeserializeOwned;
 
 use super::error::ClientError;
-use crate::api::SessionEvent;
+use crate::api::{SessionEvent, TrialEvent};
 
 /// Longest line of a stream.
 const LINE: usize = 64 << 20;
 
 /// The events of one command, to its end.
+pub type SessionEvents = Events<SessionEvent>;
+/// The events of one trial, to its end.
+pub type TrialEvents = Events<TrialEvent>;
+
+/// A stream of events, to its end.
 #[derive(Debug)]
-pub struct SessionEvents {
+pub struct Events<T> {
     /// Keeps the connection; dropping it tells the runner that nobody listens.
     _sender: Option<SendRequest<Full<Bytes>>>,
     body: Option<Incoming>,
     buffer: Vec<u8>,
-    ready: VecDeque<SessionEvent>,
+    ready: VecDeque<T>,
 }
 
-impl SessionEvents {
+impl<T: DeserializeOwned> Events<T> {
     pub(super) fn new(sender: SendRequest<Full<Bytes>>, body: Incoming) -> Self {
         Self {
             _sender: Some(sender),
@@ -34,19 +40,8 @@ impl SessionEvents {
         }
     }
 
-    /// A stream that is over before it began.
-    pub(super) fn ended(result: ToolResult) -> Self {
-        let result = Box::new(result);
-        Self {
-            _sender: None,
-            body: None,
-            buffer: Vec::new(),
-            ready: VecDeque::from([SessionEvent::Ended { result }]),
-        }
-    }
-
     /// The next event; `None` after the last.
-    pub async fn next(&mut self) -> Result<Option<SessionEvent>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
@@ -71,18 +66,6 @@ impl SessionEvents {
         }
     }
 
-    /// Listens to the end and keeps only what came of it.
-    pub async fn finish(mut self) -> Result<ToolResult, ClientError> {
-        while let Some(event) = self.next().await? {
-            if let SessionEvent::Ended { result } = event {
-                return Ok(*result);
-            }
-        }
-        Err(ClientError::Broken(
-            "the stream ended before the command".to_owned(),
-        ))
-    }
-
     fn take(&mut self, data: &[u8]) -> Result<(), ClientError> {
         if self.buffer.len() + data.len() > LINE {
             return Err(ClientError::Nonsense("a line without end".to_owned()));
@@ -98,5 +81,30 @@ impl SessionEvents {
             }
         }
         Ok(())
+    }
+}
+
+impl SessionEvents {
+    /// A stream that is over before it began.
+    pub(super) fn ended(result: ToolResult) -> Self {
+        let result = Box::new(result);
+        Self {
+            _sender: None,
+            body: None,
+            buffer: Vec::new(),
+            ready: VecDeque::from([SessionEvent::Ended { result }]),
+        }
+    }
+
+    /// Listens to the end and keeps only what came of it.
+    pub async fn finish(mut self) -> Result<ToolResult, ClientError> {
+        while let Some(event) = self.next().await? {
+            if let SessionEvent::Ended { result } = event {
+                return Ok(*result);
+            }
+        }
+        Err(ClientError::Broken(
+            "the stream ended before the command".to_owned(),
+        ))
     }
 }

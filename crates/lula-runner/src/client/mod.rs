@@ -16,14 +16,15 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{
     ApprovalList, ApprovalView, Batch, BatchItem, BatchMode, BatchResult, Capabilities,
-    CommitWorkspace, Committed, DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl,
-    SessionList, StartSession, TakeSnapshot, UndoCommit, WorkspaceList, WorkspaceView,
+    CheckoutWanted, CommitWorkspace, Committed, DeliverChange, DeliveredView, DiffView, Health,
+    OpenWorkspace, RestoreSnapshot, SessionControl, SessionList, StartSession, TakeSnapshot,
+    TakenView, Trial, UndoCommit, WorkspaceList, WorkspaceView,
 };
 
 pub use connection::Address;
 use connection::{Answer, Connections};
 pub use error::ClientError;
-pub use events::SessionEvents;
+pub use events::{Events, SessionEvents, TrialEvents};
 pub use spawn::{Spawn, Spawned};
 
 /// A runner as its callers see it. Clones share connections.
@@ -89,8 +90,74 @@ impl Client {
             path: path.to_owned(),
             title: title.to_owned(),
             write_scope: write_scope.to_vec(),
+            checkout: None,
         };
         self.post("/v1/workspaces", &body).await
+    }
+
+    /// Opens the workspace of a commit of the repository at `path`, or finds it again.
+    pub async fn open_commit(
+        &self,
+        path: &str,
+        title: &str,
+        checkout: CheckoutWanted,
+    ) -> Result<WorkspaceView, ClientError> {
+        let body = OpenWorkspace {
+            path: path.to_owned(),
+            title: title.to_owned(),
+            write_scope: Vec::new(),
+            checkout: Some(checkout),
+        };
+        self.post("/v1/workspaces", &body).await
+    }
+
+    /// What was changed since the commit, as git sees it.
+    pub async fn taken(&self, id: &WorkspaceId) -> Result<TakenView, ClientError> {
+        self.post(&format!("/v1/workspaces/{id}/change"), &Empty {})
+            .await
+    }
+
+    /// Finds something out in private forks, and tells how it goes. Dropping the stream ends it.
+    pub async fn trial(&self, id: &WorkspaceId, trial: &Trial) -> Result<TrialEvents, ClientError> {
+        let path = format!("/v1/workspaces/{id}/trials");
+        match self
+            .connections
+            .events(Method::POST, &path, Some(trial))
+            .await?
+        {
+            Ok(events) => Ok(events),
+            Err(answer) => Err(answer.refusal()),
+        }
+    }
+
+    /// Puts exactly the judged change into its repository as a branch. Where a rule holds it back,
+    /// [`ClientError::Held`] says so.
+    pub async fn deliver(
+        &self,
+        id: &WorkspaceId,
+        order: &DeliverChange,
+    ) -> Result<DeliveredView, ClientError> {
+        let path = format!("/v1/workspaces/{id}/deliver");
+        self.gated(&path, order).await
+    }
+
+    /// Removes a workspace with everything in it.
+    pub async fn remove(&self, id: &WorkspaceId) -> Result<WorkspaceView, ClientError> {
+        let path = format!("/v1/workspaces/{id}");
+        self.ask(Method::DELETE, &path, None::<&()>).await
+    }
+
+    /// Something that a rule may hold back.
+    async fn gated<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, ClientError> {
+        let answer = self.connections.ask(Method::POST, path, Some(body)).await?;
+        match answer.expect(is_held) {
+            Ok(result) => Err(ClientError::Held(Box::new(result))),
+            Err(_) => answer.expect(|status| status.is_success()),
+        }
     }
 
     /// Every workspace.
@@ -117,14 +184,7 @@ impl Client {
         commit: &CommitWorkspace,
     ) -> Result<Committed, ClientError> {
         let path = format!("/v1/workspaces/{id}/commit");
-        let answer = self
-            .connections
-            .ask(Method::POST, &path, Some(commit))
-            .await?;
-        match answer.expect(is_held) {
-            Ok(result) => Err(ClientError::Held(Box::new(result))),
-            Err(_) => answer.expect(|status| status.is_success()),
-        }
+        self.gated(&path, commit).await
     }
 
     /// Takes the last commit back.

@@ -8,7 +8,7 @@ use lula_workspace::{Change, Diff, HeldBack, RelPath, Selection};
 use serde::Serialize;
 
 use super::clock::now_ms;
-use super::effect::{Before, Stored, entry_of, is_ours, label_problem};
+use super::effect::{Before, Stored, is_ours, label_problem};
 use super::gate::{self, Asked, Said, Shown};
 use super::refusal::Refusal;
 use super::room::Room;
@@ -48,8 +48,14 @@ impl Hands {
     ) -> Result<Gated<Committed>, Refusal> {
         let room = self.room(id)?;
         let _turn = room.turn()?;
-        let request = request(id, asked)?;
-        let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
+        let request = request(
+            id,
+            &CommitWorkspace {
+                epoch: 0,
+                ..asked.clone()
+            },
+        )?;
+        let entry = self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), request);
         let agreed = match self.known(&room, &entry)? {
             Stored::Result(stored) => return Ok(Gated::Done(stored)),
             Stored::Agreed(subject) => Some(subject),
@@ -58,7 +64,9 @@ impl Hands {
         let selection = selection(asked)?;
         let diff = room.workspace().diff()?;
         let paths = chosen(&diff, &selection);
-        let act = Act::command(&["lula".to_owned(), "commit".to_owned()]).writing(paths.clone());
+        let added =
+            settled(&diff, &selection).map(|change| views::added(&room.workspace(), change));
+        let act = Act::commit(paths.clone(), added);
         let strays = scope::denials(&room.invariants, settled(&diff, &selection));
         let verdict = gate::judge(&room.rules, &act);
         let shown = Shown {
@@ -145,8 +153,14 @@ impl Hands {
     ) -> Result<Committed, Refusal> {
         let room = self.room(id)?;
         let _turn = room.turn()?;
-        let request = request(id, asked)?;
-        let entry = entry_of(id, &asked.effect, &asked.run, asked.epoch, request);
+        let request = request(
+            id,
+            &UndoCommit {
+                epoch: 0,
+                ..asked.clone()
+            },
+        )?;
+        let entry = self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), request);
         if let Stored::Result(stored) = self.known(&room, &entry)? {
             return Ok(stored);
         }
@@ -195,6 +209,9 @@ impl Hands {
         room.close();
         let view = views::workspace(room.workspace().record());
         self.store.open(id)?.discard(now)?;
+        if now {
+            self.clear_checkout(id)?;
+        }
         self.rooms().remove(id);
         *turn = true;
         Ok(WorkspaceView {
@@ -256,7 +273,8 @@ impl Hands {
     }
 }
 
-fn request(id: &WorkspaceId, asked: &impl Serialize) -> Result<Digest, Refusal> {
+/// The digest of what is asked for. The epoch says who asks, and is no part of it.
+pub(super) fn request(id: &WorkspaceId, asked: &impl Serialize) -> Result<Digest, Refusal> {
     Digest::of(Domain::Effect, &(id, asked))
         .map_err(|error| Refusal::BadRequest(format!("the request has no digest: {error}")))
 }

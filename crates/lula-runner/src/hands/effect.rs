@@ -107,6 +107,7 @@ impl Hands {
             epoch: call.epoch,
             workspace: call.workspace.clone(),
             class: EffectClass::Tree,
+            runner: self.runner.name().to_owned(),
             request: digest(call)?,
         };
         let agreed = match self.known(room, &entry)? {
@@ -265,11 +266,40 @@ impl Hands {
                 newest,
             }),
             Known::Unknown => Err(Refusal::Unknown(entry.effect.clone())),
-            Known::Begun { before } => {
+            Known::Begun { before, runner } => {
+                // A runner that lives may still be at it; it may also be about to end.
+                if self.runner.waits_for(&runner) {
+                    return self.known(room, entry);
+                }
+                if self.runner.is_another(&runner) {
+                    return Err(Refusal::Busy(format!(
+                        "another runner is at {}: send it again later",
+                        entry.effect
+                    )));
+                }
                 take_back(room, &read_before(before.as_deref()))?;
                 self.ledger().forget(&entry.effect)?;
                 self.known(room, entry)
             }
+        }
+    }
+
+    /// For effects on the workspace as a whole.
+    pub(super) fn entry_of(
+        &self,
+        workspace: &WorkspaceId,
+        effect: &EffectId,
+        (run, epoch): (&RunId, u64),
+        request: Digest,
+    ) -> Entry {
+        Entry {
+            effect: effect.clone(),
+            run: run.clone(),
+            epoch,
+            workspace: workspace.clone(),
+            class: EffectClass::Cas,
+            runner: self.runner.name().to_owned(),
+            request,
         }
     }
 
@@ -335,7 +365,10 @@ impl Hands {
     /// again, or admitted to be unknown; and the audit gets what it missed.
     pub(super) fn recover(&self) -> Result<(), Refusal> {
         let waiting = self.ledger().unaudited()?;
-        for (effect, text) in waiting {
+        for (effect, text, runner) in waiting {
+            if self.runner.is_another(&runner) {
+                continue;
+            }
             if let Ok(entry) = serde_json::from_str(&text) {
                 self.gate.record(&entry)?;
             }
@@ -343,6 +376,10 @@ impl Hands {
         }
         let unfinished = self.ledger().unfinished()?;
         for left in unfinished {
+            // Not half done: somebody else is at it.
+            if self.runner.is_another(&left.runner) {
+                continue;
+            }
             match self.recover_one(&left) {
                 Ok(()) => {}
                 // A workspace that is gone has nothing to be taken back.
@@ -535,7 +572,7 @@ fn shown(
         let images = serde_json::to_vec(&plan.images)
             .map_err(|error| Refusal::Internal(error.to_string()))?;
         return Ok(Ok(Shown {
-            rendered: plan.diff.clone(),
+            rendered: format!("{}{}", labels(plan), plan.diff),
             base_tree: Digest::of_bytes(&images),
         }));
     }
@@ -545,6 +582,15 @@ fn shown(
         rendered,
         base_tree: room.workspace().diff()?.digest,
     }))
+}
+
+/// What a reviewer should look at twice, one line for each file.
+fn labels(plan: &Plan) -> String {
+    let mut text = String::new();
+    for image in &plan.images {
+        text.push_str(&super::views::labels(&image.path));
+    }
+    text
 }
 
 /// The snapshot of that name, or the last one, that somebody asked for.
@@ -609,24 +655,6 @@ fn remembered(what: &str, label: &str) -> Outcome {
     };
     Outcome::Done {
         output: Output::new(format!("{what} {label}\n"), Origin::Lula).with(details),
-    }
-}
-
-/// For effects on the workspace as a whole.
-pub(super) fn entry_of(
-    workspace: &WorkspaceId,
-    effect: &EffectId,
-    run: &RunId,
-    epoch: u64,
-    request: Digest,
-) -> Entry {
-    Entry {
-        effect: effect.clone(),
-        run: run.clone(),
-        epoch,
-        workspace: workspace.clone(),
-        class: EffectClass::Cas,
-        request,
     }
 }
 

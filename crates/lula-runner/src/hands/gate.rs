@@ -18,7 +18,7 @@ use rusqlite::Transaction;
 use super::Hands;
 use super::clock::now_ms;
 use super::refusal::Refusal;
-use crate::api::{ApprovalList, ApprovalView, VoteView};
+use crate::api::{ApprovalList, ApprovalView, EXPIRED, REJECTED, VoteView};
 
 /// Largest rules file of a repository, in bytes.
 const RULES: u64 = 256 << 10;
@@ -221,12 +221,12 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
         match stored.standing(now) {
             Standing::Over {
                 end: Settled::Rejected,
-            } => return Ok(said_no("the act was rejected")),
+            } => return Ok(said_no(REJECTED)),
             Standing::Over {
                 end: Settled::Expired,
             } => {
                 approvals::expire(tx, now)?;
-                return Ok(said_no("nobody agreed in time"));
+                return Ok(said_no(EXPIRED));
             }
             Standing::Approved { .. } => match approvals::redeem(tx, id, &digest, now) {
                 Ok(()) => {
@@ -238,7 +238,7 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
                 // What would be done is not what was shown: people are asked about that.
                 Err(ApprovalsError::Refused(Refused::Void)) => {}
                 Err(ApprovalsError::Refused(Refused::Expired)) => {
-                    return Ok(said_no("nobody agreed in time"));
+                    return Ok(said_no(EXPIRED));
                 }
                 Err(error) => return Err(error.into()),
             },
@@ -382,6 +382,8 @@ fn view(stored: &approvals::Stored, now: u64) -> ApprovalView {
     };
     ApprovalView {
         challenge: stored.challenge.clone(),
+        subject: stored.subject.clone(),
+        role: stored.approval.terms.role.clone(),
         standing: standing.to_owned(),
         approvals: u32::try_from(agreed).unwrap_or(u32::MAX),
         needed,

@@ -18,7 +18,7 @@ const MESSAGE: usize = 64 << 10;
 
 pub(super) fn run(git: &Git, live: &Live) -> Result<(Outcome, Option<Receipt>), Refusal> {
     match git {
-        Git::Status => one(live, &["status", "--porcelain=v1", "--branch"], None),
+        Git::Status {} => one(live, &["status", "--porcelain=v1", "--branch"], None),
         Git::Log { count } => {
             let count = format!("--max-count={}", (*count).clamp(1, COMMITS));
             let form = "--format=%H %ad %an%n    %s";

@@ -54,6 +54,8 @@ pub(crate) struct Entry {
     pub(crate) epoch: u64,
     pub(crate) workspace: WorkspaceId,
     pub(crate) class: EffectClass,
+    /// The runner that would do it.
+    pub(crate) runner: String,
     /// Digest of the whole request.
     pub(crate) request: Digest,
 }
@@ -73,7 +75,11 @@ pub(crate) enum Known {
         newest: u64,
     },
     /// It was begun and never ended. The workspace was this snapshot before.
-    Begun { before: Option<String> },
+    Begun {
+        before: Option<String>,
+        /// The runner that began it.
+        runner: String,
+    },
     /// People agreed to it, and it was cut off and taken back. Doing just that again needs no
     /// further word.
     Again {
@@ -88,6 +94,7 @@ pub(crate) enum Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unfinished {
     pub(crate) effect: EffectId,
+    pub(crate) runner: String,
     pub(crate) workspace: WorkspaceId,
     pub(crate) before: Option<String>,
     pub(crate) request: Digest,
@@ -99,6 +106,9 @@ pub(crate) struct Ledger {
     connection: Connection,
 }
 
+/// An entry for the audit that may not be there yet, and the runner that was to put it there.
+pub(crate) type Unaudited = (EffectId, String, String);
+
 impl Ledger {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let connection = Connection::open(path)?;
@@ -107,6 +117,7 @@ impl Ledger {
         // An intent that a power cut forgets is no intent.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
+        add_runner(&connection)?;
         // In the same file: an approval is spent in the transaction that begins its act.
         lula_gate::approvals::migrate(&connection)
             .map_err(|error| LedgerError::Damaged(error.to_string()))?;
@@ -192,17 +203,21 @@ impl Ledger {
     }
 
     /// Entries that the audit may not have, the oldest first.
-    pub(crate) fn unaudited(&self) -> Result<Vec<(EffectId, String)>, LedgerError> {
+    pub(crate) fn unaudited(&self) -> Result<Vec<Unaudited>, LedgerError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT effect, audit FROM effects WHERE audit IS NOT NULL ORDER BY rowid",
+            "SELECT effect, audit, runner FROM effects WHERE audit IS NOT NULL ORDER BY rowid",
         )?;
         let rows = statement.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, String>(2)?,
+            ))
         })?;
         rows.map(|row| {
-            let (effect, entry) = row?;
+            let (effect, entry, runner) = row?;
             let damaged = |_| LedgerError::Damaged(effect.clone());
-            Ok((effect.parse().map_err(damaged)?, entry))
+            Ok((effect.parse().map_err(damaged)?, entry, runner))
         })
         .collect()
     }
@@ -227,7 +242,7 @@ impl Ledger {
     /// Every intent without a result, the newest first: traces are taken back in that order.
     pub(crate) fn unfinished(&self) -> Result<Vec<Unfinished>, LedgerError> {
         let mut statement = self.connection.prepare(
-            "SELECT effect, workspace, before, request FROM effects WHERE state = 'intent' \
+            "SELECT effect, workspace, before, request, runner FROM effects WHERE state = 'intent' \
              ORDER BY begun_ms DESC, rowid DESC",
         )?;
         let mut rows = statement.query([])?;
@@ -240,6 +255,7 @@ impl Ledger {
                 workspace: row.get::<_, String>(1)?.parse().map_err(|_| damaged())?,
                 before: row.get(2)?,
                 request: Digest::from_bytes(row.get(3)?),
+                runner: row.get(4)?,
             });
         }
         Ok(found)
@@ -267,7 +283,7 @@ pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerE
     }
     let row = tx
         .prepare_cached(
-            "SELECT request, state, before, result, subject FROM effects WHERE effect = ?",
+            "SELECT request, state, before, result, subject, runner FROM effects WHERE effect = ?",
         )?
         .query_row([entry.effect.as_str()], |row| {
             Ok((
@@ -276,10 +292,11 @@ pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerE
                 row.get::<_, Option<String>>(2)?,
                 row.get::<_, Option<Vec<u8>>>(3)?,
                 row.get::<_, Option<[u8; 32]>>(4)?,
+                row.get::<_, String>(5)?,
             ))
         })
         .optional()?;
-    let Some((request, state, before, result, subject)) = row else {
+    let Some((request, state, before, result, subject, runner)) = row else {
         return Ok(Known::Fresh);
     };
     if request != entry.request.as_bytes() {
@@ -287,7 +304,7 @@ pub(crate) fn look(tx: &Transaction<'_>, entry: &Entry) -> Result<Known, LedgerE
     }
     match (state.as_str(), result) {
         ("done", Some(result)) => Ok(Known::Done(result)),
-        ("intent", _) => Ok(Known::Begun { before }),
+        ("intent", _) => Ok(Known::Begun { before, runner }),
         ("unknown", _) => Ok(Known::Unknown),
         ("again", _) => subject
             .map(|bytes| Known::Again {
@@ -308,10 +325,10 @@ pub(crate) fn begin(
 ) -> Result<(), LedgerError> {
     tx.prepare_cached(
         "INSERT INTO effects \
-         (effect, run, epoch, workspace, class, request, state, before, begun_ms, subject) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'intent', ?7, ?8, ?9) \
+         (effect, run, epoch, workspace, class, request, state, before, begun_ms, subject, runner) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'intent', ?7, ?8, ?9, ?10) \
          ON CONFLICT (effect) DO UPDATE SET \
-         state = 'intent', epoch = ?3, before = ?7, begun_ms = ?8, subject = ?9 \
+         state = 'intent', epoch = ?3, before = ?7, begun_ms = ?8, subject = ?9, runner = ?10 \
          WHERE state = 'again' AND request = ?6",
     )?
     .execute(params![
@@ -324,7 +341,22 @@ pub(crate) fn begin(
         before,
         number(now_ms),
         subject.map(Digest::as_bytes),
+        entry.runner,
     ])?;
+    Ok(())
+}
+
+/// Ledgers of before several runners shared one do not say who began what.
+fn add_runner(connection: &Connection) -> Result<(), LedgerError> {
+    let known: i64 = connection.query_row(
+        "SELECT count(*) FROM pragma_table_info('effects') WHERE name = 'runner'",
+        [],
+        |row| row.get(0),
+    )?;
+    if known == 0 {
+        connection
+            .execute_batch("ALTER TABLE effects ADD COLUMN runner TEXT NOT NULL DEFAULT ''")?;
+    }
     Ok(())
 }
 
@@ -344,6 +376,7 @@ mod tests {
             epoch,
             workspace: WorkspaceId::from_parts(1, [8; 10]),
             class: EffectClass::Tree,
+            runner: "one".to_owned(),
             request: Digest::of_bytes(request.as_bytes()),
         }
     }
@@ -416,7 +449,7 @@ mod tests {
         let call = entry(1, 1, "a");
         begun(&mut ledger, &call);
         ledger.finish(&call.effect, b"r", "entry").unwrap();
-        let waiting = vec![(call.effect.clone(), "entry".to_owned())];
+        let waiting = vec![(call.effect.clone(), "entry".to_owned(), "one".to_owned())];
         assert_eq!(ledger.unaudited().unwrap(), waiting);
         ledger.audited(&call.effect).unwrap();
         assert!(ledger.unaudited().unwrap().is_empty());

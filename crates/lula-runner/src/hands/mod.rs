@@ -1,6 +1,7 @@
 //! Everything the runner does, without HTTP: workspaces, tools, commits, and the ledger that makes
 //! each effect happen once.
 
+mod checkouts;
 pub mod clock;
 mod commit;
 mod effect;
@@ -10,9 +11,11 @@ mod git;
 mod ledger;
 mod refusal;
 mod room;
+mod runner;
 mod scope;
 mod sessions;
 mod toolbox;
+mod trials;
 mod views;
 
 use std::collections::BTreeMap;
@@ -22,13 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lula_protocol::{Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Sandbox};
-use lula_workspace::{Store, Wanted, Workspace};
+use lula_workspace::{Git, Store, Wanted, Workspace};
 
 pub use commit::Gated;
 use gate::Gate;
 pub use gate::RulesFile;
 pub use refusal::Refusal;
 use room::Room;
+use runner::Runner;
 use sessions::Sessions;
 pub use sessions::{Heard, Started};
 
@@ -54,6 +58,8 @@ pub struct Setup {
     pub home: Option<PathBuf>,
     /// Rules files of whoever runs this, beside the built-in ones.
     pub rules: Vec<RulesFile>,
+    /// The git for commits of repositories; without one only directories can be opened.
+    pub git: Option<Git>,
 }
 
 /// The hands.
@@ -67,6 +73,9 @@ pub struct Hands {
     gate: Gate,
     rooms: Mutex<BTreeMap<WorkspaceId, Arc<Room>>>,
     sessions: Sessions,
+    runner: Runner,
+    /// Held while a commit is laid out.
+    laying: Mutex<()>,
 }
 
 impl Hands {
@@ -97,6 +106,8 @@ impl Hands {
             ledger: Mutex::new(Ledger::open(&setup.state.join("hands.db"))?),
             rooms: Mutex::default(),
             sessions: Sessions::default(),
+            runner: Runner::begin(&setup.state)?,
+            laying: Mutex::default(),
             setup,
             engine,
             tier,
@@ -133,6 +144,15 @@ impl Hands {
         if !path.is_dir() || !self.is_below_a_root(&path) {
             return Err(outside());
         }
+        if self.rooms().len() >= ROOMS {
+            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
+        }
+        // Before anything is made: patterns that are none must leave nothing behind.
+        scope::invariants(&asked.write_scope)?;
+        if let Some(wanted) = &asked.checkout {
+            // Commands see what is committed there, and nothing else of the directory.
+            return self.open_checkout(&path, asked, wanted);
+        }
         let home = self
             .setup
             .home
@@ -141,11 +161,6 @@ impl Hands {
         if path == Path::new("/") || home.is_some_and(|home| home.starts_with(&path)) {
             return Err(Refusal::TooWide(path.display().to_string()));
         }
-        if self.rooms().len() >= ROOMS {
-            return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
-        }
-        // Before anything is made: patterns that are none must leave nothing behind.
-        scope::invariants(&asked.write_scope)?;
         let workspace = self.store.create(&path, Wanted::Overlay, &asked.title)?;
         self.ledger().declare(workspace.id(), &asked.write_scope)?;
         let view = views::workspace(workspace.record());
@@ -155,9 +170,11 @@ impl Hands {
     }
 
     fn furnish(&self, workspace: Workspace) -> Result<Arc<Room>, Refusal> {
-        let rules = self.gate.policy(&workspace.record().base())?;
+        let base = self.belongs_to(&workspace.record().base());
+        let rules = self.gate.policy(&base)?;
         let invariants = scope::invariants(&self.ledger().declared(workspace.id())?)?;
-        let (engine, policy) = (self.engine.clone(), self.setup.policy.clone());
+        let engine = self.engine.clone();
+        let policy = self.policy_over(&workspace.record().base());
         let room = Room::new(engine, policy, (rules, invariants), workspace);
         Ok(Arc::new(room))
     }
@@ -172,7 +189,7 @@ impl Hands {
             lula_workspace::WorkspaceError::Unknown(_) => Refusal::NoWorkspace(id.clone()),
             error => error.into(),
         })?;
-        if !self.is_below_a_root(&workspace.record().base()) {
+        if !self.is_below_a_root(&self.belongs_to(&workspace.record().base())) {
             return Err(Refusal::NoWorkspace(id.clone()));
         }
         if rooms.len() >= ROOMS {
@@ -186,18 +203,22 @@ impl Hands {
     /// Every workspace below the roots.
     pub fn list(&self) -> Result<WorkspaceList, Refusal> {
         let mut records = self.store.list()?;
-        records.retain(|record| self.is_below_a_root(&record.base()));
+        records.retain(|record| self.is_below_a_root(&self.belongs_to(&record.base())));
         records.reverse();
+        let view = |record| self.with_origin(views::workspace(record));
         Ok(WorkspaceList {
-            workspaces: records.iter().map(views::workspace).collect(),
+            workspaces: records.iter().map(view).collect(),
         })
     }
 
     /// One workspace.
     pub fn view(&self, id: &WorkspaceId) -> Result<WorkspaceView, Refusal> {
-        let room = self.room(id)?;
+        let room = match self.room(id) {
+            Err(Refusal::NoWorkspace(id)) => return self.view_cleared(&id),
+            room => room?,
+        };
         let workspace = room.workspace();
-        Ok(views::workspace(workspace.record()))
+        Ok(self.with_origin(views::workspace(workspace.record())))
     }
 
     /// How many workspaces are in use, and how many sessions there are.

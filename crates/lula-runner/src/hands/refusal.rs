@@ -6,6 +6,7 @@ use lula_gate::approvals::ApprovalsError;
 use lula_protocol::{Code, EffectId, WorkspaceId};
 use lula_sandbox::SandboxError;
 use lula_workspace::WorkspaceError;
+use lula_workspace::checkout::CheckoutError;
 
 use super::ledger::LedgerError;
 use crate::api::Problem;
@@ -53,6 +54,9 @@ pub enum Refusal {
     /// The workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// The commit that a workspace is that of.
+    #[error(transparent)]
+    Checkout(#[from] CheckoutError),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -98,6 +102,13 @@ impl Refusal {
             ) => Code::SandboxBroke,
             Self::Sandbox(_) => Code::SandboxRefused,
             Self::Workspace(error) => error.code(),
+            Self::Checkout(error) => match error {
+                CheckoutError::Workspace(error) => error.code(),
+                CheckoutError::Gone(_) => Code::NoWorkspace,
+                CheckoutError::Git(_) => Code::GitUnusable,
+                CheckoutError::Io { .. } => Code::FileAccess,
+                CheckoutError::Refused(_) => Code::RunRefused,
+            },
             Self::BadRules(_) => Code::BadRules,
             Self::Approval(error) => match error {
                 ApprovalsError::Unknown(_) => Code::UnknownApproval,
@@ -126,6 +137,11 @@ impl Refusal {
                 | ApprovalsError::OtherQuestion
                 | ApprovalsError::Refused(_) => 409,
                 _ => 500,
+            },
+            Self::Checkout(error) => match error {
+                CheckoutError::Gone(_) => 404,
+                CheckoutError::Io { .. } => 500,
+                _ => 409,
             },
             Self::Workspace(error) => match error {
                 WorkspaceError::Unknown(_)

@@ -65,6 +65,7 @@ pub(super) fn capabilities(
 
 pub(super) fn workspace(record: &Record) -> WorkspaceView {
     WorkspaceView {
+        origin: None,
         id: record.id.clone(),
         path: record.base().display().to_string(),
         title: record.title.clone(),
@@ -109,6 +110,13 @@ pub(super) fn diff(workspace: &Workspace, diff: &Diff) -> DiffView {
     }
 }
 
+/// The text a change adds; nothing where it is not text, or too long to be shown.
+pub(super) fn added(workspace: &Workspace, change: &Change) -> String {
+    let mut text = String::new();
+    show(workspace, change, &mut text);
+    lula_gate::rules::added_lines(&text)
+}
+
 /// As words on the wire: `git_hook`, `added`.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
@@ -126,6 +134,20 @@ fn change(change: &Change) -> ChangeView {
         conflict: change.conflict,
         held_back: change.held_back.as_ref().map(word),
     }
+}
+
+/// What a reviewer should look at twice at a path, as one line; nothing where there is nothing.
+pub(super) fn labels(path: &str) -> String {
+    let labels = lula_workspace::risks_of(path);
+    if labels.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<&str> = labels.iter().map(|risk| risk.label()).collect();
+    format!(
+        "# look twice at {}: {}\n",
+        path.escape_debug(),
+        labels.join(", ")
+    )
 }
 
 fn show(workspace: &Workspace, change: &Change, text: &mut String) {

@@ -5,7 +5,7 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,7 +21,10 @@ use super::Shared;
 use super::answer::{self, Body};
 use super::routes::{Operation, Route};
 use super::strict;
-use crate::api::{Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession};
+use crate::api::{
+    Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession, Trial,
+    TrialEvent, TrialResult,
+};
 use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
 /// Largest request.
@@ -125,6 +128,23 @@ async fn answered(
                 hands.undo_commit(&who, &id, &body)
             })
             .await
+        }
+        Operation::TakeChange => {
+            let id = workspace(variable)?;
+            done(route, shared, move |hands| hands.taken(&id)).await
+        }
+        Operation::Trial => {
+            let events = wants_events(request.headers());
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            Ok(trial(shared, id, body, events))
+        }
+        Operation::DeliverChange => {
+            let (id, body) = (workspace(variable)?, body(request).await?);
+            let delivered = blocking(shared, move |hands| hands.deliver(&who, &id, &body)).await?;
+            Ok(match delivered {
+                Gated::Done(delivered) => answer::json(route.status, &delivered),
+                Gated::Held(result) => answer::result(&result),
+            })
         }
         Operation::Execute => {
             let call: ToolCall = body(request).await?;
@@ -390,6 +410,53 @@ async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events:
     }
 }
 
+/// Set when nobody listens to a trial any more.
+struct Unheard(Arc<AtomicBool>);
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tells how a trial goes until it ends. It ends early when nobody listens any more.
+fn trial(shared: &Arc<Shared>, id: WorkspaceId, asked: Trial, events: bool) -> Response<Body> {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let unheard = Unheard(Arc::clone(&stop));
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let say = tell.clone();
+        let found = blocking(&shared, move |hands| {
+            let watch = |text: &str| {
+                let text = text.to_owned();
+                // Nobody listens: `stop` says so too.
+                let _ = say.send(TrialEvent::Progress { text });
+            };
+            Ok(match hands.trial(&id, &asked, &watch, stop) {
+                Ok(found) => found,
+                Err(refusal) => TrialResult::Failed {
+                    message: refusal.problem().message,
+                },
+            })
+        });
+        let result = found.await.unwrap_or_else(|_| TrialResult::Failed {
+            message: "the runner is too busy, or broke while it did this".to_owned(),
+        });
+        let result = Box::new(result);
+        let _ = tell.send(TrialEvent::Ended { result });
+    });
+    let heard = (told, unheard);
+    let pieces = futures_util::stream::unfold(heard, move |(mut told, unheard)| async move {
+        match tokio::time::timeout(BEAT, told.recv()).await {
+            Ok(Some(event)) => Some((line(&event, events), (told, unheard))),
+            Ok(None) => None,
+            Err(_) => Some((beat(events), (told, unheard))),
+        }
+    });
+    answer::stream(kind(events), Box::pin(pieces))
+}
+
 /// Whether server-sent events are preferred to lines.
 fn wants_events(headers: &HeaderMap) -> bool {
     headers
@@ -406,7 +473,12 @@ const fn kind(events: bool) -> &'static str {
     }
 }
 
-fn line(event: &SessionEvent, events: bool) -> Bytes {
+/// A blank line; a comment in server-sent events.
+const fn beat(events: bool) -> Bytes {
+    Bytes::from_static(if events { b":\n\n" } else { b"\n" })
+}
+
+fn line(event: &impl Serialize, events: bool) -> Bytes {
     let text = serde_json::to_string(event).unwrap_or_default();
     Bytes::from(if events {
         format!("data: {text}\n\n")
@@ -422,11 +494,7 @@ fn stream(heard: Heard, events: bool, owned: bool) -> Response<Body> {
         match tokio::time::timeout(BEAT, heard.next()).await {
             Ok(Some(event)) => Some((line(&event, events), heard)),
             Ok(None) => None,
-            // A blank line; a comment in server-sent events.
-            Err(_) => {
-                let beat = if events { ":\n\n" } else { "\n" };
-                Some((Bytes::from_static(beat.as_bytes()), heard))
-            }
+            Err(_) => Some((beat(events), heard)),
         }
     });
     answer::stream(kind(events), Box::pin(pieces))

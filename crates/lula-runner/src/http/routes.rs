@@ -7,8 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::{
     ApprovalList, ApprovalView, Batch, BatchResult, Capabilities, CommitWorkspace, Committed,
-    DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl, SessionEvent, SessionList,
-    SessionView, StartSession, TakeSnapshot, UndoCommit, WorkspaceList, WorkspaceView,
+    DeliverChange, DeliveredView, DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl,
+    SessionEvent, SessionList, SessionView, StartSession, TakeSnapshot, TakenView, Trial,
+    TrialEvent, UndoCommit, WorkspaceList, WorkspaceView,
 };
 
 /// What a request asks for.
@@ -29,6 +30,9 @@ pub(super) enum Operation {
     RestoreWorkspace,
     ForkWorkspace,
     UndoCommit,
+    TakeChange,
+    Trial,
+    DeliverChange,
     Execute,
     BatchExecute,
     StartSession,
@@ -133,6 +137,15 @@ routes! {
     UndoCommit POST "/v1/workspaces/{workspace}/undo" "undo_commit"
         "Take its last commit back, in the user's tree"
         (UndoCommit) => 200 Reply::Json(schema::<Committed>);
+    TakeChange POST "/v1/workspaces/{workspace}/change" "take_change"
+        "What was changed since the commit it is that of, as git sees it"
+        () => 200 Reply::Json(schema::<TakenView>);
+    Trial POST "/v1/workspaces/{workspace}/trials" "trial"
+        "Run tests, or search for a patch, in private forks of it"
+        (Trial) => 200 Reply::Events(schema::<TrialEvent>);
+    DeliverChange POST "/v1/workspaces/{workspace}/deliver" "deliver_change"
+        "Put its judged change into its repository as a new branch"
+        (DeliverChange) => 200 Reply::Json(schema::<DeliveredView>), gated;
     Execute POST "/v1/tools/execute" "execute" "Call a tool, once"
         (ToolCall) => 200 Reply::Json(schema::<ToolResult>), gated;
     BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"

@@ -50,7 +50,8 @@ async fn insert_events(tx: &Transaction<'_>, run: i64, records: &[Record]) -> Re
 }
 
 async fn insert_blob(tx: &Transaction<'_>, blob: &Blob) -> Result<()> {
-    let sql = "INSERT INTO blobs(hash,size,bytes) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO blobs(hash,size,bytes) VALUES ($1,$2,$3)
+               ON CONFLICT(hash) DO UPDATE SET bytes=excluded.bytes, fate=0 WHERE blobs.fate<>0";
     let hash = blob.digest.as_bytes().as_slice();
     let size = int(blob.bytes.len() as u64);
     execute(tx, sql, &[&hash, &size, &body::pack(&blob.bytes)]).await?;

@@ -10,8 +10,9 @@ use deadpool_postgres::Pool;
 use futures_util::StreamExt;
 use lula_protocol::RunId;
 use tokio::sync::{broadcast, mpsc};
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Config};
 
+use super::tls::Tls;
 use crate::store::Hint;
 
 const GATHER: Duration = Duration::from_millis(10);
@@ -54,9 +55,14 @@ pub(super) async fn send(pool: Pool, channel: String, mut hints: mpsc::Unbounded
 }
 
 /// Passes hints on until nobody can hear them.
-pub(super) async fn listen(config: Config, channel: String, out: broadcast::WeakSender<Hint>) {
+pub(super) async fn listen(
+    config: Config,
+    tls: Tls,
+    channel: String,
+    out: broadcast::WeakSender<Hint>,
+) {
     loop {
-        if let Ok((client, mut connection)) = config.connect(NoTls).await {
+        if let Ok((client, mut connection)) = config.connect(tls.clone()).await {
             let mut messages =
                 futures_util::stream::poll_fn(move |context| connection.poll_message(context));
             let subscribe = format!("LISTEN \"{channel}\"");

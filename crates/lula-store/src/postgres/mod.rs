@@ -5,16 +5,16 @@ mod append;
 mod hints;
 mod rows;
 mod schema;
-
-use std::str::FromStr;
+mod tls;
 
 use async_trait::async_trait;
-use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod};
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, Digest, RunId, Signal};
 use tokio::sync::{broadcast, mpsc};
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, NoTls, Row};
 
 use crate::append::{
     Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot,
@@ -25,6 +25,7 @@ use crate::guard::SecretGuard;
 use crate::record::{Head, Record};
 use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow, Status};
 use crate::store::{Hint, Store};
+use crate::transport::Transport;
 use rows::{corrupt, int, uint};
 
 /// How a database is used.
@@ -36,6 +37,8 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// What acknowledged data survives.
     pub durability: Durability,
+    /// How the server is spoken to.
+    pub transport: Transport,
     /// Values that must not be stored.
     pub guard: SecretGuard,
 }
@@ -46,6 +49,7 @@ impl Default for PostgresOptions {
             schema: "lula".to_owned(),
             connections: 16,
             durability: Durability::PowerLoss,
+            transport: Transport::default(),
             guard: SecretGuard::default(),
         }
     }
@@ -89,14 +93,14 @@ impl PostgresStore {
                 ),
             ));
         }
-        let mut config = Config::from_str(url).map_err(failed)?;
+        let (mut config, tls) = tls::read_address(url, &options.transport)?;
         let path = format!("-c search_path={} -c synchronous_commit=on", options.schema);
         config.options(&path);
         config.application_name("lula");
         let manager_config = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager = Manager::from_config(config.clone(), NoTls, manager_config);
+        let manager = Manager::from_config(config.clone(), tls.clone(), manager_config);
         let pool = Pool::builder(manager)
             .max_size(options.connections.max(1))
             .build()
@@ -107,7 +111,7 @@ impl PostgresStore {
             if row.get::<_, &str>(0) != "on" {
                 return Err(StoreError::NotDurable(
                     "this Postgres runs with fsync=off and forgets data when the power fails: \
-                     turn it on, or set durability = \"process-crash\""
+                     turn it on, or set store.durability = \"process-crash\""
                         .to_owned(),
                 ));
             }
@@ -118,7 +122,7 @@ impl PostgresStore {
         let channel = format!("lula_{}", options.schema);
         let (notes, queue) = mpsc::unbounded_channel();
         tokio::spawn(hints::send(pool.clone(), channel.clone(), queue));
-        tokio::spawn(hints::listen(config, channel, sender.downgrade()));
+        tokio::spawn(hints::listen(config, tls, channel, sender.downgrade()));
         Ok(Self {
             pool,
             hints: sender,
@@ -152,9 +156,11 @@ impl PostgresStore {
 }
 
 async fn get(pool: &Pool) -> Result<Client> {
-    pool.get()
-        .await
-        .map_err(|error| StoreError::backend("postgres", error))
+    pool.get().await.map_err(|error| match error {
+        // Why a connection cannot be made stands one level deeper.
+        PoolError::Backend(error) => failed(error),
+        other => StoreError::backend("postgres", other),
+    })
 }
 
 #[async_trait]
@@ -179,13 +185,21 @@ impl Store for PostgresStore {
         Ok(())
     }
 
+    async fn create_and_append(&self, run: NewRun, append: Append) -> Result<Head> {
+        self.guard.check_new(&run)?;
+        append.check_limits()?;
+        self.guard.check_append(&append)?;
+        let mut client = get(&self.pool).await?;
+        let tx = client.transaction().await.map_err(failed)?;
+        append::create(&tx, &run).await?;
+        let head = append::append(&tx, &append).await?;
+        tx.commit().await.map_err(failed)?;
+        self.hint(Hint::Run(run.run));
+        Ok(head)
+    }
+
     async fn append(&self, append: Append) -> Result<Head> {
-        if let Some(dimension) = append.over_limit() {
-            return Err(StoreError::OverLimit {
-                run: append.run,
-                dimension: dimension.to_string(),
-            });
-        }
+        append.check_limits()?;
         self.guard.check_append(&append)?;
         let mut client = get(&self.pool).await?;
         let tx = client.transaction().await.map_err(failed)?;
@@ -330,12 +344,40 @@ impl Store for PostgresStore {
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
-        let sql = "SELECT bytes FROM blobs WHERE hash=$1";
+        let sql = "SELECT bytes, fate=2 FROM blobs WHERE hash=$1";
         let row = self
             .query_opt(sql, &[&digest.as_bytes().as_slice()])
             .await?;
         let row = row.ok_or(StoreError::NoBlob(*digest))?;
+        if row.get(1) {
+            return Err(StoreError::Dropped(*digest));
+        }
         body::unpack_blob(digest, row.get(0))
+    }
+
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+        let hashes: Vec<&[u8]> = blobs
+            .iter()
+            .map(|b| b.digest.as_bytes().as_slice())
+            .collect();
+        let sql = "UPDATE blobs SET fate=1 WHERE hash=ANY($1) AND fate=0";
+        self.query(sql, &[&hashes]).await.map(drop)
+    }
+
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+        let hashes: Vec<&[u8]> = blobs
+            .iter()
+            .map(|b| b.digest.as_bytes().as_slice())
+            .collect();
+        let sizes: Vec<i64> = blobs.iter().map(|blob| int(blob.size)).collect();
+        let sql = "INSERT INTO blobs(hash,size,bytes,fate)
+                   SELECT hash,size,''::bytea,2 FROM unnest($1::bytea[],$2::bigint[]) AS b(hash,size)
+                   ON CONFLICT(hash) DO UPDATE SET bytes=''::bytea, fate=2 WHERE blobs.fate=1
+                   RETURNING hash";
+        let rows = self.query(sql, &[&hashes, &sizes]).await?;
+        let gone: std::collections::BTreeSet<&[u8]> = rows.iter().map(|row| row.get(0)).collect();
+        let dropped = |blob: &&BlobRef| gone.contains(blob.digest.as_bytes().as_slice());
+        Ok(blobs.iter().filter(dropped).copied().collect())
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {

@@ -6,7 +6,7 @@ use super::failed;
 use crate::error::{Result, StoreError};
 
 /// Each entry brings a database from its index to the next version; none is ever edited.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 const V1: &str = "
 CREATE TABLE runs(
@@ -81,6 +81,9 @@ CREATE TABLE snapshots(
 ALTER TABLE blobs ALTER COLUMN bytes SET STORAGE EXTERNAL;
 ALTER TABLE events ALTER COLUMN body SET STORAGE EXTERNAL;
 ";
+
+/// A blob is kept (0), condemned (1) or dropped (2); of a dropped one the row stays, without bytes.
+const V2: &str = "ALTER TABLE blobs ADD COLUMN fate SMALLINT NOT NULL DEFAULT 0";
 
 /// Brings a schema to today's version, or refuses one from the future. Several processes may do
 /// this at once; one of them does the work.

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, Digest, Dimension, RunId, Signal};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{AsyncCommands, Client, RedisError, Script};
+use redis::{AsyncCommands, RedisError, Script};
 use tokio::sync::broadcast;
 
 use crate::append::{
@@ -25,10 +26,11 @@ use crate::guard::SecretGuard;
 use crate::record::{Head, Record};
 use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow};
 use crate::store::{Hint, Store};
+use crate::transport::Transport;
 use codec::corrupt;
 
-/// The layout of keys this program knows.
-const LAYOUT: u32 = 1;
+/// The layout of keys this program writes. Since 2, blobs may be condemned and dropped.
+const LAYOUT: u32 = 2;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How a server is used.
@@ -40,6 +42,8 @@ pub struct RedisOptions {
     pub durability: Durability,
     /// Use a server whose settings cannot be read or are not durable all the same.
     pub accept_loss: bool,
+    /// How the server is spoken to.
+    pub transport: Transport,
     /// Values that must not be stored.
     pub guard: SecretGuard,
 }
@@ -50,6 +54,7 @@ impl Default for RedisOptions {
             prefix: "lula".to_owned(),
             durability: Durability::PowerLoss,
             accept_loss: false,
+            transport: Transport::default(),
             guard: SecretGuard::default(),
         }
     }
@@ -61,6 +66,7 @@ struct Scripts {
     claim: Script,
     renew: Script,
     send: Script,
+    drop: Script,
 }
 
 /// A store in a Redis server.
@@ -94,7 +100,7 @@ impl RedisStore {
                 ),
             ));
         }
-        let client = Client::open(url).map_err(failed)?;
+        let client = server::client(url, &options.transport)?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(TIMEOUT))
             .set_connection_timeout(Some(TIMEOUT));
@@ -112,7 +118,11 @@ impl RedisStore {
             .await
             .map_err(failed)?;
         let found: u32 = connection.get(&layout_key).await.map_err(failed)?;
-        if found != LAYOUT {
+        if found < LAYOUT {
+            // Nothing is to be changed; programs that do not know of it must keep away.
+            let _: () = connection.set(&layout_key, LAYOUT).await.map_err(failed)?;
+        }
+        if found > LAYOUT {
             return Err(StoreError::Newer {
                 what: "the server",
                 found,
@@ -131,6 +141,7 @@ impl RedisStore {
                 claim: Script::new(include_str!("scripts/claim.lua")),
                 renew: Script::new(include_str!("scripts/renew.lua")),
                 send: Script::new(include_str!("scripts/send.lua")),
+                drop: Script::new(include_str!("scripts/drop.lua")),
             },
             hints,
             guard: options.guard,
@@ -308,12 +319,7 @@ impl Store for RedisStore {
     }
 
     async fn append(&self, append: Append) -> Result<Head> {
-        if let Some(dimension) = append.over_limit() {
-            return Err(StoreError::OverLimit {
-                run: append.run,
-                dimension: dimension.to_string(),
-            });
-        }
+        append.check_limits()?;
         self.guard.check_append(&append)?;
         let head = append.new_head();
         let mut call = self.scripts.append.prepare_invoke();
@@ -489,7 +495,43 @@ impl Store for RedisStore {
         let mut connection = self.connection.clone();
         let key = self.key("blob", &digest.to_string());
         let stored: Option<Vec<u8>> = connection.get(key).await.map_err(failed)?;
-        body::unpack_blob(digest, &stored.ok_or(StoreError::NoBlob(*digest))?)
+        if let Some(stored) = stored {
+            return body::unpack_blob(digest, &stored);
+        }
+        let dropped: bool = connection
+            .sismember(format!("{}:dropped", self.prefix), digest.to_string())
+            .await
+            .map_err(failed)?;
+        Err(if dropped {
+            StoreError::Dropped(*digest)
+        } else {
+            StoreError::NoBlob(*digest)
+        })
+    }
+
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        let digests: Vec<String> = blobs.iter().map(|blob| blob.digest.to_string()).collect();
+        let mut connection = self.connection.clone();
+        let _: u64 = connection
+            .sadd(format!("{}:condemned", self.prefix), digests)
+            .await
+            .map_err(failed)?;
+        Ok(())
+    }
+
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+        let mut connection = self.connection.clone();
+        let mut call = self.scripts.drop.prepare_invoke();
+        call.arg(&self.prefix);
+        for blob in blobs {
+            call.arg(blob.digest.to_string());
+        }
+        let gone: Vec<String> = call.invoke_async(&mut connection).await.map_err(failed)?;
+        let dropped = |blob: &&BlobRef| gone.contains(&blob.digest.to_string());
+        Ok(blobs.iter().filter(dropped).copied().collect())
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {

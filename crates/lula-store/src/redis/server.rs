@@ -5,14 +5,42 @@ use std::time::Duration;
 
 use lula_protocol::RunId;
 use redis::aio::ConnectionManager;
-use redis::{AsyncConnectionConfig, Client};
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, TlsCertificates};
 use tokio::sync::broadcast;
 
+use super::failed;
 use crate::error::{Result, StoreError};
 use crate::run::Durability;
 use crate::store::Hint;
+use crate::transport::{Transport, is_loopback};
 
 const RECONNECT: Duration = Duration::from_secs(1);
+
+/// Reads an address, and how the server behind it is spoken to.
+pub(super) fn client(url: &str, transport: &Transport) -> Result<Client> {
+    let info = url.into_connection_info().map_err(failed)?;
+    let here = match info.addr() {
+        ConnectionAddr::Tcp(host, _) => is_loopback(host),
+        ConnectionAddr::Unix(_) => true,
+        ConnectionAddr::TcpTls { insecure: true, .. } => {
+            return Err(StoreError::Insecure(
+                "#insecure encrypts to whoever answers: leave it out, and name the server's \
+                 authority in store.ca"
+                    .to_owned(),
+            ));
+        }
+        ConnectionAddr::TcpTls { .. } => {
+            let certificates = TlsCertificates {
+                client_tls: None,
+                root_cert: transport.ca_bytes()?,
+            };
+            return Client::build_with_tls(info, certificates).map_err(failed);
+        }
+        _ => false,
+    };
+    transport.check_cleartext(info.redis_settings().password().is_some(), here)?;
+    Client::open(info).map_err(failed)
+}
 
 /// Refuses a server that would forget or evict.
 pub(super) async fn check_durable(
@@ -29,7 +57,7 @@ pub(super) async fn check_durable(
             .map_err(|error| {
                 StoreError::NotDurable(format!(
                     "the settings of this Redis cannot be read ({error}); if it keeps what it \
-                     acknowledges, set redis.accept_loss = true"
+                     acknowledges, set store.accept_loss = \"yes\""
                 ))
             })?;
         settings.extend(found);
@@ -42,7 +70,7 @@ fn judge(settings: &HashMap<String, String>, durability: Durability) -> Result<(
     let setting = |name: &str| settings.get(name).map(String::as_str).unwrap_or_default();
     let refuse = |what: &str, remedy: &str| {
         Err(StoreError::NotDurable(format!(
-            "this Redis {what}: {remedy}, or set redis.accept_loss = true and lose runs"
+            "this Redis {what}: {remedy}, or set store.accept_loss = \"yes\" and lose runs"
         )))
     };
     if setting("appendonly") != "yes" {
@@ -51,7 +79,7 @@ fn judge(settings: &HashMap<String, String>, durability: Durability) -> Result<(
     if durability == Durability::PowerLoss && setting("appendfsync") != "always" {
         return refuse(
             "forgets up to a second of data when the power fails",
-            "set appendfsync always, or durability = \"process-crash\" here",
+            "set appendfsync always, or store.durability = \"process-crash\" here",
         );
     }
     if setting("appendfsync") == "no" {
@@ -130,6 +158,22 @@ mod tests {
         let all = durable.iter().chain(pairs);
         all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn a_password_does_not_leave_the_machine_in_clear() {
+        let strict = Transport::default();
+        let refused = client("redis://:hunter22@db.example.com/0", &strict);
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("in clear") && !refused.contains("hunter22"),
+            "{refused}"
+        );
+        client("redis://:hunter22@127.0.0.1/0", &strict).unwrap();
+        client("rediss://:hunter22@db.example.com/0", &strict).unwrap();
+        client("redis://db.example.com/0", &strict).unwrap();
+        let blind = client("rediss://db.example.com/#insecure", &strict);
+        assert!(blind.unwrap_err().to_string().contains("store.ca"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, Digest, RunId, Signal};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::broadcast;
@@ -168,6 +169,18 @@ impl SqliteStore {
             .await
     }
 
+    /// Checks what can be checked without the database, and packs.
+    fn admit(&self, append: Append) -> Result<write::Packed> {
+        append.check_limits()?;
+        self.guard.check_append(&append)?;
+        let (bodies, blobs) = pack_all(&append.records, &append.blobs);
+        Ok(write::Packed {
+            append,
+            bodies,
+            blobs,
+        })
+    }
+
     fn hint(&self, hint: Hint) {
         // Sending fails only where nobody listens.
         if !matches!(hint, Hint::Run(_)) {
@@ -210,22 +223,27 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    async fn create_and_append(&self, run: NewRun, append: Append) -> Result<Head> {
+        self.guard.check_new(&run)?;
+        let packed = self.admit(append)?;
+        let (bodies, blobs) = pack_all(&run.records, &run.blobs);
+        let news = Hint::Run(run.run.clone());
+        let weight = run.records.len() + packed.bodies.len();
+        let head = self
+            .threads
+            .write(weight, move |db| {
+                write::create(db, &run, &bodies, &blobs)?;
+                write::append(db, &packed)
+            })
+            .await?;
+        self.hint(news);
+        Ok(head)
+    }
+
     async fn append(&self, append: Append) -> Result<Head> {
-        if let Some(dimension) = append.over_limit() {
-            return Err(StoreError::OverLimit {
-                run: append.run,
-                dimension: dimension.to_string(),
-            });
-        }
-        self.guard.check_append(&append)?;
-        let (bodies, blobs) = pack_all(&append.records, &append.blobs);
         let run = append.run.clone();
-        let weight = append.records.len();
-        let packed = write::Packed {
-            append,
-            bodies,
-            blobs,
-        };
+        let packed = self.admit(append)?;
+        let weight = packed.bodies.len();
         let head = self
             .threads
             .write(weight, move |db| write::append(db, &packed))
@@ -292,6 +310,24 @@ impl Store for SqliteStore {
     async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
         let digest = *digest;
         self.threads.read(move |db| read::blob(db, &digest)).await
+    }
+
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+        let blobs = blobs.to_vec();
+        self.threads
+            .write(1, move |db| write::condemn_blobs(db, &blobs))
+            .await
+    }
+
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+        let blobs = blobs.to_vec();
+        self.threads
+            .write(1, move |db| write::drop_blobs(db, &blobs))
+            .await
+    }
+
+    async fn shrink(&self) -> Result<()> {
+        self.threads.shrink().await
     }
 
     async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {

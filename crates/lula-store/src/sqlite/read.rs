@@ -172,13 +172,19 @@ pub(super) fn signals(db: &Connection, run: &RunId) -> Result<Vec<(u64, Signal)>
 }
 
 pub(super) fn blob(db: &Connection, digest: &Digest) -> Result<Vec<u8>> {
-    let stored: Option<Vec<u8>> = db
-        .prepare_cached("SELECT bytes FROM blobs WHERE hash=?")
+    let stored: Option<(Vec<u8>, bool)> = db
+        .prepare_cached("SELECT bytes, fate=2 FROM blobs WHERE hash=?")
         .map_err(failed)?
-        .query_row([digest.as_bytes().as_slice()], |row| row.get(0))
+        .query_row([digest.as_bytes().as_slice()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()
         .map_err(failed)?;
-    body::unpack_blob(digest, &stored.ok_or(StoreError::NoBlob(*digest))?)
+    match stored {
+        None => Err(StoreError::NoBlob(*digest)),
+        Some((_, true)) => Err(StoreError::Dropped(*digest)),
+        Some((bytes, false)) => body::unpack_blob(digest, &bytes),
+    }
 }
 
 const EFFECT_COLUMNS: &str = "effect,intent_seq,class,state,attempt,effects.epoch,request,result";

@@ -6,7 +6,7 @@ use super::failed;
 use crate::error::{Result, StoreError};
 
 /// Each entry brings a database from its index to the next version; none is ever edited.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// `events.pos` is `run * 2^24 + seq`: the log of a run is one range of the primary key and needs
 /// no second index. It is a rowid table because bodies of a kilobyte in the leaves of a
@@ -77,6 +77,9 @@ CREATE TABLE snapshots(
 );
 ";
 
+/// A blob is kept (0), condemned (1) or dropped (2); of a dropped one the row stays, without bytes.
+const V2: &str = "ALTER TABLE blobs ADD COLUMN fate INTEGER NOT NULL DEFAULT 0";
+
 /// Brings a database to today's version, or refuses one from the future.
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
     migrate_with(connection, MIGRATIONS)
@@ -134,6 +137,21 @@ mod tests {
             })
             .unwrap();
         assert_eq!(row, ("kept".to_owned(), "unknown".to_owned()));
+    }
+
+    #[test]
+    fn the_first_version_becomes_todays_with_its_blobs() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate_with(&connection, &[V1]).unwrap();
+        let row = "INSERT INTO blobs(hash,size,bytes) VALUES (x'01', 3, x'00aabb')";
+        connection.execute(row, []).unwrap();
+        migrate(&connection).unwrap();
+        let kept: (Vec<u8>, i64) = connection
+            .query_row("SELECT bytes, fate FROM blobs", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(kept, (vec![0, 0xaa, 0xbb], 0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Creating and appending, inside a transaction of the writer.
 
+use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, RunId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -44,7 +45,8 @@ fn insert_blobs<'a>(
 ) -> Result<()> {
     for (blob, packed) in blobs {
         db.prepare_cached(
-            "INSERT INTO blobs(hash,size,bytes) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+            "INSERT INTO blobs(hash,size,bytes) VALUES (?,?,?)
+             ON CONFLICT DO UPDATE SET bytes=excluded.bytes, fate=0 WHERE fate<>0",
         )
         .map_err(failed)?
         .execute(params![
@@ -300,6 +302,37 @@ fn rest(db: &Connection, id: i64, rest: Rest) -> Result<()> {
             None,
         ),
     }
+}
+
+pub(super) fn condemn_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<()> {
+    let mut condemn = db
+        .prepare_cached("UPDATE blobs SET fate=1 WHERE hash=? AND fate=0")
+        .map_err(failed)?;
+    for blob in blobs {
+        condemn
+            .execute([blob.digest.as_bytes().as_slice()])
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+pub(super) fn drop_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+    let mut drop = db
+        .prepare_cached(
+            "INSERT INTO blobs(hash,size,bytes,fate) VALUES (?,?,x'',2)
+             ON CONFLICT DO UPDATE SET bytes=x'', fate=2 WHERE fate=1",
+        )
+        .map_err(failed)?;
+    let mut dropped = Vec::new();
+    for blob in blobs {
+        let changed = drop
+            .execute(params![blob.digest.as_bytes().as_slice(), int(blob.size)])
+            .map_err(failed)?;
+        if changed > 0 {
+            dropped.push(*blob);
+        }
+    }
+    Ok(dropped)
 }
 
 pub(super) fn drop_snapshots(db: &Connection, run: &RunId) -> Result<()> {

@@ -146,6 +146,22 @@ impl Threads {
         ask(&self.writes, weight, work).await
     }
 
+    /// Writes the file anew without the room nobody uses. No transaction may be open, so this is
+    /// not a job: it waits for the writer and keeps it.
+    pub(super) async fn shrink(&self) -> Result<()> {
+        let writer = Arc::clone(&self.writer);
+        let done = tokio::task::spawn_blocking(move || {
+            let connection = lock(&writer.connection);
+            connection.execute_batch("VACUUM").map_err(failed)?;
+            // The room is the machine's again when the log of changes is copied back.
+            connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .map_err(failed)
+        });
+        done.await
+            .map_err(|error| StoreError::backend("sqlite", error))?
+    }
+
     /// Runs a query.
     pub(super) async fn read<T, F>(&self, mut work: F) -> Result<T>
     where

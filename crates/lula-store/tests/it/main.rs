@@ -8,6 +8,7 @@
     reason = "helpers of tests are tests"
 )]
 
+mod canary;
 mod postgres;
 mod redis;
 mod sqlite;

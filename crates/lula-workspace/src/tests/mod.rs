@@ -2,4 +2,5 @@
 
 mod commits;
 mod layers;
+mod put;
 mod world;

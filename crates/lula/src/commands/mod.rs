@@ -6,10 +6,13 @@ mod audit;
 mod config;
 mod detect;
 mod doctor;
+mod drive;
 mod exec;
 mod explain;
+mod folder;
 mod generate;
 mod index;
+mod logs;
 mod models;
 mod policy;
 mod records;
@@ -18,13 +21,15 @@ pub(crate) mod review;
 mod run;
 mod runner;
 mod runs;
+mod steer;
 mod store;
+mod trace;
 mod try_it;
 
-use lula_protocol::Decision;
+use lula_protocol::{Decision, Exit, RunId};
 use lula_sandbox::EarlyHelper;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{AnswerFlags, Cli, Command};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::status::Status;
@@ -41,6 +46,10 @@ pub(crate) fn run(
         Command::Resume(flags) => run::resume(&flags, session),
         Command::Runs => runs::list(session),
         Command::Show(flags) => runs::show(&flags, session),
+        Command::Logs(flags) => logs::run(&flags, session),
+        Command::Trace(flags) => trace::run(&flags, session),
+        Command::Steer(flags) => steer::steer(&flags, session),
+        Command::Cancel(flags) => steer::cancel(&flags, session),
         Command::Replay(flags) => records::replay(&flags, session),
         Command::Fork(flags) => records::fork(&flags, session),
         Command::Export(flags) => records::export(&flags, session),
@@ -50,12 +59,15 @@ pub(crate) fn run(
         Command::Detect => detect::run(session),
         Command::Index(command) => index::run(command, session),
         Command::Exec(flags) => return exec::run(&flags, session, helper),
-        Command::Diff(flags) => review::diff(&flags, session),
+        Command::Diff(flags) => match run_named(flags.what.first(), session)? {
+            Some(run) => runs::diff(&run, session),
+            None => review::diff(&flags, session),
+        },
         Command::Commit(flags) => review::commit(&flags, session),
         Command::Discard(flags) => review::discard(&flags, session),
-        Command::Undo(flags) => match flags.id.as_deref() {
-            Some(run) if run == "last" || run.starts_with("run_") => runs::undo(run, session),
-            _ => review::undo(&flags, session),
+        Command::Undo(flags) => match run_named(flags.id.as_ref(), session)? {
+            Some(run) => runs::undo(&run, session),
+            None => review::undo(&flags, session),
         },
         Command::Redo(flags) => review::redo(&flags, session),
         Command::Workspaces => review::list(session),
@@ -66,12 +78,30 @@ pub(crate) fn run(
         Command::Config(command) => config::run(command, session),
         Command::Policy(command) => policy::run(command, session),
         Command::Approvals { command } => approvals::run(command, session),
-        Command::Approve(flags) => approvals::answer(&flags, Decision::Approve, session),
-        Command::Reject(flags) => approvals::answer(&flags, Decision::Reject, session),
+        Command::Approve(flags) => answer(&flags, Decision::Approve, session),
+        Command::Reject(flags) => answer(&flags, Decision::Reject, session),
         Command::Audit(command) => audit::run(command, session),
         Command::Explain { code } => explain::run(code.as_deref(), session),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { dir } => generate::man(dir.as_deref(), session),
     };
     exit.map(Status::from)
+}
+
+/// The run that a word means, by its name or by what it asks; nothing where the word means a
+/// workspace, a path or a question of the hands.
+fn run_named(word: Option<&String>, session: &Session) -> Result<Option<RunId>, Failure> {
+    match word {
+        Some(word) if word != "last" && review::store(session)?.find(word).is_ok() => Ok(None),
+        Some(word) => runs::run_meant(word, session),
+        None => Ok(None),
+    }
+}
+
+/// Answers a question of the hands, or the one a run waits with.
+fn answer(flags: &AnswerFlags, decision: Decision, session: &Session) -> Result<Exit, Failure> {
+    match run_named(Some(&flags.id), session)? {
+        Some(run) => runs::answer(&run, decision, flags.yes, session),
+        None => approvals::answer(flags, decision, session),
+    }
 }

@@ -7,11 +7,13 @@ use lula_models::probe::{Probe, probe};
 use lula_models::spend::Unlimited;
 use lula_models::{Client, Patience};
 use lula_protocol::{Code, Exit};
+use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
 use crate::cli::ModelsCommand;
 use crate::failure::Failure;
 use crate::models;
+use crate::runs::{self, standing, store};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint};
 
@@ -28,6 +30,7 @@ pub(super) fn run(command: ModelsCommand, session: &Session) -> Result<Exit, Fai
             untried,
             timeout,
         } => choose(&model, untried, timeout, session),
+        ModelsCommand::Stats => stats(session),
     }
 }
 
@@ -261,5 +264,67 @@ fn choose(
             names.join(", ")
         ));
     }
+    Ok(Exit::Verified)
+}
+
+/// How models did in the runs that are kept here.
+fn stats(session: &Session) -> Result<Exit, Failure> {
+    let (stats, unread) = runs::block_on(async {
+        let store = store::open(session, SecretGuard::default()).await?;
+        standing::stats(store).await
+    })?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        let rows: Vec<_> = stats
+            .rows()
+            .map(|(role, class, model, row)| {
+                json!({
+                    "role": role, "task": class, "model": model, "asked": row.calls,
+                    "verified": row.verified, "cost_usd": dollars(row.cost),
+                    "input_tokens": row.usage.input, "output_tokens": row.usage.output,
+                    "cached_share": row.cache_share(), "asked_again": row.repairs,
+                })
+            })
+            .collect();
+        screen.document(&json!({"models": rows, "unreadable_runs": unread}))?;
+        return Ok(Exit::Verified);
+    }
+    if unread > 0 {
+        screen.warn(&format!("{unread} runs could not be read and are left out"));
+    }
+    if stats.rows().next().is_none() {
+        screen.line("no run has asked a model yet")?;
+        return Ok(Exit::Verified);
+    }
+    let mut table = Table::default();
+    let heads = [
+        "model",
+        "as",
+        "at",
+        "verified",
+        "cost each",
+        "tokens each",
+        "cached",
+        "asked again",
+    ];
+    table.row(heads.map(|head| paint(DIM, head)));
+    for (role, class, model, row) in stats.rows() {
+        let each = |sum: u64| sum / u64::from(row.calls.max(1));
+        table.row([
+            model.to_owned(),
+            role.to_owned(),
+            class.to_owned(),
+            format!("{} of {}", row.verified, row.calls),
+            format!("${:.4}", dollars(each(row.cost))),
+            format!(
+                "{} in, {} out",
+                each(row.usage.input),
+                each(row.usage.output)
+            ),
+            format!("{:.0} %", row.cache_share() * 100.0),
+            row.repairs.to_string(),
+        ]);
+    }
+    screen.line(table.render(0).trim_end())?;
     Ok(Exit::Verified)
 }

@@ -23,6 +23,8 @@ struct Replayed {
     visits: u64,
     state_digest: String,
     differences: Vec<String>,
+    /// Positions of visits whose answers were dropped to make room.
+    dropped: Vec<u64>,
 }
 
 pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Failure> {
@@ -41,16 +43,25 @@ pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Fai
             visits: replayed.visits,
             state_digest: replayed.state.to_string(),
             differences,
+            dropped: replayed.dropped,
         };
         let same = shown.differences.is_empty();
         let screen = &session.screen;
         if screen.is_json() {
             screen.document(&shown)?;
-        } else if same {
+        } else if same && shown.dropped.is_empty() {
             screen.line(format!(
                 "{} {} events, {} visits derived again, all the same",
                 paint(GOOD, "✓"),
                 shown.events,
+                shown.visits
+            ))?;
+        } else if same {
+            screen.line(format!(
+                "? {} events, whole; {} of {} visits cannot be derived again: what they were told \
+                 was dropped by `lula store compact`",
+                shown.events,
+                shown.dropped.len(),
                 shown.visits
             ))?;
         } else {
@@ -58,7 +69,11 @@ pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Fai
                 screen.line(format!("{} {difference}", paint(BAD, "✗")))?;
             }
         }
-        Ok(if same { Exit::Verified } else { Exit::Failed })
+        Ok(match (same, shown.dropped.is_empty()) {
+            (true, true) => Exit::Verified,
+            (true, false) => Exit::Inconclusive,
+            (false, _) => Exit::Failed,
+        })
     })
 }
 
@@ -91,13 +106,20 @@ pub(super) fn export(flags: &ExportFlags, session: &Session) -> Result<Exit, Fai
             let message = format!("cannot write {}: {error}", flags.output.display());
             Failure::new(Code::FileAccess, Exit::Environment, message)
         })?;
-        let head = bundle::export(&*store, &run, file).await?;
+        let exported = bundle::export(&*store, &run, file).await?;
         if session.screen.is_json() {
-            session
-                .screen
-                .document(&json!({"run": run, "head": head, "file": flags.output}))?;
+            session.screen.document(
+                &json!({"run": run, "head": exported.head, "file": flags.output,
+                                  "dropped": exported.dropped}),
+            )?;
         } else {
-            session.screen.line(head)?;
+            session.screen.line(exported.head)?;
+            if exported.dropped > 0 {
+                session.screen.note(&format!(
+                    "{} values are not in it: they were dropped by `lula store compact`",
+                    exported.dropped
+                ));
+            }
             let text = format!(
                 "lula verify {}   checks it anywhere",
                 flags.output.display()
@@ -127,6 +149,12 @@ pub(super) fn verify(file: &Path, session: &Session) -> Result<Exit, Failure> {
         found.blobs,
         found.head.short()
     ))?;
+    if found.dropped > 0 {
+        screen.line(format!(
+            "  {} values are not in it: they were dropped by `lula store compact`",
+            found.dropped
+        ))?;
+    }
     for (key, up_to) in &found.seals {
         screen.line(format!("  sealed up to event {up_to} by {key}"))?;
     }

@@ -1,108 +1,216 @@
 //! `lula run` and `lula resume`
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lula_agents::{CoderChoice, Coding, Deliver, Task, Work, Workshop};
-use lula_config::keys;
-use lula_graph::{CancellationToken, Engine, Options, RunState, Start};
-use lula_protocol::{Amounts, Code, Dimension, Exit, Principal, RunId, Signal};
+use lula_agents::choose::Standing;
+use lula_agents::route::Lane;
+use lula_agents::{CoderChoice, Deliver, Task};
+use lula_config::{Origin, keys};
+use lula_protocol::{Amounts, Code, Dimension, Exit, RunId, Signal};
 use lula_sandbox::policy::Profile;
-use lula_store::{Status, Store};
 use lula_workspace::Git;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use serde_json::json;
 
-use crate::cli_runs::{self, LimitFlags, ResumeFlags, RunFlags};
+use super::drive::{Answers, Desk};
+use super::folder;
+use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
-use crate::hands::LocalHands;
-use crate::runs::follow::Follower;
-use crate::runs::report::RunReport;
-use crate::runs::worker::{self, Held};
-use crate::runs::{self, minds, seal_key, store};
+use crate::record::local_principal;
+use crate::runs::{self, minds, standing, store, worker};
 use crate::sandboxed;
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, Live, WARN, paint};
+use crate::term::{DIM, paint};
 
 pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> {
+    let mut task = task(flags, session)?;
+    runs::block_on(async {
+        let desk = Desk::open(&task, session).await?;
+        // One model needs no choosing.
+        if task.models.len() > 1 {
+            let (stats, _) = standing::stats(Arc::clone(&desk.store)).await?;
+            task.standing = standing::standing(&stats);
+            let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
+            task.standing.retain(named);
+        }
+        let run = desk.begin(&task, limits(&flags.limits)).await?;
+        if flags.detach {
+            return detach(&run, flags.approve, flags.limits.max_time, session);
+        }
+        session.screen.note(&format!("{} {run}", paint(DIM, "run")));
+        let answers = Answers::from(flags.approve);
+        desk.drive(&run, answers, flags.limits.max_time).await
+    })
+}
+
+/// What the flags ask for, checked as far as it can be before anything is begun.
+fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure> {
+    if flags.task.trim().is_empty() {
+        let message = "the task is empty";
+        return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
+            .remedy("say what is to be done: --task 'fix the failing tests'"));
+    }
     let git = find_git(session)?;
-    let repository = repository(flags.repo.as_deref(), &git)?;
+    let (repository, here) = repository(flags.repo.as_deref(), &git)?;
+    let (tests, accept) = commands(flags, &repository, &here);
     let policy = sandboxed::policy(session, Profile::Build);
-    let tests_ms = policy.limits.wall.millis();
-    let minds = minds::named(&flags.model, session)?;
-    let task = Task {
-        tests: flags.tests.clone(),
-        accept: flags.accept.clone(),
+    let models = minds::named(&flags.model, session)?;
+    let lane = match flags.lane {
+        LaneChoice::Auto => None,
+        LaneChoice::Interactive => Some(Lane::Interactive),
+        LaneChoice::Deep if models.is_empty() => {
+            let message = "a plan needs a model, and none is configured";
+            return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
+                .remedy("name one with --model, or leave --lane out"));
+        }
+        LaneChoice::Deep => Some(Lane::DeepPlanning),
+    };
+    Ok(Task {
+        tests,
+        accept,
         deliver: match flags.deliver {
             cli_runs::Deliver::Branch => Deliver::Branch,
             cli_runs::Deliver::Worktree => Deliver::Worktree,
             cli_runs::Deliver::Patch => Deliver::Patch,
             cli_runs::Deliver::None => Deliver::None,
         },
+        ask_first: flags.approve == Some(Approve::Ask),
+        lane,
         coder: match flags.coder {
             cli_runs::Coder::Auto => CoderChoice::Auto,
             cli_runs::Coder::Repairer => CoderChoice::Repairer,
             cli_runs::Coder::Model => CoderChoice::Model,
         },
-        models: minds,
+        models,
         max_loops: flags.max_loops,
         max_turns: flags.max_turns,
         search_ms: millis(flags.search.unwrap_or(Duration::from_mins(2))),
-        tests_ms,
+        tests_ms: policy.limits.wall.millis(),
         ..Task::new(&flags.task, repository.to_string_lossy())
-    };
-    runs::block_on(async {
-        let desk = Desk::open(&task.models, session).await?;
-        let mut random = [0; 10];
-        getrandom::fill(&mut random).map_err(|error| internal(&error))?;
-        let run = RunId::from_parts(now_ms(), random);
-        let start = Start {
-            limits: limits(&flags.limits),
-            run: Some(run.clone()),
-            ..Start::default()
-        };
-        session.screen.note(&format!("{} {run}", paint(DIM, "run")));
-        desk.engine.start(&task, &start).await?;
-        desk.drive(&run, flags.limits.max_time).await
     })
 }
 
 pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Failure> {
+    if flags.detached {
+        // Whoever closes the terminal does not mean this process.
+        rustix::process::setsid().map_err(|error| internal(&error))?;
+    }
     runs::block_on(async {
         let looked = store::open(session, lula_store::SecretGuard::default()).await?;
         let run = runs::named(&*looked, &flags.run).await?;
         let known = runs::reader(Arc::clone(&looked))?.show(&run, None).await?;
         drop(looked);
-        let desk = Desk::open(&known.state.task.models, session).await?;
+        let desk = Desk::open(&known.state.task, session).await?;
+        if let Some(answer) = worker::go_on(&known) {
+            desk.engine.send(&run, &answer).await?;
+        }
         for (dimension, to) in limits(&flags.limits).iter() {
-            let by = person();
+            let by = local_principal()?;
             let raise = Signal::RaiseLimit { dimension, to, by };
             desk.engine.send(&run, &raise).await?;
         }
-        desk.drive(&run, flags.limits.max_time).await
+        if flags.detach && known.progress.ended.is_none() {
+            return detach(&run, flags.approve, flags.limits.max_time, session);
+        }
+        let answers = Answers::from(flags.approve);
+        desk.drive(&run, answers, flags.limits.max_time).await
     })
+}
+
+/// Where a run in the background says what went wrong.
+pub(super) fn background_file(run: &RunId, session: &Session) -> Result<PathBuf, Failure> {
+    let directory = session.state_directory()?.join("background");
+    Ok(directory.join(format!("{run}.log")))
+}
+
+/// Lets another process go on with a run, away from this terminal.
+fn detach(
+    run: &RunId,
+    approve: Option<Approve>,
+    max_time: Option<Duration>,
+    session: &Session,
+) -> Result<Exit, Failure> {
+    let file = background_file(run, session)?;
+    let refused = |error: std::io::Error| {
+        let message = format!("{run} cannot be worked on in the background: {error}");
+        Failure::new(Code::FileAccess, Exit::Environment, message)
+            .remedy(format!("`lula resume {run}` works on it here"))
+    };
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory).map_err(refused)?;
+    }
+    let said = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&file)
+        .map_err(refused)?;
+    let program = std::env::current_exe().map_err(refused)?;
+    let mut command = Command::new(program);
+    command.args(["resume", run.as_str(), "--detached", "--quiet"]);
+    // Flags that are settings are not inherited as variables are.
+    command.args(settings_given(session));
+    if approve == Some(Approve::Auto) {
+        command.args(["--approve", "auto"]);
+    }
+    if let Some(time) = max_time {
+        command.args(["--max-time", &format!("{}ms", time.as_millis())]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said)
+        .spawn()
+        .map_err(refused)?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&json!({"run": run, "status": "detached"}))?;
+    } else {
+        screen.line(run)?;
+        let hint =
+            format!("lula logs -f {run}   follows it; lula show {run}   tells what came of it");
+        screen.note(&paint(DIM, hint));
+    }
+    Ok(Exit::Verified)
+}
+
+/// The flags of this command line that stand for configuration keys, as they were given.
+pub(super) fn settings_given(session: &Session) -> Vec<String> {
+    let entries = session.config.entries().iter();
+    let flags: Vec<&String> = entries
+        .filter_map(|entry| match &entry.winner().origin {
+            Origin::Flag(flag) => Some(flag),
+            _ => None,
+        })
+        .collect();
+    let mut given = Vec::new();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let (name, whole) = match argument.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (argument.as_str(), false),
+        };
+        if !flags.iter().any(|flag| *flag == name) {
+            continue;
+        }
+        given.push(argument);
+        if !whole {
+            given.extend(arguments.next());
+        }
+    }
+    given
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::Internal, Exit::Failed, error.to_string())
 }
 
-fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, millis)
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Who sits at the terminal, as far as this machine knows.
-fn person() -> Principal {
-    let name = std::env::var("USER").unwrap_or_default();
-    format!("local:{name}")
-        .parse()
-        .or_else(|_| "local:user".parse())
-        .unwrap_or_else(|_| unreachable!("a plain name is a principal"))
 }
 
 fn limits(flags: &LimitFlags) -> Amounts {
@@ -123,8 +231,27 @@ pub(super) fn find_git(session: &Session) -> Result<Git, Failure> {
     Ok(Git::find(&configured, directories.as_deref())?)
 }
 
-/// The repository around a directory, which has to have a commit.
-fn repository(named: Option<&Path>, git: &Git) -> Result<PathBuf, Failure> {
+/// The commands that judge the change: as they were given, or, in a project that is a folder of its
+/// repository, in that folder.
+fn commands(flags: &RunFlags, top: &Path, here: &Path) -> (Option<String>, Vec<String>) {
+    let folder = folder::project(top, here);
+    let name = folder.and_then(|folder| folder.strip_prefix(top).ok()?.to_str());
+    let (Some(folder), Some(name)) = (folder, name) else {
+        return (flags.tests.clone(), flags.accept.clone());
+    };
+    let inside = |command: &String| folder::inside(name, command);
+    // Tests that are known from the top are better than a command that only fails or succeeds.
+    let found = || match folder::tests(top) {
+        Some(_) => None,
+        None => folder::tests(folder),
+    };
+    let tests = flags.tests.clone().or_else(found);
+    let accept = flags.accept.iter().map(inside).collect();
+    (tests.as_ref().map(inside), accept)
+}
+
+/// The repository around a directory, which has to have a commit, and the directory itself.
+fn repository(named: Option<&Path>, git: &Git) -> Result<(PathBuf, PathBuf), Failure> {
     let here = named.unwrap_or(Path::new("."));
     let here = here.canonicalize().map_err(|error| {
         let message = format!("cannot use {}: {error}", here.display());
@@ -145,184 +272,5 @@ fn repository(named: Option<&Path>, git: &Git) -> Result<PathBuf, Failure> {
             Failure::new(Code::EmptyRepository, Exit::Usage, message)
                 .remedy("make a first commit: `git add --all && git commit`")
         })?;
-    Ok(top)
-}
-
-/// So often a step that cannot be done now is tried again before the run is put down.
-const PATIENCE: u32 = 5;
-
-/// Everything a run is driven with.
-struct Desk<'a> {
-    engine: Engine<Coding>,
-    store: Arc<dyn Store>,
-    session: &'a Session,
-    hands: LocalHands,
-    live: Arc<Live>,
-    /// Set by Ctrl-C.
-    stop: CancellationToken,
-}
-
-impl<'a> Desk<'a> {
-    async fn open(minds: &[lula_agents::Mind], session: &'a Session) -> Result<Self, Failure> {
-        let (door, guard) = minds::door(minds, session)?;
-        let store = store::open(session, guard).await?;
-        let state = session.state_directory()?;
-        let policy = sandboxed::policy(session, Profile::Build);
-        let hands = LocalHands::new(&state, find_git(session)?, policy);
-        let live = Arc::new(session.screen.live("starting"));
-        let watch = Arc::clone(&live);
-        // What a model asks for reaches a terminal: no control characters.
-        let say = move |text: &str| {
-            let plain = |c: char| if c.is_control() { ' ' } else { c };
-            watch.say(&text.chars().map(plain).take(160).collect::<String>());
-        };
-        let workshop = Workshop::new(Arc::new(hands.clone()), door, Arc::new(say));
-        let options = Options {
-            worker: worker::name(),
-            seal: Some(seal_key(session)?),
-            ..Options::default()
-        };
-        Ok(Self {
-            engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
-            store,
-            session,
-            hands,
-            live,
-            stop: on_interrupt()?,
-        })
-    }
-
-    /// Drives a run until it rests, or somebody or the clock stops it, and says what came of it.
-    async fn drive(self, run: &RunId, max_time: Option<Duration>) -> Result<Exit, Failure> {
-        let following = Follower::new(Arc::clone(&self.store), run.clone()).await;
-        let stopped = tokio::select! {
-            biased;
-            rested = self.go(run) => { rested?; None }
-            () = self.stop.cancelled() => Some(("interrupted", Exit::Inconclusive)),
-            () = after(max_time) => Some(("out of time", Exit::Budget)),
-            () = following.follow(Arc::clone(&self.live)) => None,
-        };
-        if let Some((why, exit)) = stopped {
-            worker::release_own(&*self.store, run).await?;
-            return self.put_down(run, why, exit).await;
-        }
-        let known = self.engine.show(run, None).await?;
-        if known.progress.ended.is_some()
-            && let Err(error) = self.hands.clear(run)
-        {
-            let text = format!("the workspace of the run could not be removed: {error}");
-            self.session.screen.warn(&text);
-        }
-        self.tell(&known)
-    }
-
-    /// Claims the run and drives it. A run that is over is left alone.
-    async fn go(&self, run: &RunId) -> Result<(), Failure> {
-        let mut troubles = 0;
-        loop {
-            let Some(row) = self.store.run(run).await? else {
-                return Err(lula_store::StoreError::NoRun(run.clone()).into());
-            };
-            if row.status == Status::Done {
-                return Ok(());
-            }
-            if let Held::By(owner) = worker::release_dead(&*self.store, &row).await? {
-                let message = format!("{run} is being worked on by {owner}");
-                return Err(Failure::new(Code::RunBusy, Exit::Failed, message)
-                    .remedy("wait until it is done, or stop that process"));
-            }
-            match self.engine.resume(run).await? {
-                Some(lula_graph::Rested::Trouble(message)) if troubles == PATIENCE => {
-                    return Err(Failure::new(Code::RunRefused, Exit::Environment, message)
-                        .remedy(format!("`lula resume {run}` tries again")));
-                }
-                Some(lula_graph::Rested::Trouble(message)) => {
-                    troubles += 1;
-                    self.live
-                        .tell(&paint(WARN, format!("{message}; trying again soon")));
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                }
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    async fn put_down(&self, run: &RunId, why: &str, exit: Exit) -> Result<Exit, Failure> {
-        let known = self.engine.show(run, None).await?;
-        let mut report = RunReport::of(&known);
-        report.summary = format!("{why}: `lula resume {run}` goes on where it stopped");
-        report.exit = exit;
-        if self.session.screen.is_json() {
-            self.session.screen.document(&report)?;
-        }
-        self.session.screen.note(&paint(WARN, &report.summary));
-        Ok(exit)
-    }
-
-    fn tell(&self, known: &RunState<Work>) -> Result<Exit, Failure> {
-        let report = RunReport::of(known);
-        let screen = &self.session.screen;
-        if screen.is_json() {
-            screen.document(&report)?;
-            return Ok(report.exit);
-        }
-        if !report.diff.is_empty() && matches!(report.exit, Exit::Verified | Exit::Inconclusive) {
-            screen.patch(&report.diff)?;
-        }
-        let (style, word) = match report.exit {
-            Exit::Verified => (GOOD, "verified"),
-            Exit::Inconclusive => (WARN, "unverified"),
-            Exit::Budget | Exit::WaitingForApproval => (WARN, "waiting"),
-            _ => (BAD, "failed"),
-        };
-        screen.note(&format!(
-            "{} {}",
-            paint(style, format!("{word}:")),
-            report.summary
-        ));
-        if let Some(place) = known
-            .state
-            .place
-            .as_ref()
-            .filter(|place| place.uncommitted > 0)
-        {
-            let text = "files have changes that are not committed; they were not part of this run";
-            screen.warn(&format!("{} {text}", place.uncommitted));
-        }
-        if let Some(delivered) = &report.delivered {
-            let branch = delivered.branch.as_deref().unwrap_or_default();
-            let mut text = format!("the change is on the branch {branch}");
-            if let Some(directory) = &delivered.directory {
-                text = format!("{text}, checked out in {directory}");
-            }
-            screen.note(&text);
-            let hint = format!("git merge {branch}   or   lula undo {}", report.run);
-            screen.note(&paint(DIM, hint));
-        }
-        Ok(report.exit)
-    }
-}
-
-async fn after(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A token that Ctrl-C sets. The second one ends the process at once.
-fn on_interrupt() -> Result<CancellationToken, Failure> {
-    let stop = CancellationToken::new();
-    let set = stop.clone();
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| internal(&error))?;
-    std::thread::spawn(move || {
-        for signal in &mut signals {
-            if set.is_cancelled() {
-                std::process::exit(128 + signal);
-            }
-            set.cancel();
-        }
-    });
-    Ok(stop)
+    Ok((top, here))
 }

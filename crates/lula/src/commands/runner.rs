@@ -1,5 +1,7 @@
 //! `lula runner`: the hands, for whoever may ask them.
 
+mod supervise;
+
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,7 @@ use lula_protocol::{Code, Exit};
 use lula_runner::client::Address;
 use lula_runner::hands::Setup;
 use lula_runner::{Options, RunError};
+use lula_workspace::Git;
 use serde::Serialize;
 
 use crate::cli::RunnerFlags;
@@ -19,6 +22,9 @@ use crate::session::Session;
 
 pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failure> {
     shed_secrets(session)?;
+    if flags.supervised {
+        return supervise::run(flags.listen.as_deref());
+    }
     let key = key(flags.key_file.as_deref())?;
     let state = session.state_directory()?;
     let listen = match &flags.listen {
@@ -34,6 +40,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
         max_bytes: session.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
         rules: rules::for_hands(session, &flags.rules)?,
+        git: git(session),
         state,
     };
     let options = Options {
@@ -53,6 +60,18 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
     };
     lula_runner::run(options, ready)?;
     Ok(Exit::Verified)
+}
+
+/// Without git only directories can be opened; whoever asks for a commit is told.
+fn git(session: &Session) -> Option<Git> {
+    let configured = session.config.get(&keys::GIT_PROGRAM);
+    match Git::find(&configured, std::env::var_os("PATH").as_deref()) {
+        Ok(git) => Some(git),
+        Err(error) => {
+            session.screen.detail(&error.to_string());
+            None
+        }
+    }
 }
 
 #[derive(Serialize)]

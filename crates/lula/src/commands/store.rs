@@ -1,15 +1,16 @@
 //! `lula store`
 
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lula_config::keys;
 use lula_protocol::{Code, Exit};
-use lula_store::sqlite::SqliteOptions;
-use lula_store::{SecretGuard, SqliteStore, Store, check_store, copy_store};
+use lula_store::{SecretGuard, Store, check_store, compact_store, copy_store};
 use serde_json::json;
 
 use crate::cli_runs::StoreCommand;
 use crate::failure::Failure;
+use crate::runs::store::Manner;
 use crate::runs::{self, store};
 use crate::session::Session;
 use crate::term::{BAD, GOOD, paint};
@@ -19,12 +20,37 @@ pub(super) fn run(command: &StoreCommand, session: &Session) -> Result<Exit, Fai
         StoreCommand::Backup { file } => backup(file, session),
         StoreCommand::Restore { file } => restore(file, session),
         StoreCommand::Check => check(session),
+        StoreCommand::Compact { older_than } => compact(*older_than, session),
         StoreCommand::Migrate { from, to } => migrate(from, to, session),
     }
 }
 
 fn refuse(message: impl Into<String>) -> Failure {
     Failure::new(Code::StoreUnusable, Exit::Usage, message)
+}
+
+fn manner(session: &Session) -> Manner {
+    Manner::of(session, SecretGuard::default())
+}
+
+fn compact(older_than: Duration, session: &Session) -> Result<Exit, Failure> {
+    runs::block_on(async {
+        let here = store::open(session, SecretGuard::default()).await?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let before = now.unwrap_or_default().saturating_sub(older_than);
+        let before_ms = u64::try_from(before.as_millis()).unwrap_or(u64::MAX);
+        let compacted = compact_store(&*here, before_ms).await?;
+        let screen = &session.screen;
+        if screen.is_json() {
+            screen.document(&compacted)?;
+        } else {
+            screen.line(format!(
+                "{} values ({} bytes) of {} old runs dropped; their logs are whole",
+                compacted.blobs, compacted.bytes, compacted.runs
+            ))?;
+        }
+        Ok(Exit::Verified)
+    })
 }
 
 fn backup(file: &Path, session: &Session) -> Result<Exit, Failure> {
@@ -35,15 +61,14 @@ fn backup(file: &Path, session: &Session) -> Result<Exit, Failure> {
     runs::block_on(async {
         let url = session.config.get(&keys::STORE_URL);
         if url.is_empty() {
-            let path = store::default_file(session)?;
-            let here = SqliteStore::open(path, SqliteOptions::default())?;
+            let here = manner(session).file(store::default_file(session)?)?;
             here.backup(file).await?;
         } else {
-            let from = store::at(&url, SecretGuard::default()).await?;
-            let to = SqliteStore::open(file, SqliteOptions::default())?;
+            let from = manner(session).at(&url).await?;
+            let to = manner(session).file(file)?;
             copy_store(&*from, &to).await?;
         }
-        let copy = SqliteStore::open(file, SqliteOptions::default())?;
+        let copy = manner(session).file(file)?;
         looked_through(&copy, session, &format!("{}", file.display())).await
     })
 }
@@ -53,7 +78,7 @@ fn restore(file: &Path, session: &Session) -> Result<Exit, Failure> {
         return Err(refuse(format!("{} is no backup", file.display())));
     }
     runs::block_on(async {
-        let from = SqliteStore::open(file, SqliteOptions::default())?;
+        let from = manner(session).file(file)?;
         let (_, broken) = check_store(&from).await?;
         if let Some(error) = broken.into_iter().next() {
             return Err(error.into());
@@ -95,6 +120,12 @@ async fn looked_through(store: &dyn Store, session: &Session, what: &str) -> Res
                 checked.events,
                 checked.blobs
             ))?;
+            if checked.dropped > 0 {
+                screen.line(format!(
+                    "  {} more blobs were dropped by `lula store compact`",
+                    checked.dropped
+                ))?;
+            }
         }
     }
     Ok(if broken.is_empty() {
@@ -106,8 +137,8 @@ async fn looked_through(store: &dyn Store, session: &Session, what: &str) -> Res
 
 fn migrate(from: &str, to: &str, session: &Session) -> Result<Exit, Failure> {
     runs::block_on(async {
-        let source = store::at(from, SecretGuard::default()).await?;
-        let target = store::at(to, SecretGuard::default()).await?;
+        let source = manner(session).at(from).await?;
+        let target = manner(session).at(to).await?;
         let copied = copy_store(&*source, &*target).await?;
         if session.screen.is_json() {
             session.screen.document(&copied)?;

@@ -1,193 +1,401 @@
-//! The hands of a run in this very process: a private copy of the repository for each run, tools on
-//! it, a sandbox around every command, and delivery into the user's repository.
+//! The hands of a run: a runner, asked through its client. Nothing here opens a workspace.
 
-mod deliver;
-mod room;
-mod tools;
+mod hired;
+mod told;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::Future;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use lula_agents::hands::{Change, Consignment, Delivered, Place, Said, workspace_of};
-use lula_agents::{Hands, HandsError};
-use lula_protocol::{Digest, RunId, ToolCall, WorkspaceId};
-use lula_repair::Ground;
-use lula_sandbox::Engine;
-use lula_sandbox::policy::Policy;
-use lula_workspace::{Git, Project};
+use lula_agents::deeds::Taken;
+use lula_agents::hands::{
+    Consignment, Delivered, Effect, Listed, Listing, Place, Refused, Said, Trial, TrialResult,
+    workspace_of,
+};
+use lula_agents::task::Deliver;
+use lula_agents::{Hands, HandsError, Watch};
+use lula_protocol::call::{ListFiles, ReadFile, Undo};
+use lula_protocol::output::EntryKind;
+use lula_protocol::{
+    Action, Code, Details, Outcome, Output, ProtocolVersion, RunId, ToolCall, ToolResult,
+    WorkspaceId,
+};
+use lula_runner::api::{
+    BatchItem, BatchMode, CheckoutWanted, DeliverChange, START, TrialEvent, WorkspaceView,
+};
+use lula_runner::client::{Client, ClientError};
+use lula_workspace::Git;
+use lula_workspace::checkout;
 
-use crate::ground::SandboxedGround;
-pub(crate) use deliver::undo;
-use room::Room;
+pub(crate) use hired::Hired;
+pub(crate) use lula_workspace::checkout::Undone;
+use told::{held, refused, said};
 
-/// Hands that work in the state directory.
-#[derive(Clone)]
-pub(crate) struct LocalHands {
-    inner: Arc<Inner>,
+/// How long a runner that does not answer is asked again: one that was killed is started anew.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most files that are asked for at once.
+const AT_ONCE: usize = 40;
+/// Most pieces that one file is read in.
+const PIECES: usize = 64;
+
+/// Hands that are a runner.
+#[derive(Debug, Clone)]
+pub(crate) struct RunnerHands {
+    client: Client,
 }
 
-struct Inner {
-    state: PathBuf,
-    git: Git,
-    policy: Policy,
-    /// Started with the first command.
-    engine: Mutex<Option<Engine>>,
-}
-
-fn failed(error: impl std::fmt::Display) -> HandsError {
-    HandsError::Failed(error.to_string())
-}
-
-impl LocalHands {
-    pub(crate) fn new(state: &Path, git: Git, policy: Policy) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                state: state.to_owned(),
-                git,
-                policy,
-                engine: Mutex::new(None),
-            }),
-        }
+impl RunnerHands {
+    pub(crate) const fn new(client: Client) -> Self {
+        Self { client }
     }
 
     /// Gives the space of a run back that is over. Nothing is lost: its change is in its log, and
     /// what was delivered is in the repository.
-    pub(crate) fn clear(&self, run: &RunId) -> Result<(), HandsError> {
-        match self.inner.room(&workspace_of(run)) {
-            Ok(room) => room.clear(),
-            // It was never opened.
-            Err(_) => Ok(()),
+    pub(crate) async fn clear(&self, run: &RunId) -> Result<(), HandsError> {
+        match self.client.remove(&workspace_of(run)).await {
+            Ok(_) => Ok(()),
+            // It was never opened, or is cleared already.
+            Err(ClientError::Refused { problem, .. }) if problem.code == Code::NoWorkspace => {
+                Ok(())
+            }
+            Err(error) => Err(trouble(error)),
         }
     }
 
-    /// Does something that blocks, away from the thread that drives runs.
-    async fn blocking<T: Send + 'static>(
+    /// Calls a tool, and asks again while nobody answers: the same id never happens twice.
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResult, HandsError> {
+        patiently(|| self.client.execute(call)).await
+    }
+
+    /// What a tool that only looks put out.
+    async fn look(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, HandsError> + Send + 'static,
-    ) -> Result<T, HandsError> {
-        let inner = Arc::clone(&self.inner);
-        tokio::task::spawn_blocking(move || work(&inner))
-            .await
-            .map_err(|error| HandsError::Lost(error.to_string()))?
+        effect: &Effect,
+        workspace: &WorkspaceId,
+        action: Action,
+    ) -> Result<Result<Output, String>, HandsError> {
+        let result = self.execute(&look(effect, workspace, action)).await?;
+        output(result)
+    }
+
+    /// The rest of a file of which the first piece was read.
+    async fn rest(
+        &self,
+        effect: &Effect,
+        workspace: &WorkspaceId,
+        path: &str,
+        first: Output,
+    ) -> Result<Option<String>, HandsError> {
+        let mut text = String::new();
+        let mut piece = first;
+        for _ in 0..PIECES {
+            let Some(Details::File {
+                lines,
+                to_line,
+                binary: false,
+                lossy: false,
+                ..
+            }) = piece.details
+            else {
+                return Ok(None);
+            };
+            text.push_str(&piece.text);
+            if !piece.truncated || to_line >= lines {
+                // A line that was cut is not the whole text.
+                return Ok((!piece.truncated).then_some(text));
+            }
+            let more = Action::ReadFile(ReadFile {
+                path: path.to_owned(),
+                from_line: Some(to_line + 1),
+                to_line: None,
+            });
+            match self.look(effect, workspace, more).await? {
+                Ok(next) => piece = next,
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 }
 
-impl Inner {
-    fn room(&self, workspace: &WorkspaceId) -> Result<Room, HandsError> {
-        Room::find(&self.state, workspace, &self.git)
+/// A call that only looks. Its identity follows from the effect it is part of and what it asks for.
+fn look(effect: &Effect, workspace: &WorkspaceId, action: Action) -> ToolCall {
+    let part = effect.part(&serde_json::to_string(&action).unwrap_or_default());
+    ToolCall {
+        protocol: ProtocolVersion,
+        effect: part.id,
+        epoch: part.epoch,
+        run: part.run,
+        workspace: workspace.clone(),
+        action,
     }
+}
 
-    fn engine(&self) -> Result<Engine, HandsError> {
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = &*engine {
-            return Ok(engine.clone());
-        }
-        let started = Engine::start().map_err(failed)?;
-        *engine = Some(started.clone());
-        Ok(started)
+/// The output of a result, or why there is none.
+fn output(result: ToolResult) -> Result<Result<Output, String>, HandsError> {
+    match result.outcome {
+        Outcome::Done { output } => Ok(Ok(output)),
+        Outcome::Failed { message, .. } => Ok(Err(message)),
+        Outcome::Denied { denials } => Ok(Err(refused(&denials).1)),
+        Outcome::NeedsApproval { challenge } => Err(held(&challenge)),
     }
+}
+
+/// Asks until somebody answers, for a while.
+async fn patiently<T, F>(ask: impl Fn() -> F) -> Result<T, HandsError>
+where
+    F: Future<Output = Result<T, ClientError>>,
+{
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(error) if is_passing(&error) && begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            answered => return answered.map_err(trouble),
+        }
+    }
+}
+
+/// Whether the same may be answered otherwise in a moment.
+fn is_passing(error: &ClientError) -> bool {
+    error.is_worth_repeating()
+        || matches!(error, ClientError::Refused { status, .. }
+            if matches!(status.as_u16(), 429 | 503))
+}
+
+fn trouble(error: ClientError) -> HandsError {
+    match error {
+        // Ordering it again with the same id tells what came of it: nothing can be lost.
+        ClientError::Unreachable { .. }
+        | ClientError::Broken(_)
+        | ClientError::NotStarted { .. } => HandsError::Unreachable(error.to_string()),
+        ClientError::Refused { problem, .. } if problem.code == Code::Fenced => {
+            HandsError::Unreachable(problem.message)
+        }
+        ClientError::Refused { problem, .. } => HandsError::Failed(problem.message),
+        ClientError::Held(result) => match result.outcome {
+            Outcome::NeedsApproval { challenge } => held(&challenge),
+            Outcome::Denied { denials } => {
+                let (by, why) = refused(&denials);
+                HandsError::Refused { by, why }
+            }
+            _ => HandsError::Failed("the runner held it back".to_owned()),
+        },
+        ClientError::Nonsense(message) => HandsError::Failed(message),
+    }
+}
+
+fn place(view: WorkspaceView) -> Result<Place, HandsError> {
+    let Some(origin) = view.origin else {
+        return Err(HandsError::Failed(format!(
+            "{} is not the workspace of a commit",
+            view.id
+        )));
+    };
+    Ok(Place {
+        workspace: view.id,
+        commit: origin.commit,
+        uncommitted: usize::try_from(origin.uncommitted).unwrap_or(usize::MAX),
+        history: origin.history,
+    })
 }
 
 #[async_trait]
-impl Hands for LocalHands {
+impl Hands for RunnerHands {
     async fn open(&self, run: &RunId, repository: &str) -> Result<Place, HandsError> {
-        let (workspace, repository) = (workspace_of(run), PathBuf::from(repository));
-        self.blocking(move |inner| {
-            let room = Room::open(&inner.state, &workspace, &repository, None, &inner.git)?;
-            Ok(room.place())
-        })
-        .await
+        let title = format!("lula run {run}");
+        let open = || {
+            let wanted = CheckoutWanted {
+                id: workspace_of(run),
+                commit: None,
+            };
+            self.client.open_commit(repository, &title, wanted)
+        };
+        place(patiently(open).await?)
     }
 
     async fn adopt(&self, run: &RunId, of: &WorkspaceId) -> Result<(), HandsError> {
-        let (workspace, of) = (workspace_of(run), of.clone());
-        self.blocking(move |inner| {
-            let parent = inner.room(&of)?;
-            let commit = Some(parent.commit());
-            Room::open(
-                &inner.state,
-                &workspace,
-                parent.repository(),
-                commit,
-                &inner.git,
-            )?;
-            Ok(())
-        })
-        .await
+        let parent = patiently(|| self.client.workspace(of)).await?;
+        let repository = parent.path.clone();
+        let commit = place(parent)?.commit;
+        let title = format!("lula run {run}");
+        let open = || {
+            let wanted = CheckoutWanted {
+                id: workspace_of(run),
+                commit: Some(commit.clone()),
+            };
+            self.client.open_commit(&repository, &title, wanted)
+        };
+        patiently(open).await.map(drop)
     }
 
-    async fn files(&self, workspace: &WorkspaceId) -> Result<Vec<String>, HandsError> {
-        let workspace = workspace.clone();
-        self.blocking(move |inner| inner.room(&workspace)?.tree()?.files().map_err(failed))
-            .await
+    async fn files(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<Listing, HandsError> {
+        let list = Action::ListFiles(ListFiles {
+            path: String::new(),
+            glob: None,
+            depth: None,
+        });
+        let output = self.look(effect, workspace, list).await?;
+        let output = output.map_err(HandsError::Failed)?;
+        let Some(Details::Files { entries }) = output.details else {
+            return Err(HandsError::Failed("a listing without files".to_owned()));
+        };
+        let files = entries
+            .into_iter()
+            .filter(|entry| entry.kind == EntryKind::File)
+            .map(|entry| Listed {
+                path: entry.path,
+                bytes: entry.bytes,
+            });
+        Ok(Listing {
+            files: files.collect(),
+            more: output.truncated,
+        })
     }
 
     async fn fetch(
         &self,
+        effect: &Effect,
         workspace: &WorkspaceId,
-        path: &str,
-    ) -> Result<Option<String>, HandsError> {
-        let (workspace, path) = (workspace.clone(), path.to_owned());
-        self.blocking(move |inner| {
-            let bytes = inner.room(&workspace)?.tree()?.read(&path).ok();
-            Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
-        })
-        .await
+        paths: &[String],
+    ) -> Result<Vec<Option<String>>, HandsError> {
+        let mut texts = Vec::with_capacity(paths.len());
+        for part in paths.chunks(AT_ONCE) {
+            let calls: Vec<ToolCall> = part
+                .iter()
+                .map(|path| {
+                    let read = Action::ReadFile(ReadFile {
+                        path: path.clone(),
+                        from_line: None,
+                        to_line: None,
+                    });
+                    look(effect, workspace, read)
+                })
+                .collect();
+            let batch = || self.client.batch(calls.clone(), BatchMode::Parallel);
+            for (path, item) in part.iter().zip(patiently(batch).await?) {
+                let found = match item {
+                    BatchItem::Result(result) => output(*result)?,
+                    BatchItem::Problem(problem) => Err(problem.message),
+                };
+                texts.push(match found {
+                    Ok(first) => self.rest(effect, workspace, path, first).await?,
+                    Err(_) => None,
+                });
+            }
+        }
+        Ok(texts)
     }
 
     async fn call(&self, call: &ToolCall) -> Result<Said, HandsError> {
-        let call = call.clone();
-        self.blocking(move |inner| tools::call(inner, &call)).await
+        said(self.execute(call).await?)
     }
 
-    async fn snapshot(&self, workspace: &WorkspaceId) -> Result<Digest, HandsError> {
-        let workspace = workspace.clone();
-        self.blocking(move |inner| Ok(inner.room(&workspace)?.snapshot()?.0))
-            .await
+    async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError> {
+        let call = ToolCall {
+            protocol: ProtocolVersion,
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            workspace: workspace.clone(),
+            action: Action::Undo(Undo {
+                to: Some(START.to_owned()),
+            }),
+        };
+        let said = said(self.execute(&call).await?)?;
+        match said {
+            Said {
+                refused: Some(by),
+                text: why,
+                ..
+            } => Err(HandsError::Refused { by, why }),
+            Said {
+                failed: true, text, ..
+            } => Err(HandsError::Failed(text)),
+            _ => Ok(()),
+        }
     }
 
-    async fn restore(&self, workspace: &WorkspaceId, to: Option<Digest>) -> Result<(), HandsError> {
-        let workspace = workspace.clone();
-        self.blocking(move |inner| inner.room(&workspace)?.restore(to))
-            .await
+    async fn change(&self, workspace: &WorkspaceId) -> Result<Taken, HandsError> {
+        let taken = patiently(|| self.client.taken(workspace)).await?;
+        Ok(Taken {
+            diff: taken.diff,
+            files: taken.files,
+            tree: taken.tree,
+        })
     }
 
-    async fn change(&self, workspace: &WorkspaceId) -> Result<Change, HandsError> {
-        let workspace = workspace.clone();
-        self.blocking(move |inner| inner.room(&workspace)?.change())
-            .await
-    }
-
-    async fn ground(
+    async fn trial(
         &self,
         workspace: &WorkspaceId,
-    ) -> Result<Arc<dyn Ground + Send + Sync>, HandsError> {
-        let workspace = workspace.clone();
-        self.blocking(move |inner| {
-            let project = Project::at(inner.room(&workspace)?.tree_path()).map_err(failed)?;
-            let policy = inner.policy.clone();
-            let ground = SandboxedGround::on(inner.engine()?, project, policy);
-            Ok(Arc::new(ground.map_err(failed)?) as Arc<dyn Ground + Send + Sync>)
-        })
-        .await
+        trial: &Trial,
+        watch: &Watch,
+    ) -> Result<TrialResult, HandsError> {
+        let listen = || async {
+            let mut events = self.client.trial(workspace, trial).await?;
+            while let Some(event) = events.next().await? {
+                match event {
+                    TrialEvent::Progress { text } => watch(&text),
+                    TrialEvent::Ended { result } => return Ok(*result),
+                }
+            }
+            let message = "the stream ended before the trial".to_owned();
+            Err(ClientError::Broken(message))
+        };
+        // Nothing of a trial stays: one that was cut off is begun anew.
+        patiently(listen).await
     }
 
-    async fn deliver(&self, order: &Consignment) -> Result<Delivered, HandsError> {
-        let order = order.clone();
-        self.blocking(move |inner| {
-            let room = inner.room(&order.workspace)?;
-            deliver::deliver(&room, &order, &inner.state)
+    async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError> {
+        if !matches!(order.deliver, Deliver::Branch | Deliver::Worktree) {
+            return Ok(Delivered {
+                branch: None,
+                commit: None,
+                directory: None,
+                workspace: None,
+            });
+        }
+        let wanted = DeliverChange {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            tree: order.tree,
+            branch: order.branch.clone(),
+            message: order.message.clone(),
+            at: order.at,
+            worktree: order.deliver == Deliver::Worktree,
+        };
+        let arrived = patiently(|| self.client.deliver(&order.workspace, &wanted)).await?;
+        Ok(Delivered {
+            branch: arrived.branch,
+            commit: arrived.commit,
+            directory: arrived.directory,
+            workspace: arrived.workspace,
         })
-        .await
     }
+}
 
-    async fn delivered(&self, order: &Consignment) -> Result<Option<Delivered>, HandsError> {
-        let order = order.clone();
-        self.blocking(move |inner| {
-            let room = inner.room(&order.workspace)?;
-            deliver::delivered(&room, &order, &inner.state)
-        })
-        .await
+/// Takes a delivery back, if nobody has built on it.
+pub(crate) fn undo(
+    git: &Git,
+    repository: &Path,
+    delivered: &Delivered,
+) -> Result<Undone, HandsError> {
+    let (Some(branch), Some(commit)) = (&delivered.branch, &delivered.commit) else {
+        let message = "the run delivered nothing that could be taken back";
+        return Err(HandsError::Failed(message.to_owned()));
+    };
+    checkout::undo(git, repository, branch, commit)
+        .map_err(|error| HandsError::Failed(error.to_string()))
+}
+
+/// Who said no.
+pub(crate) const fn by_whom(by_people: bool) -> Refused {
+    if by_people {
+        Refused::ByPeople
+    } else {
+        Refused::ByRule
     }
 }

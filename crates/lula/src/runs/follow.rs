@@ -1,106 +1,88 @@
-//! Showing a run as it goes: the log is the source, and what takes a while says so itself.
+//! Following the log of a run, whoever writes it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use lula_protocol::{Dimension, EventBody, RunId};
-use lula_store::{Hint, Store};
+use lula_protocol::{Payload, RunId};
+use lula_store::{Hint, Record, Store, StoreError};
+use serde_json::Value;
 
-use crate::term::{DIM, GOOD, Live, STRONG, WARN, paint};
+use super::story::{Moment, Teller};
 
-/// Tells what is new in the log of a run.
+/// How often the log is looked at without a hint: another process gives none.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Reads what is new in the log of a run.
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
     run: RunId,
     next: u64,
-    spent_micro_usd: u64,
-    calls: u64,
+    /// What was told so far.
+    pub(crate) teller: Teller,
 }
 
 impl Follower {
-    /// From the position on that the log has now.
-    pub(crate) async fn new(store: Arc<dyn Store>, run: RunId) -> Self {
-        let row = store.run(&run).await.ok().flatten();
+    /// From the first event on.
+    pub(crate) fn new(store: Arc<dyn Store>, run: RunId) -> Self {
         Self {
-            next: row.map_or(0, |row| row.head.next),
             store,
             run,
-            spent_micro_usd: 0,
-            calls: 0,
+            next: 0,
+            teller: Teller::default(),
         }
     }
 
-    /// Tells until dropped.
-    pub(crate) async fn follow(mut self, live: Arc<Live>) {
+    /// What is there and was not read, event by event.
+    pub(crate) async fn catch_up(
+        &mut self,
+        mut hear: impl FnMut(&Record, &Moment, &Teller),
+    ) -> Result<(), StoreError> {
+        loop {
+            let page = self.store.read(&self.run, self.next, 256).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for record in &page {
+                let body = record.read_body()?;
+                let mut values = Vec::new();
+                for payload in body.payloads() {
+                    values.push(fetch(&*self.store, payload).await);
+                }
+                let moment = self.teller.tell((record.seq, record.at_ms), &body, &values);
+                hear(record, &moment, &self.teller);
+                self.next = record.seq + 1;
+            }
+        }
+    }
+
+    /// Waits until there may be something new.
+    pub(crate) async fn wait(hints: &mut tokio::sync::broadcast::Receiver<Hint>) {
+        let news = async {
+            if hints.recv().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let _ = tokio::time::timeout(LOOK, news).await;
+    }
+
+    /// Reads until dropped.
+    pub(crate) async fn follow(mut self, mut hear: impl FnMut(&Record, &Moment, &Teller)) {
         let mut hints = self.store.watch();
         loop {
-            self.catch_up(&live).await;
-            match hints.recv().await {
-                Ok(Hint::Run(run)) if run != self.run => {}
-                Err(tokio::sync::broadcast::error::RecvError::Closed) => {
-                    std::future::pending::<()>().await;
-                }
-                _ => {}
-            }
+            // A store that cannot be read now is read again soon; who drives the run says why.
+            let _ = self.catch_up(&mut hear).await;
+            Self::wait(&mut hints).await;
         }
-    }
-
-    /// Tells what is there and was not told.
-    pub(crate) async fn catch_up(&mut self, live: &Live) {
-        while let Ok(page) = self.store.read(&self.run, self.next, 256).await {
-            if page.is_empty() {
-                return;
-            }
-            self.next += page.len() as u64;
-            for body in page.iter().filter_map(|record| record.read_body().ok()) {
-                if let Some(line) = self.line(&body) {
-                    live.tell(&line);
-                }
-            }
-        }
-    }
-
-    fn line(&mut self, body: &EventBody) -> Option<String> {
-        match body {
-            EventBody::NodeLeft { node, outcome, .. } => Some(format!(
-                "{} {} {}{}",
-                paint(GOOD, "•"),
-                paint(STRONG, node),
-                paint(DIM, outcome),
-                self.spend()
-            )),
-            EventBody::EffectSettled { spent, .. } => {
-                let of = |dimension| spent.get(dimension).unwrap_or_default();
-                self.spent_micro_usd += of(Dimension::MicroUsd);
-                self.calls += of(Dimension::ModelCalls);
-                None
-            }
-            EventBody::RunTaken { .. } => Some(paint(DIM, "going on with the run")),
-            EventBody::EffectRetried { attempt, .. } => Some(paint(
-                WARN,
-                format!("doing a lost step again (try {attempt})"),
-            )),
-            EventBody::StuckDetected { node, .. } => Some(paint(
-                WARN,
-                format!("{node} does the same thing again and again"),
-            )),
-            _ => None,
-        }
-    }
-
-    fn spend(&self) -> String {
-        if self.calls == 0 {
-            return String::new();
-        }
-        let text = format!(
-            " ({} model calls, {})",
-            self.calls,
-            usd(self.spent_micro_usd)
-        );
-        paint(DIM, text)
     }
 }
 
-/// Millionths of a dollar as people write them.
-pub(crate) fn usd(micro: u64) -> String {
-    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
+/// The value of a payload. One that is gone says nothing.
+async fn fetch(store: &dyn Store, payload: &Payload) -> Value {
+    match payload {
+        Payload::Inline(value) => value.clone(),
+        Payload::Blob(reference) => match store.blob(&reference.digest).await {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            Err(_) => Value::Null,
+        },
+    }
 }

@@ -1,9 +1,15 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
+pub(crate) mod consent;
+pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
 pub(crate) mod report;
+pub(crate) mod standing;
 pub(crate) mod store;
+pub(crate) mod story;
+pub(crate) mod view;
+pub(crate) mod words;
 pub(crate) mod worker;
 
 use std::future::Future;
@@ -52,6 +58,8 @@ pub(crate) fn seal_key(session: &Session) -> Result<SigningKey, Failure> {
         let message = format!("the key {} cannot be used: {error}", path.display());
         Failure::new(Code::FileAccess, Exit::Environment, message)
     };
+    // Where runs are kept in a server, nothing else has made it.
+    std::fs::create_dir_all(&directory).map_err(|error| unusable(&error))?;
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh).map_err(|error| unusable(&error))?;
     let create = std::fs::OpenOptions::new()

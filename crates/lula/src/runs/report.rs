@@ -1,6 +1,7 @@
 //! What is said of a run: for people and for programs.
 
 use lula_agents::Work;
+use lula_agents::choose::Part;
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
@@ -8,7 +9,7 @@ use lula_graph::RunState;
 use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId};
 use serde::Serialize;
 
-use super::follow::usd;
+use crate::term::{DIM, paint, visible};
 
 /// A run in one document.
 #[derive(Debug, Serialize)]
@@ -32,11 +33,38 @@ pub(crate) struct RunReport {
     /// The change.
     pub(crate) diff: String,
     attempts: Vec<Attempt>,
-    spent: Amounts,
+    /// Who was asked, why, and what that took.
+    models: Vec<Part>,
+    /// What it cost.
+    pub(crate) spent: Amounts,
     events: u64,
 }
 
 impl RunReport {
+    /// The files it changes.
+    pub(crate) fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Where the change is, and what can be done with it.
+    pub(crate) fn delivery(&self) -> Vec<String> {
+        let Some(delivered) = &self.delivered else {
+            return Vec::new();
+        };
+        let undo = format!("lula undo {}", self.run);
+        match (&delivered.branch, &delivered.directory) {
+            (Some(branch), _) => vec![
+                format!("the change is on the branch {branch}"),
+                paint(DIM, format!("git merge {branch}   or   {undo}")),
+            ],
+            (None, Some(directory)) => vec![
+                format!("the change is in the files of {}", visible(directory)),
+                paint(DIM, format!("git diff   or   {undo}")),
+            ],
+            (None, None) => Vec::new(),
+        }
+    }
+
     pub(crate) fn of(run: &RunState<Work>) -> Self {
         let (work, progress) = (&*run.state, &run.progress);
         let (status, exit, summary) = match (&progress.ended, &progress.pending) {
@@ -71,6 +99,7 @@ impl RunReport {
             files: produced.map(|made| made.files.clone()).unwrap_or_default(),
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
+            models: work.parts.clone(),
             spent,
             events: progress.next_seq,
         }
@@ -79,40 +108,79 @@ impl RunReport {
 
 /// What a run waits for, and how it goes on.
 fn waiting(run: &RunId, interrupt: &Interrupt) -> (Exit, String) {
+    let what = waiting_for(interrupt);
+    match interrupt {
+        Interrupt::Budget { dimension, .. } => {
+            let flag = match dimension {
+                Dimension::MicroUsd => "--budget USD",
+                Dimension::ModelCalls => "--max-calls N",
+                _ => "--max-tokens N",
+            };
+            let summary = format!("{what}; `lula resume {run} {flag}` goes on");
+            (Exit::Budget, summary)
+        }
+        Interrupt::Approval { .. } => {
+            let summary = format!("{what}; `lula approve {run}` or `lula reject {run}` answers");
+            (Exit::WaitingForApproval, summary)
+        }
+        Interrupt::Held { approval, .. } => {
+            let summary = format!(
+                "{what}: `lula diff {approval}` shows it, then `lula approve {approval}` or `lula \
+                 reject {approval}`, and `lula resume {run}` goes on"
+            );
+            (Exit::WaitingForApproval, summary)
+        }
+        Interrupt::Operator { .. } | Interrupt::UnknownEffect { .. } => {
+            (Exit::WaitingForApproval, what)
+        }
+        Interrupt::Timer { .. } => (Exit::Inconclusive, what),
+        Interrupt::NonDeterminism { .. } => (Exit::Failed, what),
+    }
+}
+
+/// What a run waits for.
+pub(crate) fn waiting_for(interrupt: &Interrupt) -> String {
     match interrupt {
         Interrupt::Budget {
             dimension,
             asked,
             free,
         } => {
-            let (asked, free, flag) = match dimension {
-                Dimension::MicroUsd => (usd(*asked), usd(*free), "--budget USD"),
-                Dimension::ModelCalls => (asked.to_string(), free.to_string(), "--max-calls N"),
-                _ => (asked.to_string(), free.to_string(), "--max-tokens N"),
+            let amount = |amount: u64| match dimension {
+                Dimension::MicroUsd => usd(amount),
+                _ => amount.to_string(),
             };
-            let summary = format!(
-                "the budget is spent: the next step may need {asked} of {dimension}, {free} are \
-                 left; `lula resume {run} {flag}` goes on"
-            );
-            (Exit::Budget, summary)
+            format!(
+                "the budget is spent: the next step may need {} of {dimension}, {} are left",
+                amount(*asked),
+                amount(*free)
+            )
         }
-        Interrupt::Approval { reason, .. } => (
-            Exit::WaitingForApproval,
-            format!("waits for approval: {reason}"),
-        ),
-        Interrupt::Operator { question, .. } => (
-            Exit::WaitingForApproval,
-            format!("waits for an answer: {question}"),
-        ),
-        Interrupt::Timer { .. } => (Exit::Inconclusive, "waits for a time".to_owned()),
-        Interrupt::UnknownEffect { name, detail, .. } => (
-            Exit::WaitingForApproval,
-            format!("nobody knows whether {name} was done ({detail})"),
-        ),
-        Interrupt::NonDeterminism { .. } => (
-            Exit::Failed,
+        Interrupt::Approval { reason, .. } => format!("waits for approval: {reason}"),
+        Interrupt::Held { reason, name, .. } => format!("{name} waits for approval ({reason})"),
+        Interrupt::Operator { question, .. } => format!("waits for an answer: {question}"),
+        Interrupt::Timer { .. } => "waits for a time".to_owned(),
+        Interrupt::UnknownEffect { name, detail, .. } => {
+            format!("nobody knows whether {name} was done ({detail})")
+        }
+        Interrupt::NonDeterminism { .. } => {
             "this program does not do what the log says it did; use the lula that began the run"
-                .to_owned(),
-        ),
+                .to_owned()
+        }
+    }
+}
+
+/// Millionths of a dollar as people write them.
+pub(crate) fn usd(micro: u64) -> String {
+    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
+}
+
+/// An exit status in a word.
+pub(crate) const fn word(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Verified => "verified",
+        Exit::Inconclusive => "unverified",
+        Exit::Budget | Exit::WaitingForApproval => "waiting",
+        Exit::Failed | Exit::Usage | Exit::Environment => "failed",
     }
 }

@@ -1,9 +1,13 @@
 //! Who drives a run, and giving one back that a dead process had.
 
-use lula_protocol::RunId;
+use lula_agents::Work;
+use lula_graph::RunState;
+use lula_protocol::interrupt::unknown_effect;
+use lula_protocol::{Interrupt, RunId, Signal};
 use lula_store::{Append, Rest, RunRow, Status, Store};
 
 use crate::failure::Failure;
+use crate::record::local_principal;
 
 /// When a process began, in the kernel's ticks; none where it is gone.
 fn begun(pid: u32) -> Option<String> {
@@ -33,7 +37,7 @@ pub(crate) fn name() -> String {
 }
 
 /// Whether an owner is a process of this machine that is gone.
-fn is_dead(owner: &str) -> bool {
+pub(crate) fn is_dead(owner: &str) -> bool {
     let parts: Vec<&str> = owner.split('/').collect();
     let [machine, pid, since] = parts[..] else {
         return false;
@@ -75,6 +79,21 @@ pub(crate) async fn release_own(store: &dyn Store, run: &RunId) -> Result<(), Fa
         give_back(store, &row).await?;
     }
     Ok(())
+}
+
+/// What makes a run go on that was held back: what it waits for is ordered again, and whoever was
+/// asked there knows the answer.
+pub(crate) fn go_on(known: &RunState<Work>) -> Option<Signal> {
+    let pending = known.progress.pending.as_ref()?;
+    if !matches!(pending.interrupt, Interrupt::Held { .. }) {
+        return None;
+    }
+    Some(Signal::Answer {
+        interrupt: pending.seq,
+        choice: unknown_effect::RETRY.to_owned(),
+        by: local_principal().ok()?,
+        note: String::new(),
+    })
 }
 
 async fn give_back(store: &dyn Store, row: &RunRow) -> Result<(), Failure> {

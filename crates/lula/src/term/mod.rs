@@ -19,7 +19,7 @@ use crate::cli::OutputFlags;
 use crate::failure::Failure;
 
 pub(crate) use diff::{unified, visible};
-pub(crate) use progress::{Live, Step};
+pub(crate) use progress::{Live, Step, human};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
@@ -88,6 +88,11 @@ impl Screen {
         self.json
     }
 
+    /// Whether only results and errors are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.talk == Talk::Nothing
+    }
+
     /// A line of the result.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
     pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
@@ -109,6 +114,15 @@ impl Screen {
         let mut out = io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, value)?;
         Ok(writeln!(out)?)
+    }
+
+    /// One of many documents, on a line of its own.
+    #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, value)?;
+        writeln!(out)?;
+        Ok(out.flush()?)
     }
 
     /// Something worth knowing beside the result.

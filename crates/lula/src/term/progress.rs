@@ -26,13 +26,6 @@ impl Step {
         }
     }
 
-    /// Shows how far it is, on a terminal.
-    pub(crate) fn say(&self, how_far: &str) {
-        if let Some(spinner) = &self.spinner {
-            spinner.set_message(format!("{}: {how_far}", self.what));
-        }
-    }
-
     /// It worked.
     pub(crate) fn done(self, result: &str) {
         self.end(&paint(GOOD, "✓"), result);
@@ -92,12 +85,23 @@ impl Live {
         }
     }
 
-    /// Shows what is going on now. Off a terminal each thing is said once, not every count.
+    /// Shows or says what is going on now.
     pub(crate) fn say(&self, what: &str) {
+        self.show(what);
+        self.mention(&paint(DIM, what));
+    }
+
+    /// Shows what is going on now, on a terminal.
+    pub(crate) fn show(&self, what: &str) {
         if let Some(spinner) = &self.spinner {
             spinner.set_message(what.to_owned());
-        } else if self.plain && !what.contains(" tried") {
-            stderr_line(&paint(DIM, what));
+        }
+    }
+
+    /// Says what is going on now off a terminal: each thing once, not every count.
+    pub(crate) fn mention(&self, what: &str) {
+        if self.plain && !what.contains(" tried") {
+            stderr_line(what);
         }
     }
 }
@@ -112,7 +116,7 @@ impl Drop for Live {
 
 fn spinner(what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
         bar.set_style(style);
     }
     bar.set_message(what.to_owned());
@@ -121,7 +125,7 @@ fn spinner(what: &str) -> ProgressBar {
 }
 
 /// `12 ms`, `3.4 s`, `2 min 5 s`.
-fn human(time: Duration) -> String {
+pub(crate) fn human(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
         1..60 => format!("{:.1} s", time.as_secs_f64()),

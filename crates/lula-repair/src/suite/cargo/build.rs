@@ -30,6 +30,32 @@ impl Binary {
         .to_vec()
     }
 
+    pub(super) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What makes cargo build this one and no other.
+    pub(super) fn selector(&self) -> Vec<String> {
+        match self.target.split_once('/') {
+            Some(("tests", name)) => vec!["--test".to_owned(), name.to_owned()],
+            Some(("bin", name)) => vec!["--bin".to_owned(), name.to_owned()],
+            _ => vec!["--lib".to_owned()],
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn named(target: &str) -> Self {
+        Self {
+            target: target.to_owned(),
+            path: String::new(),
+            folder: String::new(),
+        }
+    }
+
     pub(super) fn id(&self, name: &str) -> String {
         format!("{} {name}", self.target)
     }
@@ -53,18 +79,21 @@ pub(super) enum Built {
 pub(super) fn build(
     fork: &mut dyn Fork,
     options: &[String],
+    targets: &[String],
     deadline: Duration,
 ) -> Result<Built, SuiteError> {
+    let all = ["--tests".to_owned()];
+    let targets = if targets.is_empty() { &all } else { targets };
     let argv = [
         "cargo",
         "test",
         "--offline",
-        "--tests",
         "--no-run",
         "--message-format=json",
     ]
     .iter()
     .map(|&part| part.to_owned())
+    .chain(targets.iter().cloned())
     .chain(options.iter().cloned());
     let command = Command::new(argv, deadline)
         .env("CARGO_TERM_COLOR", "never")

@@ -3,8 +3,10 @@
 mod build;
 mod schemata;
 mod tree;
+mod variants;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Goal, Suite, SuiteError, Trial, Verdict};
@@ -17,6 +19,7 @@ use crate::syntax::{Language, Source, is_test_path};
 use build::{Binary, Built, build};
 use schemata::{HIT, VARIANT, mark, weave};
 use tree::{originals, put_back, tree, with_changes, write_all};
+use variants::run_variants;
 
 /// Most tests whose lines are looked at one by one.
 const MAX_COVERED: usize = 80;
@@ -27,6 +30,8 @@ const ROUNDS: usize = 8;
 pub(crate) struct Cargo {
     options: Vec<String>,
     test_limit: Duration,
+    /// Every test binary, and how long the slowest took, known after the first run.
+    known: Mutex<(Vec<Binary>, Duration)>,
 }
 
 /// One build for many candidates: those that compiled, and those that do not fit in one.
@@ -47,16 +52,34 @@ impl Cargo {
         Self {
             options,
             test_limit,
+            known: Mutex::default(),
         }
     }
 
     fn built(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<Vec<Binary>, SuiteError> {
-        match build(fork, &self.options, deadline)? {
+        match build(fork, &self.options, &[], deadline)? {
             Built::Done(binaries) => Ok(binaries),
             Built::Broken { summary, .. } => Err(SuiteError::NoResults(format!(
                 "the project does not build: {summary}"
             ))),
         }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, (Vec<Binary>, Duration)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The targets that hold what fails; none where every target does.
+    fn targets(&self, goal: &Goal) -> Vec<String> {
+        let known = self.known();
+        let (needed, others): (Vec<_>, Vec<_>) = known
+            .0
+            .iter()
+            .partition(|binary| goal.failing.iter().any(|id| binary.name_of(id).is_some()));
+        if others.is_empty() {
+            return Vec::new();
+        }
+        needed.into_iter().flat_map(Binary::selector).collect()
     }
 
     /// Runs tests of one binary; all of them where none is named.
@@ -110,10 +133,14 @@ impl Cargo {
         let mut tests = Vec::new();
         for binary in binaries {
             let left = until.saturating_duration_since(Instant::now());
+            let began = Instant::now();
             let (found, died, _) =
                 Self::run_binary(fork, binary, &[], None, left.min(self.test_limit * 2))?;
             if !died {
                 tests.extend(found);
+                let took = began.elapsed();
+                let mut known = self.known();
+                known.1 = known.1.max(took);
                 continue;
             }
             for name in Self::names(fork, binary)? {
@@ -141,6 +168,7 @@ impl Cargo {
         &self,
         fork: &mut dyn Fork,
         batch: &[Trial],
+        targets: &[String],
         until: Instant,
     ) -> Result<Shared, SuiteError> {
         let mut alive: BTreeSet<usize> = batch.iter().map(|trial| trial.index).collect();
@@ -167,7 +195,7 @@ impl Cargo {
                 0,
             )?;
             let left = until.saturating_duration_since(Instant::now());
-            match build(fork, &self.options, left)? {
+            match build(fork, &self.options, targets, left)? {
                 Built::Done(binaries) => {
                     return Ok(Shared {
                         binaries,
@@ -201,6 +229,7 @@ impl Cargo {
         })
     }
 
+    /// Judges by every test what passed those that failed.
     fn judge_variant(
         fork: &mut dyn Fork,
         goal: &Goal,
@@ -208,36 +237,61 @@ impl Cargo {
         index: usize,
         tree: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Verdict, SuiteError> {
-        let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)));
+        let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)) * 2);
         let mut tests = Vec::new();
         for binary in binaries {
-            let names: Vec<&str> = goal
-                .failing
-                .iter()
-                .filter_map(|id| binary.name_of(id))
-                .collect();
-            if !names.is_empty() {
-                tests.extend(Self::run_binary(fork, binary, &names, Some(index), patience)?.0);
+            tests.extend(Self::run_binary(fork, binary, &[], Some(index), patience)?.0);
+        }
+        put_back(fork, tree)?;
+        Ok(goal.verdict(index, &tests))
+    }
+
+    /// Judges the candidates of one build; false once enough was heard.
+    fn judge_shared(
+        &self,
+        fork: &mut dyn Fork,
+        goal: &Goal,
+        shared: &Shared,
+        until: Instant,
+        heard: &mut dyn FnMut(Verdict) -> bool,
+    ) -> Result<bool, SuiteError> {
+        let tree = tree(fork)?;
+        let burn = self.known().1 * 10;
+        let mut waiting: Vec<usize> = shared.alive.iter().copied().collect();
+        let mut hopeful = Vec::new();
+        let mut go_on = true;
+        while go_on && !waiting.is_empty() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            let seen = run_variants(fork, goal, &shared.binaries, &waiting, burn, left)?;
+            put_back(fork, &tree)?;
+            if seen.is_empty() {
+                break;
+            }
+            waiting.retain(|index| !seen.contains_key(index));
+            for (index, tests) in seen {
+                let verdict = goal.verdict(index, &tests);
+                if verdict.fixed.len() == goal.failing.len() {
+                    hopeful.push(index);
+                } else {
+                    go_on = heard(verdict);
+                }
             }
         }
-        let verdict = goal.judge(
-            index,
-            tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-        );
-        put_back(fork, tree)?;
-        if verdict.fixed.len() < goal.failing.len() {
-            return Ok(verdict);
+        if hopeful.is_empty() {
+            return Ok(go_on);
         }
-        for binary in binaries {
-            tests.extend(
-                Self::run_binary(fork, binary, &[], Some(index), goal.at_most(patience * 2))?.0,
-            );
+        // The build held the failing tests alone; these need the others too.
+        let left = until
+            .saturating_duration_since(Instant::now())
+            .max(goal.patience * 2);
+        let binaries = match build(fork, &self.options, &[], goal.at_most(left))? {
+            Built::Done(binaries) => binaries,
+            Built::Broken { .. } => return Ok(go_on),
+        };
+        for index in hopeful {
+            go_on = heard(Self::judge_variant(fork, goal, &binaries, index, &tree)?);
         }
-        put_back(fork, tree)?;
-        Ok(goal.judge(
-            index,
-            tests.iter().map(|test| (test.id.as_str(), test.outcome)),
-        ))
+        Ok(go_on)
     }
 }
 
@@ -245,6 +299,7 @@ impl Suite for Cargo {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let until = Instant::now() + deadline;
         let binaries = self.built(fork, deadline)?;
+        self.known().0.clone_from(&binaries);
         let report = self.run_all(fork, &binaries, until)?;
         if report.tests.is_empty() {
             return Err(SuiteError::NoResults("the project has no tests".to_owned()));
@@ -271,7 +326,7 @@ impl Suite for Cargo {
             if let Some(source) = fork
                 .read(path)
                 .ok()
-                .and_then(|bytes| Source::parse(path, &bytes))
+                .and_then(|bytes| Source::parse(path, &bytes).ok())
             {
                 texts.insert(path.clone(), mark(&source, &mut marks));
             }
@@ -343,21 +398,9 @@ impl Suite for Cargo {
                 .flat_map(|trial| &trial.files)
                 .map(|change| change.path.clone()),
         )?;
-        let Shared {
-            binaries,
-            alive,
-            misfits,
-        } = self.weave_and_build(fork, batch, until)?;
-        let tree = tree(fork)?;
-        let mut go_on = true;
+        let shared = self.weave_and_build(fork, batch, &self.targets(goal), until)?;
         for trial in batch {
-            if alive.contains(&trial.index) {
-                if !go_on || Instant::now() >= until {
-                    break;
-                }
-                let verdict = Self::judge_variant(fork, goal, &binaries, trial.index, &tree)?;
-                go_on = heard(verdict);
-            } else if !misfits.contains(&trial.index) {
+            if !shared.alive.contains(&trial.index) && !shared.misfits.contains(&trial.index) {
                 // It does not compile.
                 heard(Verdict {
                     index: trial.index,
@@ -365,6 +408,8 @@ impl Suite for Cargo {
                 });
             }
         }
+        let mut go_on = self.judge_shared(fork, goal, &shared, until, heard)?;
+        let misfits = shared.misfits;
         for (path, bytes) in before {
             fork.write(&path, &bytes)?;
         }

@@ -11,7 +11,9 @@ def silence():
 
 def run(groups, record, ready=None):
     try:
-        if request["framework"] == "pytest":
+        if request.get("bare"):
+            run_bare(record, groups, request["plan"])
+        elif request["framework"] == "pytest":
             run_pytest(record, request["files"], groups, ready)
         else:
             run_unittest(record, request["files"], groups)
@@ -88,13 +90,15 @@ def installed():
 
 def run_project(cover):
     # All tests, in a child: one that cannot be interrupted is ended, and the rest run in another.
-    done, preload = {}, []
+    done, preload, kinds, plan = {}, [], {}, {}
 
     def work(tell):
         signal.signal(signal.SIGALRM, out_of_time)
-        record = Record(Cover() if cover else None, tell, done)
+        seen = Cover() if cover else None
+        record = Record(seen, tell, done)
         run(request["groups"], record)
-        tell("all", [list(record.tests.values()), installed() if cover else []])
+        types = seen.types() if cover else {}
+        tell("all", [list(record.tests.values()), installed() if cover else [], types, record.plan])
 
     while True:
         child = Child(work)
@@ -113,7 +117,7 @@ def run_project(cover):
             elif kind == "all":
                 for test in value[0]:
                     done.setdefault(test["id"], test)
-                preload, running = value[1], None
+                preload, kinds, plan, running = value[1], value[2], value[3], None
             elif kind == "died":
                 done["run"] = {"id": "run", "outcome": "broken", "message": value}
         child.end()
@@ -121,7 +125,7 @@ def run_project(cover):
             break
         reason = "did not end in %s seconds" % limit if hung else "ended the process that ran it"
         done[running] = {"id": running, "outcome": "broken", "message": "the test " + reason}
-    answer({"tests": list(done.values()), "preload": preload})
+    answer({"tests": list(done.values()), "preload": preload, "kinds": kinds, "plan": plan})
 
 
 class Pristine:
@@ -157,12 +161,36 @@ class Pristine:
         os.makedirs(self.base, exist_ok=True)
         self.place = tempfile.mkdtemp(prefix="candidate-", dir=self.base)
 
+        # What the workspace held when it was last handed out, and what was changed in it.
+        self.state, self.changed = None, {}
+
     def fork(self, changed):
         # A workspace with these texts changed, and its own place for temporary files. Every one
-        # stands where the last one stood, and is made from nothing.
+        # stands where the last one stood. It is made from nothing, unless nothing was done in the
+        # last one: then it is the same but for the texts.
+        top = os.path.join(self.place, "work")
+        if self.state is None or self.look(self.place) != self.state:
+            self.make(top)
+            # The clock of the file system must tell what comes later from what is there.
+            time.sleep(0.02)
+            self.changed = {}
+        for path, mode, data in self.files:
+            if path in changed or path in self.changed:
+                if path in changed:
+                    mode, data = 0o644, changed[path].encode()
+                os.unlink(os.path.join(top, path))
+                write(os.path.join(top, path), mode, data)
+        known = {path for path, _, _ in self.files}
+        for path, text in changed.items():
+            if path not in known:
+                raise RuntimeError("%s is not a file of the project" % path)
+        self.changed = changed
+        self.state = self.look(self.place)
+        return os.path.realpath(top)
+
+    def make(self, top):
         shutil.rmtree(self.place, ignore_errors=True)
         os.mkdir(self.place, 0o700)
-        top = os.path.join(self.place, "work")
         os.mkdir(top)
         os.mkdir(os.path.join(self.place, "tmp"))
         for path in self.folders:
@@ -170,16 +198,32 @@ class Pristine:
         for path, target in self.links:
             os.symlink(target, os.path.join(top, path))
         for path, mode, data in self.files:
-            if path not in changed:
-                write(os.path.join(top, path), mode, data)
+            write(os.path.join(top, path), mode, data)
         for path, mode, before in self.large:
             shutil.copyfile(os.path.join(root, path), os.path.join(top, path))
             now = os.lstat(os.path.join(root, path))
             if (now.st_ino, now.st_size, now.st_ctime_ns) != before:
                 raise RuntimeError("%s was changed from another workspace" % path)
-        for path, text in changed.items():
-            write(os.path.join(top, path), 0o644, text.encode())
-        return os.path.realpath(top)
+
+    def look(self, folder):
+        # Everything below a folder with what changes when it does; nobody can set a ctime.
+        found = []
+        try:
+            own = os.lstat(folder)
+            found.append((folder, own.st_ino, own.st_mode, own.st_ctime_ns))
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    if entry.is_dir(follow_symlinks=False):
+                        below = self.look(entry.path)
+                        if below is None:
+                            return None
+                        found += below
+                    else:
+                        seen = entry.stat(follow_symlinks=False)
+                        found.append((entry.path, seen.st_ino, seen.st_size, seen.st_mode, seen.st_ctime_ns))
+        except OSError:
+            return None
+        return found
 
 
 def write(path, mode, data):
@@ -203,8 +247,12 @@ def move_to(top):
 
 def judge(candidate, pristine, ready):
     # One candidate, in a workspace and a child of its own.
-    top = pristine.fork(candidate["files"])
     started = clock()
+    tests = tests_of(pristine.fork(candidate["files"]), request["groups"], ready)
+    answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
+
+
+def tests_of(top, groups, ready):
 
     def work(tell):
         move_to(top)
@@ -220,7 +268,7 @@ def judge(candidate, pristine, ready):
 
         signal.signal(signal.SIGALRM, give_up)
         signal.signal(signal.SIGPROF, give_up)
-        run(request["groups"], record, ready)
+        run(groups, record, ready)
         tell("all", [[test["id"], test["outcome"]] for test in record.tests.values()])
 
     tests = None
@@ -229,7 +277,30 @@ def judge(candidate, pristine, ready):
     if told and told[0] == "all":
         tests = [{"id": name, "outcome": outcome} for name, outcome in told[1]]
     child.end()
-    answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
+    return tests
+
+
+def bare_is_fine(top, pristine):
+    # Whether the tests show without pytest what they showed with it.
+    if request["framework"] != "pytest" or request["bare"] is False:
+        return False
+    failing, passing = (group["tests"] for group in request["groups"])
+    if any(os.path.basename(path) == "conftest.py" for path, _, _ in pristine.files):
+        return False
+    if not all(name in request["plan"] for name in failing + passing):
+        return False
+    if request["bare"] is None:
+        request["bare"] = True
+        tests = tests_of(top, [{"tests": passing + failing, "stop": "never"}], None) or []
+        passed = {test["id"] for test in tests if test["outcome"] == "passed"}
+        request["bare"] = passed.issuperset(passing) and passed.isdisjoint(failing)
+        answer({"bare": request["bare"]})
+    return request["bare"]
+
+
+def wants_pytest(pristine):
+    wanted = {place[0] for place in request["plan"].values()}
+    return any(b"pytest" in data for path, _, data in pristine.files if path in wanted)
 
 
 def compile_once():
@@ -267,7 +338,12 @@ def serve():
     top = pristine.fork({})
     compile_once()
     names = request["preload"]
-    if request["framework"] == "pytest":
+    known = request["framework"] == "pytest" and all(
+        name in request["plan"] for group in request["groups"] for name in group["tests"]
+    )
+    if known and request["bare"] is not False and not wants_pytest(pristine):
+        names = [name for name in names if "pytest" not in name and name.split(".")[0] not in ("pluggy", "iniconfig")]
+    elif request["framework"] == "pytest":
         scan_once()
         names = names + ["pytest"]
     for name in names:
@@ -282,9 +358,13 @@ def serve():
         except (OSError, SyntaxError, ValueError, TypeError):
             pass
     ready = None
-    if request["framework"] == "pytest":
+    if not bare_is_fine(top, pristine) and request["framework"] == "pytest":
+        request["bare"] = False
         # Whatever that imports or changes stays in a child where it does not work out.
         ready = make_ready(top)
+    # What is there before the forks is left alone in them: pages that are not written to are shared.
+    gc.collect()
+    gc.freeze()
     for candidate in request["candidates"]:
         if clock() > until:
             break

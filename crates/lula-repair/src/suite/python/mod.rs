@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Goal, Suite, SuiteError, Trial, Verdict, nonce};
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Command, Fork, Ground};
-use crate::locate::LinesOfTest;
+use crate::locate::{Kinds, LinesOfTest};
 use crate::report::{Outcome, TestCase, TestReport};
 
 const HARNESS: &str = concat!(include_str!("tests.py"), include_str!("candidates.py"));
@@ -22,6 +22,9 @@ const INTERPRETERS: &[&str] = &[
     "python",
     "/usr/bin/python3",
 ];
+
+/// File, function and case of tests that need nothing but a call, by name.
+type Plan = BTreeMap<String, (String, String, Option<usize>)>;
 
 /// A suite of pytest, unittest or bare functions.
 pub(crate) struct Python {
@@ -37,6 +40,12 @@ pub(crate) struct Python {
     homes: Mutex<BTreeMap<String, String>>,
     /// The longest that a test that passes took.
     slowest: Mutex<Duration>,
+    /// What variables were seen to hold.
+    kinds: Mutex<Kinds>,
+    /// Tests that need nothing but a call.
+    plan: Mutex<Plan>,
+    /// Whether such calls show what pytest shows, when that was found out.
+    bare: Mutex<Option<bool>>,
     /// Whether pytest can be made ready once for many candidates, when that was found out.
     ready: Mutex<Option<bool>>,
 }
@@ -51,6 +60,11 @@ struct Report {
     tests: Vec<Test>,
     #[serde(default)]
     preload: Vec<String>,
+    /// Types by variable, by the first line of its function, by file.
+    #[serde(default)]
+    kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
+    #[serde(default)]
+    plan: Plan,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +88,9 @@ enum Answer {
     },
     Ready {
         ready: bool,
+    },
+    Bare {
+        bare: bool,
     },
 }
 
@@ -104,6 +121,9 @@ impl Python {
                         warm: Mutex::default(),
                         homes: Mutex::default(),
                         slowest: Mutex::default(),
+                        kinds: Mutex::default(),
+                        plan: Mutex::default(),
+                        bare: Mutex::default(),
                         ready: Mutex::default(),
                     });
                 }
@@ -216,6 +236,9 @@ fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
 impl Suite for Python {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let report = self.report(fork, "run", self.test_limit, deadline)?;
+        if !report.plan.is_empty() {
+            lock(&self.plan).clone_from(&report.plan);
+        }
         let mut homes = lock(&self.homes);
         let slowest = report
             .tests
@@ -262,6 +285,7 @@ impl Suite for Python {
         };
         let report = self.report(fork, "cover", limit, deadline).ok()?;
         *lock(&self.preload) = report.preload;
+        *lock(&self.kinds) = Kinds::new(report.kinds);
         let mut warm: Vec<String> = report
             .tests
             .iter()
@@ -325,6 +349,8 @@ impl Suite for Python {
                 {"tests": goal.passing, "stop": "first", "files": self.homes(&goal.passing)},
             ],
             "ready": *lock(&self.ready),
+            "bare": *lock(&self.bare),
+            "plan": *lock(&self.plan),
             "candidates": candidates,
         });
         let ran = fork.run(&self.command(
@@ -345,6 +371,7 @@ impl Suite for Python {
                     ));
                 }
                 Ok(Answer::Ready { ready }) => *lock(&self.ready) = Some(ready),
+                Ok(Answer::Bare { bare }) => *lock(&self.bare) = Some(bare),
                 Err(_) => {}
             }
         }
@@ -352,7 +379,15 @@ impl Suite for Python {
     }
 
     fn batch(&self) -> (usize, usize) {
-        (48, 400)
+        (48, 600)
+    }
+
+    fn spell(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    fn kinds(&self) -> Kinds {
+        lock(&self.kinds).clone()
     }
 
     fn innermost_last(&self) -> bool {

@@ -9,6 +9,7 @@ import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 sys.dont_write_bytecode = True
 
+import gc
 import importlib
 import json
 import os
@@ -88,6 +89,8 @@ class Record:
         self.running = None
         self.slowest = 0.0
         self.stop = None
+        # Tests of pytest that need nothing but a call: their file, function and which of its cases.
+        self.plan = {}
 
     def note(self, name, outcome, message=""):
         old = self.tests.get(name)
@@ -131,6 +134,9 @@ class Cover:
     def __init__(self):
         self.seen = {}
         self.wanted = {}
+        # Types by variable, by first line of the function, by file; from some of its steps.
+        self.kinds = {}
+        self.steps = {}
         self.monitoring = getattr(sys, "monitoring", None)
 
     def want(self, filename):
@@ -147,7 +153,23 @@ class Cover:
         path = self.want(code.co_filename)
         if path:
             self.seen.setdefault(path, set()).add(number)
+            self.look(path, sys._getframe(1))
         return None
+
+    def look(self, path, frame):
+        code = frame.f_code
+        step = self.steps[code] = self.steps.get(code, 0) + 1
+        # The first steps show most; a loop that runs for ever must not be watched for ever.
+        if step > 40 and step % 64 or step > 6400 or code.co_name == "<module>":
+            return
+        kinds = self.kinds.setdefault(path, {}).setdefault(code.co_firstlineno, {})
+        for name, value in frame.f_locals.items():
+            kinds.setdefault(name, set()).add(type(value).__name__)
+
+    def types(self):
+        return {path: {line: {name: sorted(types) for name, types in names.items()}
+                       for line, names in functions.items()}
+                for path, functions in self.kinds.items()}
 
     def trace(self, frame, event, _):
         path = self.want(frame.f_code.co_filename)
@@ -159,6 +181,8 @@ class Cover:
         def local(frame, event, _):
             if event == "line":
                 lines.add(frame.f_lineno)
+            if event in ("line", "return"):
+                self.look(path, frame)
             return local
 
         return local
@@ -302,6 +326,16 @@ class Plugin:
             self.record.note(report.nodeid, "broken", str(report.longrepr))
 
     def pytest_collection_modifyitems(self, items):
+        cases = {}
+        for item in items:
+            name, spec = getattr(item, "originalname", None), getattr(item, "callspec", None)
+            place = (item.nodeid.split("::")[0], name)
+            case = cases[place] = cases.get(place, -1) + 1
+            given = set(spec.params) if spec else set()
+            marks = [mark.name for mark in item.iter_markers()]
+            bare = getattr(item, "cls", 0) is None and set(getattr(item, "fixturenames", "?")) <= given
+            if bare and name and marks == ["parametrize"] * (1 if spec else 0):
+                self.record.plan[item.nodeid] = [place[0], name, case if spec else None]
         items[:] = [item for item in items if item.nodeid not in self.record.known]
 
     def pytest_runtest_protocol(self, item, nextitem):
@@ -341,6 +375,50 @@ def run_pytest(record, files, groups, ready=None):
             code = pytest.main(pytest_arguments(group, files), plugins=[Plugin(record)])
         if code not in (0, 1, 5) and not any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             record.note("collection", "broken", "pytest ended with code %s" % code)
+        if group["stop"] != "never" and any(rank[t["outcome"]] > 1 for t in record.tests.values()):
+            return
+
+
+def run_bare(record, groups, plan):
+    # Tests that need nothing but a call, without pytest around them: what that shows is held
+    # against what pytest showed before it is relied upon.
+    prepare()
+    modules, cases = {}, {}
+
+    def call(name):
+        path, function, case = plan[name]
+        if path not in modules:
+            folder, module = importable(path)
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+            modules[path] = importlib.import_module(module)
+        test = getattr(modules[path], function)
+        if case is None:
+            return test()
+        mark = next(mark for mark in test.pytestmark if mark.name == "parametrize")
+        names, values = mark.args
+        if isinstance(names, str):
+            names = [part.strip() for part in names.split(",") if part.strip()]
+        known = cases.setdefault((path, function), values if isinstance(values, list) else list(values))
+        value = known[case]
+        if type(value).__name__ == "ParameterSet":
+            value = value.values
+        elif len(names) == 1:
+            value = (value,)
+        return test(**dict(zip(names, value)))
+
+    for group in groups:
+        for name in group["tests"]:
+            record.start(name)
+            try:
+                if call(name) is not None:
+                    record.note(name, "failed", "the test returned something")
+            except BaseException as error:
+                skipped = type(error).__name__ == "Skipped"
+                record.note(name, "skipped" if skipped else "failed")
+            done = record.end(name)
+            if group["stop"] == "first" and rank[done["outcome"]] > 1:
+                return
         if group["stop"] != "never" and any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             return
 

@@ -51,7 +51,11 @@ end
 
 redis.call('HSET', key, 'head_next', new_next, 'head_hash', new_hash)
 for _, event in ipairs(events) do redis.call('RPUSH', prefix .. ':ev:' .. run, event[1]) end
-for _, blob in ipairs(blobs) do redis.call('SETNX', prefix .. ':blob:' .. blob[1], blob[2]) end
+for _, blob in ipairs(blobs) do
+  redis.call('SETNX', prefix .. ':blob:' .. blob[1], blob[2])
+  redis.call('SREM', prefix .. ':condemned', blob[1])
+  redis.call('SREM', prefix .. ':dropped', blob[1])
+end
 for _, effect in ipairs(effects) do
   redis.call('HSET', prefix .. ':eff:' .. run, effect[1], effect[3])
   local member = run .. ' ' .. effect[1]

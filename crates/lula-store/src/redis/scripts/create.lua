@@ -20,7 +20,11 @@ local key = prefix .. ':run:' .. run
 if redis.call('EXISTS', key) == 1 then return 'exists' end
 for _, field in ipairs(fields) do redis.call('HSET', key, field[1], field[2]) end
 for _, event in ipairs(events) do redis.call('RPUSH', prefix .. ':ev:' .. run, event[1]) end
-for _, blob in ipairs(blobs) do redis.call('SETNX', prefix .. ':blob:' .. blob[1], blob[2]) end
+for _, blob in ipairs(blobs) do
+  redis.call('SETNX', prefix .. ':blob:' .. blob[1], blob[2])
+  redis.call('SREM', prefix .. ':condemned', blob[1])
+  redis.call('SREM', prefix .. ':dropped', blob[1])
+end
 for _, line in ipairs(ledger) do redis.call('HSET', prefix .. ':led:' .. run, line[1], line[2]) end
 redis.call('ZADD', prefix .. ':due:' .. graph, due, run)
 redis.call('ZADD', prefix .. ':runs', 0, run)

@@ -5,7 +5,7 @@ use lula_workspace::{RelPath, Selection, State};
 use serde::Serialize;
 
 use super::flags::CommitFlags;
-use super::{changes, inside, open, store};
+use super::{changes, inside, open, secrets, store};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, GOOD, paint, visible};
@@ -26,7 +26,12 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
         paths: inside(workspace.record(), &flags.paths)?,
         git_internals: flags.allow_git,
     };
-    let committed = workspace.commit(&selection, flags.digest.as_ref())?;
+    let mut digest = flags.digest;
+    if !flags.allow_secrets {
+        // What is committed is what was looked at.
+        digest = digest.or(Some(secrets::refuse(&workspace, &selection)?));
+    }
+    let committed = workspace.commit(&selection, digest.as_ref())?;
     if screen.is_json() {
         screen.document(&Document {
             workspace: workspace.id().as_str(),

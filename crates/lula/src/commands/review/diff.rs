@@ -4,7 +4,7 @@ use lula_protocol::Exit;
 use lula_workspace::{Change, RelPath};
 
 use super::flags::DiffFlags;
-use super::{Held, inside, open, store, table};
+use super::{Held, inside, open, secrets, store, table};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -53,14 +53,19 @@ pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure>
     }
     let changes = diff.changes.iter().filter(|change| shown(change));
     if flags.stat {
-        screen.line(table(changes).render(0).trim_end())?;
+        screen.line(table(&workspace, changes).render(0).trim_end())?;
         screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
         return Ok(Exit::Verified);
     }
     let mut printed = 0;
     for change in changes {
-        if !change.risks.is_empty() || change.conflict || change.held_back.is_some() {
-            screen.note(table(std::iter::once(change)).render(0).trim_end());
+        let secret = !secrets::added(&workspace, change).is_empty();
+        if secret || !change.risks.is_empty() || change.conflict || change.held_back.is_some() {
+            screen.note(
+                table(&workspace, std::iter::once(change))
+                    .render(0)
+                    .trim_end(),
+            );
         }
         let patch = lula_workspace::patch(&workspace, change)?;
         printed += patch.len();

@@ -8,18 +8,18 @@ ID is the id of a workspace, or enough of it to be the only one; `lula workspace
 it the latest one of this directory that waits for a decision is meant.";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ID}\n\nExamples:\n  lula diff\n  lula diff --stat\n  lula diff src/main.rs\n  lula diff apr_01jd3x…   what a question would approve, byte for byte\n  lula diff --json | jq -r .digest"))]
+#[command(after_help = format!("{ID}\n\nExamples:\n  lula diff\n  lula diff --stat\n  lula diff src/main.rs\n  lula diff apr_01jd3x…   what a question would approve, byte for byte\n  lula diff last          what the last run changed, for `git apply`\n  lula diff --json | jq -r .digest"))]
 pub(crate) struct DiffFlags {
     /// List the changes without their content
     #[arg(long)]
     pub(crate) stat: bool,
-    /// The workspace, then paths to show; everything when left out
+    /// The workspace, then paths to show, everything when left out; or a run (run_…, or last)
     #[arg(value_name = "ID|PATH")]
     pub(crate) what: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ID}\n\nAll chosen changes are made, or none. Where your files changed meanwhile nothing is made and the\nexit status is 1. Devices, pipes and sockets are never committed, set-id bits and file capabilities\nnever kept, and changes inside .git only with --allow-git (exit status 3 if nothing else is left).\n\nExamples:\n  lula commit\n  lula commit --path src --path README.md\n  lula commit --digest \"$(lula diff --json | jq -r .digest)\""))]
+#[command(after_help = format!("{ID}\n\nAll chosen changes are made, or none. Where your files changed meanwhile nothing is made and the\nexit status is 1. Devices, pipes and sockets are never committed, set-id bits and file capabilities\nnever kept, and changes inside .git only with --allow-git (exit status 3 if nothing else is left).\nNothing is committed while a chosen change adds a secret, unless --allow-secrets (exit status 3).\n\nExamples:\n  lula commit\n  lula commit --path src --path README.md\n  lula commit --digest \"$(lula diff --json | jq -r .digest)\""))]
 pub(crate) struct CommitFlags {
     /// The workspace
     pub(crate) id: Option<String>,
@@ -29,6 +29,9 @@ pub(crate) struct CommitFlags {
     /// Also changes inside .git, where hooks and configuration run programs
     #[arg(long)]
     pub(crate) allow_git: bool,
+    /// Also changes that add what looks like a key, token or password
+    #[arg(long)]
+    pub(crate) allow_secrets: bool,
     /// Only if the changes are those reviewed under this digest
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<Digest>,
@@ -46,7 +49,7 @@ pub(crate) struct DiscardFlags {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without ID the last commit to this directory is meant. Where you changed one of its files since, nothing\nis changed and the exit status is 1. `lula redo` takes an undo back.\n\nExamples:\n  lula undo\n  lula undo ws_01jd3x\n  lula undo last          the branch that the last run delivered"
+    after_help = "Without ID the last commit to this directory is meant. Where you changed one of its files since, nothing\nis changed and the exit status is 1. `lula redo` takes an undo back.\n\nExamples:\n  lula undo\n  lula undo ws_01jd3x\n  lula undo last          what the last run delivered"
 )]
 pub(crate) struct UndoFlags {
     /// The workspace whose last commit is undone, or which was discarded; or a run (run_…, or last)

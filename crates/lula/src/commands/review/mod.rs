@@ -6,6 +6,7 @@ mod diff;
 mod discard;
 pub(crate) mod flags;
 mod list;
+mod secrets;
 mod undo;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub(super) use undo::{redo, undo};
 
 /// So many changes are listed after a command; all of them by `lula diff --stat`.
 const LISTED: usize = 12;
+
+/// So many changes are looked at for secrets before they are listed; `lula commit` looks at all.
+const LOOKED_AT: usize = 200;
 
 /// This person's workspaces.
 pub(crate) fn store(session: &Session) -> Result<Store, Failure> {
@@ -124,16 +128,21 @@ pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff) {
     let head = format!("{changes} for your review in {}{how}", workspace.id());
     screen.note(&paint(STRONG, head));
     let mut listed: Vec<&Change> = diff.changes.iter().collect();
+    let looked = diff.changes.iter().take(LOOKED_AT);
+    let secret: Vec<_> = looked
+        .filter(|change| !secrets::added(workspace, change).is_empty())
+        .map(|change| &change.path)
+        .collect();
     // What deserves a second look must not be what is cut off.
     listed.sort_by_key(|change| {
         (
             !change.conflict,
-            change.risks.is_empty(),
+            change.risks.is_empty() && !secret.contains(&&change.path),
             is_directory(change),
         )
     });
     screen.note(
-        table(listed.iter().take(LISTED).copied())
+        table(workspace, listed.iter().take(LISTED).copied())
             .render(2)
             .trim_end(),
     );
@@ -155,7 +164,7 @@ fn is_directory(change: &Change) -> bool {
 }
 
 /// Changes, one to a line.
-fn table<'a>(changes: impl Iterator<Item = &'a Change>) -> Table {
+fn table<'a>(workspace: &Workspace, changes: impl Iterator<Item = &'a Change>) -> Table {
     let mut table = Table::default();
     for change in changes {
         let letter = change.what.letter();
@@ -166,13 +175,13 @@ fn table<'a>(changes: impl Iterator<Item = &'a Change>) -> Table {
         };
         let slash = if is_directory(change) { "/" } else { "" };
         let path = format!("{}{slash}", visible(&change.path.to_string()));
-        table.row([paint(style, letter), path, notes(change)]);
+        table.row([paint(style, letter), path, notes(workspace, change)]);
     }
     table
 }
 
 /// What is to be said about a change beside where it is.
-fn notes(change: &Change) -> String {
+fn notes(workspace: &Workspace, change: &Change) -> String {
     let mut notes = Vec::new();
     if change.conflict {
         notes.push(paint(BAD, "conflict: changed by you too"));
@@ -183,6 +192,9 @@ fn notes(change: &Change) -> String {
         None => {}
     }
     notes.extend(change.risks.iter().map(|risk| paint(WARN, risk.label())));
+    if let [kind, ..] = secrets::added(workspace, change)[..] {
+        notes.push(paint(BAD, format!("adds a secret ({kind})")));
+    }
     if change.new.as_ref().is_some_and(|node| node.binary) {
         notes.push(paint(DIM, "binary"));
     }

@@ -1,24 +1,37 @@
-//! `lula try`: the main job on a bundled sample.
+//! `lula try`: the whole story on a bundled sample, told by typing the commands a person would
+//! type: run, approve, resume; then the record is looked at, and the delivery taken back.
 
 mod sample;
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use lula_config::keys;
-use lula_protocol::{Exit, Receipt};
-use lula_repair::{Outcome, RepairReport, RepairTask, TestReport};
-use lula_sandbox::policy::Profile;
-use lula_workspace::{Git, Project, Scratch};
+use lula_agents::Work;
+use lula_graph::RunState;
+use lula_protocol::{Code, Decision, Exit, RunId};
+use lula_store::SecretGuard;
+use lula_workspace::{Git, Scratch};
 use serde::Serialize;
+use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::repair;
+use super::run::{find_git, settings_given};
+use super::runs::short;
 use crate::cli::TryFlags;
 use crate::failure::Failure;
-use crate::ground::SandboxedGround;
-use crate::sandboxed;
+use crate::hands::{self, Undone};
+use crate::record::local_principal;
+use crate::runs::follow::Follower;
+use crate::runs::report::RunReport;
+use crate::runs::words::plain;
+use crate::runs::{self, consent, minds, store};
 use crate::session::Session;
-use crate::term::{BAD, DIM, STRONG, Table, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint, visible};
+
+/// What is asked for.
+const TASK: &str = "fix the failing tests";
 
 /// What was done and seen.
 #[derive(Serialize)]
@@ -26,115 +39,309 @@ struct Story {
     sample: &'static str,
     /// Where the repository was left, if it was.
     repository: Option<PathBuf>,
-    baseline: TestReport,
-    repair: RepairReport,
-    receipt: Option<Receipt>,
+    /// The run, as `lula show` tells it.
+    run: RunReport,
+    /// Tests that failed before, and the ends of what they said.
+    failed: Vec<(String, String)>,
+    /// The digest that was approved.
+    approved: Option<String>,
+    /// The commit that was made, with its message.
+    commit: Option<String>,
+    audit: Option<Audit>,
+    /// The delivery that was taken back.
+    undone: Option<Undone>,
+}
+
+/// What a look at the record showed.
+#[derive(Serialize)]
+struct Audit {
+    events: u64,
+    /// Decisions that come out otherwise when they are derived again.
+    differences: usize,
+    /// The event whose digest the commit names.
+    named_by_commit: Option<u64>,
+}
+
+impl Audit {
+    const fn is_good(&self) -> bool {
+        self.differences == 0 && self.named_by_commit.is_some()
+    }
 }
 
 pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> {
-    let screen = &session.screen;
-    let step = screen.step("sample");
-    let directories = std::env::var_os("PATH");
-    let git = Git::find(
-        &session.config.get(&keys::GIT_PROGRAM),
-        directories.as_deref(),
-    )?;
+    let git = find_git(session)?;
     let scratch = Scratch::new(&git, sample::FILES)?;
-    step.done(&format!("{}, in a temporary git repository", sample::ABOUT));
+    let screen = &session.screen;
+    screen.note(&format!(
+        "{}, in a throw-away git repository",
+        sample::ABOUT
+    ));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
-
-    let policy = sandboxed::policy(session, Profile::Build);
-    let deadline = policy.limits.wall.duration();
-    let ground = SandboxedGround::new(Project::at(scratch.path())?, policy)?;
-    let step = screen.step("tests, in the sandbox");
-    let baseline = lula_repair::run_tests(&ground, None, deadline)?;
-    let failing = baseline.failing().count();
-    let summary = format!("{failing} of {} fail", baseline.tests.len());
-    if failing == 0 {
-        step.done(&summary);
+    survive_interrupts()?;
+    let models = minds::named(&[], session)?;
+    // With a model it is the model's turn; the built-in search is there if it does not manage.
+    let coders: &[&str] = if models.is_empty() {
+        &["repairer"]
     } else {
-        step.failed(&summary);
-    }
-
-    let step = screen.step("repair, with no model");
-    let task = RepairTask {
-        budget: deadline.min(Duration::from_mins(2)),
-        ..RepairTask::default()
+        &["model", "repairer"]
     };
-    let found = lula_repair::repair(&ground, &task, &|progress| {
-        step.say(&repair::spoken(&progress));
-    })?;
-    let best = found.patches.first();
-    match best {
-        Some(patch) => step.done(&format!(
-            "a patch after {} candidates; {} of {} tests pass with it",
-            patch.evidence.tried_before + 1,
-            patch.evidence.after.passed,
-            baseline.tests.len()
-        )),
-        None => step.failed(&format!("no patch among {} candidates", found.effort.tried)),
+    let mut told = None;
+    for coder in coders {
+        let by = match (*coder, models.first()) {
+            ("model", Some(mind)) => visible(&mind.name),
+            _ => "the built-in search, no model".to_owned(),
+        };
+        let task = paint(STRONG, "The task:");
+        screen.note(&format!("\n{task} {TASK} {}", paint(DIM, by)));
+        let line = [
+            "run",
+            "--task",
+            TASK,
+            "--approve",
+            "ask",
+            "--max-loops",
+            "1",
+        ];
+        let ran = lula(
+            &[&line[..], &["--coder", coder]].concat(),
+            scratch.path(),
+            session,
+        )?;
+        if ran == Some(Exit::Inconclusive) {
+            return Ok(Exit::Inconclusive);
+        }
+        let known = runs::block_on(last(session))?;
+        let waits = consent::question(&known, &local_principal()?).is_some();
+        told = Some(known);
+        if waits {
+            break;
+        }
     }
-    // The revert check is the evidence: without the patch the tests fail again.
-    let proven = best.is_some_and(|patch| patch.evidence.reverted);
-
-    let receipt = ground.last_receipt();
-    let repository = flags.keep.then(|| scratch.keep());
-    let story = Story {
-        sample: sample::ABOUT,
-        repository,
-        baseline,
-        repair: found,
-        receipt,
+    let Some(known) = told else {
+        return Err(Failure::new(
+            Code::Internal,
+            Exit::Failed,
+            "nobody tried it",
+        ));
     };
+    let mut story = finish(&known, &git, session)?;
+    story.repository = flags.keep.then(|| scratch.keep());
+    let good = story.run.exit == Exit::Verified
+        && story.audit.as_ref().is_some_and(Audit::is_good)
+        && story.undone.is_some();
     if screen.is_json() {
         screen.document(&story)?;
     } else {
-        tell(&story, session)?;
+        end(&story, session)?;
     }
-    Ok(if proven { Exit::Verified } else { Exit::Failed })
+    Ok(match (good, story.run.exit) {
+        (true, _) => Exit::Verified,
+        (false, Exit::Verified) => Exit::Failed,
+        (false, other) => other,
+    })
 }
 
-fn tell(story: &Story, session: &Session) -> Result<(), Failure> {
+/// Ctrl-C is for the command that works; this one tells what came of it, and cleans up.
+fn survive_interrupts() -> Result<(), Failure> {
+    let ignored = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&ignored))
+            .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Types a command, as a person would. What it shows while it works is shown; its exit status is
+/// told as far as it has a meaning.
+fn lula(arguments: &[&str], here: &Path, session: &Session) -> Result<Option<Exit>, Failure> {
+    let broken = |error: std::io::Error| {
+        let message = format!("lula cannot start itself: {error}");
+        Failure::new(Code::Internal, Exit::Environment, message)
+    };
+    let program = std::env::current_exe().map_err(broken)?;
+    let output = Command::new(program)
+        .args(arguments)
+        .args(settings_given(session))
+        .args(session.screen.is_quiet().then_some("--quiet"))
+        .arg("--json")
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(broken)?;
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    if let Some(error) = said.get("error") {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
+        let code = text("code").parse().unwrap_or(Code::Internal);
+        let exit = match output.status.code() {
+            Some(2) => Exit::Usage,
+            Some(6) => Exit::Environment,
+            _ => Exit::Failed,
+        };
+        return Err(Failure::new(code, exit, text("message")).remedy(text("remedy")));
+    }
+    let exit = said.get("exit").cloned();
+    Ok(exit.and_then(|exit| serde_json::from_value(exit).ok()))
+}
+
+/// The last run, as it stands.
+async fn last(session: &Session) -> Result<RunState<Work>, Failure> {
+    let store = store::open(session, SecretGuard::default()).await?;
+    let run = runs::named(&*store, "last").await?;
+    Ok(runs::reader(store)?.show(&run, None).await?)
+}
+
+/// Shows what waits, agrees to it, and looks at what came of that.
+fn finish(known: &RunState<Work>, git: &Git, session: &Session) -> Result<Story, Failure> {
+    let run = &known.progress.run;
+    let repository = Path::new(&known.state.task.repository);
+    let question = consent::question(known, &local_principal()?);
+    let baseline = known.state.baseline.as_ref();
+    let mut story = Story {
+        sample: sample::ABOUT,
+        repository: None,
+        run: RunReport::of(known),
+        failed: baseline
+            .map(|seen| seen.messages.clone())
+            .unwrap_or_default(),
+        approved: question.as_ref().map(|it| it.digest.to_string()),
+        commit: None,
+        audit: None,
+        undone: None,
+    };
+    let Some(question) = question else {
+        return Ok(story);
+    };
+    if !session.screen.is_json() {
+        show(&story, known, session)?;
+    }
+    runs::block_on(async {
+        let reader = runs::reader(store::open(session, SecretGuard::default()).await?)?;
+        consent::answer(&reader, known, &question, Decision::Approve).await
+    })?;
+    lula(&["resume", run.as_str()], repository, session)?;
+    let known = runs::block_on(last(session))?;
+    story.run = RunReport::of(&known);
+    if let Some(delivered) = &known.state.delivered
+        && let Some(branch) = &delivered.branch
+    {
+        let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;
+        story.audit = Some(runs::block_on(audit(run, &commit, session))?);
+        story.commit = Some(commit);
+        story.undone = hands::undo(git, repository, delivered).ok();
+    }
+    Ok(story)
+}
+
+/// Derives the run again from its record, and looks whether the commit names that record.
+async fn audit(run: &RunId, commit: &str, session: &Session) -> Result<Audit, Failure> {
+    let store = store::open(session, SecretGuard::default()).await?;
+    let replayed = runs::reader(Arc::clone(&store))?.replay(run).await?;
+    let named = commit
+        .lines()
+        .find_map(|line| line.strip_prefix("Lula-Audit: "));
+    let mut named_by_commit = None;
+    let mut log = Follower::new(store, run.clone());
+    log.catch_up(|record, _, _| {
+        if Some(record.hash.to_string().as_str()) == named {
+            named_by_commit = Some(record.seq);
+        }
+    })
+    .await?;
+    Ok(Audit {
+        events: replayed.events,
+        differences: replayed.differences.len(),
+        named_by_commit,
+    })
+}
+
+fn heading(session: &Session, text: &str) -> Result<(), Failure> {
+    session.screen.line(format!("\n{}", paint(STRONG, text)))
+}
+
+fn show(story: &Story, state: &RunState<Work>, session: &Session) -> Result<(), Failure> {
     let screen = &session.screen;
-    screen.line(format!("\n{}", paint(STRONG, "What failed")))?;
+    heading(session, "What failed")?;
     let mut table = Table::default();
-    for test in story.baseline.failing() {
-        let reason = test.message.trim_end().lines().last().unwrap_or_default();
-        table.row([paint(BAD, "✗"), test.id.clone(), reason.to_owned()]);
+    for (test, message) in &story.failed {
+        let reason = message.trim_end().lines().last().unwrap_or_default();
+        table.row([paint(BAD, "✗"), plain(test, 100), plain(reason, 120)]);
     }
     screen.line(table.render(2).trim_end())?;
-    let passed = story.baseline.count(Outcome::Passed);
-    screen.line(paint(DIM, format!("  {passed} others pass")))?;
-
-    if let Some(patch) = story.repair.patches.first() {
-        screen.line(format!("\n{}", paint(STRONG, "What mends it")))?;
-        screen.patch(&patch.diff)?;
-        screen.line(repair::evidence(patch))?;
-    }
-
-    if let Some(receipt) = &story.receipt {
+    heading(session, "What mends it")?;
+    screen.patch(&story.run.diff)?;
+    heading(session, "What shows that it does")?;
+    if let Some(verdict) = &state.state.verdict {
         screen.line(format!(
-            "\n{}",
-            paint(STRONG, "What stood around every run, read back")
+            "  {} {}",
+            paint(GOOD, "✓"),
+            plain(verdict.why(), 300)
         ))?;
-        screen.line(sandboxed::posture(receipt).render(2).trim_end())?;
     }
+    heading(session, "Approved")?;
+    screen
+        .line("  Here a run asks you; this one is answered with yes, for exactly these bytes:")?;
+    screen.line(format!(
+        "  {}",
+        paint(DIM, story.approved.as_deref().unwrap_or_default())
+    ))
+}
+
+fn end(story: &Story, session: &Session) -> Result<(), Failure> {
+    let screen = &session.screen;
+    if let (Some(commit), Some(delivered)) = (&story.commit, &story.run.delivered) {
+        let branch = delivered.branch.as_deref().unwrap_or_default();
+        heading(session, &format!("Put on the branch {branch}"))?;
+        for line in commit.lines().filter(|line| !line.is_empty()) {
+            screen.line(format!("  {}", plain(line, 160)))?;
+        }
+    }
+    if let Some(audit) = &story.audit {
+        heading(session, "Audited")?;
+        let (style, mark) = if audit.is_good() {
+            (GOOD, "✓")
+        } else {
+            (BAD, "✗")
+        };
+        let commit = match audit.named_by_commit {
+            Some(event) => format!("the commit names event {event}"),
+            None => "the commit names no event".to_owned(),
+        };
+        screen.line(format!(
+            "  {} {} events, chained and sealed; derived again, {} come out otherwise; {commit}",
+            paint(style, mark),
+            audit.events,
+            audit.differences,
+        ))?;
+    }
+    if let Some(undone) = &story.undone {
+        heading(session, "Undone again")?;
+        screen.line(format!(
+            "  {} the branch {} is gone",
+            paint(GOOD, "✓"),
+            undone.branch
+        ))?;
+    }
+    let run = short(&story.run.run);
+    heading(session, "What stays")?;
     if let Some(repository) = &story.repository {
-        screen.line(format!("\nThe repository is in {}", repository.display()))?;
+        screen.line(format!("  the repository, in {}", repository.display()))?;
     }
-    screen.line(format!("\n{}", paint(STRONG, "Next")))?;
+    screen.line(format!(
+        "  the record of this run, in {}: lula show {run}",
+        session.state_directory()?.display()
+    ))?;
+    heading(session, "Next")?;
     let mut table = Table::default();
+    let task = format!("lula run --task '{TASK}'");
+    table.row([task, "the same in a repository of yours".into()]);
     table.row([
-        "lula repair".into(),
-        "the same for the failing tests of your own project".into(),
+        "lula models use ollama/qwen2.5-coder:7b".into(),
+        "a model, for everything else; `lula models list` shows what is there".into(),
     ]);
     table.row([
-        "lula exec -- CMD".into(),
-        "any command in the same sandbox".into(),
-    ]);
-    table.row([
-        "lula doctor --attack".into(),
-        "attack the sandbox and see what holds".into(),
+        format!("lula trace {run} --html trace.html"),
+        "how this run went, for a browser".into(),
     ]);
     screen.line(table.render(2).trim_end())
 }

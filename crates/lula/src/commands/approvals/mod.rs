@@ -1,5 +1,8 @@
 //! `lula approvals`, `lula approve`, `lula reject`
 
+mod keys;
+mod remote;
+
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use lula_gate::approvals::keys::OWNER_ROLE;
@@ -22,11 +25,15 @@ pub(super) fn run(command: Option<ApprovalsCommand>, session: &Session) -> Resul
     match command {
         None => list(session),
         Some(ApprovalsCommand::Show { id }) => show_one(&id, session),
+        Some(ApprovalsCommand::Keys { command }) => keys::run(command, session),
     }
 }
 
 /// Shows a question with exactly the bytes that would be approved.
 pub(crate) fn show_one(id: &str, session: &Session) -> Result<Exit, Failure> {
+    if let Some(run) = super::runs::run_meant(id, session)? {
+        return super::runs::show_question(&run, session);
+    }
     let id = parse_id(id)?;
     let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
     show(&desk.load(&id)?, session)?;
@@ -60,9 +67,14 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         Some(mut desk) => desk.pending(now)?,
         None => Vec::new(),
     };
+    let by_runs = super::runs::questions(session)?;
     let screen = &session.screen;
     if screen.is_json() {
-        let documents: Vec<_> = pending.iter().map(|stored| document(stored, now)).collect();
+        let mut documents: Vec<_> = pending.iter().map(|stored| document(stored, now)).collect();
+        documents.extend(by_runs.iter().map(|(run, question)| {
+            json!({"id": question.approval, "run": run, "digest": question.digest,
+                "reason": question.reason})
+        }));
         screen.document(&documents)?;
         return Ok(Exit::Verified);
     }
@@ -75,7 +87,15 @@ fn list(session: &Session) -> Result<Exit, Failure> {
             stored.challenge.reason.escape_debug().to_string(),
         ]);
     }
-    if pending.is_empty() {
+    for (run, question) in &by_runs {
+        table.row([
+            paint(STRONG, &question.approval),
+            paint(WARN, "0/1"),
+            super::runs::short(run).to_owned(),
+            question.reason.escape_debug().to_string(),
+        ]);
+    }
+    if pending.is_empty() && by_runs.is_empty() {
         screen.note("nothing waits for an answer");
     } else {
         screen.line(table.render(0).trim_end())?;
@@ -175,6 +195,9 @@ pub(super) fn answer(
     session: &Session,
 ) -> Result<Exit, Failure> {
     let id = parse_id(&flags.id)?;
+    if let Some(runner) = &flags.runner {
+        return remote::answer(&id, runner, flags, decision, session);
+    }
     let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
     let stored = desk.load(&id)?;
     let screen = &session.screen;
@@ -187,11 +210,16 @@ pub(super) fn answer(
         screen.note("nothing was answered");
         return Ok(Exit::WaitingForApproval);
     }
-    let approver = local_principal()?;
-    let role = stored.approval.terms.role.as_deref().unwrap_or(OWNER_ROLE);
-    let token = desk
-        .keys()
-        .sign(&stored.challenge, &approver, role, decision)?;
+    let role = stored.approval.terms.role.as_deref();
+    let token = match &flags.key {
+        Some(file) => keys::sign(file, &stored.challenge, role, decision)?,
+        None => desk.keys().sign(
+            &stored.challenge,
+            &local_principal()?,
+            role.unwrap_or(OWNER_ROLE),
+            decision,
+        )?,
+    };
     let standing = desk.vote(&token, now_ms())?;
     if screen.is_json() {
         screen.document(&json!({"id": id, "standing": standing}))?;
@@ -205,7 +233,7 @@ pub(super) fn answer(
 }
 
 /// Asks on the terminal. Where there is none, nobody can have looked.
-fn confirmed(decision: Decision) -> Result<bool, Failure> {
+pub(super) fn confirmed(decision: Decision) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::new(
             Code::BadCommandLine,

@@ -1,18 +1,17 @@
-//! Running tests in forks, for evidence. Everything here happens in private copies and leaves
-//! nothing behind.
+//! Running tests in forks, for evidence about a change or for one. Everything here happens in
+//! private copies and leaves nothing behind; nothing here judges.
+
+mod words;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lula_repair::{
-    Command, Examined, Fork, Ground, Outcome, RepairError, RepairOutcome, RepairTask, examine,
-    is_test_path,
-};
-
-use crate::deeds::Found;
-use crate::hands::{Change, ChangedFile};
-use crate::verdict::{Accepted, Evidence, Looked, Results};
-use crate::work::Baseline;
+use crate::ground::{Command, Fork, Ground};
+use crate::outcome::RepairOutcome;
+use crate::report::Outcome;
+use crate::search::{Examined, Progress, RepairError, RepairTask, examine, repair};
+use crate::syntax::is_test_path;
+pub use words::{Accepted, Baseline, ChangedFile, Evidence, Found, Looked, Results};
 
 /// Longest end of a message or output that is kept.
 const TAIL: usize = 3000;
@@ -54,7 +53,7 @@ pub fn tail(text: &str, most: usize) -> &str {
 }
 
 /// What the tests of a project say before anything is done.
-pub(crate) fn baseline(
+pub fn baseline(
     ground: &dyn Ground,
     tests: Option<&str>,
     deadline: Duration,
@@ -122,14 +121,19 @@ fn look(
     }
 }
 
-/// A file of a fork as it was before the change. A fork cannot lose a file, so a new one that has
-/// to go is left empty.
+/// A file of a fork as it was before the change.
 fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> {
-    Ok(fork.write(&file.path, file.before.as_deref().unwrap_or_default())?)
+    match (&file.before, &file.after) {
+        (Some(bytes), _) => fork.write(&file.path, bytes)?,
+        (None, Some(_)) => fork.remove(&file.path)?,
+        // A link, which a fork neither follows nor replaces.
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 /// Searches for a patch.
-pub(crate) fn search(
+pub fn search(
     ground: &dyn Ground,
     tests: Option<&str>,
     budget: Duration,
@@ -140,8 +144,8 @@ pub(crate) fn search(
         budget,
         ..RepairTask::default()
     };
-    let report = lula_repair::repair(ground, &task, &|progress| {
-        if let lula_repair::Progress::Tried { tried, .. } = progress {
+    let report = repair(ground, &task, &|progress| {
+        if let Progress::Tried { tried, .. } = progress {
             watch(&format!("{tried} candidates tried"));
         }
     })?;
@@ -172,9 +176,9 @@ pub(crate) fn search(
 }
 
 /// Collects the evidence about a change.
-pub(crate) fn weigh(
+pub fn weigh(
     ground: &dyn Ground,
-    change: &Change,
+    change: &[ChangedFile],
     before: &Baseline,
     tests: Option<&str>,
     accept: &[String],
@@ -187,16 +191,16 @@ pub(crate) fn weigh(
         without: None,
         accepted: Vec::new(),
         touched_tests: Vec::new(),
-        changed_files: change.files.len(),
+        changed_files: change.len(),
     };
-    if change.files.is_empty() {
+    if change.is_empty() {
         return Ok(evidence);
     }
     // New test files count; existing ones, and whatever governs tests, are as they were.
     let governs = |file: &&ChangedFile| {
         is_evidence(&file.path) && (file.before.is_some() || !is_test_path(&file.path))
     };
-    let touched: Vec<&ChangedFile> = change.files.iter().filter(governs).collect();
+    let touched: Vec<&ChangedFile> = change.iter().filter(governs).collect();
     evidence.touched_tests = touched.iter().map(|file| file.path.clone()).collect();
 
     let mut fork = ground.fork()?;
@@ -211,7 +215,7 @@ pub(crate) fn weigh(
     if evidence.after.results().is_some() {
         let mut fork = ground.fork()?;
         let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
-        for file in change.files.iter().filter(|file| !new_test(file)) {
+        for file in change.iter().filter(|file| !new_test(file)) {
             put_back(fork.as_mut(), file)?;
         }
         evidence.without = Some(look(fork.as_mut(), tests, deadline)?);
@@ -220,7 +224,7 @@ pub(crate) fn weigh(
         let mut with = ground.fork()?;
         let (after, timed_out, output) = run(with.as_mut(), line, deadline)?;
         let mut base = ground.fork()?;
-        for file in &change.files {
+        for file in change {
             put_back(base.as_mut(), file)?;
         }
         let (before, ..) = run(base.as_mut(), line, deadline)?;

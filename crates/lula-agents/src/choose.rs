@@ -1,0 +1,358 @@
+//! Which model is asked. Pure: what the run was told when it began and what happened since in, a
+//! choice with its reasons out.
+
+use std::collections::BTreeMap;
+
+use lula_models::normal::Usage;
+use lula_models::output::Capability;
+use lula_models::resilience::Health;
+use lula_models::route::{Candidate, Choice, Inputs, Needs, Record, Stats, StatsRow, select};
+use lula_models::spend::Price;
+use serde::{Deserialize, Serialize};
+
+use crate::coder::REPAIRER;
+use crate::recover::FailureClass;
+use crate::task::{Intent, Mind};
+use crate::verdict::Verdict;
+use crate::work::Work;
+
+/// What a model is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It says what the steps are.
+    Planner,
+    /// It writes the change.
+    Coder,
+}
+
+impl Role {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Coder => "coder",
+        }
+    }
+}
+
+/// How models did at something before the run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// As what.
+    pub role: String,
+    /// At which kind of task.
+    pub class: String,
+    /// Which model.
+    pub model: String,
+    /// How.
+    pub row: StatsRow,
+}
+
+/// One model's part in a run: why it was asked, what it used, and whether that was proven good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// As what.
+    pub role: Role,
+    /// At which kind of task.
+    pub class: Intent,
+    /// Which model.
+    pub model: String,
+    /// Why this one.
+    pub because: String,
+    /// Who was passed over, and why.
+    pub passed_over: Vec<(String, String)>,
+    /// How freely it was to answer, in hundredths.
+    pub temperature_percent: u32,
+    /// The tokens it took.
+    pub usage: Usage,
+    /// What they cost, in millionths of a dollar.
+    pub cost: u64,
+    /// How often an answer had to be asked for again.
+    pub repairs: u32,
+    /// Whether tests or commands showed that what came of it is right.
+    pub verified: bool,
+}
+
+impl Part {
+    /// As a record of how models do.
+    pub fn record(&self) -> Record {
+        Record {
+            model: self.model.clone(),
+            role: self.role.name().to_owned(),
+            task_class: self.class.name().to_owned(),
+            verified: self.verified,
+            cost: self.cost,
+            usage: self.usage,
+            repairs: self.repairs,
+        }
+    }
+}
+
+/// What one visit asked of a model.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) usage: Usage,
+    pub(crate) repairs: u32,
+}
+
+/// A model and why it is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) mind: &'a Mind,
+    pub(crate) role: Role,
+    choice: Choice,
+}
+
+impl Chosen<'_> {
+    /// How freely it is to answer.
+    pub(crate) const fn temperature(&self) -> f64 {
+        self.choice.temperature
+    }
+
+    /// Its part in the run, before anybody judged it.
+    pub(crate) fn part(&self, work: &Work, tally: Tally) -> Part {
+        Part {
+            role: self.role,
+            class: work.intent(),
+            model: self.mind.name.clone(),
+            because: self.choice.because.clone(),
+            passed_over: self.choice.passed_over.clone(),
+            temperature_percent: percent(self.choice.temperature),
+            usage: tally.usage,
+            cost: Price::from(self.mind.rates).of(&tally.usage),
+            repairs: tally.repairs,
+            verified: false,
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Between 0 and 1.
+fn percent(share: f64) -> u32 {
+    (share.clamp(0.0, 1.0) * 100.0).round() as u32
+}
+
+/// A judged change decides about the last model in each role.
+pub(crate) fn credit(parts: &mut [Part], made_by: Option<&str>, verdict: &Verdict) {
+    let verified = matches!(verdict, Verdict::Pass { .. });
+    for role in [Role::Planner, Role::Coder] {
+        if let Some(part) = parts.iter_mut().rev().find(|part| part.role == role) {
+            part.verified = verified && (role == Role::Planner || made_by == Some(&part.model));
+        }
+    }
+}
+
+/// Tokens are estimated as this many bytes each.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// The model to ask, or nobody.
+pub(crate) fn choose(work: &Work, role: Role) -> Option<Chosen<'_>> {
+    let choice = select(&inputs(work, role)).ok()?;
+    let mind = work
+        .task
+        .models
+        .iter()
+        .find(|mind| mind.name == choice.model)?;
+    Some(Chosen { mind, role, choice })
+}
+
+fn inputs(work: &Work, role: Role) -> Inputs {
+    let class = work.intent().name();
+    let tokens = prompt_bytes(work) / BYTES_PER_TOKEN;
+    let candidates = work.task.models.iter().map(|mind| Candidate {
+        model: mind.name.clone(),
+        capability: mind.capability,
+        vision: false,
+        context: mind.context,
+        worst_cost: Price::from(mind.rates).of(&Usage {
+            input: tokens,
+            output: u64::from(mind.max_tokens),
+            ..Usage::default()
+        }),
+    });
+    // Whoever could not be reached is not asked again in this run.
+    let gone = work
+        .failures
+        .iter()
+        .filter(|failure| failure.class == FailureClass::ModelUnavailable)
+        .map(|failure| (failure.by.clone(), Health::Resting));
+    let mut by_models = work.failures.iter().filter(|f| f.by != REPAIRER);
+    let last = by_models.next_back().map(|failure| failure.by.clone());
+    let another = work.retry.as_ref().is_some_and(|retry| retry.another_mind);
+    let mut own = work.parts.iter().filter(|part| part.role == role);
+    let attempts = own.clone().count();
+    Inputs {
+        role: role.name().to_owned(),
+        lane: work.lane.name().to_owned(),
+        task_class: class.to_owned(),
+        needs: Needs {
+            capability: Capability::Text,
+            vision: false,
+            context: tokens,
+            output: 0,
+        },
+        candidates: candidates.collect(),
+        health: gone.collect(),
+        stats: known(work, role, class),
+        // What may be spent is held by the run's ledger, call by call.
+        budget_left: None,
+        current: own.next_back().map(|part| part.model.clone()),
+        failed: last.filter(|_| another),
+        attempt: u32::try_from(attempts).unwrap_or(u32::MAX).min(64),
+        seed: 0,
+    }
+}
+
+/// How each model did, before this run and in it.
+fn known(work: &Work, role: Role, class: &str) -> BTreeMap<String, StatsRow> {
+    let mut stats: Stats = work
+        .task
+        .standing
+        .iter()
+        .map(|known| {
+            let key = (known.role.clone(), known.class.clone(), known.model.clone());
+            (key, known.row.clone())
+        })
+        .collect();
+    for part in &work.parts {
+        stats.add(&part.record());
+    }
+    stats.of(role.name(), class)
+}
+
+/// About how much a model has to read.
+fn prompt_bytes(work: &Work) -> u64 {
+    let mut bytes = work.task.text.len() + work.plan.iter().map(String::len).sum::<usize>();
+    if let Some(baseline) = &work.baseline {
+        bytes += baseline
+            .messages
+            .iter()
+            .map(|(_, m)| m.len())
+            .sum::<usize>();
+    }
+    if let Some(brief) = &work.brief {
+        bytes += if brief.map.is_empty() {
+            brief.files.iter().map(|path| path.len() + 1).sum::<usize>()
+        } else {
+            brief.map.len()
+        };
+        bytes += brief
+            .instructions
+            .iter()
+            .map(|(_, text)| text.len())
+            .sum::<usize>();
+        bytes += brief.hits.iter().map(String::len).sum::<usize>();
+    }
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::{Failure, Target};
+    use crate::task::{Rates, Task};
+    use crate::work::{Event, Retry};
+
+    fn mind(name: &str) -> Mind {
+        Mind {
+            name: name.to_owned(),
+            model: name.to_owned(),
+            capability: Capability::ToolCalls,
+            rates: Rates {
+                input: 0,
+                output: 0,
+                cache_read: 0,
+                cache_write: 0,
+            },
+            context: None,
+            max_tokens: 1000,
+        }
+    }
+
+    fn work(names: &[&str]) -> Work {
+        Work::begin(Task {
+            models: names.iter().map(|name| mind(name)).collect(),
+            ..Task::new("add a flag", "/r")
+        })
+    }
+
+    fn asked(work: &mut Work) -> String {
+        let chosen = choose(work, Role::Coder).unwrap();
+        let part = chosen.part(work, Tally::default());
+        let name = part.model.clone();
+        work.apply(&Event::Asked { part });
+        name
+    }
+
+    fn fail(work: &mut Work, by: &str, class: FailureClass, another_mind: bool) {
+        work.apply(&Event::Failed {
+            failure: Failure::new(class, "seen", &[], by),
+        });
+        work.apply(&Event::Retrying {
+            retry: Retry {
+                target: Target::Coder,
+                another_mind,
+            },
+        });
+    }
+
+    #[test]
+    fn another_model_is_asked_where_one_failed_and_there_is_one() {
+        let mut work = work(&["one", "two"]);
+        assert_eq!(asked(&mut work), "one");
+        fail(&mut work, "one", FailureClass::TestFail, false);
+        assert_eq!(asked(&mut work), "one");
+        fail(&mut work, "one", FailureClass::TestFail, true);
+        assert_eq!(asked(&mut work), "two");
+        fail(&mut work, "two", FailureClass::ModelUnavailable, true);
+        assert_eq!(asked(&mut work), "one");
+        let why = &work.parts[3].passed_over;
+        assert_eq!(why[0].0, "two", "{why:?}");
+    }
+
+    #[test]
+    fn whoever_did_better_before_is_asked_first() {
+        let mut work = work(&["one", "two"]);
+        let row = |verified| StatsRow {
+            calls: 40,
+            verified,
+            ..StatsRow::default()
+        };
+        work.task.standing = [("one", row(4)), ("two", row(36))]
+            .map(|(model, row)| Standing {
+                role: "coder".into(),
+                class: "change".into(),
+                model: model.into(),
+                row,
+            })
+            .into();
+        assert_eq!(asked(&mut work), "two");
+        assert!(work.parts[0].because.contains("36 of 40"));
+    }
+
+    #[test]
+    fn only_a_passed_test_makes_a_part_good() {
+        let mut work = work(&["one"]);
+        asked(&mut work);
+        let inconclusive = Verdict::Inconclusive { why: "?".into() };
+        credit(&mut work.parts, Some("one"), &inconclusive);
+        assert!(!work.parts[0].verified);
+        let pass = Verdict::Pass { why: "!".into() };
+        credit(&mut work.parts, Some("somebody else"), &pass);
+        assert!(!work.parts[0].verified);
+        credit(&mut work.parts, Some("one"), &pass);
+        assert!(work.parts[0].verified);
+    }
+
+    #[test]
+    fn each_further_attempt_is_freer() {
+        let mut work = work(&["one"]);
+        asked(&mut work);
+        fail(&mut work, "one", FailureClass::TestFail, false);
+        asked(&mut work);
+        let warmth: Vec<_> = work.parts.iter().map(|p| p.temperature_percent).collect();
+        assert_eq!(warmth, [0, 70]);
+    }
+}

@@ -1,0 +1,49 @@
+//! Asking a person before a change leaves the run, where the task says so.
+
+use lula_graph::{Ask, Ctx, Effect, Stop, Verdict};
+use lula_protocol::Digest;
+use lula_protocol::digest::Domain;
+use lula_protocol::interrupt::ApprovalRule;
+
+use crate::deeds::Deed;
+use crate::work::Work;
+
+/// How long a question stands.
+const DAYS: u64 = 7;
+
+/// What a person said.
+pub(super) enum Consent {
+    /// It may be done, once, exactly like this.
+    Given(Effect),
+    /// It may not.
+    Refused(String),
+}
+
+/// Waits for a person's agreement to a delivery, where one is wanted. The question is bound to the
+/// order and to the change it delivers.
+pub(super) async fn ask(work: &Work, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<Consent, Stop> {
+    if !work.task.ask_first {
+        return Ok(Consent::Given(deed.effect()));
+    }
+    let diff = work.produced.as_ref().map(|made| &made.diff);
+    let digest = Digest::of(Domain::Approval, &(deed, diff))
+        .map_err(|error| Stop::Halt(error.to_string()))?;
+    let now_ms = ctx.now().await?;
+    let rule = ApprovalRule {
+        quorum: 1,
+        roles: Vec::new(),
+        requester: None,
+        four_eyes: false,
+        expires_ms: now_ms + DAYS * 24 * 60 * 60 * 1000,
+    };
+    let reason = "the change is ready to be delivered".to_owned();
+    let asked = ctx.approval(Ask {
+        digest,
+        rule,
+        reason,
+    });
+    Ok(match asked.await? {
+        Verdict::Approved(approval) => Consent::Given(deed.effect().approved(approval, digest)),
+        Verdict::Rejected(why) => Consent::Refused(format!("the change was not delivered: {why}")),
+    })
+}

@@ -1,0 +1,149 @@
+//! What tests say, and what is known of a change: the words a verdict is made of.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::PatchedFile;
+
+/// What the tests of a project say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// Tests that pass.
+    pub passing: BTreeSet<String>,
+    /// Tests that fail every time.
+    pub failing: BTreeSet<String>,
+    /// Tests that fail now and then; they prove nothing.
+    pub flaky: BTreeSet<String>,
+    /// Tests that were not run.
+    pub skipped: BTreeSet<String>,
+}
+
+impl Results {
+    /// Whether a test is known, however it ended.
+    pub fn knows(&self, id: &str) -> bool {
+        [&self.passing, &self.failing, &self.flaky, &self.skipped]
+            .into_iter()
+            .any(|set| set.contains(id))
+    }
+
+    /// How many tests there are.
+    pub fn len(&self) -> usize {
+        self.passing.len() + self.failing.len() + self.flaky.len() + self.skipped.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What came of an attempt to run tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Looked {
+    /// They ran.
+    Ran(Results),
+    /// There are none.
+    NoTests,
+    /// They cannot be run.
+    CannotRun(String),
+}
+
+impl Looked {
+    /// The results, where there are some.
+    pub const fn results(&self) -> Option<&Results> {
+        match self {
+            Self::Ran(results) => Some(results),
+            Self::NoTests | Self::CannotRun(_) => None,
+        }
+    }
+}
+
+/// An acceptance command, before and after the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    /// The command.
+    pub command: String,
+    /// Whether it succeeded before.
+    pub before: bool,
+    /// Whether it succeeds now.
+    pub after: bool,
+    /// Whether its time ran out.
+    pub timed_out: bool,
+    /// The end of what it printed.
+    pub output: String,
+}
+
+/// Everything a verdict is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The tests before anything was done.
+    pub before: Looked,
+    /// The tests with the change, existing tests and what governs them as they were before.
+    pub after: Looked,
+    /// The tests with the change exactly as it is, where it touches existing tests.
+    pub as_is: Option<Looked>,
+    /// The tests with only the test files of the change: what fails here needs the change.
+    pub without: Option<Looked>,
+    /// Acceptance commands.
+    pub accepted: Vec<Accepted>,
+    /// Existing tests, or files that govern them, that the change touches.
+    pub touched_tests: Vec<String>,
+    /// How many files the change touches.
+    pub changed_files: usize,
+}
+
+/// What the tests said before anything was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The results.
+    pub looked: Looked,
+    /// The command that a person would type, where there are tests.
+    pub command: Option<String>,
+    /// The failing tests and the ends of what they said.
+    pub messages: Vec<(String, String)>,
+    /// Failing tests that lack something that is not installed.
+    pub unfixable: Vec<String>,
+}
+
+impl Baseline {
+    /// The tests that fail every time and could be mended.
+    pub fn failing(&self) -> Vec<String> {
+        let results = self.looked.results();
+        results.map_or_else(Vec::new, |results| {
+            results.failing.iter().cloned().collect()
+        })
+    }
+}
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// The new texts of the best patch; empty where there is none.
+    pub files: Vec<PatchedFile>,
+    /// In one sentence.
+    pub summary: String,
+}
+
+/// One changed file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Its path.
+    pub path: String,
+    /// Its bytes before; `None` for a new one.
+    pub before: Option<Vec<u8>>,
+    /// Its bytes now; `None` for one that is gone.
+    pub after: Option<Vec<u8>>,
+}

@@ -1,0 +1,92 @@
+//! Finding something out in private forks of a workspace: what its tests say, and what mends them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use lula_protocol::WorkspaceId;
+use lula_repair::trial::{self, ChangedFile};
+use lula_workspace::Project;
+
+use super::Hands;
+use super::refusal::Refusal;
+use crate::api::{Trial, TrialResult};
+use crate::ground::SandboxedGround;
+
+/// Most commands that a change has to satisfy, and the longest of them.
+const COMMANDS: usize = 32;
+const COMMAND: usize = 8 << 10;
+
+impl Hands {
+    /// Finds something out, and leaves nothing behind. Ends early when `stop` is set.
+    pub fn trial(
+        &self,
+        id: &WorkspaceId,
+        asked: &Trial,
+        watch: &(dyn Fn(&str) + Sync),
+        stop: Arc<AtomicBool>,
+    ) -> Result<TrialResult, Refusal> {
+        let room = self.room(id)?;
+        // Nobody writes while it is copied; what comes after goes on beside the workspace.
+        let turn = room.turn()?;
+        let change = match asked {
+            Trial::Weigh { accept, .. } => {
+                if accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND) {
+                    let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
+                    return Err(Refusal::BadRequest(message));
+                }
+                self.changed_files(id, &room)?
+            }
+            Trial::Examine { .. } | Trial::Search { .. } => Vec::new(),
+        };
+        let project = Project::of(&room.workspace())?;
+        drop(turn);
+        let policy = self.setup.policy.clone();
+        let ground = SandboxedGround::on(self.engine.clone(), project, policy)?.stopping(stop);
+        let wall = self.setup.policy.limits.wall.millis();
+        let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
+        let found = match asked {
+            Trial::Examine { tests, tests_ms } => {
+                trial::baseline(&ground, tests.as_deref(), within(*tests_ms))
+                    .map(|baseline| TrialResult::Examined { baseline })
+            }
+            Trial::Search { tests, search_ms } => {
+                trial::search(&ground, tests.as_deref(), within(*search_ms), watch)
+                    .map(|found| TrialResult::Searched { found })
+            }
+            Trial::Weigh {
+                tests,
+                before,
+                accept,
+                tests_ms,
+            } => trial::weigh(
+                &ground,
+                &change,
+                before,
+                tests.as_deref(),
+                accept,
+                within(*tests_ms),
+            )
+            .map(|evidence| TrialResult::Weighed {
+                evidence: Box::new(evidence),
+            }),
+        };
+        Ok(found.unwrap_or_else(|error| TrialResult::Failed {
+            message: error.to_string(),
+        }))
+    }
+
+    fn changed_files(
+        &self,
+        id: &WorkspaceId,
+        room: &super::room::Room,
+    ) -> Result<Vec<ChangedFile>, Refusal> {
+        let taken = self.checkout(id)?.take(&room.workspace())?;
+        let file = |file: lula_workspace::checkout::TakenFile| ChangedFile {
+            path: file.path,
+            before: file.before,
+            after: file.after,
+        };
+        Ok(taken.files.into_iter().map(file).collect())
+    }
+}

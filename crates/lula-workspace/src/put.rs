@@ -1,0 +1,233 @@
+//! A change that is known file by file, put into a directory in one journaled step: all of it, and
+//! only where every file it touches is as the change found it.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use lula_protocol::{Digest, WorkspaceId};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::change::{Change, Diff, Selection};
+use crate::commit::own_like;
+use crate::copying::own;
+use crate::error::{Result, WorkspaceError};
+use crate::journal::Side;
+use crate::node::{Kind, Node, PERMISSION_BITS, Stat};
+use crate::path::RelPath;
+use crate::record::{Backend, Record};
+use crate::store::{Store, Wanted};
+use crate::tree::{Parents, Tree, beneath, os};
+use crate::workspace::{Committed, Workspace};
+
+/// What a path holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A file.
+    File {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Whether its owner may execute it.
+        executable: bool,
+    },
+    /// A link, to this.
+    Link(Vec<u8>),
+}
+
+/// One path as a change found it and as it leaves it; nothing where it was not or is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where.
+    pub path: RelPath,
+    /// What the change found.
+    pub before: Option<Content>,
+    /// What it leaves.
+    pub after: Option<Content>,
+}
+
+impl Content {
+    fn is(&self, node: &Node) -> bool {
+        match self {
+            Self::File { bytes, executable } => {
+                node.kind == Kind::File
+                    && node.digest == Some(Digest::of_bytes(bytes))
+                    && (node.mode & 0o100 != 0) == *executable
+            }
+            Self::Link(target) => {
+                node.kind == Kind::Symlink && node.digest == Some(Digest::of_bytes(target))
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Puts a change into a directory. Where a file it touches is not as it found it, nothing is
+    /// changed. It is undone and redone like every other commit.
+    pub fn put(
+        &self,
+        base: &Path,
+        title: &str,
+        pieces: &[Piece],
+    ) -> Result<(WorkspaceId, Committed)> {
+        let mut workspace = self.create(base, Wanted::Overlay, title)?;
+        match workspace.take_over(pieces) {
+            Ok(committed) => Ok((workspace.id().clone(), committed)),
+            Err(error) => {
+                // Nothing but copies of the change is in it.
+                let _ = workspace.discard(true);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The workspace of a change of that title that was put into a directory and not taken back.
+    pub fn was_put(&self, base: &Path, title: &str) -> Result<Option<WorkspaceId>> {
+        let of_it = |record: &Record| record.base() == base && record.title == title;
+        for record in self.list()?.into_iter().filter(of_it) {
+            // What a crash left half done is put right by opening it.
+            let id = self.open(&record.id)?.id().clone();
+            let entries = self.entries(&id)?;
+            if entries.iter().any(|entry| entry.side == Side::Done) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Workspace {
+    fn take_over(&mut self, pieces: &[Piece]) -> Result<Committed> {
+        let (base, _) = crate::base::open(&self.record.base())?;
+        let laying = Laying {
+            layer: &self.layer_tree()?,
+            base: &base,
+            overlay: self.record.backend == Backend::Overlay,
+        };
+        for piece in pieces {
+            laying.lay(piece)?;
+        }
+        let diff = self.diff()?;
+        let changed = not_as_found(pieces, &diff);
+        if !changed.is_empty() {
+            return Err(WorkspaceError::Conflicts(changed));
+        }
+        self.commit(&Selection::all(), Some(&diff.digest))
+    }
+}
+
+/// The paths that are not in the directory as the change found them.
+fn not_as_found(pieces: &[Piece], diff: &Diff) -> Vec<RelPath> {
+    let found = |piece: &Piece| {
+        diff.get(&piece.path)
+            .is_some_and(|change| match (&piece.before, &change.old) {
+                (None, None) => true,
+                (Some(before), Some(old)) => before.is(old),
+                _ => false,
+            })
+    };
+    let named = |change: &Change| pieces.iter().any(|piece| piece.path == change.path);
+    let pieces_otherwise = pieces.iter().filter(|piece| !found(piece));
+    let others = diff
+        .changes
+        .iter()
+        .filter(|change| !named(change) && (change.old.is_some() || !change.begins_directory()));
+    pieces_otherwise
+        .map(|piece| piece.path.clone())
+        .chain(others.map(|change| change.path.clone()))
+        .collect()
+}
+
+/// Writing into a layer that no sandbox shows.
+struct Laying<'a> {
+    layer: &'a Tree,
+    base: &'a Tree,
+    overlay: bool,
+}
+
+impl Laying<'_> {
+    fn lay(&self, piece: &Piece) -> Result<()> {
+        let path = &piece.path;
+        self.directories(path)?;
+        let failed = |error: Errno| WorkspaceError::io("write", path, error);
+        let mut parents = Parents::of(self.layer);
+        let parent = parents.get(path).map_err(failed)?;
+        let name = os(path.name());
+        match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        match &piece.after {
+            // A name that is gone, in the way of overlays.
+            None if self.overlay => {
+                let kind = FileType::CharacterDevice;
+                rustix::fs::mknodat(parent, name, kind, Mode::empty(), 0).map_err(failed)
+            }
+            None => Ok(()),
+            Some(Content::Link(target)) => {
+                let target = CString::new(target.clone()).map_err(|_| failed(Errno::INVAL))?;
+                rustix::fs::symlinkat(target.as_c_str(), parent, name).map_err(failed)
+            }
+            Some(Content::File { bytes, executable }) => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+                let file = beneath(parent, name, flags).map_err(failed)?;
+                let mut file = File::from(file);
+                file.write_all(bytes)
+                    .map_err(|error| WorkspaceError::io("write", path, error))?;
+                let old = self.base.stat(path)?;
+                self.dress(&file, old.as_ref(), *executable).map_err(failed)
+            }
+        }
+    }
+
+    /// Owner and permissions of what it takes the place of.
+    fn dress(&self, file: &File, old: Option<&Stat>, executable: bool) -> rustix::io::Result<()> {
+        let top = Stat::of_open(&self.base.top)?;
+        own(file, old.map_or(top.owner, |old| old.owner))?;
+        let old = old.filter(|old| old.kind == Kind::File);
+        let mode = old.map_or(0o644, |old| old.mode & PERMISSION_BITS);
+        let mode = if executable {
+            mode | (mode & 0o444) >> 2
+        } else {
+            mode & !0o111
+        };
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))
+    }
+
+    /// The directories a path is in, as they are in the base.
+    fn directories(&self, path: &RelPath) -> Result<()> {
+        let mut above = Vec::new();
+        let mut parent = path.parent();
+        while let Some(directory) = parent {
+            parent = directory.parent();
+            above.push(directory);
+        }
+        for directory in above.iter().rev() {
+            self.directory(directory)
+                .map_err(|error| WorkspaceError::io("create", directory, error))?;
+        }
+        Ok(())
+    }
+
+    fn directory(&self, path: &RelPath) -> rustix::io::Result<()> {
+        let mode = Mode::from_raw_mode(0o755);
+        let mut parents = Parents::of(self.layer);
+        match rustix::fs::mkdirat(parents.get(path)?, os(path.name()), mode) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let open = |tree: &Tree| -> rustix::io::Result<OwnedFd> {
+            beneath(&tree.top, path.as_os_str(), OFlags::DIRECTORY)
+        };
+        let here = open(self.layer)?;
+        match open(self.base) {
+            Ok(like) => own_like(&here, &like),
+            Err(_) => own(&here, Stat::of_open(&self.base.top)?.owner),
+        }
+    }
+}

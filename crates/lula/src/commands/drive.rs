@@ -1,0 +1,402 @@
+//! Driving a run from a terminal: what is seen of it, who answers its questions, and how it is put
+//! down.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lula_agents::{Coding, Task, Work, Workshop};
+use lula_graph::{CancellationToken, Engine, Options, Rested, RunState, Start};
+use lula_protocol::{Amounts, Code, Decision, Exit, RunId};
+use lula_store::{Status, Store};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli_runs::Approve;
+use crate::failure::Failure;
+use crate::hands::Hired;
+use crate::record::{local_principal, now_ms};
+use crate::runs::consent::{self, Question};
+use crate::runs::follow::Follower;
+use crate::runs::report::{RunReport, word};
+use crate::runs::view::View;
+use crate::runs::worker::{self, Held};
+use crate::runs::{fence, minds, seal_key, store};
+use crate::session::Session;
+use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
+
+/// So often a step that cannot be done now is tried again before the run is put down.
+const PATIENCE: u32 = 5;
+/// How long the step under way may take after Ctrl-C.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Who answers what the run asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// Whoever sits at the terminal; nobody where there is none.
+    Terminal,
+    /// The person who said so beforehand, with yes.
+    Yes,
+}
+
+impl From<Option<Approve>> for Answers {
+    fn from(approve: Option<Approve>) -> Self {
+        match approve {
+            Some(Approve::Auto) => Self::Yes,
+            Some(Approve::Ask) | None => Self::Terminal,
+        }
+    }
+}
+
+/// What is watched of the run this process drives.
+type Watched = Arc<Mutex<Option<Arc<View>>>>;
+
+/// Everything a run is driven with.
+pub(super) struct Desk<'a> {
+    pub(super) engine: Engine<Coding>,
+    pub(super) store: Arc<dyn Store>,
+    session: &'a Session,
+    hired: Hired,
+    watched: Watched,
+    interrupt: Interrupted,
+}
+
+/// Set by Ctrl-C: once, and twice.
+#[derive(Clone)]
+struct Interrupted {
+    once: CancellationToken,
+    twice: CancellationToken,
+}
+
+/// Why a run was put down before it rested.
+enum Stopped {
+    Asked,
+    AtOnce,
+    OutOfTime,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
+        let (door, guard) = minds::door(&task.models, session)?;
+        let repository = Path::new(&task.repository);
+        let seal = seal_key(session)?;
+        let hired = Hired::find(repository, session).await?;
+        let fence = fence::lock(repository, session)?;
+        let store = store::open(session, guard).await?;
+        let index = session.state_directory()?.join(store::RUNS).join("index");
+        let watched = Watched::default();
+        let view = |watched: &Watched| {
+            let watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            watched.clone()
+        };
+        let say = {
+            let watched = Arc::clone(&watched);
+            move |text: &str| {
+                if let Some(view) = view(&watched) {
+                    view.doing(text.trim());
+                }
+            }
+        };
+        let visit = {
+            let watched = Arc::clone(&watched);
+            move |_: &RunId, node: &str, _: u32| {
+                if let Some(view) = view(&watched) {
+                    view.visiting(node);
+                }
+            }
+        };
+        let hands = Arc::new(hired.hands.clone());
+        let workshop = Workshop::new(hands, door, Arc::new(say))
+            .fenced(fence)
+            .indexed_in(index);
+        let options = Options {
+            worker: worker::name(),
+            seal: Some(seal),
+            on_visit: Some(Arc::new(visit)),
+            ..Options::default()
+        };
+        Ok(Self {
+            engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
+            store,
+            session,
+            hired,
+            watched,
+            interrupt: on_interrupt()?,
+        })
+    }
+
+    /// Writes the first event of a run.
+    pub(super) async fn begin(&self, task: &Task, limits: Amounts) -> Result<RunId, Failure> {
+        let internal = |error: &dyn std::fmt::Display| {
+            Failure::new(Code::Internal, Exit::Failed, error.to_string())
+        };
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).map_err(|error| internal(&error))?;
+        let start = Start {
+            limits,
+            run: Some(RunId::from_parts(now_ms(), random)),
+            ..Start::default()
+        };
+        Ok(self.engine.start(task, &start).await?)
+    }
+
+    /// Drives a run until it rests, or somebody or the clock stops it, and says what came of it.
+    pub(super) async fn drive(
+        &self,
+        run: &RunId,
+        answers: Answers,
+        max_time: Option<Duration>,
+    ) -> Result<Exit, Failure> {
+        let deadline = max_time.map(|time| tokio::time::Instant::now() + time);
+        loop {
+            if let Some(stopped) = self.work(run, deadline).await? {
+                return self.put_down(run, &stopped).await;
+            }
+            let known = self.engine.show(run, None).await?;
+            if let Some(question) = consent::question(&known, &local_principal()?)
+                && let Some(decision) = self.decide(&known, &question, answers)?
+            {
+                consent::answer(&self.engine, &known, &question, decision).await?;
+                continue;
+            }
+            self.clear(&known).await;
+            return self.tell(&known);
+        }
+    }
+
+    /// Works on a run until it rests; tells why where it was stopped before.
+    async fn work(
+        &self,
+        run: &RunId,
+        deadline: Option<tokio::time::Instant>,
+    ) -> Result<Option<Stopped>, Failure> {
+        let row = self.store.run(run).await?;
+        let told = row.map_or(0, |row| row.head.next);
+        let view = Arc::new(View::new(self.session.screen.live("starting"), told));
+        let watch = |view| *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = view;
+        watch(Some(Arc::clone(&view)));
+        let following = Follower::new(Arc::clone(&self.store), run.clone());
+        let hear = |moment: &_, teller: &_| view.happened(moment, teller);
+        let stopped = tokio::select! {
+            biased;
+            rested = self.go(run, &view) => rested?,
+            () = self.interrupt.twice.cancelled() => Some(Stopped::AtOnce),
+            () = self.put_down_gently(run, &view) => Some(Stopped::AtOnce),
+            () = at(deadline) => Some(Stopped::OutOfTime),
+            () = following.follow(|_, moment, teller| hear(moment, teller)) => None,
+        };
+        watch(None);
+        if stopped.is_none() {
+            // What was committed last may not have been told yet.
+            let mut rest = Follower::new(Arc::clone(&self.store), run.clone());
+            let _ = rest
+                .catch_up(|_, moment, teller| view.happened(moment, teller))
+                .await;
+        } else {
+            worker::release_own(&*self.store, run).await?;
+        }
+        Ok(stopped)
+    }
+
+    /// After the first Ctrl-C: asks the run to stop before its next step, and waits for that.
+    async fn put_down_gently(&self, run: &RunId, view: &View) {
+        self.interrupt.once.cancelled().await;
+        let text = "stopping after the step under way; Ctrl-C again stops at once";
+        view.warn(text);
+        let end = tokio::time::Instant::now() + GRACE;
+        while tokio::time::Instant::now() < end {
+            // A run that is just being claimed hears it the next time.
+            self.engine.pause(run);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Claims the run and drives it. A run that is over is left alone.
+    async fn go(&self, run: &RunId, view: &View) -> Result<Option<Stopped>, Failure> {
+        let mut troubles = 0;
+        loop {
+            let Some(row) = self.store.run(run).await? else {
+                return Err(lula_store::StoreError::NoRun(run.clone()).into());
+            };
+            if row.status == Status::Done {
+                return Ok(None);
+            }
+            if let Held::By(owner) = worker::release_dead(&*self.store, &row).await? {
+                let message = format!("{run} is being worked on by {owner}");
+                return Err(
+                    Failure::new(Code::RunBusy, Exit::Failed, message).remedy(format!(
+                        "`lula logs -f {run}` follows it, `lula cancel {run}` ends it"
+                    )),
+                );
+            }
+            match self.engine.resume(run).await? {
+                Some(Rested::Paused) => return Ok(Some(Stopped::Asked)),
+                Some(Rested::Trouble(message)) if troubles == PATIENCE => {
+                    return Err(Failure::new(Code::RunRefused, Exit::Environment, message)
+                        .remedy(format!("`lula resume {run}` tries again")));
+                }
+                Some(Rested::Trouble(message)) => {
+                    troubles += 1;
+                    view.warn(&format!("{message}; trying again soon"));
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Gives the space of a run back that is over.
+    async fn clear(&self, known: &RunState<Work>) {
+        if known.progress.ended.is_some()
+            && let Err(error) = self.hired.hands.clear(&known.progress.run).await
+        {
+            let text = format!("the workspace of the run could not be removed: {error}");
+            self.session.screen.warn(&text);
+        }
+    }
+
+    /// What the person says to a question; nothing where nobody can be asked now.
+    fn decide(
+        &self,
+        known: &RunState<Work>,
+        question: &Question,
+        answers: Answers,
+    ) -> Result<Option<Decision>, Failure> {
+        // One vote is all a person has.
+        if question.answered {
+            return Ok(None);
+        }
+        match answers {
+            Answers::Yes => {
+                let text = format!("approved beforehand: {}", visible(&question.reason));
+                self.session
+                    .screen
+                    .note(&format!("{} {text}", paint(GOOD, "»")));
+                Ok(Some(Decision::Approve))
+            }
+            Answers::Terminal if self.can_ask() => ask(self.session, known, question),
+            Answers::Terminal => Ok(None),
+        }
+    }
+
+    fn can_ask(&self) -> bool {
+        !self.session.screen.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    async fn put_down(&self, run: &RunId, stopped: &Stopped) -> Result<Exit, Failure> {
+        let known = self.engine.show(run, None).await?;
+        let mut report = RunReport::of(&known);
+        let (why, exit) = match stopped {
+            Stopped::Asked => ("interrupted", Exit::Inconclusive),
+            Stopped::AtOnce => ("interrupted at once", Exit::Inconclusive),
+            Stopped::OutOfTime => ("out of time", Exit::Budget),
+        };
+        report.summary = format!("{why}: `lula resume {run}` goes on where it stopped");
+        report.exit = exit;
+        if self.session.screen.is_json() {
+            self.session.screen.document(&report)?;
+        }
+        self.session.screen.note(&paint(WARN, &report.summary));
+        Ok(exit)
+    }
+
+    /// Says what became of a run.
+    fn tell(&self, known: &RunState<Work>) -> Result<Exit, Failure> {
+        let report = RunReport::of(known);
+        let screen = &self.session.screen;
+        if screen.is_json() {
+            screen.document(&report)?;
+            return Ok(report.exit);
+        }
+        let waits = report.exit == Exit::WaitingForApproval;
+        if !report.diff.is_empty()
+            && (waits || matches!(report.exit, Exit::Verified | Exit::Inconclusive))
+        {
+            screen.patch(&report.diff)?;
+        }
+        let style = match report.exit {
+            Exit::Verified => GOOD,
+            Exit::Inconclusive | Exit::Budget | Exit::WaitingForApproval => WARN,
+            _ => BAD,
+        };
+        let word = paint(style, format!("{}:", word(report.exit)));
+        screen.note(&format!("{word} {}", visible(&report.summary)));
+        if let Some(place) = known
+            .state
+            .place
+            .as_ref()
+            .filter(|place| place.uncommitted > 0)
+        {
+            let text = "files have changes that are not committed; they were not part of this run";
+            screen.warn(&format!("{} {text}", place.uncommitted));
+        }
+        for line in report.delivery() {
+            screen.note(&line);
+        }
+        screen.note(&paint(
+            DIM,
+            format!("lula trace {}   shows how it went", report.run),
+        ));
+        Ok(report.exit)
+    }
+}
+
+async fn at(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Shows what is asked and reads the answer.
+fn ask(
+    session: &Session,
+    known: &RunState<Work>,
+    question: &Question,
+) -> Result<Option<Decision>, Failure> {
+    if let Some(produced) = &known.state.produced {
+        session.screen.patch(&produced.diff)?;
+    }
+    if let Some(verdict) = &known.state.verdict {
+        let text = format!("{}: {}", verdict.name(), visible(verdict.why()));
+        session.screen.note(&text);
+    }
+    let mut screen = anstream::stderr();
+    write!(
+        screen,
+        "{} {}. Agree to exactly this? yes, no, or later: ",
+        paint(WARN, "?"),
+        visible(&question.reason)
+    )?;
+    screen.flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(match line.trim().to_lowercase().as_str() {
+        "yes" | "y" => Some(Decision::Approve),
+        "no" | "n" => Some(Decision::Reject),
+        _ => None,
+    })
+}
+
+/// Tokens that Ctrl-C sets. The third one ends the process at once.
+fn on_interrupt() -> Result<Interrupted, Failure> {
+    let set = Interrupted {
+        once: CancellationToken::new(),
+        twice: CancellationToken::new(),
+    };
+    let interrupted = set.clone();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+    std::thread::spawn(move || {
+        for signal in &mut signals {
+            if set.twice.is_cancelled() {
+                std::process::exit(128 + signal);
+            }
+            if set.once.is_cancelled() {
+                set.twice.cancel();
+            }
+            set.once.cancel();
+        }
+    });
+    Ok(interrupted)
+}

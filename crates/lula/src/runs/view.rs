@@ -1,0 +1,161 @@
+//! A run as it is watched: one line that moves (node, tool, tests, spend, time), and lines that stay.
+
+use std::sync::{Mutex, PoisonError};
+
+use lula_protocol::{Amounts, Dimension};
+
+use super::report::usd;
+use super::story::{Kind, Moment, Teller};
+use super::words::{Tally, plain};
+use crate::term::{BAD, DIM, GOOD, Live, STRONG, WARN, paint};
+
+/// Widest name of a node.
+const NODE: usize = 15;
+
+/// What is shown of a run under way.
+pub(crate) struct View {
+    live: Live,
+    scene: Mutex<Scene>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Scene {
+    node: String,
+    doing: String,
+    tests: Option<Tally>,
+    spent: Amounts,
+    /// Events before this one were told.
+    from: u64,
+}
+
+impl View {
+    /// Of a run whose log has so many events that need not be told again.
+    pub(crate) fn new(live: Live, from: u64) -> Self {
+        let scene = Scene {
+            from,
+            ..Scene::default()
+        };
+        Self {
+            live,
+            scene: Mutex::new(scene),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Scene)) {
+        let mut scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut scene);
+        self.live.show(&status(&scene));
+    }
+
+    /// A node begins.
+    pub(crate) fn visiting(&self, node: &str) {
+        self.change(|scene| {
+            node.clone_into(&mut scene.node);
+            scene.doing.clear();
+        });
+    }
+
+    /// Something that takes a while is done.
+    pub(crate) fn doing(&self, what: &str) {
+        let what = plain(what, 160);
+        self.change(|scene| scene.doing.clone_from(&what));
+        self.live.mention(&paint(DIM, format!("  {what}")));
+    }
+
+    /// Something whoever watches should know.
+    pub(crate) fn warn(&self, text: &str) {
+        self.live.tell(&paint(WARN, plain(text, 400)));
+    }
+
+    /// Something is in the log. What was told before is not told again.
+    pub(crate) fn happened(&self, moment: &Moment, teller: &Teller) {
+        let mut new = true;
+        self.change(|scene| {
+            scene.tests = teller.tests;
+            scene.spent = teller.spent.clone();
+            new = moment.seq >= scene.from;
+            scene.from = scene.from.max(moment.seq + 1);
+        });
+        if let Some(line) = line(moment).filter(|_| new) {
+            self.live.tell(&line);
+        }
+    }
+}
+
+/// The line that moves.
+fn status(scene: &Scene) -> String {
+    let mut parts = vec![paint(STRONG, &scene.node)];
+    if !scene.doing.is_empty() {
+        parts.push(scene.doing.clone());
+    }
+    if let Some(tests) = scene.tests {
+        let style = if tests.failing > 0 { WARN } else { GOOD };
+        parts.push(format!("tests {}", paint(style, tests)));
+    }
+    parts.extend(spend(&scene.spent));
+    parts.join(&paint(DIM, " · "))
+}
+
+/// `4 calls $0.0120`
+pub(crate) fn spend(spent: &Amounts) -> Option<String> {
+    let of = |dimension| spent.get(dimension).unwrap_or_default();
+    match of(Dimension::ModelCalls) {
+        0 => None,
+        1 => Some(format!("1 call {}", usd(of(Dimension::MicroUsd)))),
+        calls => Some(format!("{calls} calls {}", usd(of(Dimension::MicroUsd)))),
+    }
+}
+
+/// A line that stays: the end of a node, what people said, what went wrong.
+fn line(moment: &Moment) -> Option<String> {
+    let (mark, style) = match (moment.kind, moment.good) {
+        (Kind::Step | Kind::Person, Some(false)) => ("✗", BAD),
+        (Kind::Step, _) => ("•", GOOD),
+        (Kind::Person, _) => ("»", STRONG),
+        (Kind::Trouble, _) => ("!", WARN),
+        // The end is told by the command itself.
+        (Kind::Aside | Kind::Act | Kind::End, _) => return None,
+    };
+    // What everybody knows, and what nobody needs to know.
+    if moment.event == "run_started" || (moment.name == "policy_gate" && moment.text == "allow") {
+        return None;
+    }
+    let name = format!("{:<NODE$}", moment.name);
+    Some(format!(
+        "{} {} {}",
+        paint(style, mark),
+        paint(STRONG, name),
+        moment.text
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(scene: &Scene) -> String {
+        anstream::adapter::strip_str(&status(scene)).to_string()
+    }
+
+    #[test]
+    fn the_moving_line_says_node_tool_tests_and_spend() {
+        let mut scene = Scene {
+            node: "coder".to_owned(),
+            doing: "runs pytest -q".to_owned(),
+            ..Scene::default()
+        };
+        assert_eq!(shown(&scene), "coder · runs pytest -q");
+        scene.tests = Some(Tally {
+            passing: 10,
+            failing: 2,
+            flaky: 0,
+        });
+        scene.spent = Amounts::none()
+            .with(Dimension::ModelCalls, 4)
+            .with(Dimension::MicroUsd, 12_000);
+        assert_eq!(
+            shown(&scene),
+            "coder · runs pytest -q · tests 10 pass, 2 fail · 4 calls $0.0120"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Facts of a run in few words. Whatever a model or a repository said is bounded and made visible
+//! here, so that nothing of it acts on a terminal.
+
+use lula_agents::hands::{Delivered, Place};
+use lula_agents::verdict::{Evidence, Looked, Results};
+use lula_agents::work::Produced;
+use serde_json::Value;
+
+use crate::term::visible;
+
+/// Tests in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    pub(crate) passing: usize,
+    pub(crate) failing: usize,
+    pub(crate) flaky: usize,
+}
+
+impl From<&Results> for Tally {
+    fn from(results: &Results) -> Self {
+        Self {
+            passing: results.passing.len(),
+            failing: results.failing.len(),
+            flaky: results.flaky.len(),
+        }
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} pass, {} fail", self.passing, self.failing)?;
+        if self.flaky > 0 {
+            write!(f, ", {} flaky", self.flaky)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn base(place: &Place) -> String {
+    let commit: String = place.commit.chars().take(10).collect();
+    match place.uncommitted {
+        0 => format!("base {commit}"),
+        count => format!("base {commit}; {count} files not committed"),
+    }
+}
+
+pub(super) fn looked_text(looked: &Looked) -> String {
+    match looked {
+        Looked::Ran(results) => format!("{} tests: {}", results.len(), Tally::from(results)),
+        Looked::NoTests => "no tests".to_owned(),
+        Looked::CannotRun(why) => format!("the tests cannot be run: {why}"),
+    }
+}
+
+pub(super) fn weighed(evidence: &Evidence) -> String {
+    let tally = |looked: &Looked| {
+        looked
+            .results()
+            .map(|results| Tally::from(results).to_string())
+    };
+    let mut parts = Vec::new();
+    if let Some(after) = tally(&evidence.after) {
+        parts.push(format!("with it {after}"));
+    }
+    if let Some(without) = evidence.without.as_ref().and_then(tally) {
+        parts.push(format!("without it {without}"));
+    }
+    for accepted in &evidence.accepted {
+        let word = if accepted.after { "succeeds" } else { "fails" };
+        parts.push(format!("{} {word}", accepted.command));
+    }
+    parts.join("; ")
+}
+
+pub(super) fn produced_text(produced: &Produced) -> String {
+    let files = produced.files.join(", ");
+    format!("{}: {files}", size(&produced.diff, produced.files.len()))
+}
+
+/// `2 files, +3 -1`
+pub(crate) fn size(diff: &str, files: usize) -> String {
+    let lines = |mark: char, header: &str| {
+        let changed = diff
+            .lines()
+            .filter(|line| line.starts_with(mark) && !line.starts_with(header));
+        changed.count()
+    };
+    let plural = if files == 1 { "file" } else { "files" };
+    format!(
+        "{files} {plural}, +{} -{}",
+        lines('+', "+++ "),
+        lines('-', "--- ")
+    )
+}
+
+pub(super) fn place(delivered: &Delivered) -> &str {
+    let branch = delivered.branch.as_deref();
+    branch
+        .or(delivered.directory.as_deref())
+        .unwrap_or_default()
+}
+
+/// The argument that says most.
+pub(super) fn about(arguments: &Value) -> String {
+    let named = ["path", "command", "pattern", "glob", "summary"]
+        .into_iter()
+        .find_map(|name| arguments.get(name).and_then(Value::as_str));
+    plain(named.unwrap_or_default(), 100)
+}
+
+pub(super) fn first_line(text: &str) -> &str {
+    text.lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .trim()
+}
+
+/// One line that acts on no terminal, no longer than this.
+pub(crate) fn plain(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = visible(&line);
+    if line.chars().count() <= most {
+        return line;
+    }
+    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{cut}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_said_acts_on_a_terminal() {
+        let hostile = "a\u{1b}[2Jb\r\nc\u{202e}d";
+        assert_eq!(plain(hostile, 99), "a\\u{1b}[2Jb c\\u{202e}d");
+        assert_eq!(plain(&"x".repeat(300), 10).chars().count(), 10);
+    }
+
+    #[test]
+    fn changes_are_counted_without_their_headers() {
+        let diff = "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\n+more\n";
+        assert_eq!(size(diff, 1), "1 file, +2 -1");
+    }
+}

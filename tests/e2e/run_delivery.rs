@@ -1,0 +1,107 @@
+//! What becomes of a change: branch, checkout, patch, nothing
+
+use serde_json::json;
+
+use crate::lula::World;
+use crate::run::{CODE, FIX, MENDED, branches, buggy, git, run_with, strong};
+use crate::run_doors::{logs, mending};
+
+fn mended() -> String {
+    CODE.replace("    return items[len(items)]", MENDED)
+}
+
+#[test]
+fn the_checkout_is_changed_where_it_is_as_committed_and_put_back() {
+    let world = World::new();
+    buggy(&world);
+    let work = world.work();
+    std::fs::write(work.join("notes.txt"), "mine\n").unwrap();
+    std::fs::write(work.join("tests/__init__.py"), "# not committed\n").unwrap();
+    let index = std::fs::read(work.join(".git/index")).unwrap();
+    let server = mending(1);
+    let into = ["--deliver", "worktree"];
+    let report = run_with(&world, &strong(&server), FIX, &into)
+        .exits(0)
+        .json();
+    let here = work.canonicalize().unwrap();
+    assert_eq!(report["delivered"]["directory"], json!(here));
+    let text = || std::fs::read_to_string(work.join("items.py")).unwrap();
+    assert_eq!(text(), mended());
+    assert_eq!(
+        std::fs::read_to_string(work.join("tests/__init__.py")).unwrap(),
+        "# not committed\n"
+    );
+    assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
+    assert!(branches(&world).is_empty());
+    assert_eq!(git(&work, &["status", "--porcelain"]).lines().count(), 3);
+    // Where somebody went on from there it is theirs.
+    std::fs::write(work.join("items.py"), mended() + "\n# more\n").unwrap();
+    world.run(&["undo", "last"]).exits(1);
+    assert_eq!(text(), mended() + "\n# more\n");
+    std::fs::write(work.join("items.py"), mended()).unwrap();
+    world.run(&["undo", "last"]).exits(0).says("items.py");
+    assert_eq!(text(), CODE);
+}
+
+#[test]
+fn a_checkout_that_was_changed_there_stays_as_it_is() {
+    let world = World::new();
+    buggy(&world);
+    let work = world.work();
+    let own = CODE.replace("x * 2", "x + x");
+    std::fs::write(work.join("items.py"), &own).unwrap();
+    let server = mending(1);
+    run_with(&world, &strong(&server), FIX, &["--deliver", "worktree"])
+        .exits(1)
+        .says("items.py")
+        .says("nothing in it was changed");
+    assert_eq!(std::fs::read_to_string(work.join("items.py")).unwrap(), own);
+    // The change is not lost.
+    let diff = world.run(&["diff", "last"]).exits(0).stdout;
+    std::fs::write(work.join("items.py"), CODE).unwrap();
+    std::fs::write(world.home().join("fix.patch"), diff).unwrap();
+    let patch = world.home().join("fix.patch");
+    git(&work, &["apply", patch.to_str().unwrap()]);
+    assert_eq!(
+        std::fs::read_to_string(work.join("items.py")).unwrap(),
+        mended()
+    );
+}
+
+#[test]
+fn nothing_is_delivered_where_nothing_is_wanted() {
+    let world = World::new();
+    buggy(&world);
+    let server = mending(1);
+    let nowhere = ["--deliver", "none"];
+    let report = run_with(&world, &strong(&server), FIX, &nowhere)
+        .exits(0)
+        .json();
+    assert_eq!(report["delivered"], json!(null));
+    assert!(branches(&world).is_empty());
+    assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
+    world
+        .run(&["undo", "last"])
+        .exits(1)
+        .says("delivered nothing");
+}
+
+#[test]
+fn a_commit_names_the_record_it_came_from() {
+    let world = World::new();
+    buggy(&world);
+    let server = mending(1);
+    run_with(&world, &strong(&server), FIX, &[]).exits(0);
+    let [branch] = &branches(&world)[..] else {
+        panic!("{:?}", branches(&world));
+    };
+    let format = "--format=%(trailers:key=Lula-Audit,valueonly)";
+    let named = git(&world.work(), &["log", "-1", format, branch]);
+    let logs = logs(&world);
+    let at = logs.iter().position(|line| line["hash"] == named.as_str());
+    let at = at.unwrap_or_else(|| panic!("{named} is not in the log"));
+    let verdict = logs
+        .iter()
+        .position(|line| line["name"] == "verifier" && line["event"] == "node_left");
+    assert!(at >= verdict.unwrap(), "it covers the verdict");
+}

@@ -1,0 +1,251 @@
+//! Workspaces of commits: what a run works on, through the interface.
+
+use lula_protocol::{Digest, WorkspaceId};
+use lula_runner::api::{CheckoutWanted, DeliverChange, Trial, TrialEvent, TrialResult};
+use serde_json::json;
+
+use super::{Scene, done, effect, fresh, refusal, text};
+use crate::run::git;
+
+const CODE: &str = "def last(items):\n    return items[len(items)]\n";
+const TESTS: &str = "\
+import unittest
+
+from items import last
+
+
+class Items(unittest.TestCase):
+    def test_last(self):
+        self.assertEqual(last([1, 2]), 2)
+";
+
+fn scene() -> Scene {
+    let mut scene = Scene::new(&[
+        ("items.py", CODE),
+        ("tests/__init__.py", ""),
+        ("tests/test_items.py", TESTS),
+        (".gitignore", "*.log\n"),
+    ]);
+    let tree = scene.tree();
+    git(&tree, &["init", "--quiet", "--initial-branch=main"]);
+    git(&tree, &["add", "--all"]);
+    git(&tree, &["commit", "--quiet", "--message=the beginning"]);
+    // What is not committed is no part of it.
+    std::fs::write(tree.join("items.py"), "mine\n").unwrap();
+    scene.workspace = WorkspaceId::from_parts(7, fresh());
+    scene
+}
+
+impl Scene {
+    fn wanted(&self, commit: Option<String>) -> CheckoutWanted {
+        CheckoutWanted {
+            id: self.workspace.clone(),
+            commit,
+        }
+    }
+
+    fn open_commit(&self) -> lula_runner::api::WorkspaceView {
+        let tree = self.tree();
+        let path = tree.to_str().unwrap();
+        self.wait(self.client().open_commit(path, "a run", self.wanted(None)))
+            .unwrap()
+    }
+
+    fn taken(&self) -> lula_runner::api::TakenView {
+        self.wait(self.client().taken(&self.workspace)).unwrap()
+    }
+
+    fn order(&self, tree: Digest) -> DeliverChange {
+        DeliverChange {
+            effect: effect(),
+            epoch: 1,
+            run: self.run.clone(),
+            tree,
+            branch: "lula/one".to_owned(),
+            message: "mend it\n".to_owned(),
+            at: 1_000_000,
+            worktree: false,
+        }
+    }
+}
+
+#[test]
+fn a_commit_is_opened_under_a_chosen_name_and_found_again_after_a_crash() {
+    let mut scene = scene();
+    let first = scene.open_commit();
+    let origin = first.origin.clone().unwrap();
+    assert_eq!(origin.commit, git(&scene.tree(), &["rev-parse", "HEAD"]));
+    assert_eq!(origin.uncommitted, 1);
+    assert_eq!(origin.history, ["the beginning"]);
+    assert_eq!(first.path, scene.tree().to_str().unwrap());
+    let read = scene.does("read_file", json!({"path": "items.py"}));
+    assert_eq!(read.text, CODE, "as it was committed");
+    scene.does(
+        "write_file",
+        json!({"path": "new.py", "content": "x = 1\n"}),
+    );
+    scene.crash();
+    assert_eq!(scene.open_commit(), first);
+    assert_eq!(scene.taken().files, ["new.py"]);
+    // The name stands for this commit of this repository and nothing else.
+    let tree = scene.tree();
+    let other = scene.wanted(Some("0".repeat(40)));
+    let opened = scene
+        .client()
+        .open_commit(tree.to_str().unwrap(), "", other);
+    assert_eq!(refusal(scene.wait(opened)).0, 409);
+    let outside = scene.client().open_commit("/etc", "", scene.wanted(None));
+    assert_eq!(refusal(scene.wait(outside)).0, 404);
+}
+
+#[test]
+fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
+    let scene = scene();
+    scene.open_commit();
+    let mended = CODE.replace("len(items)]", "len(items) - 1]");
+    scene.does("write_file", json!({"path": "items.py", "content": mended}));
+    scene.sh(
+        "echo x > a.log; mkdir -p __pycache__; echo y > __pycache__/a.pyc; echo '#!/bin/sh' > go; \
+         chmod +x go; ln -s items.py link; rm tests/__init__.py; git init -q inner; echo z > inner/z",
+    );
+    let taken = scene.taken();
+    assert_eq!(taken.files, ["go", "items.py", "link", "tests/__init__.py"]);
+    assert!(
+        taken.diff.contains("new file mode 100755"),
+        "{}",
+        taken.diff
+    );
+    let before = crate::lula::listing(&scene.tree());
+    let order = scene.order(taken.tree);
+    let deliver =
+        |order: &DeliverChange| scene.wait(scene.client().deliver(&scene.workspace, order));
+    // Another state than the judged one is not delivered.
+    let stale = scene.order(Digest::of_bytes(b"another"));
+    assert_eq!(refusal(deliver(&stale)).0, 409);
+    let arrived = deliver(&order).unwrap();
+    let tree = scene.tree();
+    let made = git(&tree, &["rev-parse", "lula/one"]);
+    assert_eq!(Some(made), arrived.commit);
+    assert_eq!(git(&tree, &["show", "lula/one:items.py"]), mended.trim());
+    assert_eq!(
+        git(&tree, &["diff", "--name-only", "main", "lula/one"])
+            .lines()
+            .count(),
+        4
+    );
+    // Whoever takes the run over is told the same; another one finds the branch there.
+    let later = DeliverChange {
+        epoch: 2,
+        ..order.clone()
+    };
+    assert_eq!(deliver(&later).unwrap(), arrived);
+    assert_eq!(refusal(deliver(&order)).1, "L1007", "it was replaced");
+    let second = DeliverChange {
+        epoch: 2,
+        message: "other\n".to_owned(),
+        ..scene.order(taken.tree)
+    };
+    assert_eq!(refusal(deliver(&second)).0, 409);
+    let mut after = crate::lula::listing(&tree);
+    after.retain(|(path, bytes)| before.contains(&(path.clone(), bytes.clone())));
+    assert_eq!(
+        after.len(),
+        before.len(),
+        "nothing that was there is another now"
+    );
+    assert_eq!(text(&tree.join("items.py")), "mine\n");
+}
+
+#[test]
+fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
+    let scene = scene();
+    scene.open_commit();
+    let trial = |trial: Trial| {
+        scene.wait(async {
+            let mut events = scene
+                .client()
+                .trial(&scene.workspace, &trial)
+                .await
+                .unwrap();
+            loop {
+                match events.next().await.unwrap() {
+                    Some(TrialEvent::Ended { result }) => return *result,
+                    Some(TrialEvent::Progress { .. }) => {}
+                    None => panic!("no end"),
+                }
+            }
+        })
+    };
+    let examine = || Trial::Examine {
+        tests: None,
+        tests_ms: 60_000,
+    };
+    let TrialResult::Examined { baseline } = trial(examine()) else {
+        panic!();
+    };
+    assert_eq!(baseline.failing().len(), 1);
+    let search = Trial::Search {
+        tests: None,
+        search_ms: 60_000,
+    };
+    let TrialResult::Searched { found } = trial(search) else {
+        panic!();
+    };
+    let [file] = &found.files[..] else {
+        panic!("{found:?}");
+    };
+    assert!(scene.taken().files.is_empty(), "nothing of a trial stays");
+    scene.does(
+        "write_file",
+        json!({"path": file.path, "content": file.text}),
+    );
+    let weigh = Trial::Weigh {
+        tests: None,
+        before: Box::new(baseline),
+        accept: vec!["grep -q '1' items.py".to_owned()],
+        tests_ms: 60_000,
+    };
+    let TrialResult::Weighed { evidence } = trial(weigh) else {
+        panic!();
+    };
+    assert_eq!(evidence.after.results().unwrap().passing.len(), 1);
+    let without = evidence.without.unwrap();
+    assert_eq!(without.results().unwrap().failing.len(), 1);
+    assert_eq!(evidence.changed_files, 1);
+    assert!(evidence.accepted[0].after && !evidence.accepted[0].before);
+}
+
+#[test]
+fn whoever_takes_a_run_over_gets_the_result_of_what_was_done_already() {
+    let scene = scene();
+    scene.open_commit();
+    let id = effect();
+    let exec = json!({"argv": ["sh", "-c", "echo once >> log.txt"]});
+    let first = scene
+        .send(&scene.call_as(&id, 1, "exec", exec.clone()))
+        .unwrap();
+    let again = scene.send(&scene.call_as(&id, 5, "exec", exec)).unwrap();
+    assert_eq!(first, again);
+    done(again);
+    assert_eq!(
+        scene.does("read_file", json!({"path": "log.txt"})).text,
+        "once\n"
+    );
+}
+
+#[test]
+fn what_is_given_back_is_gone_but_for_where_it_came_from() {
+    let scene = scene();
+    let opened = scene.open_commit();
+    scene.wait(scene.client().remove(&scene.workspace)).unwrap();
+    let known = scene
+        .wait(scene.client().workspace(&scene.workspace))
+        .unwrap();
+    assert_eq!(known.origin, opened.origin);
+    assert_eq!(
+        refusal(scene.wait(scene.client().taken(&scene.workspace))).0,
+        404
+    );
+    let kept = crate::lula::listing(&scene.state().join("checkouts"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
