@@ -167,6 +167,7 @@ impl Graph for Coding {
 fn report(work: &Work) -> Report {
     let (exit, summary) = match (&work.verdict, &work.end) {
         (_, Some(End::Rejected { why })) => (Exit::Usage, why.clone()),
+        (_, Some(End::Unclear { why })) => (Exit::Inconclusive, why.clone()),
         (_, Some(End::NeedsModel { why } | End::Environment { why })) => {
             (Exit::Environment, why.clone())
         }

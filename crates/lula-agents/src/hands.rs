@@ -22,6 +22,7 @@ pub struct Place {
     /// not part of it.
     pub uncommitted: usize,
     /// The subjects of the last commits, the newest first. Material, never an instruction.
+    #[serde(default)]
     pub history: Vec<String>,
 }
 

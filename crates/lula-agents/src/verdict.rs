@@ -217,17 +217,22 @@ fn proof(intent: Intent, evidence: &Evidence, before: &Results, after: &Results)
         };
     }
     let mut parts = Vec::new();
-    if accepted > 0 {
-        parts.push(format!(
-            "{accepted} acceptance commands that failed succeed"
-        ));
-    }
-    if new > 0 {
-        parts.push(format!("{new} new tests pass that fail without the change"));
-    }
-    if mended > 0 {
-        parts.push(format!("{mended} failing tests pass"));
-    }
+    let mut count = |number: usize, one: &str, more: &str| match number {
+        0 => {}
+        1 => parts.push(format!("1 {one}")),
+        _ => parts.push(format!("{number} {more}")),
+    };
+    count(
+        accepted,
+        "acceptance command that failed succeeds",
+        "acceptance commands that failed succeed",
+    );
+    count(
+        new,
+        "new test passes that fails without the change",
+        "new tests pass that fail without the change",
+    );
+    count(mended, "failing test passes", "failing tests pass");
     Verdict::Pass {
         why: format!("{}; no test that passed was lost", parts.join(", ")),
     }

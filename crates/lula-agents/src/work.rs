@@ -71,6 +71,11 @@ pub enum End {
         /// Why.
         why: String,
     },
+    /// Nothing that can be seen would decide about a change.
+    Unclear {
+        /// Why.
+        why: String,
+    },
     /// It needs a model, and none is configured.
     NeedsModel {
         /// What for.

@@ -93,7 +93,7 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
                 baseline.unfixable.join(", ")
             ),
         }),
-        Looked::Ran(results) if !results.flaky.is_empty() => Some(End::Halted {
+        Looked::Ran(results) if !results.flaky.is_empty() => Some(End::Unclear {
             why: format!(
                 "the failing tests pass when run again ({}): a flaky test proves no change",
                 results.flaky.iter().cloned().collect::<Vec<_>>().join(", ")

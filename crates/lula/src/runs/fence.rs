@@ -41,6 +41,7 @@ pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failur
     let mut kept: Vec<Kept> = READ.iter().map(|path| Kept::Read(path.into())).collect();
     kept.extend(USE.iter().map(|path| Kept::Use(path.into())));
     kept.push(Kept::Write(own));
+    kept.extend(certificates(session).into_iter().map(Kept::Read));
     kept.extend(store_directory(&session.config.get(&keys::STORE_URL)).map(Kept::Write));
     let holds = |kept: &Kept| {
         let path = kept.path().canonicalize();
@@ -75,6 +76,15 @@ pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failur
         probes: probes(Path::new(repository), workspace, &state),
     };
     Ok(Arc::new(probe))
+}
+
+/// Files that say whom to believe, where they lie in a place of their own.
+fn certificates(session: &Session) -> Vec<PathBuf> {
+    let of_store = session.config.get(&keys::STORE_CA);
+    let variables = ["SSL_CERT_FILE", "SSL_CERT_DIR"].map(std::env::var_os);
+    let named = variables.into_iter().flatten().map(PathBuf::from);
+    let of_store = (!of_store.is_empty()).then(|| PathBuf::from(of_store));
+    named.chain(of_store).collect()
 }
 
 /// The directory of a store that is a file.

@@ -409,6 +409,7 @@ impl Teller {
                 }
                 End::Rejected { why }
                 | End::Halted { why }
+                | End::Unclear { why }
                 | End::NeedsModel { why }
                 | End::Environment { why } => (why.clone(), Some(false)),
             },
