@@ -47,6 +47,12 @@ mod tests {
     use lula_protocol::Action;
     use serde_json::json;
 
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(tag = "kind", deny_unknown_fields)]
+    enum Careless {
+        Plain,
+    }
+
     fn place(sent: &Value) -> Option<String> {
         let understood: Action = serde_json::from_value(sent.clone()).unwrap();
         ignored(sent, &serde_json::to_value(understood).unwrap())
@@ -68,11 +74,6 @@ mod tests {
         let by_number = json!({"tool": "git", "input": {"command": 0}});
         assert_eq!(place(&by_number).as_deref(), Some("/input/command"));
         // Our own types have no variant without fields; should one come, it is found.
-        #[derive(serde::Serialize, serde::Deserialize)]
-        #[serde(tag = "kind", deny_unknown_fields)]
-        enum Careless {
-            Plain,
-        }
         let beside = json!({"kind": "Plain", "trusted": true});
         let understood: Careless = serde_json::from_value(beside.clone()).unwrap();
         let understood = serde_json::to_value(understood).unwrap();
