@@ -223,7 +223,7 @@ mod tests {
         let nothing = obstacle(text, &baseline(&[], &[]));
         assert!(matches!(nothing, Some(End::NothingToDo { .. })));
         let flaky = obstacle(text, &baseline(&[], &["t"]));
-        assert!(matches!(flaky, Some(End::Halted { .. })));
+        assert!(matches!(flaky, Some(End::Unclear { .. })));
         assert_eq!(obstacle("add a flag", &baseline(&[], &[])), None);
     }
 }
