@@ -5,7 +5,7 @@
 //! are passed over, and a variant can be named by its number. So what was understood is written
 //! again and compared with what was sent.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// The place of the first thing in `sent` that is not in `understood`. A field that is left out and
 /// one that says nothing are the same.
@@ -28,8 +28,17 @@ pub(super) fn ignored(sent: &Value, understood: &Value) -> Option<String> {
             .find_map(|(index, (sent, understood))| {
                 Some(format!("/{index}{}", ignored(sent, understood)?))
             }),
+        // Another reader of the same request would round it.
+        (Value::Number(number), _) if is_rounded(number) => Some(String::new()),
         (sent, understood) => (sent != understood).then(String::new),
     }
+}
+
+/// Whether some readers of JSON take this whole number for another one.
+fn is_rounded(number: &Number) -> bool {
+    const SAFE: u64 = (1 << 53) - 1;
+    let magnitude = number.as_u64().or(number.as_i64().map(i64::unsigned_abs));
+    magnitude.is_some_and(|magnitude| magnitude > SAFE)
 }
 
 fn says_nothing(value: &Value) -> bool {
@@ -67,6 +76,13 @@ mod tests {
         ] {
             assert_eq!(place(&good), None, "{good}");
         }
+    }
+
+    #[test]
+    fn a_number_that_others_would_round_is_refused() {
+        let call = |ms: u64| json!({"tool": "exec", "input": {"argv": ["a"], "timeout_ms": ms}});
+        assert_eq!(place(&call((1 << 53) - 1)), None);
+        assert_eq!(place(&call(1 << 53)).as_deref(), Some("/input/timeout_ms"));
     }
 
     #[test]
