@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use lula_audit::{Decided, Ended, Entry as Recorded};
 use lula_gate::rules::Act;
-use lula_protocol::{Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
+use lula_protocol::{Principal, WorkspaceId};
 use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_workspace::checkout::{self, CheckoutError, Delivery, Taken};
 use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
@@ -13,7 +13,7 @@ use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
 use super::clock::now_ms;
 use super::commit::request;
 use super::effect::{Before, Stored};
-use super::gate::{self, Asked, Said, Shown};
+use super::gate::{self, Asked, Shown};
 use super::refusal::Refusal;
 use super::{Gated, Hands, scope, views};
 use crate::api::{
@@ -248,25 +248,10 @@ impl Hands {
             receipt: None,
             diff: Some(taken.digest),
         };
-        let held = |outcome| {
-            Gated::Held(Box::new(ToolResult {
-                protocol: ProtocolVersion,
-                effect: asked.effect.clone(),
-                outcome,
-                receipt: None,
-            }))
-        };
         // Doing it again makes the same branch.
-        let decided = match self.pass(&entry, &Before::Nothing, &question)? {
-            Said::Go(leave) => leave.decided,
-            Said::Ask(challenge, decided) => {
-                self.gate.record(&recorded(decided, Ended::NotDone))?;
-                return Ok(held(Outcome::NeedsApproval { challenge }));
-            }
-            Said::No(denials, decided) => {
-                self.gate.record(&recorded(decided, Ended::NotDone))?;
-                return Ok(held(Outcome::Denied { denials }));
-            }
+        let decided = match self.admit(&entry, &Before::Nothing, &question, &recorded)? {
+            Ok(decided) => decided,
+            Err(outcome) => return Ok(Gated::held(&asked.effect, outcome)),
         };
         let delivered = if asked.into_files {
             self.put_into_files(&checkout, &taken, asked)

@@ -3,13 +3,16 @@
 use lula_audit::{Decided, Ended, Entry as Recorded};
 use lula_gate::rules::Act;
 use lula_protocol::digest::Domain;
-use lula_protocol::{Digest, Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId};
+use lula_protocol::{
+    Digest, EffectId, Outcome, Principal, ProtocolVersion, ToolResult, WorkspaceId,
+};
 use lula_workspace::{Change, Diff, HeldBack, RelPath, Selection};
 use serde::Serialize;
 
 use super::clock::now_ms;
 use super::effect::{Before, Stored, is_ours, label_problem};
 use super::gate::{self, Asked, Said, Shown};
+use super::ledger::Entry;
 use super::refusal::Refusal;
 use super::room::Room;
 use super::{Hands, scope, views};
@@ -29,7 +32,37 @@ pub enum Gated<T> {
     Held(Box<ToolResult>),
 }
 
+impl<T> Gated<T> {
+    /// It was not done, for this reason.
+    pub(super) fn held(effect: &EffectId, outcome: Outcome) -> Self {
+        Self::Held(Box::new(ToolResult {
+            protocol: ProtocolVersion,
+            effect: effect.clone(),
+            outcome,
+            receipt: None,
+        }))
+    }
+}
+
 impl Hands {
+    /// Lets something happen that leaves the workspace, or says why not. A no is on record before
+    /// it is said.
+    pub(super) fn admit(
+        &self,
+        entry: &Entry,
+        before: &Before,
+        question: &Asked<'_>,
+        recorded: &dyn Fn(Decided, Ended) -> Recorded,
+    ) -> Result<Result<Decided, Outcome>, Refusal> {
+        let (outcome, decided) = match self.pass(entry, before, question)? {
+            Said::Go(leave) => return Ok(Ok(leave.decided)),
+            Said::Ask(challenge, decided) => (Outcome::NeedsApproval { challenge }, decided),
+            Said::No(denials, decided) => (Outcome::Denied { denials }, decided),
+        };
+        self.gate.record(&recorded(decided, Ended::NotDone))?;
+        Ok(Err(outcome))
+    }
+
     /// What it changed.
     pub fn diff(&self, id: &WorkspaceId) -> Result<DiffView, Refusal> {
         let room = self.room(id)?;
@@ -96,14 +129,6 @@ impl Hands {
             receipt: None,
             diff: Some(diff.digest),
         };
-        let held = |outcome| {
-            Gated::Held(Box::new(ToolResult {
-                protocol: ProtocolVersion,
-                effect: asked.effect.clone(),
-                outcome,
-                receipt: None,
-            }))
-        };
         if !strays.is_empty() {
             let decided = Decided {
                 verdict: lula_audit::Verdict::Denied,
@@ -111,18 +136,12 @@ impl Hands {
                 approval: None,
             };
             self.gate.record(&recorded(decided, Ended::NotDone))?;
-            return Ok(held(Outcome::Denied { denials: strays }));
+            let outcome = Outcome::Denied { denials: strays };
+            return Ok(Gated::held(&asked.effect, outcome));
         }
-        let decided = match self.pass(&entry, &before, &question)? {
-            Said::Go(leave) => leave.decided,
-            Said::Ask(challenge, decided) => {
-                self.gate.record(&recorded(decided, Ended::NotDone))?;
-                return Ok(held(Outcome::NeedsApproval { challenge }));
-            }
-            Said::No(denials, decided) => {
-                self.gate.record(&recorded(decided, Ended::NotDone))?;
-                return Ok(held(Outcome::Denied { denials }));
-            }
+        let decided = match self.admit(&entry, &before, &question, &recorded)? {
+            Ok(decided) => decided,
+            Err(outcome) => return Ok(Gated::held(&asked.effect, outcome)),
         };
         let done = room.workspace().commit(&selection, Some(&asked.digest));
         match done {
