@@ -14,6 +14,7 @@
 
 pub mod choose;
 mod coder;
+pub mod dag;
 pub mod deeds;
 mod graph;
 pub mod hands;
