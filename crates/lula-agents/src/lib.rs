@@ -14,6 +14,7 @@
 
 pub mod choose;
 mod coder;
+pub mod crew;
 pub mod dag;
 pub mod deeds;
 mod graph;
@@ -24,10 +25,12 @@ pub mod recover;
 pub mod route;
 pub mod survey;
 pub mod task;
+pub mod team;
 pub mod verdict;
 pub mod work;
 pub mod world;
 
+pub use crew::Crew;
 pub use graph::{Coding, Node, Way};
 pub use hands::{Hands, HandsError};
 pub use minds::{Minds, Nobody, Providers};

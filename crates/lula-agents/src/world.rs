@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
-use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
+use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
+use crate::crew::{Alone, Crew};
 use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
 use crate::survey;
+use crate::team::whole_of;
 
 /// Hears how far something is that takes a while.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
@@ -47,6 +49,7 @@ pub type Fence = Arc<dyn Fn(&str, &WorkspaceId) -> Fenced + Send + Sync>;
 pub struct Workshop {
     hands: Arc<dyn Hands>,
     minds: Arc<dyn Minds>,
+    crew: Arc<dyn Crew>,
     watch: Watch,
     fence: Fence,
     /// Where the index of a project is kept, if anywhere.
@@ -59,10 +62,18 @@ impl Workshop {
         Self {
             hands,
             minds,
+            crew: Arc::new(Alone),
             watch,
             fence: Arc::new(|_, _| Fenced::default()),
             index: None,
         }
+    }
+
+    /// With other agents.
+    #[must_use]
+    pub fn crewed(mut self, crew: Arc<dyn Crew>) -> Self {
+        self.crew = crew;
+        self
     }
 
     /// Behind this fence.
@@ -84,7 +95,8 @@ impl Workshop {
     async fn deed(&self, order: &Order) -> Result<Deed, Trouble> {
         let mut deed = read(order)?;
         let own = workspace_of(&order.run);
-        if let Some(named) = deed.workspace().filter(|named| **named != own).cloned() {
+        let foreign = |named: &&WorkspaceId| **named != own && !is_whole(named, &order.run);
+        if let Some(named) = deed.workspace().filter(foreign).cloned() {
             let adopted = self.hands.adopt(&order.run, &named).await;
             adopted.map_err(trouble)?;
             deed.move_to(&own);
@@ -185,6 +197,32 @@ impl Workshop {
                 }),
                 Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
             },
+            Deed::OpenOver { wanted } => {
+                said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
+            }
+            Deed::Begin {
+                agent,
+                task,
+                limits,
+            } => {
+                let begun = self.crew.begin(&agent, &task, &limits).await;
+                said(&begun.map_err(trouble)?)
+            }
+            Deed::Await { agents } => {
+                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
+                Ok(Performed {
+                    spent: returned.spent.clone(),
+                    ..said(&returned)?
+                })
+            }
+            Deed::Harvest { order: what } => {
+                let kept = self.hands.harvest(&whose(order), &what).await;
+                said(&kept.map_err(trouble)?)
+            }
+            Deed::Join { order: what } => {
+                let joined = self.hands.join(&whose(order), &what).await;
+                said(&joined.map_err(trouble)?)
+            }
             Deed::Deliver { order: what } => {
                 let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
@@ -212,11 +250,27 @@ fn spoken(deed: &Deed) -> Option<String> {
         },
         Deed::Deliver { order } => format!("delivering {}", order.branch),
         Deed::Survey { .. } => "looking the project over".to_owned(),
-        Deed::Fence { .. } | Deed::Fetch { .. } | Deed::Reset { .. } | Deed::Change { .. } => {
+        Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
+        Deed::Await { agents } => format!("{} agents at work", agents.len()),
+        Deed::Join { order } => format!("integrating {}, with the tests of the whole", order.job),
+        Deed::Fence { .. }
+        | Deed::Fetch { .. }
+        | Deed::Reset { .. }
+        | Deed::Begin { .. }
+        | Deed::Harvest { .. }
+        | Deed::Change { .. } => {
             return None;
         }
     })
 }
+
+/// Whether a workspace is one in which the whole of a run is judged.
+fn is_whole(named: &WorkspaceId, run: &RunId) -> bool {
+    (0..=MAX_WHOLES).any(|time| whole_of(run, time) == *named)
+}
+
+/// The whole of a run is judged so often at most: patches are fewer.
+const MAX_WHOLES: u32 = 64;
 
 fn read(order: &Order) -> Result<Deed, Trouble> {
     serde_json::from_value(order.request.clone())
@@ -267,6 +321,13 @@ impl World for Workshop {
     /// The hands' ledger knows: ordering it again does it, or tells what came of it.
     async fn probe(&self, _: &Order) -> Evidence {
         Evidence::NotDone
+    }
+
+    /// Agents end with whoever waits for them.
+    async fn abort(&self, order: &Order) {
+        if let Ok(Deed::Await { agents }) = read(order) {
+            self.crew.stop(&agents).await;
+        }
     }
 
     /// What was cut off is taken back by the hands themselves before it is done again.

@@ -52,6 +52,17 @@ impl Scope {
         Self(all)
     }
 
+    /// Whether everything a pattern speaks of may be written. Says no rather than yes.
+    pub fn covers(&self, pattern: &str) -> bool {
+        self.0.iter().any(|own| {
+            own == "**"
+                || own == pattern
+                || own
+                    .strip_suffix("**")
+                    .is_some_and(|below| !below.contains(['*', '?']) && pattern.starts_with(below))
+        })
+    }
+
     /// Whether a path may be written.
     pub fn holds(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('/').collect();
@@ -86,9 +97,10 @@ fn meet(one: &[&str], two: &[&str], same: &dyn Fn(&str, &str) -> bool) -> bool {
         let (a, b) = (one.get(i).copied(), two.get(j).copied());
         match (a, b) {
             (None, None) => true,
-            (Some("**"), Some(_)) if rest(i + 1, j) || rest(i, j + 1) => true,
+            (Some("**"), Some(_)) | (Some(_), Some("**")) if rest(i + 1, j) || rest(i, j + 1) => {
+                true
+            }
             (Some("**"), None) => rest(i + 1, j),
-            (Some(_), Some("**")) if rest(i, j + 1) || rest(i + 1, j) => true,
             (None, Some("**")) => rest(i, j + 1),
             (Some(a), Some(b)) => same(a, b) && rest(i + 1, j + 1),
             _ => false,

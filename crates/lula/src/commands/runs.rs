@@ -22,7 +22,7 @@ use crate::runs::report::{RunReport, word};
 use crate::runs::view::spend;
 use crate::runs::words::{plain, size};
 use crate::runs::worker::is_dead;
-use crate::runs::{self, consent, store};
+use crate::runs::{self, consent, plan, store};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, visible};
 
@@ -54,6 +54,12 @@ pub(super) fn list(session: &Session) -> Result<Exit, Failure> {
             let started_ms = started_ms(&*store, &row.run).await;
             // One run that cannot be read must not hide the others.
             let known = reader.show(&row.run, None).await;
+            // Agents are told of with the run they work for.
+            if let Ok(known) = &known
+                && known.state.task.handoff.is_some()
+            {
+                continue;
+            }
             let driven =
                 row.status == Status::Running && !row.owner.as_deref().is_some_and(is_dead);
             let (task, report, unreadable) = match &known {
@@ -192,6 +198,9 @@ pub(super) fn show(flags: &ShowFlags, session: &Session) -> Result<Exit, Failure
         }
         let table = facts(&known, &report, &next, began);
         screen.line(table.render(0).trim_end())?;
+        if let Some(plan) = &report.plan {
+            screen.line(format!("\n{}", plan::table(plan)))?;
+        }
         if !report.diff.is_empty() {
             screen.line(format!("\n{}", paint(STRONG, "The change")))?;
             screen.patch(&report.diff)?;

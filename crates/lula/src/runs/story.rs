@@ -407,6 +407,7 @@ impl Teller {
                 End::NothingToDo { passing } => {
                     (format!("nothing fails: {passing} tests pass"), None)
                 }
+                End::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
                 End::Rejected { why }
                 | End::Halted { why }
                 | End::Unclear { why }
@@ -415,7 +416,7 @@ impl Teller {
             },
             Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
             Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
-            _ => (String::new(), None),
+            other => super::plan::told(other).unwrap_or_default(),
         }
     }
 }
