@@ -6,7 +6,7 @@ use lula_models::spend::{input_bound, worst_case};
 use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::hands::{Consignment, Harvest, Joining, OverLine};
+use crate::hands::{Consignment, Harvest, Joining, Line, OverLine};
 use crate::survey::Wanted;
 use crate::task::{Mind, Task};
 use crate::work::Baseline;
@@ -129,6 +129,13 @@ pub enum Deed {
         /// Which.
         order: Box<Joining>,
     },
+    /// Take everything that is integrated to where it is judged as a whole.
+    Lay {
+        /// The line.
+        line: Line,
+        /// The workspace.
+        workspace: WorkspaceId,
+    },
     /// Put the change into the repository.
     Deliver {
         /// How.
@@ -168,6 +175,7 @@ impl Deed {
             Self::Await { .. } => "await_agent",
             Self::Harvest { .. } => "produce",
             Self::Join { .. } => "integrate",
+            Self::Lay { .. } => "gather",
             Self::Deliver { .. } => "deliver",
         }
     }
@@ -185,7 +193,7 @@ impl Deed {
             | Self::Change { .. }
             | Self::Weigh { .. } => EffectClass::Read,
             Self::Act { action, .. } if !action.mutates() => EffectClass::Read,
-            Self::Act { .. } | Self::Reset { .. } => EffectClass::Tree,
+            Self::Act { .. } | Self::Reset { .. } | Self::Lay { .. } => EffectClass::Tree,
             Self::Ask { .. } => EffectClass::Model,
             // Ordered again, each finds what was done: a run by its name, a commit in the ledger.
             Self::Begin { .. }
@@ -212,6 +220,7 @@ impl Deed {
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }
+            | Self::Lay { workspace, .. }
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }
@@ -237,6 +246,7 @@ impl Deed {
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }
+            | Self::Lay { workspace, .. }
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }

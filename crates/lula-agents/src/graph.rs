@@ -60,7 +60,7 @@ pub struct Coding;
 /// Where the gate lets a run through to.
 fn admitted(work: &Work) -> Node {
     // What several did together is mended by whoever planned it.
-    if work.joint.is_some() || work.task.team.is_some() {
+    if work.joint.is_some() {
         return Node::Planner;
     }
     match (work.lane, &work.retry) {

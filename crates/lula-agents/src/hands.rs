@@ -146,8 +146,6 @@ pub enum Footing {
         /// The commit.
         commit: String,
     },
-    /// The first commit with everything that is integrated as its change.
-    Whole,
 }
 
 /// A workspace over a line, as it is wanted.
@@ -357,6 +355,14 @@ pub trait Hands: Send + Sync + 'static {
     /// Brings a commit into its line, if it merges and the tests of the merged files say nothing
     /// worse than before.
     async fn join(&self, effect: &Effect, order: &Joining) -> Result<Joined, HandsError>;
+
+    /// Makes a workspace of a line's first commit hold everything that is integrated, as its change.
+    async fn lay(
+        &self,
+        effect: &Effect,
+        line: &Line,
+        workspace: &WorkspaceId,
+    ) -> Result<(), HandsError>;
 
     /// Puts a change into the repository it is for. Index, stash and branches that are there stay
     /// as they are, and the checkout too, unless the change is for it: then every file it touches

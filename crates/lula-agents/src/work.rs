@@ -260,11 +260,6 @@ pub enum Event {
         /// What did not fit, where it did not.
         candidate: Option<Candidate>,
     },
-    /// What everybody did is in one place now.
-    Gathered {
-        /// Where.
-        place: Place,
-    },
     /// A person said something to whoever works on it.
     Steered {
         /// What.
@@ -421,8 +416,7 @@ impl Work {
             | Event::Job { .. }
             | Event::Promised { .. }
             | Event::Returned { .. }
-            | Event::Merged { .. }
-            | Event::Gathered { .. } => self.together(event),
+            | Event::Merged { .. } => self.together(event),
             Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
@@ -459,10 +453,6 @@ impl Work {
                 if let Some(candidate) = candidate {
                     joint.candidates.insert(job.clone(), candidate.clone());
                 }
-            }
-            Event::Gathered { place } => {
-                joint.wholes += 1;
-                self.place = Some(place.clone());
             }
             _ => {}
         }

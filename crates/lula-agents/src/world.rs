@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
-use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
+use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::crew::{Alone, Crew};
@@ -13,7 +13,6 @@ use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
 use crate::survey;
-use crate::team::whole_of;
 
 /// Hears how far something is that takes a while.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
@@ -95,8 +94,7 @@ impl Workshop {
     async fn deed(&self, order: &Order) -> Result<Deed, Trouble> {
         let mut deed = read(order)?;
         let own = workspace_of(&order.run);
-        let foreign = |named: &&WorkspaceId| **named != own && !is_whole(named, &order.run);
-        if let Some(named) = deed.workspace().filter(foreign).cloned() {
+        if let Some(named) = deed.workspace().filter(|named| **named != own).cloned() {
             let adopted = self.hands.adopt(&order.run, &named).await;
             adopted.map_err(trouble)?;
             deed.move_to(&own);
@@ -223,6 +221,10 @@ impl Workshop {
                 let joined = self.hands.join(&whose(order), &what).await;
                 said(&joined.map_err(trouble)?)
             }
+            Deed::Lay { line, workspace } => {
+                let laid = self.hands.lay(&whose(order), &line, &workspace).await;
+                said(&laid.map_err(trouble)?)
+            }
             Deed::Deliver { order: what } => {
                 let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
@@ -257,20 +259,13 @@ fn spoken(deed: &Deed) -> Option<String> {
         | Deed::Fetch { .. }
         | Deed::Reset { .. }
         | Deed::Begin { .. }
+        | Deed::Lay { .. }
         | Deed::Harvest { .. }
         | Deed::Change { .. } => {
             return None;
         }
     })
 }
-
-/// Whether a workspace is one in which the whole of a run is judged.
-fn is_whole(named: &WorkspaceId, run: &RunId) -> bool {
-    (0..=MAX_WHOLES).any(|time| whole_of(run, time) == *named)
-}
-
-/// The whole of a run is judged so often at most: patches are fewer.
-const MAX_WHOLES: u32 = 64;
 
 fn read(order: &Order) -> Result<Deed, Trouble> {
     serde_json::from_value(order.request.clone())

@@ -238,6 +238,9 @@ pub(crate) struct TraceFlags {
     /// Write a page for a browser; it asks nothing of any network
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Draw the agents beside each other in time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -128,7 +128,7 @@ impl fmt::Display for Reason {
 
 /// How far a job is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum Status {
     /// Nobody has begun.
     Pending,

@@ -30,7 +30,6 @@ pub enum OnFailure {
 
 /// A job with how far it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The job.
     pub job: Job,

@@ -5,17 +5,15 @@ use std::collections::BTreeSet;
 use lula_graph::{Ctx, Leave, Stop, Visit};
 use lula_protocol::Exit;
 
-use super::{shared_plan, short, tried};
+use super::{shared_plan, short, tried, workspace};
 use crate::crew::Returned;
 use crate::dag::{Entry, JobId, Move, Op, Patch, Reason, Status, Step};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
-use crate::hands::{Footing, Harvest, Joined, Joining, Kept, Line, OverLine, Place, workspace_of};
+use crate::hands::{Harvest, Joined, Joining, Kept, Line, workspace_of};
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
-use crate::team::{
-    Authority, Candidate, Handoff, Input, Joint, Next, Start, Team, agent_run, whole_of,
-};
+use crate::team::{Authority, Candidate, Handoff, Input, Joint, Next, Start, agent_run};
 use crate::verdict::Looked;
 use crate::work::{Baseline, End, Event, Work};
 use lula_repair::trial::tail;
@@ -34,7 +32,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         Next::Move(Move::Start(jobs)) => start(work, joint, &jobs, ctx).await,
         Next::Move(Move::Wait) => wait(joint, ctx).await,
         Next::Move(Move::Integrate(job)) => integrate(work, joint, &job, ctx).await,
-        Next::Move(Move::Resolve(job)) => resolve(joint, team, &job, ctx).await,
+        Next::Move(Move::Resolve(job)) => resolve(joint, &job, ctx).await,
         Next::Move(Move::Skip(jobs)) => {
             let steps = jobs
                 .into_iter()
@@ -384,7 +382,7 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
 }
 
 /// Finds somebody for a conflict that its own agent could not resolve: another agent, then a person.
-async fn resolve(joint: &Joint, team: &Team, id: &JobId, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+async fn resolve(joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let (Some(entry), Some(candidate)) = (joint.dag.jobs.get(id), joint.candidates.get(id)) else {
         return Err(Stop::Halt(format!("{id} has no conflict")));
     };
@@ -436,7 +434,6 @@ async fn resolve(joint: &Joint, team: &Team, id: &JobId, ctx: &mut Ctx<'_>) -> V
         roles: &joint.roles.names(),
         left: shared_plan::left(ctx),
     };
-    let _ = team;
     match joint.dag.patch(&patch, &bounds) {
         Ok(dag) => Ok(Leave::by(Way::More)
             .with(Event::Patched {
@@ -482,28 +479,17 @@ async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> 
         let why = joint.told();
         return halted(format!("{why}; {kept} keeps what was done"));
     }
-    let wanted = OverLine {
+    let deed = Deed::Lay {
         line: line(work, ctx),
-        workspace: whole_of(ctx.run(), joint.wholes),
-        scope: Vec::new(),
-        contains: Vec::new(),
-        footing: Footing::Whole,
+        workspace: workspace(work)?,
     };
-    let deed = Deed::OpenOver { wanted };
-    let mut place: Place = match tried(ctx.effect(deed.effect()).await)? {
-        Ok(place) => place,
-        Err(why) => return halted(why),
-    };
-    if let Some(first) = &work.place {
-        place.uncommitted = first.uncommitted;
-        place.history.clone_from(&first.history);
+    if let Err(why) = tried(ctx.effect::<()>(deed.effect()).await)? {
+        return halted(why);
     }
     let by: BTreeSet<&str> = joint.returned.values().map(|r| r.by.as_str()).collect();
     let by: Vec<&str> = by.into_iter().filter(|by| !by.is_empty()).collect();
-    Ok(Leave::by(Way::Whole)
-        .with(Event::Gathered { place })
-        .with(Event::Coded {
-            by: by.join(", "),
-            summary: joint.told(),
-        }))
+    Ok(Leave::by(Way::Whole).with(Event::Coded {
+        by: by.join(", "),
+        summary: joint.told(),
+    }))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lula_protocol::{Amounts, Digest, RunId, WorkspaceId};
+use lula_protocol::{Amounts, Digest, RunId};
 use lula_repair::trial::Baseline;
 use serde::{Deserialize, Serialize};
 
@@ -124,11 +124,6 @@ impl Handoff {
 /// The run of an agent: the same for the same job and attempt, so that ordering it again finds it.
 pub fn agent_run(parent: &RunId, job: &JobId, attempt: u32) -> RunId {
     RunId::from_parts(0, derived(&format!("{parent}/{job}/{attempt}")))
-}
-
-/// The workspace in which a run's whole result is judged, for the n-th time.
-pub fn whole_of(run: &RunId, time: u32) -> WorkspaceId {
-    WorkspaceId::from_parts(0, derived(&format!("{run}/whole/{time}")))
 }
 
 fn derived(text: &str) -> [u8; 10] {

@@ -51,8 +51,6 @@ pub struct Joint {
     pub refused: u32,
     /// What the tests say of what is integrated so far.
     pub tests: Option<Results>,
-    /// How often the whole was judged.
-    pub wholes: u32,
 }
 
 impl Joint {
@@ -67,7 +65,6 @@ impl Joint {
             considered: BTreeSet::new(),
             refused: 0,
             tests: None,
-            wholes: 0,
         }
     }
 

@@ -7,7 +7,7 @@ pub mod role;
 
 use serde::{Deserialize, Serialize};
 
-pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run, whole_of};
+pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run};
 pub use joint::{Candidate, Joint, Next};
 pub use role::{Role, Roles, TUNED_AT};
 

@@ -14,7 +14,7 @@ use lula_agents::hands::{
     OverLine, Place, Refused, Said, Trial, TrialResult, workspace_of,
 };
 use lula_agents::task::Deliver;
-use lula_agents::team::{agent_run, whole_of};
+use lula_agents::team::agent_run;
 use lula_agents::{Hands, HandsError, Watch, Work};
 use lula_config::keys;
 use lula_graph::RunState;
@@ -25,8 +25,8 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_runner::api::{
-    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, Integration, LineStart,
-    MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
+    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, Integration, LayLine,
+    LineStart, MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::checkout;
@@ -73,9 +73,6 @@ impl RunnerHands {
             for attempt in 0..entry.attempts {
                 self.clear(&agent_run(run, id, attempt)).await?;
             }
-        }
-        for time in 0..joint.wholes {
-            self.remove(&whole_of(run, time)).await?;
         }
         let line = Line {
             run: run.clone(),
@@ -408,7 +405,6 @@ impl Hands for RunnerHands {
                 Footing::Merge { commit } => LineStart::Merge {
                     commit: commit.clone(),
                 },
-                Footing::Whole => LineStart::Whole,
             },
         };
         place(patiently(|| self.client.open_at_line(&line, &order)).await?)
@@ -452,6 +448,22 @@ impl Hands for RunnerHands {
         };
         let came = patiently(|| self.client.integrate(&line, &wanted)).await?;
         Ok(joined(came))
+    }
+
+    async fn lay(
+        &self,
+        effect: &Effect,
+        line: &Line,
+        workspace: &WorkspaceId,
+    ) -> Result<(), HandsError> {
+        let name = self.line(line).await?;
+        let order = LayLine {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            workspace: workspace.clone(),
+        };
+        patiently(|| self.client.lay(&name, &order)).await.map(drop)
     }
 
     async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError> {
@@ -524,7 +536,7 @@ fn joined(came: Integration) -> Joined {
             for (test, message) in &messages {
                 let _ = writeln!(said, "{test}:\n{message}");
             }
-            for command in accept.iter().filter(|command| !command.after) {
+            for command in &accept {
                 let _ = writeln!(said, "{:?}: {}", command.command, command.output);
             }
             Joined::Misfit {
