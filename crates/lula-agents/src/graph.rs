@@ -1,4 +1,4 @@
-//! The graph: nine nodes, the ways out of them, and where each way leads.
+//! The graph: ten nodes, the ways out of them, and where each way leads.
 
 use async_trait::async_trait;
 use lula_graph::{Ctx, Graph, Leave, Report, Table, Visit, labels};
