@@ -6,14 +6,18 @@
 //! [`all_there`] tells whether it is done, and [`take_back`] makes it undone.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::deliver::{reference, resolve};
 use super::{Checkout, CheckoutError, Delivery, Result, Taken};
 use crate::git::Git;
+
+/// How long a branch's lock is waited for.
+const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// A change of one repository.
 #[derive(Debug)]
@@ -62,7 +66,24 @@ pub fn prepare(part: &Part<'_>) -> Result<Branch> {
 
 /// Whether every branch is there and names its commit.
 pub fn all_there(git: &Git, branches: &[Branch]) -> bool {
+    for branch in branches {
+        settle(git, branch);
+    }
     branches.iter().all(|branch| is_there(git, branch))
+}
+
+/// Waits for a git that outlived whoever started it: what it was told to make it still makes, and
+/// holds the branch's lock until then.
+fn settle(git: &Git, branch: &Branch) {
+    let lock = format!("{}.lock", branch.name);
+    let arguments = ["rev-parse", "--path-format=absolute", "--git-path", &lock];
+    let Ok(path) = git.run(&branch.repository, &arguments) else {
+        return;
+    };
+    let begun = Instant::now();
+    while Path::new(path.trim()).exists() && begun.elapsed() < LETTING_GO {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn is_there(git: &Git, branch: &Branch) -> bool {
@@ -93,6 +114,9 @@ pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
 /// Removes the branches that are there and still name our commit, the last one first. One that
 /// somebody has moved since is theirs.
 pub fn take_back(git: &Git, branches: &[Branch]) -> Result<()> {
+    for branch in branches {
+        settle(git, branch);
+    }
     for branch in branches.iter().rev().filter(|branch| is_there(git, branch)) {
         let delete = [
             "update-ref",

@@ -11,7 +11,7 @@ use crate::git::Git;
 use crate::tree::{Tree, disk_usage};
 
 /// How long one that is being made may take.
-const MAKING: Duration = Duration::from_secs(600);
+const MAKING: Duration = Duration::from_mins(10);
 
 impl Line {
     /// Whether only a bundle of it is left.

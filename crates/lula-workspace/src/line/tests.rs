@@ -395,7 +395,7 @@ fn branches_of_several_repositories_are_made_together_or_not_at_all() {
                 &["for-each-ref", "--format=%(refname)"],
             )
         });
-        listed.map(Result::unwrap).collect()
+        listed.map(std::result::Result::unwrap).collect()
     };
     let before = refs();
     // Somebody holds the lock of the last one: nothing is made anywhere.
