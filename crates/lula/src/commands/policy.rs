@@ -12,7 +12,7 @@ use crate::cli::PolicyCommand;
 use crate::failure::Failure;
 use crate::rules;
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain};
 
 pub(super) fn run(command: PolicyCommand, session: &Session) -> Result<Exit, Failure> {
     match command {
@@ -67,7 +67,7 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
             table.row([
                 coloured(because.ruling),
                 paint(STRONG, &because.rule),
-                visible(&because.matched),
+                plain(&because.matched, 80),
                 because.reason.clone(),
             ]);
         }
@@ -82,12 +82,6 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
         Ruling::Ask => Exit::WaitingForApproval,
         Ruling::Deny => Exit::Failed,
     })
-}
-
-/// What somebody else wrote, without anything that could act on the terminal.
-fn visible(text: &str) -> String {
-    let short: String = text.chars().take(80).collect();
-    short.escape_debug().to_string()
 }
 
 fn test(file: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
