@@ -58,6 +58,7 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
             "reason": verdict.reason(),
             "because": verdict.because,
             "terms": verdict.terms,
+            "beforehand": verdict.beforehand,
             "policy": policy.version().ok(),
         }))?;
     } else {
@@ -75,6 +76,10 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
             screen.note(&paint(DIM, "no rule is about it: it runs in the sandbox"));
         } else {
             screen.line(table.render(2).trim_end())?;
+        }
+        if verdict.ruling == Ruling::Ask && verdict.beforehand {
+            let text = "in a workspace, `--approve auto` agrees to it beforehand";
+            screen.note(&paint(DIM, text));
         }
     }
     Ok(match verdict.ruling {
@@ -158,6 +163,7 @@ fn show(session: &Session) -> Result<Exit, Failure> {
             .collect();
         screen.document(&json!({
             "version": version, "default": policy.default_ruling(), "terms": policy.terms(),
+            "beforehand": policy.agreed_beforehand(),
             "rules": rules,
         }))?;
         return Ok(Exit::Verified);

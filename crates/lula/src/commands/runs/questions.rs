@@ -16,7 +16,9 @@ use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, Table, paint, plain, visible};
 
 /// What runs wait with, for `lula approvals`.
-pub(in crate::commands) fn questions(session: &Session) -> Result<Vec<(RunId, consent::Question)>, Failure> {
+pub(in crate::commands) fn questions(
+    session: &Session,
+) -> Result<Vec<(RunId, consent::Question)>, Failure> {
     if !store::is_there(session)? {
         return Ok(Vec::new());
     }

@@ -13,7 +13,12 @@ use crate::runs::words::{about, base, first_line, looked_text, place, size, weig
 
 impl Teller {
     /// Something that was done or looked at.
-    pub(super) fn act(&mut self, name: &str, result: &EffectResult, value: Option<&Value>) -> Words {
+    pub(super) fn act(
+        &mut self,
+        name: &str,
+        result: &EffectResult,
+        value: Option<&Value>,
+    ) -> Words {
         let value = match (result, value) {
             (EffectResult::Failed(message), _) => {
                 return words(Kind::Trouble, name, message).went(false);

@@ -220,7 +220,6 @@ impl Teller {
             _ => said_by_people(body),
         }
     }
-
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
