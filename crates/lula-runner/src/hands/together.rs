@@ -79,6 +79,8 @@ impl Hands {
             shown: &shown,
             who,
             agreed,
+            class: entry.class,
+            beforehand: self.setup.beforehand,
         };
         let about: Vec<&str> = asked
             .parts
@@ -199,6 +201,7 @@ fn strictest(parts: &[Loaded<'_>]) -> Result<Verdict, Refusal> {
             (true, false) => all.terms,
             _ => all.terms.strictest(&verdict.terms),
         };
+        all.beforehand &= verdict.beforehand;
         all.ruling = all.ruling.max(verdict.ruling);
     }
     all.because
