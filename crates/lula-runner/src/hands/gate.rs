@@ -109,7 +109,7 @@ impl Gate {
     }
 }
 
-fn version(policy: &Policy) -> Result<Digest, Refusal> {
+pub(super) fn version(policy: &Policy) -> Result<Digest, Refusal> {
     let internal = |error| Refusal::Internal(format!("the rules have no digest: {error}"));
     policy.version().map_err(internal)
 }
@@ -156,7 +156,8 @@ fn repository_rules(base: &Path) -> Result<Option<String>, Refusal> {
 
 /// An act to be judged, as the ledger and the approvals name it.
 pub(super) struct Asked<'a> {
-    pub(super) policy: &'a Policy,
+    /// Digest of the rules that judged it.
+    pub(super) rules: Digest,
     pub(super) verdict: &'a Verdict,
     pub(super) tool: &'a str,
     pub(super) call: Digest,
@@ -164,6 +165,10 @@ pub(super) struct Asked<'a> {
     pub(super) who: &'a Principal,
     /// What people agreed to before a crash.
     pub(super) agreed: Option<Digest>,
+    /// What it does to the world.
+    pub(super) class: EffectClass,
+    /// Whether whoever started these hands agreed to what rules leave to them.
+    pub(super) beforehand: bool,
 }
 
 /// Judges an act inside the transaction that begins it: an approval is spent in the same commit in
@@ -186,13 +191,19 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
             let denials = asked.verdict.denials(asked.tool);
             return Ok(Said::No(denials, decided(Decision::Denied, None)));
         }
+        Ruling::Ask if agreed_beforehand(asked) => {
+            return Ok(Said::Go(Leave {
+                decided: decided(Decision::Beforehand, None),
+                subject: None,
+            }));
+        }
         Ruling::Ask => {}
     }
     let subject = ApprovalSubject {
         call: asked.call,
         diff: Digest::of_bytes(asked.shown.rendered.as_bytes()),
         base_tree: asked.shown.base_tree,
-        policy: version(asked.policy)?,
+        policy: asked.rules,
     };
     let digest = subject
         .digest()
@@ -250,7 +261,7 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
         &Question {
             subject: &subject,
             rendered: asked.shown.rendered.as_bytes(),
-            class: EffectClass::Tree,
+            class: asked.class,
             reason: &asked.verdict.reason(),
             terms: &asked.verdict.terms,
             requester: asked.who,
@@ -259,6 +270,11 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
     )?;
     let asked = decided(Decision::Asked, Some(&challenge.id));
     Ok(Said::Ask(challenge, asked))
+}
+
+/// Whether nobody needs to be asked any more. What leaves the workspace is always asked about.
+fn agreed_beforehand(asked: &Asked<'_>) -> bool {
+    asked.beforehand && asked.verdict.beforehand && asked.class == EffectClass::Tree
 }
 
 /// Labels what deserves a second look in a text that somebody else wrote.

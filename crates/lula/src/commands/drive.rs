@@ -60,6 +60,7 @@ pub(super) struct Desk<'a> {
     hired: Hired,
     crew: Arc<Company>,
     watched: Watched,
+    answers: Answers,
     interrupt: Interrupted,
 }
 
@@ -99,11 +100,15 @@ pub(super) async fn begin(
 impl<'a> Desk<'a> {
     /// Finds hands for the work, and locks this process out of what they work on: from here on it
     /// starts nothing that needs a file of the repository.
-    pub(super) async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        task: &Task,
+        answers: Answers,
+        session: &'a Session,
+    ) -> Result<Self, Failure> {
         let (door, guard) = minds::door(&task.models, session)?;
         let repository = Path::new(&task.repository);
         let seal = seal_key(session)?;
-        let hired = Hired::find(repository, session).await?;
+        let hired = Hired::find(repository, answers == Answers::Yes, session).await?;
         let fence = fence::lock(repository, session)?;
         let store = store::open(session, guard).await?;
         let index = session.state_directory()?.join(store::RUNS).join("index");
@@ -173,6 +178,7 @@ impl<'a> Desk<'a> {
             hired,
             crew,
             watched,
+            answers,
             interrupt: on_interrupt()?,
         })
     }
@@ -181,7 +187,6 @@ impl<'a> Desk<'a> {
     pub(super) async fn drive(
         &self,
         run: &RunId,
-        answers: Answers,
         max_time: Option<Duration>,
     ) -> Result<Exit, Failure> {
         let deadline = max_time.map(|time| tokio::time::Instant::now() + time);
@@ -191,7 +196,7 @@ impl<'a> Desk<'a> {
             }
             let known = self.engine.show(run, None).await?;
             if let Some(question) = consent::question(&known, &local_principal()?)
-                && let Some(decision) = self.decide(&known, &question, answers)?
+                && let Some(decision) = self.decide(&known, &question)?
             {
                 consent::answer(&self.engine, &known, &question, decision).await?;
                 continue;
@@ -310,13 +315,12 @@ impl<'a> Desk<'a> {
         &self,
         known: &RunState<Work>,
         question: &Question,
-        answers: Answers,
     ) -> Result<Option<Decision>, Failure> {
         // One vote is all a person has.
         if question.answered {
             return Ok(None);
         }
-        match answers {
+        match self.answers {
             Answers::Yes => {
                 let text = format!("approved beforehand: {}", visible(&question.reason));
                 self.session

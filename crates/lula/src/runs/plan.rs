@@ -3,8 +3,7 @@
 use lula_agents::dag::{Dag, Entry, JobId, Status};
 use lula_agents::work::Event;
 
-use super::words::plain;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain};
 
 /// A plan, one task on a line, each after what it needs.
 pub(crate) fn table(dag: &Dag) -> String {
