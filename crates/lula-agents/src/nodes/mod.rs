@@ -4,6 +4,7 @@ mod consent;
 mod context;
 mod planner;
 mod scheduler;
+mod sending;
 mod shared_plan;
 mod verifier;
 

@@ -1,6 +1,7 @@
 //! How far several agents are together. Pure: a plan, what came back, what comes next.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use lula_protocol::{Amounts, RunId};
 use lula_repair::trial::{Baseline, Looked, Results};
@@ -170,7 +171,7 @@ impl Joint {
                 Status::Skipped { reason } => format!("was skipped, {reason}"),
                 _ => continue,
             };
-            text.push_str(&format!("; {} {reason}", entry.job.id));
+            let _ = write!(text, "; {} {reason}", entry.job.id);
         }
         text
     }
@@ -218,7 +219,7 @@ mod tests {
             });
             joint.promised.insert(run, share);
         }
-        assert!(promised <= 100 && promised >= 99, "{promised}");
+        assert!((99..=100).contains(&promised), "{promised}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The hands of a run: a runner, asked through its client. Nothing here opens a workspace.
 
 mod hired;
+mod lines;
 mod told;
 
 use std::future::Future;
@@ -25,8 +26,8 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_runner::api::{
-    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, Integration, LayLine,
-    LineStart, MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
+    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, LayLine, LineStart,
+    MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::checkout;
@@ -447,7 +448,7 @@ impl Hands for RunnerHands {
             at: order.at,
         };
         let came = patiently(|| self.client.integrate(&line, &wanted)).await?;
-        Ok(joined(came))
+        Ok(lines::joined(came))
     }
 
     async fn lay(
@@ -492,59 +493,6 @@ impl Hands for RunnerHands {
             directory: arrived.directory,
             workspace: arrived.workspace,
         })
-    }
-}
-
-/// What came of an attempt to integrate, as whoever tries again is told.
-fn joined(came: Integration) -> Joined {
-    use std::fmt::Write;
-    match came {
-        Integration::Integrated { commit, tests } => Joined::Integrated { commit, tests },
-        Integration::Unclear { why, .. } => Joined::Unclear { why },
-        Integration::Conflict {
-            files,
-            ours,
-            theirs,
-            ..
-        } => {
-            let names: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-            let mut said = format!("both sides changed {}\n", names.join(", "));
-            for hunk in files.iter().flat_map(|file| &file.hunks) {
-                let _ = writeln!(said, "{}", hunk.text);
-            }
-            let _ = writeln!(
-                said,
-                "What the others did:\n{ours}\nWhat this task did:\n{theirs}"
-            );
-            Joined::Misfit {
-                said,
-                files: names,
-                textual: true,
-            }
-        }
-        Integration::TestConflict {
-            failing,
-            messages,
-            accept,
-            why,
-            ..
-        } => {
-            let mut said = format!("it merges, and then: {why}\n");
-            for test in &failing {
-                let _ = writeln!(said, "- {test}");
-            }
-            for (test, message) in &messages {
-                let _ = writeln!(said, "{test}:\n{message}");
-            }
-            for command in &accept {
-                let _ = writeln!(said, "{:?}: {}", command.command, command.output);
-            }
-            Joined::Misfit {
-                said,
-                files: Vec::new(),
-                textual: false,
-            }
-        }
     }
 }
 

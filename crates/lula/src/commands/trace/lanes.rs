@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::html::text;
 use crate::failure::Failure;
+use crate::runs;
 use crate::runs::report::word;
-use crate::runs::{self};
 
 /// One agent.
 #[derive(Debug, Clone, Serialize)]
