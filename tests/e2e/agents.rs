@@ -451,3 +451,39 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
     // One plan and one turn for each agent: nothing was asked again but what the kill cut off.
     assert!(server.arrived().len() <= 7, "{}", server.arrived().len());
 }
+
+#[test]
+fn cancelling_a_run_ends_its_agents() {
+    let world = World::new();
+    project(&world);
+    let endless = |id: &str| {
+        let goal = format!("do the {id} thing");
+        agent(&goal, &[("run", json!({"command": "sleep 60"}))])
+    };
+    let server = script(vec![
+        plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
+        endless("alpha"),
+        endless("beta"),
+    ]);
+    let model = strong(&server);
+    let line = [
+        "run", "--task", TASK, "--model", &model, "--coder", "model", "--agents", "2",
+    ];
+    let mut child = world
+        .command(&line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(&world, |_| server.unused() == 0);
+    world.run(&["cancel", "last"]).exits(0);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    for job in ["alpha", "beta"] {
+        let run = shown["plan"]["jobs"][job]["run"].as_str().unwrap();
+        let agent = world.run(&["show", run, "--json"]).exits(0).json();
+        assert_eq!(agent["status"], "done", "{agent}");
+        assert!(agent["summary"].as_str().unwrap().contains("cancelled"));
+    }
+    assert!(branches(&world).is_empty());
+}
