@@ -458,7 +458,7 @@ fn cancelling_a_run_ends_its_agents() {
     project(&world);
     let endless = |id: &str| {
         let goal = format!("do the {id} thing");
-        agent(&goal, &[("run", json!({"command": "sleep 60"}))])
+        agent(&goal, &[("run", json!({"command": "sleep 20"}))])
     };
     let server = script(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),

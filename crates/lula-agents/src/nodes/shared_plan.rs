@@ -217,9 +217,6 @@ async fn amend(work: &Work, joint: &Joint, team: &Team, ctx: &mut Ctx<'_>) -> Vi
         };
         Leave::by(Way::Deny).with(Event::Ending { end })
     };
-            Leave::by(Way::Deny).with(Event::Ending { end })
-        }
-    };
     let Some(chosen) = choose(work, Part::Planner) else {
         return Ok(considered(stands()));
     };
