@@ -35,10 +35,17 @@ decision = "ask"
 reason = "it deploys"
 "#;
 
+/// Lets `--approve auto` answer what is asked about in a workspace.
+const BEFOREHAND: &str = "[approval]\nbeforehand = \"tree\"\n";
+
 fn rules(world: &World) {
+    write_rules(world, RULES);
+}
+
+fn write_rules(world: &World, text: &str) {
     let path = world.home().join(".config/lula/rules.toml");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, RULES).unwrap();
+    std::fs::write(path, text).unwrap();
 }
 
 fn strong(server: &MockServer) -> String {
@@ -51,10 +58,15 @@ fn mend() -> Value {
 }
 
 fn run(world: &World, server: &MockServer) -> Ran {
+    run_as(world, server, &[])
+}
+
+fn run_as(world: &World, server: &MockServer, flags: &[&str]) -> Ran {
     let model = strong(server);
-    world.run(&[
+    let line = [
         "run", "--json", "--task", FIX, "--model", &model, "--coder", "model",
-    ])
+    ];
+    world.run(&[&line, flags].concat())
 }
 
 fn branches(world: &World) -> Vec<String> {
@@ -317,6 +329,76 @@ fn a_command_that_a_rule_asks_about_runs_once_after_the_answer() {
     let branch = report["delivered"]["branch"].as_str().unwrap();
     let text = git(&world.work(), &["show", &format!("{branch}:count.txt")]);
     assert_eq!(text, "once");
+}
+
+#[test]
+fn agreeing_beforehand_answers_only_what_the_rules_file_leaves_to_it() {
+    // The rules do not say so: they ask, whatever the command line says.
+    let world = World::new();
+    buggy(&world);
+    rules(&world);
+    let server = MockServer::start(guarded()).unwrap();
+    run_as(&world, &server, &["--approve", "auto"]).exits(3);
+    assert_eq!(server.arrived().len(), 1);
+    // Nor does it matter what they say where nobody agreed.
+    let world = World::new();
+    buggy(&world);
+    write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
+    let server = MockServer::start(guarded()).unwrap();
+    run(&world, &server).exits(3);
+    assert_eq!(server.arrived().len(), 1);
+    let auto = ["resume", "last", "--json", "--approve", "auto"];
+    let report = world.run(&auto).exits(3).json();
+    // The file was written and the run went on to the delivery, which leaves the workspace.
+    assert_eq!(server.arrived().len(), 3, "{report}");
+    assert_eq!(report["files"], json!(["guarded/a.txt", "items.py"]));
+    assert!(branches(&world).is_empty());
+    let shown = world.run(&["audit", "show", "--json"]).exits(0).json();
+    let agreed = |entry: &&Value| entry["decision"]["verdict"] == "beforehand";
+    let [one] = &shown
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(agreed)
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{shown}");
+    };
+    assert_eq!(one["about"], "guarded/a.txt", "{one}");
+    world.run(&["approve", &delivery(&world), "--yes"]).exits(0);
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+/// The question about what leaves the workspace; one that was asked before may wait beside it.
+fn delivery(world: &World) -> String {
+    let waiting = world.run(&["approvals", "--json"]).exits(0).json();
+    let questions = waiting.as_array().unwrap();
+    let mut ids = questions.iter().map(|one| one["id"].as_str().unwrap());
+    let asks = |id: &&str| {
+        let diff = world.run(&["diff", id]).exits(0);
+        diff.stdout.contains("items.py")
+    };
+    ids.rfind(asks).unwrap().to_owned()
+}
+
+#[test]
+fn a_command_agreed_to_beforehand_runs_without_a_question() {
+    let world = World::new();
+    buggy(&world);
+    write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
+    let script = Script::default()
+        .then_call("edit_file", mend())
+        .then_call(
+            "run",
+            json!({"command": "echo once >> count.txt; deploy || true"}),
+        )
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_as(&world, &server, &["--approve", "auto"])
+        .exits(0)
+        .json();
+    assert_eq!(report["files"], json!(["count.txt", "items.py"]));
 }
 
 /// What the model was told first.

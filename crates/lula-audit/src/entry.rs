@@ -60,6 +60,8 @@ pub enum Verdict {
     Allowed,
     /// People agreed to it.
     Approved,
+    /// Whoever started the work agreed to it beforehand, as a rule lets them.
+    Beforehand,
     /// People are asked.
     Asked,
     /// People said no, or nobody said yes in time.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BODY_LEN: usize = 26;
+const SHORT_LEN: usize = 10;
 
 /// Why a string is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +55,13 @@ macro_rules! generated_id {
             /// The id as it is written everywhere.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+
+            /// The end of it: random where the beginning is the time, so enough to tell ids of
+            /// one machine apart.
+            pub fn short(&self) -> &str {
+                let from = self.0.len().saturating_sub(SHORT_LEN);
+                self.0.get(from..).unwrap_or(&self.0)
             }
         }
 

@@ -11,8 +11,8 @@ use lula_protocol::{Principal, Tier};
 use lula_sandbox::policy::Profile;
 
 use crate::cli_runs::{
-    CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags, ShowFlags,
-    SteerFlags, StoreCommand, TraceFlags,
+    Approve, CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
+    ShowFlags, SteerFlags, StoreCommand, TraceFlags,
 };
 use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
 use crate::failure::Failure;
@@ -292,6 +292,9 @@ pub(crate) struct RunnerFlags {
     /// A file of rules that say when to ask, beside the built-in ones; can be given several times
     #[arg(long = "rules", value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
+    /// auto agrees beforehand to what the rules leave to you (`[approval] beforehand = "tree"`)
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
     /// Policy of the sandboxes to start from: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,

@@ -52,8 +52,7 @@ pub(crate) struct RunFlags {
     /// What becomes of the change
     #[arg(long, value_enum, default_value = "branch")]
     pub(crate) deliver: Deliver,
-    /// Ask before the change is delivered, or answer that question with yes; what policy rules ask is
-    /// always for `lula approve`
+    /// Who answers what the run asks
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     /// Begin the run, tell its id, and let it work in the background
@@ -104,9 +103,11 @@ pub(crate) enum LaneChoice {
 /// Who answers what a run asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approve {
-    /// Before delivery too: at the terminal, or with `lula approve RUN`
+    /// You, at the terminal or with `lula approve`; also before the change is delivered
     Ask,
-    /// You do, with yes, beforehand, on record
+    /// You, with yes, beforehand, on record: for delivery, and for what rules ask about inside the
+    /// workspace if your rules file says `[approval] beforehand = "tree"`. What leaves the workspace
+    /// against a rule is for `lula approve` all the same
     Auto,
 }
 

@@ -153,11 +153,6 @@ pub(crate) async fn reporter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     })
 }
 
-/// The last characters of a run's id, which differ where its first ones are the time.
-pub(crate) fn short(run: &str) -> &str {
-    run.get(run.len().saturating_sub(10)..).unwrap_or(run)
-}
-
 async fn consignment(
     work: &Work,
     produced: &Produced,
@@ -166,7 +161,7 @@ async fn consignment(
     let at = ctx.now().await? / 1000;
     // Names everything that was recorded of this run until now: whoever has the log can check it.
     let recorded = ctx.head().await?;
-    let run = ctx.run().to_string();
+    let run = ctx.run();
     let verdict = work.verdict.as_ref().map_or("none", Verdict::name);
     let title: String = work
         .task
@@ -186,7 +181,7 @@ async fn consignment(
     Ok(Consignment {
         workspace: workspace(work)?,
         deliver: work.task.deliver,
-        branch: format!("lula/{}", short(&run)),
+        branch: format!("lula/{}", run.short()),
         message,
         at,
         tree: produced.tree,

@@ -21,4 +21,4 @@ pub use state::{Approval, Refused, Settled, Standing, VoteRefused};
 pub use table::{
     ApprovalsError, challenge, expire, for_call, load, migrate, pending, redeem, vote,
 };
-pub use terms::{OnExpiry, Terms};
+pub use terms::{Beforehand, OnExpiry, Terms};

@@ -32,6 +32,18 @@ pub enum OnExpiry {
     ApproveTree,
 }
 
+/// What whoever starts the work may agree to before it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beforehand {
+    /// Nothing.
+    #[default]
+    Never,
+    /// Acts in a workspace: they can be undone, and what comes of them is judged again before it
+    /// leaves.
+    Tree,
+}
+
 impl Default for Terms {
     fn default() -> Self {
         Self {
@@ -50,9 +62,12 @@ impl Terms {
     pub(super) fn silence_agrees(&self, class: EffectClass) -> bool {
         self.on_expiry == OnExpiry::ApproveTree
             && class == EffectClass::Tree
-            && self.quorum == NonZeroU32::MIN
-            && self.role.is_none()
-            && !self.four_eyes
+            && self.anyone_will_do()
+    }
+
+    /// Whether one person's agreement is enough, whoever it is.
+    pub fn anyone_will_do(&self) -> bool {
+        self.quorum == NonZeroU32::MIN && self.role.is_none() && !self.four_eyes
     }
 
     /// Terms that ask for everything either of two asks for. Of two roles, the first one stands.

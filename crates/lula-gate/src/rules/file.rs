@@ -8,12 +8,13 @@ use toml::Spanned;
 use super::pattern::Pattern;
 use super::rule::{Example, Place, Rule};
 use super::ruling::Ruling;
-use crate::approvals::{OnExpiry, Terms};
+use crate::approvals::{Beforehand, OnExpiry, Terms};
 use crate::findings::Label;
 use crate::globs::Globs;
 
 /// Longer files are nobody's rules.
 const MAX_BYTES: usize = 256 * 1024;
+const SOMEBODY: &str = "somebody has to agree here";
 const TOOLS: [&str; 11] = [
     "read_file",
     "list_files",
@@ -92,6 +93,7 @@ pub(super) struct TermsText {
     four_eyes: Option<bool>,
     expires: Option<String>,
     on_expiry: Option<OnExpiry>,
+    pub(super) beforehand: Option<Beforehand>,
 }
 
 #[derive(Deserialize)]
@@ -155,15 +157,24 @@ impl TermsText {
             open_ms,
             on_expiry: self.on_expiry.unwrap_or(base.on_expiry),
         };
-        let wants_somebody =
-            terms.quorum > NonZeroU32::MIN || terms.role.is_some() || terms.four_eyes;
-        if terms.on_expiry == OnExpiry::ApproveTree && wants_somebody {
+        if terms.on_expiry == OnExpiry::ApproveTree && !terms.anyone_will_do() {
             return Err(
                 "on_expiry = \"approve_tree\" goes with no quorum, role or four_eyes: silence is nobody"
                     .to_owned(),
             );
         }
+        if self.beforehand == Some(Beforehand::Tree) && !terms.anyone_will_do() {
+            return Err(
+                "beforehand = \"tree\" goes with no quorum, role or four_eyes: it is one person's word"
+                    .to_owned(),
+            );
+        }
         Ok(terms)
+    }
+
+    /// Whether nobody in particular is asked, which only whoever runs this may say.
+    fn loosens(&self) -> bool {
+        self.on_expiry == Some(OnExpiry::ApproveTree) || self.beforehand == Some(Beforehand::Tree)
     }
 }
 
@@ -215,8 +226,8 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
             .get_ref()
             .over(&Terms::default())
             .map_err(|what| wrong(at, what))?;
-        if from_repository && terms.get_ref().on_expiry == Some(OnExpiry::ApproveTree) {
-            return Err(only_operator(at, "silence cannot agree here"));
+        if from_repository && terms.get_ref().loosens() {
+            return Err(only_operator(at, SOMEBODY));
         }
     }
     let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());
@@ -227,17 +238,13 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
             file: source.file.to_owned(),
             line,
         };
-        let rule = rule(spanned.into_inner(), place, &line_of).map_err(|what| wrong(at, what))?;
+        let text = spanned.into_inner();
+        if from_repository && text.approval.as_ref().is_some_and(TermsText::loosens) {
+            return Err(only_operator(at, SOMEBODY));
+        }
+        let rule = rule(text, place, &line_of).map_err(|what| wrong(at, what))?;
         if rules.iter().any(|other| other.id == rule.id) {
             return Err(wrong(at, format!("there are two rules {:?}", rule.id)));
-        }
-        if from_repository
-            && rule
-                .terms
-                .as_ref()
-                .is_some_and(|terms| terms.on_expiry == OnExpiry::ApproveTree)
-        {
-            return Err(only_operator(at, "silence cannot agree here"));
         }
         rules.push(rule);
     }
@@ -308,6 +315,7 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
                 .to_owned(),
         );
     }
+    let beforehand = text.approval.as_ref().and_then(|terms| terms.beforehand);
     let terms = text
         .approval
         .map(|terms| terms.over(&Terms::default()))
@@ -333,6 +341,7 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
         findings,
         outside_scope: text.outside_scope,
         terms,
+        beforehand,
         examples,
         place,
         id,

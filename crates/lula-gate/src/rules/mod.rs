@@ -17,7 +17,7 @@ use lula_protocol::Digest;
 use lula_protocol::canonical::CanonicalError;
 use lula_protocol::digest::Domain;
 
-use crate::approvals::Terms;
+use crate::approvals::{Beforehand, Terms};
 use crate::shell::{Reading, Simple};
 
 pub use act::{Act, added_lines, paths_of_diff};
@@ -42,6 +42,7 @@ pub struct Policy {
     layers: Vec<Layer>,
     default: Ruling,
     terms: Terms,
+    beforehand: Beforehand,
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +69,7 @@ impl Policy {
             layers: Vec::new(),
             default: Ruling::Allow,
             terms: Terms::default(),
+            beforehand: Beforehand::default(),
         };
         // Its examples cannot change after the build that ran them as tests.
         policy.add(&built_in)?;
@@ -103,6 +105,8 @@ impl Policy {
         }
         self.default = self.default.max(parsed.default.unwrap_or_default());
         if let Some(text) = parsed.terms {
+            // A repository that loosens is refused when its file is read.
+            self.beforehand = text.beforehand.unwrap_or(self.beforehand);
             let terms = text.over(&self.terms).map_err(|what| wrong(1, what))?;
             self.terms = match source.trust {
                 Trust::Operator => terms,
@@ -131,10 +135,26 @@ impl Policy {
                 terms = terms.strictest(asked);
             }
         }
+        let asks = |one: &&Because| one.ruling == Ruling::Ask;
+        let agreed = |one: &Because| self.beforehand(&one.rule) == Beforehand::Tree;
         Verdict {
+            beforehand: terms.anyone_will_do() && because.iter().filter(asks).all(agreed),
             ruling,
             because,
             terms,
+        }
+    }
+
+    /// What may be agreed to beforehand where a rule asks: as it says, or as all do.
+    fn beforehand(&self, rule: &str) -> Beforehand {
+        let named = self.rules().filter(|known| known.id == rule);
+        let own = named
+            .filter_map(|known| known.beforehand)
+            .collect::<Vec<_>>();
+        match own.as_slice() {
+            [] => self.beforehand,
+            own if own.contains(&Beforehand::Never) => Beforehand::Never,
+            _ => Beforehand::Tree,
         }
     }
 
@@ -223,6 +243,11 @@ impl Policy {
         &self.terms
     }
 
+    /// What whoever starts the work may agree to before it is known, where no rule says otherwise.
+    pub const fn agreed_beforehand(&self) -> Beforehand {
+        self.beforehand
+    }
+
     /// The version: a digest of everything that decides. Approvals are bound to it.
     pub fn version(&self) -> Result<Digest, CanonicalError> {
         let rules: Vec<_> = self
@@ -237,6 +262,7 @@ impl Policy {
             "rules": rules,
             "default": self.default,
             "terms": self.terms,
+            "beforehand": self.beforehand,
         });
         Digest::of(Domain::Policy, &whole)
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::act::Act;
 use super::pattern::{Fit, Pattern};
 use super::ruling::Ruling;
-use crate::approvals::Terms;
+use crate::approvals::{Beforehand, Terms};
 use crate::findings::{self, Label};
 use crate::globs::Globs;
 use crate::shell::{Reading, Simple};
@@ -27,6 +27,7 @@ pub struct Rule {
     pub(super) findings: Vec<Label>,
     pub(super) outside_scope: bool,
     pub(super) terms: Option<Terms>,
+    pub(super) beforehand: Option<Beforehand>,
     pub(super) examples: Vec<Example>,
 }
 
@@ -143,6 +144,7 @@ impl Rule {
             "findings": self.findings.iter().map(|label| label.name()).collect::<Vec<_>>(),
             "outside_scope": self.outside_scope,
             "terms": self.terms,
+            "beforehand": self.beforehand,
         })
     }
 

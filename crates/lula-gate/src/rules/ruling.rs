@@ -55,6 +55,8 @@ pub struct Verdict {
     pub because: Vec<Because>,
     /// What has to be true of the answers, where people are asked.
     pub terms: Terms,
+    /// Whether whoever started the work may have agreed before, if it stays in a workspace.
+    pub beforehand: bool,
 }
 
 impl Verdict {

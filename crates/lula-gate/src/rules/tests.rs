@@ -253,6 +253,11 @@ fn mistakes_are_refused_with_their_line() {
             "silence is nobody",
         ),
         (
+            "[approval]\nrole = \"ops\"\nbeforehand = \"tree\"\n",
+            1,
+            "one person's word",
+        ),
+        (
             "[[rule]]\nid = \"a\"\ntool = \"exec\"\ndecision = \"ask\"\n[[rule]]\nid = \"a\"\ntool = \"git\"\ndecision = \"ask\"\n",
             5,
             "two rules",
@@ -275,6 +280,43 @@ fn the_operator_can_switch_a_rule_off_and_a_repository_cannot() {
     assert!(Policy::load(&[repository(silence)]).is_err());
     let policy = Policy::load(&[operator(silence)]).unwrap();
     assert_eq!(policy.terms().on_expiry, OnExpiry::ApproveTree);
+}
+
+#[test]
+fn only_the_operator_says_that_agreeing_beforehand_is_enough() {
+    let beforehand = |policy: &Policy, command: &str| policy.judge(&Act::shell(command)).beforehand;
+    assert!(!beforehand(
+        &Policy::built_in().unwrap(),
+        "git push origin main"
+    ));
+    let tree = "[approval]\nbeforehand = \"tree\"\n";
+    let policy = Policy::load(&[operator(tree)]).unwrap();
+    assert!(beforehand(&policy, "git push origin main"));
+    assert!(beforehand(&policy, "$UNKNOWN"), "doubts are questions too");
+    let error = Policy::load(&[repository(tree)]).unwrap_err();
+    assert!(error.what.contains("only tighten"), "{error}");
+    let in_a_rule =
+        "[[rule]]\ntool = \"exec\"\ndecision = \"ask\"\napproval = { beforehand = \"tree\" }\n";
+    assert!(Policy::load(&[repository(in_a_rule)]).is_err());
+    let never = "[approval]\nbeforehand = \"never\"\n";
+    let policy = Policy::load(&[operator(tree), repository(never)]).unwrap();
+    assert!(!beforehand(&policy, "git push origin main"));
+}
+
+#[test]
+fn one_rule_that_wants_to_be_asked_is_asked() {
+    let text = "[approval]\nbeforehand = \"tree\"\n\
+        [[rule]]\nmatch = [\"deploy\"]\ndecision = \"ask\"\napproval = { beforehand = \"never\" }\n\
+        [[rule]]\nmatch = [\"release\"]\ndecision = \"ask\"\napproval = { quorum = 2 }\n";
+    let policy = Policy::load(&[operator(text)]).unwrap();
+    let beforehand = |command: &str| policy.judge(&Act::shell(command)).beforehand;
+    assert!(beforehand("ssh host"));
+    assert!(!beforehand("deploy && ssh host"));
+    assert!(!beforehand("release"), "two people cannot be one");
+    let own = "[[rule]]\nmatch = [\"deploy\"]\ndecision = \"ask\"\napproval = { beforehand = \"tree\" }\n";
+    let policy = Policy::load(&[operator(own)]).unwrap();
+    assert!(policy.judge(&Act::shell("deploy")).beforehand);
+    assert!(!policy.judge(&Act::shell("deploy && ssh host")).beforehand);
 }
 
 #[test]

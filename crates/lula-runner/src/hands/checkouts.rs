@@ -234,6 +234,8 @@ impl Hands {
             shown: &shown,
             who,
             agreed,
+            class: entry.class,
+            beforehand: self.setup.beforehand,
         };
         let recorded = |decided: Decided, outcome| Recorded {
             time_ms: now_ms(),

@@ -114,6 +114,8 @@ impl Hands {
             shown: &shown,
             who,
             agreed,
+            class: entry.class,
+            beforehand: self.setup.beforehand,
         };
         let before = Before::Commit(paths.clone());
         let recorded = |decided, outcome| Recorded {

@@ -7,6 +7,7 @@ use lula_protocol::{
     Action, Code, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal,
     Receipt, RunId, ToolCall, ToolResult, WorkspaceId,
 };
+use lula_sandbox::policy::{Network, Policy};
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ms;
@@ -56,6 +57,14 @@ pub(super) enum Gone {
     On(Begun),
     /// This came of it already.
     Over(ToolResult),
+}
+
+/// How far an act can reach: a command that may use the network is not held by its workspace.
+fn reach(action: &Action, policy: &Policy) -> EffectClass {
+    match action {
+        Action::Exec(_) if policy.network != Network::None => EffectClass::External,
+        _ => EffectClass::Tree,
+    }
 }
 
 /// Whether a call is written down. Reading is not: doing it again changes nothing.
@@ -159,6 +168,8 @@ impl Hands {
             shown: &shown,
             who,
             agreed,
+            class: reach(&call.action, &self.setup.policy),
+            beforehand: self.setup.beforehand,
         };
         // A copy before a command is taken only for one that may happen.
         let before = if verdict.ruling == Ruling::Deny {

@@ -164,6 +164,10 @@ pub(super) struct Asked<'a> {
     pub(super) who: &'a Principal,
     /// What people agreed to before a crash.
     pub(super) agreed: Option<Digest>,
+    /// What it does to the world.
+    pub(super) class: EffectClass,
+    /// Whether whoever started these hands agreed to what rules leave to them.
+    pub(super) beforehand: bool,
 }
 
 /// Judges an act inside the transaction that begins it: an approval is spent in the same commit in
@@ -185,6 +189,12 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
         Ruling::Deny => {
             let denials = asked.verdict.denials(asked.tool);
             return Ok(Said::No(denials, decided(Decision::Denied, None)));
+        }
+        Ruling::Ask if agreed_beforehand(asked) => {
+            return Ok(Said::Go(Leave {
+                decided: decided(Decision::Beforehand, None),
+                subject: None,
+            }));
         }
         Ruling::Ask => {}
     }
@@ -250,7 +260,7 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
         &Question {
             subject: &subject,
             rendered: asked.shown.rendered.as_bytes(),
-            class: EffectClass::Tree,
+            class: asked.class,
             reason: &asked.verdict.reason(),
             terms: &asked.verdict.terms,
             requester: asked.who,
@@ -259,6 +269,11 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
     )?;
     let asked = decided(Decision::Asked, Some(&challenge.id));
     Ok(Said::Ask(challenge, asked))
+}
+
+/// Whether nobody needs to be asked any more. What leaves the workspace is always asked about.
+fn agreed_beforehand(asked: &Asked<'_>) -> bool {
+    asked.beforehand && asked.verdict.beforehand && asked.class == EffectClass::Tree
 }
 
 /// Labels what deserves a second look in a text that somebody else wrote.

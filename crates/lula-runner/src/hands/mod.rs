@@ -58,6 +58,8 @@ pub struct Setup {
     pub home: Option<PathBuf>,
     /// Rules files of whoever runs this, beside the built-in ones.
     pub rules: Vec<RulesFile>,
+    /// Whether whoever starts this agrees to what the rules let them agree to beforehand.
+    pub beforehand: bool,
     /// The git for commits of repositories; without one only directories can be opened.
     pub git: Option<Git>,
 }

@@ -125,6 +125,7 @@ fn show(filter: &Filter, session: &Session) -> Result<Exit, Failure> {
             Verdict::Direct => "direct",
             Verdict::Allowed => "allowed",
             Verdict::Approved => "approved",
+            Verdict::Beforehand => "agreed beforehand",
             Verdict::Asked => "asked",
             Verdict::Rejected => "rejected",
             Verdict::Denied => "denied",

@@ -58,6 +58,7 @@ pub(super) struct Desk<'a> {
     session: &'a Session,
     hired: Hired,
     watched: Watched,
+    answers: Answers,
     interrupt: Interrupted,
 }
 
@@ -97,11 +98,15 @@ pub(super) async fn begin(
 impl<'a> Desk<'a> {
     /// Finds hands for the work, and locks this process out of what they work on: from here on it
     /// starts nothing that needs a file of the repository.
-    pub(super) async fn open(task: &Task, session: &'a Session) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        task: &Task,
+        answers: Answers,
+        session: &'a Session,
+    ) -> Result<Self, Failure> {
         let (door, guard) = minds::door(&task.models, session)?;
         let repository = Path::new(&task.repository);
         let seal = seal_key(session)?;
-        let hired = Hired::find(repository, session).await?;
+        let hired = Hired::find(repository, answers == Answers::Yes, session).await?;
         let fence = fence::lock(repository, session)?;
         let store = store::open(session, guard).await?;
         let index = session.state_directory()?.join(store::RUNS).join("index");
@@ -142,6 +147,7 @@ impl<'a> Desk<'a> {
             session,
             hired,
             watched,
+            answers,
             interrupt: on_interrupt()?,
         })
     }
@@ -150,7 +156,6 @@ impl<'a> Desk<'a> {
     pub(super) async fn drive(
         &self,
         run: &RunId,
-        answers: Answers,
         max_time: Option<Duration>,
     ) -> Result<Exit, Failure> {
         let deadline = max_time.map(|time| tokio::time::Instant::now() + time);
@@ -160,7 +165,7 @@ impl<'a> Desk<'a> {
             }
             let known = self.engine.show(run, None).await?;
             if let Some(question) = consent::question(&known, &local_principal()?)
-                && let Some(decision) = self.decide(&known, &question, answers)?
+                && let Some(decision) = self.decide(&known, &question)?
             {
                 consent::answer(&self.engine, &known, &question, decision).await?;
                 continue;
@@ -266,13 +271,12 @@ impl<'a> Desk<'a> {
         &self,
         known: &RunState<Work>,
         question: &Question,
-        answers: Answers,
     ) -> Result<Option<Decision>, Failure> {
         // One vote is all a person has.
         if question.answered {
             return Ok(None);
         }
-        match answers {
+        match self.answers {
             Answers::Yes => {
                 let text = format!("approved beforehand: {}", visible(&question.reason));
                 self.session

@@ -12,7 +12,7 @@ use crate::cli::PolicyCommand;
 use crate::failure::Failure;
 use crate::rules;
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain};
 
 pub(super) fn run(command: PolicyCommand, session: &Session) -> Result<Exit, Failure> {
     match command {
@@ -58,6 +58,7 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
             "reason": verdict.reason(),
             "because": verdict.because,
             "terms": verdict.terms,
+            "beforehand": verdict.beforehand,
             "policy": policy.version().ok(),
         }))?;
     } else {
@@ -67,7 +68,7 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
             table.row([
                 coloured(because.ruling),
                 paint(STRONG, &because.rule),
-                visible(&because.matched),
+                plain(&because.matched, 80),
                 because.reason.clone(),
             ]);
         }
@@ -76,18 +77,16 @@ fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
         } else {
             screen.line(table.render(2).trim_end())?;
         }
+        if verdict.ruling == Ruling::Ask && verdict.beforehand {
+            let text = "in a workspace, `--approve auto` agrees to it beforehand";
+            screen.note(&paint(DIM, text));
+        }
     }
     Ok(match verdict.ruling {
         Ruling::Allow => Exit::Verified,
         Ruling::Ask => Exit::WaitingForApproval,
         Ruling::Deny => Exit::Failed,
     })
-}
-
-/// What somebody else wrote, without anything that could act on the terminal.
-fn visible(text: &str) -> String {
-    let short: String = text.chars().take(80).collect();
-    short.escape_debug().to_string()
 }
 
 fn test(file: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
@@ -164,6 +163,7 @@ fn show(session: &Session) -> Result<Exit, Failure> {
             .collect();
         screen.document(&json!({
             "version": version, "default": policy.default_ruling(), "terms": policy.terms(),
+            "beforehand": policy.agreed_beforehand(),
             "rules": rules,
         }))?;
         return Ok(Exit::Verified);

@@ -43,11 +43,10 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
             return detach(&run, flags.approve, flags.limits.max_time, session);
         }
         drop(looked);
-        let desk = Desk::open(&task, session).await?;
+        let desk = Desk::open(&task, Answers::from(flags.approve), session).await?;
         let run = drive::begin(&desk.engine, &task, limits(&flags.limits)).await?;
         session.screen.note(&format!("{} {run}", paint(DIM, "run")));
-        let answers = Answers::from(flags.approve);
-        desk.drive(&run, answers, flags.limits.max_time).await
+        desk.drive(&run, flags.limits.max_time).await
     })
 }
 
@@ -120,9 +119,9 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
             return detach(&run, flags.approve, flags.limits.max_time, session);
         }
         drop((reader, looked));
-        let desk = Desk::open(&known.state.task, session).await?;
         let answers = Answers::from(flags.approve);
-        desk.drive(&run, answers, flags.limits.max_time).await
+        let desk = Desk::open(&known.state.task, answers, session).await?;
+        desk.drive(&run, flags.limits.max_time).await
     })
 }
 

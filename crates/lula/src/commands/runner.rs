@@ -15,6 +15,7 @@ use lula_workspace::Git;
 use serde::Serialize;
 
 use crate::cli::RunnerFlags;
+use crate::cli_runs::Approve;
 use crate::failure::Failure;
 use crate::rules;
 use crate::sandboxed;
@@ -40,6 +41,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
         max_bytes: session.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
         rules: rules::for_hands(session, &flags.rules)?,
+        beforehand: flags.approve == Some(Approve::Auto),
         git: git(session),
         state,
     };

@@ -21,7 +21,14 @@ pub(crate) struct Hired {
 impl Hired {
     /// Finds the configured runner, or starts one for this repository. It must be started before
     /// this process locks itself out: what it starts later would be locked out too.
-    pub(crate) async fn find(repository: &Path, session: &Session) -> Result<Self, Failure> {
+    ///
+    /// Whether its rules may take `beforehand` for an answer is said once, to a runner of our own, as
+    /// it starts: nothing that is asked of a runner later speaks about approval.
+    pub(crate) async fn find(
+        repository: &Path,
+        beforehand: bool,
+        session: &Session,
+    ) -> Result<Self, Failure> {
         let configured = session.config.get(&keys::RUNNER_ADDRESS);
         if !configured.is_empty() {
             let address = configured.parse::<Address>().map_err(|error| {
@@ -45,6 +52,9 @@ impl Hired {
             .root(repository)
             .state(state)
             .argument("--supervised");
+        if beforehand {
+            spawn = spawn.argument("--approve").argument("auto");
+        }
         // What this process was told holds for the hands too; keys of models do not travel.
         for (name, value) in settings(session) {
             spawn = spawn.argument(format!("--{name}")).argument(value);

@@ -6,8 +6,8 @@ use lula_protocol::{Amounts, Dimension};
 
 use super::report::usd;
 use super::story::{Kind, Moment, Teller};
-use super::words::{Tally, plain};
-use crate::term::{BAD, DIM, GOOD, Live, STRONG, WARN, paint};
+use super::words::Tally;
+use crate::term::{BAD, DIM, GOOD, Live, STRONG, WARN, paint, plain};
 
 /// Widest name of a node.
 const NODE: usize = 15;

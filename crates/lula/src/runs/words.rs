@@ -6,7 +6,7 @@ use lula_agents::verdict::{Evidence, Looked, Results};
 use lula_agents::work::Produced;
 use serde_json::Value;
 
-use crate::term::visible;
+use crate::term::plain;
 
 /// Tests in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,27 +115,9 @@ pub(super) fn first_line(text: &str) -> &str {
         .trim()
 }
 
-/// One line that acts on no terminal, no longer than this.
-pub(crate) fn plain(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = visible(&line);
-    if line.chars().count() <= most {
-        return line;
-    }
-    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{cut}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_that_was_said_acts_on_a_terminal() {
-        let hostile = "a\u{1b}[2Jb\r\nc\u{202e}d";
-        assert_eq!(plain(hostile, 99), "a\\u{1b}[2Jb c\\u{202e}d");
-        assert_eq!(plain(&"x".repeat(300), 10).chars().count(), 10);
-    }
 
     #[test]
     fn changes_are_counted_without_their_headers() {

@@ -1,6 +1,7 @@
 //! Unified diffs in colour.
 
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
+use super::text::visible;
 
 /// The change from one text to another, as `diff -u` prints it. Control characters are made
 /// visible: a file must not be able to paint over its own diff.
@@ -23,20 +24,6 @@ pub(super) fn coloured(text: &str) -> String {
         paint(style, line)
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Escapes what a terminal would act on, and characters that hide or reorder others.
-pub(crate) fn visible(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    for c in line.chars() {
-        let hides = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if (c.is_control() && c != '\t') || hides {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod progress;
 mod raw;
 mod style;
 mod table;
+mod text;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -18,11 +19,12 @@ use serde::Serialize;
 use crate::cli::OutputFlags;
 use crate::failure::Failure;
 
-pub(crate) use diff::{unified, visible};
+pub(crate) use diff::unified;
 pub(crate) use progress::{Live, Step, human};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
+pub(crate) use text::{plain, visible};
 
 /// Where and how to print.
 #[derive(Debug)]

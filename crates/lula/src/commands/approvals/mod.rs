@@ -91,7 +91,7 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         table.row([
             paint(STRONG, &question.approval),
             paint(WARN, "0/1"),
-            super::runs::short(run).to_owned(),
+            run.short().to_owned(),
             question.reason.escape_debug().to_string(),
         ]);
     }

@@ -21,10 +21,9 @@ use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};
 use crate::runs::story::Moment;
 use crate::runs::view::spend;
-use crate::runs::words::plain;
 use crate::runs::{self, store};
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, plain};
 
 /// Width of the bars.
 const BAR: usize = 24;

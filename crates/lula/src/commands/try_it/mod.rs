@@ -18,17 +18,15 @@ use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::run::{find_git, settings_given};
-use super::runs::short;
 use crate::cli::TryFlags;
 use crate::failure::Failure;
 use crate::hands::{self, Undone};
 use crate::record::local_principal;
 use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};
-use crate::runs::words::plain;
 use crate::runs::{self, consent, minds, store};
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, visible};
+use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain, visible};
 
 /// What is asked for.
 const TASK: &str = "fix the failing tests";
@@ -327,7 +325,7 @@ fn end(story: &Story, session: &Session) -> Result<(), Failure> {
             undone.branch
         ))?;
     }
-    let run = short(&story.run.run);
+    let run = story.run.run.short();
     heading(session, "What stays")?;
     if let Some(repository) = &story.repository {
         screen.line(format!("  the repository, in {}", repository.display()))?;

@@ -1,0 +1,98 @@
+//! What a node found out by its end.
+
+use lula_agents::route::Lane;
+use lula_agents::verdict::Verdict;
+use lula_agents::work::{End, Event};
+use serde_json::Value;
+
+use super::{Kind, Teller, Words, read, words};
+use crate::runs::words::{Tally, base, first_line, looked_text, place, produced_text};
+
+impl Teller {
+    /// The end of a node, with what it found out.
+    pub(super) fn left(&mut self, node: &str, outcome: &str, values: &[Value]) -> Words {
+        let mut texts = Vec::new();
+        let mut good = None;
+        for event in values.iter().filter_map(read::<Event>) {
+            let (text, well) = self.event(&event);
+            if !text.is_empty() {
+                texts.push(text);
+            }
+            good = well.or(good);
+        }
+        if texts.is_empty() {
+            texts.push(outcome.replace('_', " "));
+        }
+        let mut said = words(Kind::Step, node, texts.join("; "));
+        said.good = good;
+        said
+    }
+
+    fn event(&mut self, event: &Event) -> (String, Option<bool>) {
+        match event {
+            Event::Opened { place } => (base(place), None),
+            Event::Routed { lane } => {
+                let lane = match lane {
+                    Lane::Interactive => "at once",
+                    Lane::DeepPlanning => "with a plan",
+                    Lane::Recovery => "again",
+                };
+                (lane.to_owned(), None)
+            }
+            Event::Planned { steps } if steps.is_empty() => (String::new(), None),
+            Event::Planned { steps } => {
+                (format!("{} steps: {}", steps.len(), steps.join(" ")), None)
+            }
+            Event::Examined { baseline } => {
+                self.tests = baseline.looked.results().map(Tally::from);
+                (looked_text(&baseline.looked), None)
+            }
+            Event::Coded { by, summary } => (format!("{by}: {}", first_line(summary)), None),
+            Event::Executed { produced } => (produced_text(produced), None),
+            Event::Failed { failure } => {
+                let class = format!("{:?}", failure.class);
+                let text = format!(
+                    "{class} by {}: {}",
+                    failure.by,
+                    first_line(&failure.evidence)
+                );
+                (text, Some(false))
+            }
+            Event::Retrying { retry } => {
+                let who = if retry.another_mind {
+                    ", by another"
+                } else {
+                    ""
+                };
+                (
+                    format!("again, from the {:?}{who}", retry.target).to_lowercase(),
+                    None,
+                )
+            }
+            Event::Judged { evidence, verdict } => {
+                if let Some(results) = evidence.after.results() {
+                    self.tests = Some(Tally::from(results));
+                }
+                let good = match verdict {
+                    Verdict::Pass { .. } => Some(true),
+                    Verdict::Fail { .. } => Some(false),
+                    Verdict::Inconclusive { .. } => None,
+                };
+                (format!("{}: {}", verdict.name(), verdict.why()), good)
+            }
+            Event::Ending { end } => match end {
+                End::NothingToDo { passing } => {
+                    (format!("nothing fails: {passing} tests pass"), None)
+                }
+                End::Rejected { why }
+                | End::Halted { why }
+                | End::Unclear { why }
+                | End::NeedsModel { why }
+                | End::Environment { why } => (why.clone(), Some(false)),
+            },
+            Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
+            Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
+            _ => (String::new(), None),
+        }
+    }
+}
