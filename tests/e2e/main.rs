@@ -6,6 +6,7 @@
     reason = "a test says no by panicking"
 )]
 
+mod agents;
 mod approvals;
 mod audit;
 mod command_line;

@@ -3,12 +3,12 @@
 use lula_graph::Effect;
 use lula_models::normal::ModelRequest;
 use lula_models::spend::{input_bound, worst_case};
-use lula_protocol::{Action, Amounts, Dimension, EffectClass, WorkspaceId};
+use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::hands::Consignment;
+use crate::hands::{Consignment, Harvest, Joining, Line, OverLine};
 use crate::survey::Wanted;
-use crate::task::Mind;
+use crate::task::{Mind, Task};
 use crate::work::Baseline;
 
 pub use lula_repair::trial::Found;
@@ -100,6 +100,42 @@ pub enum Deed {
         /// It may cost no more than this.
         at_most: Amounts,
     },
+    /// Open a workspace over what the agents of a run did so far.
+    OpenOver {
+        /// Which, and how.
+        wanted: OverLine,
+    },
+    /// Begin the run of an agent.
+    Begin {
+        /// Its run.
+        agent: RunId,
+        /// What it is to do.
+        task: Box<Task>,
+        /// What it may spend.
+        limits: Amounts,
+    },
+    /// Wait for one of these agents.
+    Await {
+        /// Their runs.
+        agents: Vec<RunId>,
+    },
+    /// Keep what an agent did as a commit.
+    Harvest {
+        /// What.
+        order: Harvest,
+    },
+    /// Bring such a commit into the line.
+    Join {
+        /// Which.
+        order: Box<Joining>,
+    },
+    /// Take everything that is integrated to where it is judged as a whole.
+    Lay {
+        /// The line.
+        line: Line,
+        /// The workspace.
+        workspace: WorkspaceId,
+    },
     /// Put the change into the repository.
     Deliver {
         /// How.
@@ -134,6 +170,12 @@ impl Deed {
             Self::Change { .. } => "take_change",
             Self::Weigh { .. } => "weigh",
             Self::Ask { .. } => "ask",
+            Self::OpenOver { .. } => "open_over",
+            Self::Begin { .. } => "begin_agent",
+            Self::Await { .. } => "await_agent",
+            Self::Harvest { .. } => "produce",
+            Self::Join { .. } => "integrate",
+            Self::Lay { .. } => "gather",
             Self::Deliver { .. } => "deliver",
         }
     }
@@ -142,6 +184,7 @@ impl Deed {
     pub const fn class(&self) -> EffectClass {
         match self {
             Self::Open { .. }
+            | Self::OpenOver { .. }
             | Self::Fence { .. }
             | Self::Survey { .. }
             | Self::Fetch { .. }
@@ -150,21 +193,34 @@ impl Deed {
             | Self::Change { .. }
             | Self::Weigh { .. } => EffectClass::Read,
             Self::Act { action, .. } if !action.mutates() => EffectClass::Read,
-            Self::Act { .. } | Self::Reset { .. } => EffectClass::Tree,
+            Self::Act { .. } | Self::Reset { .. } | Self::Lay { .. } => EffectClass::Tree,
             Self::Ask { .. } => EffectClass::Model,
-            Self::Deliver { .. } => EffectClass::Cas,
+            // Ordered again, each finds what was done: a run by its name, a commit in the ledger.
+            Self::Begin { .. }
+            | Self::Await { .. }
+            | Self::Harvest { .. }
+            | Self::Join { .. }
+            | Self::Deliver { .. } => EffectClass::Cas,
         }
     }
 
     /// The workspace it is about.
     pub const fn workspace(&self) -> Option<&WorkspaceId> {
         match self {
-            Self::Open { .. } | Self::Ask { .. } => None,
+            // What agents do is in workspaces of their own.
+            Self::Open { .. }
+            | Self::Ask { .. }
+            | Self::OpenOver { .. }
+            | Self::Begin { .. }
+            | Self::Await { .. }
+            | Self::Harvest { .. }
+            | Self::Join { .. } => None,
             Self::Fence { workspace, .. }
             | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }
+            | Self::Lay { workspace, .. }
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }
@@ -178,12 +234,19 @@ impl Deed {
     /// The same in another workspace.
     pub(crate) fn move_to(&mut self, to: &WorkspaceId) {
         match self {
-            Self::Open { .. } | Self::Ask { .. } => {}
+            Self::Open { .. }
+            | Self::Ask { .. }
+            | Self::OpenOver { .. }
+            | Self::Begin { .. }
+            | Self::Await { .. }
+            | Self::Harvest { .. }
+            | Self::Join { .. } => {}
             Self::Fence { workspace, .. }
             | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }
             | Self::Act { workspace, .. }
             | Self::Reset { workspace }
+            | Self::Lay { workspace, .. }
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }

@@ -1,4 +1,4 @@
-//! The graph: nine nodes, the ways out of them, and where each way leads.
+//! The graph: ten nodes, the ways out of them, and where each way leads.
 
 use async_trait::async_trait;
 use lula_graph::{Ctx, Graph, Leave, Report, Table, Visit, labels};
@@ -19,6 +19,7 @@ labels! {
         PolicyGate = "policy_gate",
         Planner = "planner",
         ContextBuilder = "context_builder",
+        Scheduler = "scheduler",
         Coder = "coder",
         Executor = "executor",
         Verifier = "verifier",
@@ -44,6 +45,11 @@ labels! {
         Fail = "fail",
         Inconclusive = "inconclusive",
         Done = "done",
+        Shared = "shared",
+        More = "more",
+        Amend = "amend",
+        Whole = "whole",
+        Answered = "answered",
     }
 }
 
@@ -53,6 +59,10 @@ pub struct Coding;
 
 /// Where the gate lets a run through to.
 fn admitted(work: &Work) -> Node {
+    // What several did together is mended by whoever planned it.
+    if work.joint.is_some() {
+        return Node::Planner;
+    }
     match (work.lane, &work.retry) {
         (Lane::Recovery, Some(retry)) => match retry.target {
             Target::Planner if work.task.models.is_empty() => Node::ContextBuilder,
@@ -80,9 +90,16 @@ impl Graph for Coding {
             Node::Ingest => &[Way::Ok, Way::Invalid],
             Node::Router => &[Way::Interactive, Way::Deep],
             Node::PolicyGate => &[Way::Allow, Way::Deny],
-            Node::Planner => &[Way::Ok, Way::Malformed],
+            Node::Planner => &[Way::Ok, Way::Malformed, Way::Shared, Way::Deny],
+            Node::Scheduler => &[Way::More, Way::Amend, Way::Whole, Way::Deny],
             Node::ContextBuilder => &[Way::Ok, Way::Pointless],
-            Node::Coder => &[Way::Edits, Way::NoOp, Way::Malformed, Way::Nobody],
+            Node::Coder => &[
+                Way::Edits,
+                Way::NoOp,
+                Way::Malformed,
+                Way::Nobody,
+                Way::Answered,
+            ],
             Node::Verifier => &[Way::Pass, Way::Fail, Way::Inconclusive],
             Node::Executor | Node::Reporter => &[Way::Done],
         }
@@ -103,12 +120,19 @@ impl Graph for Coding {
             .on(Node::PolicyGate, Way::Deny, Node::Reporter)
             .on(Node::Planner, Way::Ok, Node::ContextBuilder)
             .on(Node::Planner, Way::Malformed, Node::PolicyGate)
+            .on(Node::Planner, Way::Shared, Node::Scheduler)
+            .on(Node::Planner, Way::Deny, Node::Reporter)
+            .on(Node::Scheduler, Way::More, Node::Scheduler)
+            .on(Node::Scheduler, Way::Amend, Node::Planner)
+            .on(Node::Scheduler, Way::Whole, Node::Executor)
+            .on(Node::Scheduler, Way::Deny, Node::Reporter)
             .on(Node::ContextBuilder, Way::Ok, Node::Coder)
             .on(Node::ContextBuilder, Way::Pointless, Node::Reporter)
             .on(Node::Coder, Way::Edits, Node::Executor)
             .on(Node::Coder, Way::NoOp, Node::Verifier)
             .on(Node::Coder, Way::Malformed, Node::PolicyGate)
             .on(Node::Coder, Way::Nobody, Node::Reporter)
+            .on(Node::Coder, Way::Answered, Node::Reporter)
             .on(Node::Executor, Way::Done, Node::Verifier)
             .on(Node::Verifier, Way::Pass, Node::Reporter)
             .on(Node::Verifier, Way::Fail, Node::PolicyGate)
@@ -130,6 +154,7 @@ impl Graph for Coding {
             Node::Router => Ok(nodes::router(work)),
             Node::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
             Node::Planner => nodes::planner(work, ctx).await,
+            Node::Scheduler => nodes::scheduler(work, ctx).await,
             Node::ContextBuilder => nodes::context_builder(work, ctx).await,
             Node::Coder => nodes::coder(work, ctx).await,
             Node::Executor => nodes::executor(work, ctx).await,
@@ -187,10 +212,18 @@ fn report(work: &Work) -> Report {
             Exit::Verified,
             format!("nothing fails: {passing} tests pass; nothing was changed"),
         ),
+        (_, Some(End::Planned { tasks })) => (
+            Exit::Verified,
+            format!("a plan of {tasks} tasks; nothing was begun"),
+        ),
         (Some(Verdict::Pass { why }), None) => (Exit::Verified, why.clone()),
         (Some(Verdict::Fail { why, .. }), None) => (Exit::Failed, why.clone()),
         (Some(Verdict::Inconclusive { why }), None) => {
             (Exit::Inconclusive, format!("not verified: {why}"))
+        }
+        (None, None) if work.answer.is_some() => {
+            let text = work.answer.as_ref().map(|answer| answer.text.clone());
+            (Exit::Inconclusive, text.unwrap_or_default())
         }
         (None, None) => (Exit::Inconclusive, "the run came to no verdict".to_owned()),
     };

@@ -2,9 +2,11 @@
 
 use async_trait::async_trait;
 use lula_protocol::{ApprovalId, Digest, EffectId, RunId, ToolCall, WorkspaceId};
+use lula_repair::trial::{Baseline, Results};
 pub use lula_runner::api::{Trial, TrialResult};
 use serde::{Deserialize, Serialize};
 
+use crate::dag::JobId;
 use crate::deeds::Taken;
 use crate::recover::FailureClass;
 use crate::task::Deliver;
@@ -121,6 +123,126 @@ pub struct Delivered {
     pub workspace: Option<WorkspaceId>,
 }
 
+/// The line that the agents of a run build on: what is integrated so far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// The run whose line it is.
+    pub run: RunId,
+    /// In which repository.
+    pub repository: String,
+    /// The commit it began with.
+    pub base: String,
+}
+
+/// What a workspace over a line begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Footing {
+    /// The line as it is.
+    Line,
+    /// The line with a commit merged over it, conflicts marked.
+    Merge {
+        /// The commit.
+        commit: String,
+    },
+}
+
+/// A workspace over a line, as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverLine {
+    /// The line.
+    pub line: Line,
+    /// The name of the workspace.
+    pub workspace: WorkspaceId,
+    /// What may be written there; anything where nothing is said.
+    pub scope: Vec<String>,
+    /// Commits that have to be integrated already.
+    pub contains: Vec<String>,
+    /// What it begins with.
+    pub footing: Footing,
+}
+
+/// What an agent did, to be kept as a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Harvest {
+    /// For this line.
+    pub line: Line,
+    /// By this job.
+    pub job: JobId,
+    /// In this workspace.
+    pub workspace: WorkspaceId,
+    /// The state that was judged.
+    pub tree: Digest,
+    /// The commit's message.
+    pub message: String,
+    /// The commit's time, Unix time in seconds.
+    pub at: u64,
+}
+
+/// A commit of what an agent did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The commit.
+    pub commit: String,
+    /// Files it changes that it may not change.
+    pub outside: Vec<String>,
+}
+
+/// A commit on its way into a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joining {
+    /// The line.
+    pub line: Line,
+    /// The job.
+    pub job: JobId,
+    /// The commit.
+    pub commit: String,
+    /// The command that runs the tests, where one was given.
+    pub tests: Option<String>,
+    /// What the tests say of the line.
+    pub before: Box<Baseline>,
+    /// Commands that must succeed on the merged files.
+    pub accept: Vec<String>,
+    /// For at most so long.
+    pub tests_ms: u64,
+    /// The merge's message.
+    pub message: String,
+    /// The merge's time, Unix time in seconds.
+    pub at: u64,
+}
+
+/// What came of it. Anything but the first changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "joined", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Joined {
+    /// The line contains it.
+    Integrated {
+        /// The merge.
+        commit: String,
+        /// What the tests say of the merged files, where they were run.
+        tests: Option<Box<Results>>,
+    },
+    /// It does not fit.
+    Misfit {
+        /// What shows it. Material, never an instruction.
+        said: String,
+        /// The files it is about.
+        files: Vec<String>,
+        /// Whether the same places were changed, rather than their meaning.
+        textual: bool,
+    },
+    /// Nobody can tell.
+    Unclear {
+        /// Why.
+        why: String,
+    },
+}
+
 /// Why the hands did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HandsError {
@@ -223,6 +345,24 @@ pub trait Hands: Send + Sync + 'static {
         trial: &Trial,
         watch: &Watch,
     ) -> Result<TrialResult, HandsError>;
+
+    /// Opens a workspace over a line, which begins with its first workspace, or finds it again.
+    async fn open_over(&self, wanted: &OverLine) -> Result<Place, HandsError>;
+
+    /// Keeps what an agent did as a commit. Nothing that was kept is lost, whatever becomes of it.
+    async fn harvest(&self, effect: &Effect, order: &Harvest) -> Result<Kept, HandsError>;
+
+    /// Brings a commit into its line, if it merges and the tests of the merged files say nothing
+    /// worse than before.
+    async fn join(&self, effect: &Effect, order: &Joining) -> Result<Joined, HandsError>;
+
+    /// Makes a workspace of a line's first commit hold everything that is integrated, as its change.
+    async fn lay(
+        &self,
+        effect: &Effect,
+        line: &Line,
+        workspace: &WorkspaceId,
+    ) -> Result<(), HandsError>;
 
     /// Puts a change into the repository it is for. Index, stash and branches that are there stay
     /// as they are, and the checkout too, unless the change is for it: then every file it touches

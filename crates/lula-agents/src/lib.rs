@@ -1,6 +1,6 @@
 //! From a task to a verified change.
 //!
-//! Nine nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
+//! Ten nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
 //! own ([`route`], [`choose`], [`recover`], [`verdict`]); everything that acts is a journaled effect
@@ -14,6 +14,8 @@
 
 pub mod choose;
 mod coder;
+pub mod crew;
+pub mod dag;
 pub mod deeds;
 mod graph;
 pub mod hands;
@@ -23,10 +25,12 @@ pub mod recover;
 pub mod route;
 pub mod survey;
 pub mod task;
+pub mod team;
 pub mod verdict;
 pub mod work;
 pub mod world;
 
+pub use crew::Crew;
 pub use graph::{Coding, Node, Way};
 pub use hands::{Hands, HandsError};
 pub use minds::{Minds, Nobody, Providers};

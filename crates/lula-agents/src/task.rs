@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
 use crate::route::Lane;
+use crate::team::{Handoff, Team};
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,12 @@ pub struct Task {
     /// How they did before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Standing>,
+    /// How several agents share the work, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Team>,
+    /// Who sends the agent that works on it, and with what, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<Box<Handoff>>,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -61,6 +68,8 @@ impl Task {
             coder: CoderChoice::Auto,
             models: Vec::new(),
             standing: Vec::new(),
+            team: None,
+            handoff: None,
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,

@@ -1,13 +1,17 @@
 //! The state of a run: what its events add up to. `apply` is pure and total.
 
-use lula_protocol::Digest;
+use lula_protocol::{Amounts, Digest, RunId};
+use lula_repair::trial::Results;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::{Part, credit};
+use crate::crew::Returned;
+use crate::dag::{Dag, JobId, Patch, Step};
 use crate::hands::{Delivered, Place};
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
+use crate::team::{Candidate, Joint, Roles};
 use crate::verdict::{Evidence, Verdict};
 use crate::world::Fenced;
 
@@ -45,6 +49,18 @@ pub struct Produced {
     pub files: Vec<String>,
     /// The state of the workspace.
     pub tree: Digest,
+}
+
+/// What somebody found out who changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Who.
+    pub by: String,
+    /// What.
+    pub text: String,
+    /// Whether a reviewer agrees.
+    pub approve: Option<bool>,
 }
 
 /// Another try.
@@ -85,6 +101,11 @@ pub enum End {
     Environment {
         /// Why.
         why: String,
+    },
+    /// A plan was asked for, and there it is.
+    Planned {
+        /// How many tasks it has.
+        tasks: usize,
     },
     /// There was nothing to do: every test passes.
     NothingToDo {
@@ -171,6 +192,74 @@ pub enum Event {
         /// Where.
         delivered: Delivered,
     },
+    /// Somebody who changes nothing is done.
+    Answered {
+        /// What was found out.
+        answer: Answer,
+    },
+    /// The work is shared: this is the plan.
+    Shared {
+        /// The plan.
+        dag: Dag,
+        /// Who the agents can be.
+        roles: Roles,
+    },
+    /// A plan was not accepted.
+    PlanRefused {
+        /// Whose.
+        by: String,
+        /// Why, in sentences.
+        reasons: Vec<String>,
+    },
+    /// The plan was changed while it runs.
+    Patched {
+        /// By whom.
+        by: String,
+        /// How.
+        patch: Patch,
+        /// What it is now.
+        dag: Dag,
+    },
+    /// The plan was not changed.
+    PatchRefused {
+        /// Whose wish it was.
+        by: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Somebody thought about a job that failed.
+    Considered {
+        /// Which.
+        job: JobId,
+    },
+    /// Something happened to a job.
+    Job {
+        /// What.
+        change: Step,
+    },
+    /// An agent at work was promised this.
+    Promised {
+        /// Its run.
+        run: RunId,
+        /// What it may spend.
+        limits: Amounts,
+    },
+    /// An agent came back.
+    Returned {
+        /// From which job.
+        job: JobId,
+        /// With what.
+        returned: Box<Returned>,
+    },
+    /// What a job produced was held against the whole.
+    Merged {
+        /// Which job.
+        job: JobId,
+        /// What the tests say of the whole now, where they were run.
+        tests: Option<Box<Results>>,
+        /// What did not fit, where it did not.
+        candidate: Option<Candidate>,
+    },
     /// A person said something to whoever works on it.
     Steered {
         /// What.
@@ -230,11 +319,19 @@ pub struct Work {
     pub end: Option<End>,
     /// Where the change is.
     pub delivered: Option<Delivered>,
+    /// What was found out, where nothing was to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// How far several agents are together, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint: Option<Box<Joint>>,
 }
 
 impl Work {
     /// A task nobody has looked at.
-    pub const fn begin(task: Task) -> Self {
+    pub fn begin(task: Task) -> Self {
+        let handed = task.handoff.as_ref();
+        let baseline = handed.and_then(|handoff| handoff.baseline.as_deref().cloned());
         Self {
             task,
             lane: Lane::Interactive,
@@ -242,7 +339,7 @@ impl Work {
             place: None,
             fenced: None,
             plan: Vec::new(),
-            baseline: None,
+            baseline,
             brief: None,
             made: None,
             parts: Vec::new(),
@@ -254,7 +351,17 @@ impl Work {
             verdict: None,
             end: None,
             delivered: None,
+            answer: None,
+            joint: None,
         }
+    }
+
+    /// Commands that must succeed when the task is done.
+    pub fn acceptance(&self) -> Vec<String> {
+        let mut all = self.task.accept.clone();
+        let of_jobs = self.joint.as_ref().map(|joint| joint.acceptance());
+        all.extend(of_jobs.unwrap_or_default());
+        all
     }
 
     /// What kind of evidence the task asks for.
@@ -298,9 +405,56 @@ impl Work {
             }
             Event::Ending { end } => self.end = Some(end.clone()),
             Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
+            Event::Answered { answer } => self.answer = Some(answer.clone()),
+            Event::PlanRefused { .. } => {}
+            Event::Shared { dag, roles } => {
+                self.joint = Some(Box::new(Joint::new(dag.clone(), roles.clone())));
+            }
+            Event::Patched { .. }
+            | Event::PatchRefused { .. }
+            | Event::Considered { .. }
+            | Event::Job { .. }
+            | Event::Promised { .. }
+            | Event::Returned { .. }
+            | Event::Merged { .. } => self.together(event),
             Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
+        }
+    }
+
+    /// What happens among several agents.
+    fn together(&mut self, event: &Event) {
+        let Some(joint) = &mut self.joint else { return };
+        match event {
+            Event::Patched { dag, .. } => joint.dag = dag.clone(),
+            Event::PatchRefused { .. } => joint.refused += 1,
+            Event::Considered { job } => {
+                joint.considered.insert(job.clone());
+            }
+            Event::Job { change } => joint.step(change),
+            Event::Promised { run, limits } => {
+                joint.promised.insert(run.clone(), limits.clone());
+            }
+            Event::Returned { job, returned } => {
+                joint.promised.remove(&returned.run);
+                joint
+                    .returned
+                    .insert(job.clone(), returned.as_ref().clone());
+            }
+            Event::Merged {
+                job,
+                tests,
+                candidate,
+            } => {
+                if let Some(tests) = tests {
+                    joint.tests = Some(tests.as_ref().clone());
+                }
+                if let Some(candidate) = candidate {
+                    joint.candidates.insert(job.clone(), candidate.clone());
+                }
+            }
+            _ => {}
         }
     }
 }

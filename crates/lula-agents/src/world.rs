@@ -8,6 +8,7 @@ use lula_graph::{Evidence, Order, Performed, Trouble, World};
 use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
+use crate::crew::{Alone, Crew};
 use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
@@ -47,6 +48,7 @@ pub type Fence = Arc<dyn Fn(&str, &WorkspaceId) -> Fenced + Send + Sync>;
 pub struct Workshop {
     hands: Arc<dyn Hands>,
     minds: Arc<dyn Minds>,
+    crew: Arc<dyn Crew>,
     watch: Watch,
     fence: Fence,
     /// Where the index of a project is kept, if anywhere.
@@ -59,10 +61,18 @@ impl Workshop {
         Self {
             hands,
             minds,
+            crew: Arc::new(Alone),
             watch,
             fence: Arc::new(|_, _| Fenced::default()),
             index: None,
         }
+    }
+
+    /// With other agents.
+    #[must_use]
+    pub fn crewed(mut self, crew: Arc<dyn Crew>) -> Self {
+        self.crew = crew;
+        self
     }
 
     /// Behind this fence.
@@ -185,6 +195,36 @@ impl Workshop {
                 }),
                 Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
             },
+            Deed::OpenOver { wanted } => {
+                said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
+            }
+            Deed::Begin {
+                agent,
+                task,
+                limits,
+            } => {
+                let begun = self.crew.begin(&agent, &task, &limits).await;
+                said(&begun.map_err(trouble)?)
+            }
+            Deed::Await { agents } => {
+                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
+                Ok(Performed {
+                    spent: returned.spent.clone(),
+                    ..said(&returned)?
+                })
+            }
+            Deed::Harvest { order: what } => {
+                let kept = self.hands.harvest(&whose(order), &what).await;
+                said(&kept.map_err(trouble)?)
+            }
+            Deed::Join { order: what } => {
+                let joined = self.hands.join(&whose(order), &what).await;
+                said(&joined.map_err(trouble)?)
+            }
+            Deed::Lay { line, workspace } => {
+                let laid = self.hands.lay(&whose(order), &line, &workspace).await;
+                said(&laid.map_err(trouble)?)
+            }
             Deed::Deliver { order: what } => {
                 let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
@@ -212,7 +252,16 @@ fn spoken(deed: &Deed) -> Option<String> {
         },
         Deed::Deliver { order } => format!("delivering {}", order.branch),
         Deed::Survey { .. } => "looking the project over".to_owned(),
-        Deed::Fence { .. } | Deed::Fetch { .. } | Deed::Reset { .. } | Deed::Change { .. } => {
+        Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
+        Deed::Await { agents } => format!("{} agents at work", agents.len()),
+        Deed::Join { order } => format!("integrating {}, with the tests of the whole", order.job),
+        Deed::Fence { .. }
+        | Deed::Fetch { .. }
+        | Deed::Reset { .. }
+        | Deed::Begin { .. }
+        | Deed::Lay { .. }
+        | Deed::Harvest { .. }
+        | Deed::Change { .. } => {
             return None;
         }
     })
@@ -267,6 +316,13 @@ impl World for Workshop {
     /// The hands' ledger knows: ordering it again does it, or tells what came of it.
     async fn probe(&self, _: &Order) -> Evidence {
         Evidence::NotDone
+    }
+
+    /// Agents end with whoever waits for them.
+    async fn abort(&self, order: &Order) {
+        if let Ok(Deed::Await { agents }) = read(order) {
+            self.crew.stop(&agents).await;
+        }
     }
 
     /// What was cut off is taken back by the hands themselves before it is done again.

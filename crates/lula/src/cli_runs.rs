@@ -16,6 +16,7 @@ Examples:
   lula run --task 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
   lula run --task 'fix the failing tests' --approve ask --deliver worktree
   lula run --task 'port it to Python 3' --detach && lula logs -f last
+  lula run --task 'add a cache, document it, and test it' --agents 3 --plan-only
 
 In a project that is a folder of a larger repository, --tests and --accept are run in that folder.
 
@@ -46,6 +47,15 @@ pub(crate) struct RunFlags {
     /// How the task is worked on, instead of as its words suggest
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) lane: LaneChoice,
+    /// Let a model cut the task into several, and so many agents work on them at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(crate) agents: Option<u32>,
+    /// Make the plan for the agents, print it, and begin nothing
+    #[arg(long, requires = "agents")]
+    pub(crate) plan_only: bool,
+    /// Begin nothing more after the first task that fails
+    #[arg(long, requires = "agents")]
+    pub(crate) fail_fast: bool,
     /// Who writes the change
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) coder: Coder,
@@ -229,6 +239,9 @@ pub(crate) struct TraceFlags {
     /// Write a page for a browser; it asks nothing of any network
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Draw the agents beside each other in time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

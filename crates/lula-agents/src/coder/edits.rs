@@ -55,7 +55,10 @@ pub(super) async fn write(
     }
     // The task last: a small model answers what it read last.
     let words = format!("{shown}\n{}\nAnswer with the edits.", prompt::task(work));
-    let messages = vec![Message::system(prompt::EDITOR), Message::user(words)];
+    let messages = vec![
+        Message::system(prompt::rules(work, prompt::EDITOR)),
+        Message::user(words),
+    ];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
         .with_output(Output::Edits { format });
     let unusable = |why: String| Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name));

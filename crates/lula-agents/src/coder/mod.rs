@@ -2,7 +2,8 @@
 
 pub(crate) mod conversation;
 mod edits;
-mod prompt;
+mod findings;
+pub(crate) mod prompt;
 mod repairer;
 mod tools;
 
@@ -27,6 +28,8 @@ enum Writer<'a> {
     Repairer,
     WithTools(Chosen<'a>),
     Editor(Chosen<'a>, Format),
+    /// Somebody who changes nothing and has no tools.
+    Reader(Chosen<'a>),
     Nobody(End),
 }
 
@@ -52,6 +55,11 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         Writer::Editor(chosen, format) => {
             let mut tally = Tally::default();
             let left = edits::write(work, &chosen, format, &mut tally, ctx).await?;
+            Ok(asked(left, work, &chosen, tally))
+        }
+        Writer::Reader(chosen) => {
+            let mut tally = Tally::default();
+            let left = findings::read(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
         Writer::Nobody(_) => Ok(Leave::by(Way::Nobody)),
@@ -81,7 +89,16 @@ fn done(way: Way, by: &str, summary: String) -> Left {
 /// Who writes next. Pure.
 fn writer(work: &Work) -> Writer<'_> {
     let searched = work.failures.iter().find(|failure| failure.by == REPAIRER);
-    let choice = work.task.coder;
+    let reads = work
+        .task
+        .handoff
+        .as_ref()
+        .is_some_and(|handoff| !handoff.role.writes);
+    let choice = if reads {
+        CoderChoice::Model
+    } else {
+        work.task.coder
+    };
     if choice != CoderChoice::Model && work.intent() == Intent::Repair && searched.is_none() {
         return Writer::Repairer;
     }
@@ -97,6 +114,8 @@ fn writer(work: &Work) -> Writer<'_> {
     };
     if chosen.mind.capability == Capability::ToolCalls {
         Writer::WithTools(chosen)
+    } else if reads {
+        Writer::Reader(chosen)
     } else {
         let format = format_for(work, chosen.mind);
         Writer::Editor(chosen, format)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lula_edit::syntax::{self, Verdict};
 use lula_edit::{Applied, Edit};
-use lula_graph::{Ctx, Stop, Visit};
+use lula_graph::{Ctx, Leave, Stop, Visit};
 use lula_models::normal::{Call, Message, ModelRequest, Part, Role, Tool};
 use lula_protocol::call::{Exec, ListFiles, Outline, ReadFile, Search, WriteFile};
 use lula_protocol::{Action, WorkspaceId};
@@ -18,7 +18,7 @@ use crate::graph::{Coding, Way};
 use crate::hands::{Refused, Said};
 use crate::nodes::{tried, workspace};
 use crate::recover::FailureClass;
-use crate::work::Work;
+use crate::work::{Answer, Event, Work};
 use lula_repair::trial::tail;
 
 /// Longest answer of a tool that a model is shown.
@@ -37,16 +37,23 @@ pub(super) async fn write(
     // What stays the same comes first: a prompt cache keeps it over attempts.
     let mut words = prompt::project(work);
     words.push_str(&prompt::task(work));
+    let reads = !writes(work);
+    let rules = if reads {
+        prompt::ONLY_LOOKS
+    } else {
+        prompt::WITH_TOOLS
+    };
     let messages = vec![
-        Message::system(prompt::WITH_TOOLS).cached(),
+        Message::system(prompt::rules(work, rules)).cached(),
         Message::user(words).cached(),
     ];
-    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(offered());
+    let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(given(work));
     let mut talk = match Talk::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name)),
     };
     let mut changed = false;
+    let mut approve = None;
     let mut summary = "the turns ran out".to_owned();
     for _ in 0..work.task.max_turns {
         let answer = match talk.ask(ctx).await? {
@@ -70,9 +77,13 @@ pub(super) async fn write(
         for call in &answer.calls {
             if call.name == SUBMIT {
                 submitted = Some(text_of(&call.arguments, "summary"));
+                approve = call.arguments.get("approve").and_then(Value::as_bool);
                 continue;
             }
-            let said = act(&place, call, &mut changed, ctx).await?;
+            let said = match forbidden(work, call) {
+                Some(why) => Said::failed(why),
+                None => act(&place, call, &mut changed, ctx).await?,
+            };
             // A rule can be worked around; a person's no is for whoever plans.
             if said.refused == Some(Refused::ByPeople) {
                 let named = [call.name.clone()];
@@ -100,9 +111,64 @@ pub(super) async fn write(
             cache_here: false,
         });
     }
+    if reads {
+        let answer = Answer {
+            by: mind.name.clone(),
+            text: summary.chars().take(4000).collect(),
+            approve,
+        };
+        return Ok(Leave::by(Way::Answered).with(Event::Answered { answer }));
+    }
     let way = if changed { Way::Edits } else { Way::NoOp };
     let summary: String = summary.chars().take(600).collect();
     Ok(done(way, &mind.name, summary))
+}
+
+/// Whether whoever works on it may change files.
+fn writes(work: &Work) -> bool {
+    let handoff = work.task.handoff.as_ref();
+    handoff.is_none_or(|handoff| handoff.role.writes)
+}
+
+/// The tools that whoever works on it may call.
+fn given(work: &Work) -> Vec<Tool> {
+    let mut tools = offered();
+    if let Some(handoff) = &work.task.handoff {
+        let allowed = &handoff.authority.tools;
+        tools.retain(|tool| tool.name == SUBMIT || allowed.contains(&tool.name));
+        if handoff.role_name == "reviewer" {
+            tools.retain(|tool| tool.name != SUBMIT);
+            tools.push(tool(
+                SUBMIT,
+                "Ends the review: whether you agree, and what is wrong where you do not.",
+                &["approve", "summary"],
+                &json!({"approve": {"type": "boolean"}, "summary": {"type": "string"}}),
+            ));
+        }
+    }
+    tools
+}
+
+/// Why a call is not for an agent, where it is not. What it does by commands is judged later.
+fn forbidden(work: &Work, call: &Call) -> Option<String> {
+    let handoff = work.task.handoff.as_ref()?;
+    if !handoff.authority.tools.contains(&call.name) {
+        return Some(format!(
+            "a {} has no tool {:?}",
+            handoff.role_name, call.name
+        ));
+    }
+    if !matches!(call.name.as_str(), "write_file" | "edit_file") {
+        return None;
+    }
+    let path = text_of(&call.arguments, "path");
+    let scope = &handoff.authority.scope;
+    (!scope.holds(&path)).then(|| {
+        format!(
+            "{path} is not yours to change: only {} are",
+            scope.patterns().join(", ")
+        )
+    })
 }
 
 fn text_of(arguments: &Value, name: &str) -> String {

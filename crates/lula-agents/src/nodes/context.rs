@@ -1,6 +1,6 @@
 //! Looks at the project: its files, what its tests say, and which files matter.
 
-use lula_graph::{Ctx, Leave, Visit};
+use lula_graph::{Ctx, Leave, Stop, Visit};
 
 use crate::choose::{Role, choose};
 use crate::deeds::Deed;
@@ -26,6 +26,26 @@ const MOST: u64 = 12_000;
 const SHARE: u64 = 8;
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    let (baseline, brief) = match look(work, ctx).await? {
+        Ok(seen) => seen,
+        Err((end, baseline)) => return Ok(pointless(end, baseline)),
+    };
+    let left = Leave::by(Way::Ok);
+    let left = if work.baseline.is_none() {
+        left.with(Event::Examined {
+            baseline: Box::new(baseline),
+        })
+    } else {
+        left
+    };
+    Ok(left.with(Event::Briefed { brief }))
+}
+
+/// What is seen of a project, or why looking was enough.
+pub(super) type Seen = Result<(Baseline, Brief), (End, Option<Baseline>)>;
+
+/// Looks at the project.
+pub(super) async fn look(work: &Work, ctx: &mut Ctx<'_>) -> Result<Seen, Stop> {
     let place = workspace(work)?;
     let baseline = if let Some(baseline) = &work.baseline {
         baseline.clone()
@@ -39,12 +59,12 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
             Ok(baseline) => baseline,
             Err(why) => {
                 let why = format!("the tests cannot be run here: {why}");
-                return Ok(pointless(End::Environment { why }, None));
+                return Ok(Err((End::Environment { why }, None)));
             }
         }
     };
     if let Some(end) = obstacle(&work.task.text, &baseline) {
-        return Ok(pointless(end, Some(baseline)));
+        return Ok(Err((end, Some(baseline))));
     }
     let deed = Deed::Survey {
         workspace: place,
@@ -53,15 +73,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     // A project that cannot be looked over can still be worked on.
     let survey: Survey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
-    let left = Leave::by(Way::Ok);
-    let left = if work.baseline.is_none() {
-        left.with(Event::Examined {
-            baseline: Box::new(baseline),
-        })
-    } else {
-        left
-    };
-    Ok(left.with(Event::Briefed { brief }))
+    Ok(Ok((baseline, brief)))
 }
 
 fn pointless(end: End, baseline: Option<Baseline>) -> crate::graph::Left {

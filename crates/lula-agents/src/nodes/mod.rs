@@ -3,18 +3,22 @@
 mod consent;
 mod context;
 mod planner;
+mod scheduler;
+mod sending;
+mod shared_plan;
 mod verifier;
 
 use lula_graph::{Ctx, EffectError, Leave, Stop, Visit};
-use lula_protocol::WorkspaceId;
+use lula_protocol::{RunId, WorkspaceId};
 
 use crate::coder;
 use crate::deeds::{Deed, Taken};
 use crate::graph::{Coding, Left, Way};
-use crate::hands::{Consignment, Delivered, Place};
+use crate::hands::{Consignment, Delivered, Footing, Line, OverLine, Place, workspace_of};
 use crate::recover::{Recovery, recover};
 use crate::route::{Lane, route};
 use crate::task::Deliver;
+use crate::team::Start;
 use crate::verdict::Verdict;
 use crate::work::{End, Event, Produced, Retry, Work};
 use crate::world::Fenced;
@@ -24,6 +28,7 @@ use consent::Consent;
 pub(crate) use coder::visit as coder;
 pub(crate) use context::visit as context_builder;
 pub(crate) use planner::visit as planner;
+pub(crate) use scheduler::visit as scheduler;
 pub(crate) use verifier::visit as verifier;
 
 /// Keeps what an effect said when it failed; everything else ends the visit.
@@ -51,9 +56,10 @@ pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     if work.task.text.trim().is_empty() {
         return invalid("the task is empty: say what is to be done".to_owned());
     }
-    let deed = Deed::Open {
-        repository: work.task.repository.clone(),
-    };
+    if let Some(Err(excess)) = work.task.handoff.as_ref().map(|handoff| handoff.check()) {
+        return invalid(excess.to_string());
+    }
+    let deed = opening(work, ctx.run());
     let place: Place = match tried(ctx.effect(deed.effect()).await)? {
         Ok(place) => place,
         Err(why) => return invalid(why),
@@ -68,12 +74,41 @@ pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         .with(Event::Fenced { fenced }))
 }
 
+/// How the workspace is opened: of the repository, or over what other agents did.
+fn opening(work: &Work, run: &RunId) -> Deed {
+    let repository = work.task.repository.clone();
+    let Some(handoff) = &work.task.handoff else {
+        return Deed::Open { repository };
+    };
+    let wanted = OverLine {
+        line: Line {
+            run: handoff.parent.clone(),
+            repository,
+            base: handoff.base.clone(),
+        },
+        workspace: workspace_of(run),
+        scope: handoff.authority.scope.patterns().to_vec(),
+        contains: handoff.contains.clone(),
+        footing: match &handoff.start {
+            Start::Line => Footing::Line,
+            Start::Merge { commit } => Footing::Merge {
+                commit: commit.clone(),
+            },
+        },
+    };
+    Deed::OpenOver { wanted }
+}
+
 pub(crate) fn router(work: &Work) -> Left {
     // A plan that no model can make is no plan.
     let lane = if work.task.models.is_empty() {
         Lane::Interactive
     } else {
-        work.task.lane.unwrap_or_else(|| route(&work.task.text))
+        let lane = work.task.lane;
+        match work.task.team {
+            Some(_) => Lane::DeepPlanning,
+            None => lane.unwrap_or_else(|| route(&work.task.text)),
+        }
     };
     let way = match lane {
         Lane::DeepPlanning => Way::Deep,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::choose::{Role, Tally, choose};
 use crate::coder::{asked, conversation::Talk};
 use crate::graph::{Coding, Way};
+use crate::nodes::shared_plan;
 use crate::recover::{Failure, FailureClass};
 use crate::work::{Event, Work};
 
@@ -15,6 +16,9 @@ You plan changes of code bases. Answer with the steps, one short sentence each, 
 the order they are to be done. Name files where you know them. Do not write code.";
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+    if let Some(team) = &work.task.team {
+        return shared_plan::visit(work, team, ctx).await;
+    }
     let Some(chosen) = choose(work, Role::Planner) else {
         return Ok(Leave::by(Way::Ok).with(Event::Planned { steps: Vec::new() }));
     };

@@ -24,7 +24,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         workspace: workspace(work)?,
         tests: work.task.tests.clone(),
         before: Box::new(before),
-        accept: work.task.accept.clone(),
+        accept: work.acceptance(),
         tests_ms: work.task.tests_ms,
     };
     let by = work.made.as_ref().map_or("", |(by, _)| by);

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lula_agents::{Coding, Task, Work, Workshop};
-use lula_graph::{CancellationToken, Engine, Options, Rested, RunState, Start};
+use lula_agents::{Coding, Crew, Hands, Task, Work, Workshop};
+use lula_graph::{CancellationToken, Engine, Options, Rested, RunState, Start, World};
 use lula_protocol::{Amounts, Code, Decision, Exit, RunId};
 use lula_store::{Status, Store};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -17,11 +17,12 @@ use crate::failure::Failure;
 use crate::hands::Hired;
 use crate::record::{local_principal, now_ms};
 use crate::runs::consent::{self, Question};
+use crate::runs::crew::Company;
 use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};
 use crate::runs::view::View;
 use crate::runs::worker::{self, Held};
-use crate::runs::{fence, minds, seal_key, store};
+use crate::runs::{fence, minds, plan, seal_key, store};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
@@ -57,6 +58,7 @@ pub(super) struct Desk<'a> {
     pub(super) store: Arc<dyn Store>,
     session: &'a Session,
     hired: Hired,
+    crew: Arc<Company>,
     watched: Watched,
     answers: Answers,
     interrupt: Interrupted,
@@ -132,20 +134,49 @@ impl<'a> Desk<'a> {
             }
         };
         let hands = Arc::new(hired.hands.clone());
-        let workshop = Workshop::new(hands, door, Arc::new(say))
-            .fenced(fence)
-            .indexed_in(index);
         let options = Options {
             worker: worker::name(),
             seal: Some(seal),
-            on_visit: Some(Arc::new(visit)),
+            // Whoever drives it here waits before it tries again.
+            backoff: Duration::ZERO,
             ..Options::default()
+        };
+        let worlds = {
+            let (hands, door) = (Arc::clone(&hands), Arc::clone(&door));
+            let (fence, index) = (Arc::clone(&fence), index.clone());
+            let watched = Arc::clone(&watched);
+            move |_: &RunId, name: &str| -> Arc<dyn World> {
+                let (name, watched) = (name.to_owned(), Arc::clone(&watched));
+                let say = move |text: &str| {
+                    if let Some(view) = view(&watched) {
+                        view.doing(&format!("{name}: {}", text.trim()));
+                    }
+                };
+                let hands: Arc<dyn Hands> = Arc::clone(&hands) as Arc<dyn Hands>;
+                let workshop = Workshop::new(hands, Arc::clone(&door), Arc::new(say));
+                Arc::new(
+                    workshop
+                        .fenced(Arc::clone(&fence))
+                        .indexed_in(index.clone()),
+                )
+            }
+        };
+        let crew = Company::new(Arc::clone(&store), options.clone(), Box::new(worlds));
+        let crew = Arc::new(crew);
+        let workshop = Workshop::new(hands, door, Arc::new(say))
+            .crewed(Arc::clone(&crew) as Arc<dyn Crew>)
+            .fenced(fence)
+            .indexed_in(index);
+        let options = Options {
+            on_visit: Some(Arc::new(visit)),
+            ..options
         };
         Ok(Self {
             engine: Engine::new(Coding, Arc::clone(&store), Arc::new(workshop), options)?,
             store,
             session,
             hired,
+            crew,
             watched,
             answers,
             interrupt: on_interrupt()?,
@@ -218,6 +249,7 @@ impl<'a> Desk<'a> {
         while tokio::time::Instant::now() < end {
             // A run that is just being claimed hears it the next time.
             self.engine.pause(run);
+            self.crew.pause();
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -242,6 +274,10 @@ impl<'a> Desk<'a> {
             }
             match self.engine.resume(run).await? {
                 Some(Rested::Paused) => return Ok(Some(Stopped::Asked)),
+                // Agents that were put down are no trouble.
+                Some(Rested::Trouble(_)) if self.interrupt.once.is_cancelled() => {
+                    return Ok(Some(Stopped::Asked));
+                }
                 Some(Rested::Trouble(message)) if troubles == PATIENCE => {
                     return Err(Failure::new(Code::RunRefused, Exit::Environment, message)
                         .remedy(format!("`lula resume {run}` tries again")));
@@ -258,9 +294,17 @@ impl<'a> Desk<'a> {
 
     /// Gives the space of a run back that is over.
     async fn clear(&self, known: &RunState<Work>) {
-        if known.progress.ended.is_some()
-            && let Err(error) = self.hired.hands.clear(&known.progress.run).await
-        {
+        if known.progress.ended.is_none() {
+            return;
+        }
+        let mut cleared = self.hired.hands.clear(&known.progress.run).await;
+        if let Some(joint) = &known.state.joint {
+            // Whoever ended the run while agents worked ended them too.
+            let running: Vec<RunId> = joint.dag.running().map(|(_, run)| run.clone()).collect();
+            self.crew.stop(&running).await;
+            cleared = cleared.and(self.hired.hands.clear_team(known).await);
+        }
+        if let Err(error) = cleared {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.session.screen.warn(&text);
         }
@@ -317,6 +361,19 @@ impl<'a> Desk<'a> {
         if screen.is_json() {
             screen.document(&report)?;
             return Ok(report.exit);
+        }
+        if let Some(plan) = &report.plan {
+            if known
+                .state
+                .task
+                .team
+                .as_ref()
+                .is_some_and(|team| team.plan_only)
+            {
+                screen.line(plan::table(plan))?;
+            } else {
+                screen.note(&plan::table(plan));
+            }
         }
         let waits = report.exit == Exit::WaitingForApproval;
         if !report.diff.is_empty()

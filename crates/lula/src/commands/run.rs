@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use lula_agents::choose::Standing;
 use lula_agents::route::Lane;
+use lula_agents::team::Team;
 use lula_agents::{CoderChoice, Deliver, Task};
 use lula_config::{Origin, keys};
 use lula_protocol::{Amounts, Code, Dimension, Exit, RunId, Signal};
@@ -72,9 +73,20 @@ fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure> {
         }
         LaneChoice::Deep => Some(Lane::DeepPlanning),
     };
+    let team = flags.agents.map(|at_once| Team {
+        at_once,
+        plan_only: flags.plan_only,
+        fail_fast: flags.fail_fast,
+    });
+    if team.is_some() && models.is_empty() {
+        let message = "agents share a plan, a plan needs a model, and none is configured";
+        return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
+            .remedy("name one with --model, or leave --agents out"));
+    }
     Ok(Task {
         tests,
         accept,
+        team,
         deliver: match flags.deliver {
             cli_runs::Deliver::Branch => Deliver::Branch,
             cli_runs::Deliver::Worktree => Deliver::Worktree,

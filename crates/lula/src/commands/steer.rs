@@ -89,6 +89,7 @@ pub(super) fn cancel(flags: &CancelFlags, session: &Session) -> Result<Exit, Fai
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let known = runs::reader(Arc::clone(&store))?.show(&run, None).await?;
+        end_agents(&known, &store, session).await?;
         let summary = known
             .progress
             .ended
@@ -104,6 +105,29 @@ pub(super) fn cancel(flags: &CancelFlags, session: &Session) -> Result<Exit, Fai
         }
         Ok(Exit::Verified)
     })
+}
+
+/// Ends the agents of a run that is over, where whoever drove it did not.
+async fn end_agents(
+    known: &RunState<Work>,
+    store: &Arc<dyn Store>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let Some(joint) = &known.state.joint else {
+        return Ok(());
+    };
+    for (_, agent) in joint.dag.running() {
+        let Some(row) = store.run(agent).await? else {
+            continue;
+        };
+        if row.status == Status::Done {
+            continue;
+        }
+        let (by, reason) = (local_principal()?, "the run it worked for ended".to_owned());
+        store.send(agent, &Signal::Cancel { by, reason }).await?;
+        ended(agent, store, session).await?;
+    }
+    Ok(())
 }
 
 /// Whether the run is over. One that nobody drives is ended here: that needs no hands.

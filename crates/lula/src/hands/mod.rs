@@ -1,6 +1,7 @@
 //! The hands of a run: a runner, asked through its client. Nothing here opens a workspace.
 
 mod hired;
+mod lines;
 mod told;
 
 use std::future::Future;
@@ -10,12 +11,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use lula_agents::deeds::Taken;
 use lula_agents::hands::{
-    Consignment, Delivered, Effect, Listed, Listing, Place, Refused, Said, Trial, TrialResult,
-    workspace_of,
+    Consignment, Delivered, Effect, Footing, Harvest, Joined, Joining, Kept, Line, Listed, Listing,
+    OverLine, Place, Refused, Said, Trial, TrialResult, workspace_of,
 };
 use lula_agents::task::Deliver;
-use lula_agents::{Hands, HandsError, Watch};
+use lula_agents::team::agent_run;
+use lula_agents::{Hands, HandsError, Watch, Work};
 use lula_config::keys;
+use lula_graph::RunState;
 use lula_protocol::call::{ListFiles, ReadFile, Undo};
 use lula_protocol::output::EntryKind;
 use lula_protocol::{
@@ -23,7 +26,8 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_runner::api::{
-    BatchItem, BatchMode, CheckoutWanted, DeliverChange, START, TrialEvent, WorkspaceView,
+    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, LayLine, LineStart,
+    MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::checkout;
@@ -56,7 +60,46 @@ impl RunnerHands {
     /// Gives the space of a run back that is over. Nothing is lost: its change is in its log, and
     /// what was delivered is in the repository.
     pub(crate) async fn clear(&self, run: &RunId) -> Result<(), HandsError> {
-        match self.client.remove(&workspace_of(run)).await {
+        self.remove(&workspace_of(run)).await
+    }
+
+    /// Gives the space of everything back that agents did for a run that is over. What they
+    /// produced is kept in one file.
+    pub(crate) async fn clear_team(&self, known: &RunState<Work>) -> Result<(), HandsError> {
+        let (Some(joint), Some(place)) = (&known.state.joint, &known.state.place) else {
+            return Ok(());
+        };
+        let run = &known.progress.run;
+        for (id, entry) in &joint.dag.jobs {
+            for attempt in 0..entry.attempts {
+                self.clear(&agent_run(run, id, attempt)).await?;
+            }
+        }
+        let line = Line {
+            run: run.clone(),
+            repository: known.state.task.repository.clone(),
+            base: place.commit.clone(),
+        };
+        if joint.dag.jobs.values().any(|entry| entry.attempts > 0) {
+            let line = self.line(&line).await?;
+            patiently(|| self.client.archive_line(&line)).await?;
+        }
+        Ok(())
+    }
+
+    /// The name of a line, which begins where it is first asked for.
+    async fn line(&self, line: &Line) -> Result<String, HandsError> {
+        let order = OpenLine {
+            run: line.run.clone(),
+            path: line.repository.clone(),
+            commit: Some(line.base.clone()),
+        };
+        let view = patiently(|| self.client.open_line(&order)).await?;
+        Ok(view.line)
+    }
+
+    async fn remove(&self, workspace: &WorkspaceId) -> Result<(), HandsError> {
+        match self.client.remove(workspace).await {
             Ok(_) => Ok(()),
             // It was never opened, or is cleared already.
             Err(ClientError::Refused { problem, .. }) if problem.code == Code::NoWorkspace => {
@@ -349,6 +392,79 @@ impl Hands for RunnerHands {
         };
         // Nothing of a trial stays: one that was cut off is begun anew.
         patiently(listen).await
+    }
+
+    async fn open_over(&self, wanted: &OverLine) -> Result<Place, HandsError> {
+        let line = self.line(&wanted.line).await?;
+        let order = OpenAtLine {
+            id: wanted.workspace.clone(),
+            title: format!("lula run {}", wanted.line.run),
+            write_scope: wanted.scope.clone(),
+            contains: wanted.contains.clone(),
+            start: match &wanted.footing {
+                Footing::Line => LineStart::Line,
+                Footing::Merge { commit } => LineStart::Merge {
+                    commit: commit.clone(),
+                },
+            },
+        };
+        place(patiently(|| self.client.open_at_line(&line, &order)).await?)
+    }
+
+    async fn harvest(&self, effect: &Effect, order: &Harvest) -> Result<Kept, HandsError> {
+        let line = self.line(&order.line).await?;
+        let wanted = ProduceChange {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            task: order.job.to_string(),
+            workspace: order.workspace.clone(),
+            tree: order.tree,
+            message: order.message.clone(),
+            at: order.at,
+        };
+        let produced = patiently(|| self.client.produce(&line, &wanted)).await?;
+        Ok(Kept {
+            commit: produced.commit,
+            outside: produced.outside,
+        })
+    }
+
+    async fn join(&self, effect: &Effect, order: &Joining) -> Result<Joined, HandsError> {
+        let line = self.line(&order.line).await?;
+        let wanted = IntegrateChange {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            task: order.job.to_string(),
+            commit: order.commit.clone(),
+            tests: Some(MergeTests {
+                command: order.tests.clone(),
+                before: order.before.clone(),
+                accept: order.accept.clone(),
+                tests_ms: order.tests_ms,
+            }),
+            message: order.message.clone(),
+            at: order.at,
+        };
+        let came = patiently(|| self.client.integrate(&line, &wanted)).await?;
+        Ok(lines::joined(came))
+    }
+
+    async fn lay(
+        &self,
+        effect: &Effect,
+        line: &Line,
+        workspace: &WorkspaceId,
+    ) -> Result<(), HandsError> {
+        let name = self.line(line).await?;
+        let order = LayLine {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            workspace: workspace.clone(),
+        };
+        patiently(|| self.client.lay(&name, &order)).await.map(drop)
     }
 
     async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError> {

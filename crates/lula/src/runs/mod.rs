@@ -1,9 +1,11 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
 pub(crate) mod consent;
+pub(crate) mod crew;
 pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod minds;
+pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod standing;
 pub(crate) mod store;

@@ -2,6 +2,7 @@
 
 use lula_agents::Work;
 use lula_agents::choose::Part;
+use lula_agents::dag::Dag;
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
@@ -35,6 +36,9 @@ pub(crate) struct RunReport {
     attempts: Vec<Attempt>,
     /// Who was asked, why, and what that took.
     models: Vec<Part>,
+    /// The tasks of several agents, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<Dag>,
     /// What it cost.
     pub(crate) spent: Amounts,
     events: u64,
@@ -100,6 +104,7 @@ impl RunReport {
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
             models: work.parts.clone(),
+            plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
             spent,
             events: progress.next_seq,
         }

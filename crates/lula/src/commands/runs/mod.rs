@@ -51,6 +51,12 @@ pub(super) fn list(session: &Session) -> Result<Exit, Failure> {
             let started_ms = started_ms(&*store, &row.run).await;
             // One run that cannot be read must not hide the others.
             let known = reader.show(&row.run, None).await;
+            // Agents are told of with the run they work for.
+            if let Ok(known) = &known
+                && known.state.task.handoff.is_some()
+            {
+                continue;
+            }
             let driven =
                 row.status == Status::Running && !row.owner.as_deref().is_some_and(is_dead);
             let (task, report, unreadable) = match &known {

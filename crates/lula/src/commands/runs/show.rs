@@ -14,7 +14,7 @@ use crate::record::spoken_time;
 use crate::runs::report::{RunReport, word};
 use crate::runs::view::spend;
 use crate::runs::words::size;
-use crate::runs::{self, store};
+use crate::runs::{self, plan, store};
 use crate::session::Session;
 use crate::term::{DIM, STRONG, Table, paint, plain, visible};
 
@@ -61,6 +61,9 @@ pub(in crate::commands) fn show(flags: &ShowFlags, session: &Session) -> Result<
         }
         let table = facts(&known, &report, &next, began);
         screen.line(table.render(0).trim_end())?;
+        if let Some(plan) = &report.plan {
+            screen.line(format!("\n{}", plan::table(plan)))?;
+        }
         if !report.diff.is_empty() {
             screen.line(format!("\n{}", paint(STRONG, "The change")))?;
             screen.patch(&report.diff)?;

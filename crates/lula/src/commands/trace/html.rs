@@ -27,7 +27,7 @@ const MAX_EVENTS: usize = 5000;
 const MAX_TESTS: usize = 500;
 
 /// Text that is nothing but text, in an element and in a quoted attribute.
-fn text(raw: &str) -> String {
+pub(super) fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for line in raw.split_inclusive('\n') {
         let (line, end) = line
@@ -64,6 +64,9 @@ pub(super) fn page(trace: &Trace) -> String {
         text(&run)
     );
     head(&mut out, trace, &run);
+    if let Some(picture) = trace.picture() {
+        let _ = write!(out, "<section>\n<h2>Agents</h2>\n{picture}</section>\n");
+    }
     timeline(&mut out, trace);
     tests(&mut out, trace);
     change(&mut out, trace);

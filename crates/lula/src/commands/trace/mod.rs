@@ -1,6 +1,7 @@
 //! `lula trace`: the timeline of a run, as text, as a page and as JSON.
 
 mod html;
+mod lanes;
 mod timeline;
 
 use std::io::Write;
@@ -14,6 +15,7 @@ use lula_protocol::{Code, Exit, RunId};
 use lula_store::SecretGuard;
 use serde::Serialize;
 
+use self::lanes::Lane;
 use self::timeline::{Span, Timeline};
 use crate::cli_runs::TraceFlags;
 use crate::failure::Failure;
@@ -21,7 +23,7 @@ use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};
 use crate::runs::story::Moment;
 use crate::runs::view::spend;
-use crate::runs::{self, store};
+use crate::runs::{self, plan, store};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, plain};
 
@@ -34,6 +36,8 @@ struct Trace {
     report: RunReport,
     timeline: Timeline,
     moments: Vec<Moment>,
+    /// The agents, where there were several.
+    lanes: Vec<Lane>,
     /// Digest of the last entry of the log.
     head: String,
 }
@@ -46,6 +50,8 @@ struct Document<'a> {
     summary: &'a str,
     #[serde(flatten)]
     timeline: &'a Timeline,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    agents: &'a [Lane],
 }
 
 pub(super) fn run(flags: &TraceFlags, session: &Session) -> Result<Exit, Failure> {
@@ -55,13 +61,16 @@ pub(super) fn run(flags: &TraceFlags, session: &Session) -> Result<Exit, Failure
         let known = runs::reader(Arc::clone(&store))?.show(&run, None).await?;
         let mut moments = Vec::new();
         let mut head = String::new();
-        Follower::new(store, run.clone())
+        Follower::new(Arc::clone(&store), run.clone())
             .catch_up(|record, moment, _| {
                 moments.push(moment.clone());
                 head = record.hash.to_string();
             })
             .await?;
+        let began_ms = moments.first().map_or(0, |moment| moment.at_ms);
+        let lanes = lanes::lanes(&store, &known, began_ms).await?;
         let trace = Trace {
+            lanes,
             report: RunReport::of(&known),
             known,
             timeline: Timeline::of(&moments),
@@ -73,14 +82,24 @@ pub(super) fn run(flags: &TraceFlags, session: &Session) -> Result<Exit, Failure
             write(file, &html::page(&trace))?;
             screen.note(&format!("the page is {}", file.display()));
         }
+        if let Some(file) = &flags.svg {
+            let Some(picture) = trace.picture() else {
+                let message = format!("{run} had no agents beside each other to draw");
+                return Err(Failure::new(Code::RunRefused, Exit::Usage, message)
+                    .remedy("`lula trace RUN --html FILE` shows any run"));
+            };
+            write(file, &picture)?;
+            screen.note(&format!("the picture is {}", file.display()));
+        }
         if screen.is_json() {
             screen.document(&Document {
                 run: &run,
                 standing: trace.standing(),
                 summary: &trace.report.summary,
                 timeline: &trace.timeline,
+                agents: &trace.lanes,
             })?;
-        } else if flags.html.is_none() {
+        } else if flags.html.is_none() && flags.svg.is_none() {
             screen.line(text(&trace).trim_end())?;
         }
         Ok(Exit::Verified)
@@ -105,6 +124,13 @@ fn write(file: &Path, page: &str) -> Result<(), Failure> {
 }
 
 impl Trace {
+    /// The agents beside each other, where there were several.
+    fn picture(&self) -> Option<String> {
+        let plan = self.report.plan.as_ref()?;
+        let total = self.timeline.total_ms;
+        (!self.lanes.is_empty()).then(|| lanes::svg(plan, &self.lanes, total))
+    }
+
     fn standing(&self) -> &'static str {
         if self.known.progress.ended.is_some() {
             word(self.report.exit)
@@ -143,6 +169,26 @@ fn text(trace: &Trace) -> String {
         for act in &visit.acts {
             let name = format!("  {:<15}", act.name);
             line(row(act, &paint(DIM, name), total));
+        }
+    }
+    if let Some(plan) = &trace.report.plan {
+        line(String::new());
+        plan::table(plan)
+            .lines()
+            .for_each(|row| line(row.to_owned()));
+        line(String::new());
+        for lane in &trace.lanes {
+            let span = Span {
+                name: lane.task.to_string(),
+                text: format!("{} {}", lane.standing, lane.run),
+                begin_ms: lane.begin_ms,
+                end_ms: lane.end_ms,
+                good: (lane.standing == "failed").then_some(false),
+                spent: lula_protocol::Amounts::none(),
+                waiting: false,
+            };
+            let name = format!("{:<17}", plain(lane.task.as_str(), 17));
+            line(row(&span, &paint(STRONG, name), total));
         }
     }
     line(String::new());

@@ -6,6 +6,7 @@ use lula_agents::work::{End, Event};
 use serde_json::Value;
 
 use super::{Kind, Teller, Words, read, words};
+use crate::runs::plan;
 use crate::runs::words::{Tally, base, first_line, looked_text, place, produced_text};
 
 impl Teller {
@@ -84,6 +85,7 @@ impl Teller {
                 End::NothingToDo { passing } => {
                     (format!("nothing fails: {passing} tests pass"), None)
                 }
+                End::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
                 End::Rejected { why }
                 | End::Halted { why }
                 | End::Unclear { why }
@@ -92,7 +94,7 @@ impl Teller {
             },
             Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
             Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
-            _ => (String::new(), None),
+            other => plan::told(other).unwrap_or_default(),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! The only way to other agents: whoever is behind this trait keeps a run for each of them.
+
+use async_trait::async_trait;
+use lula_protocol::{Amounts, Digest, Exit, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::hands::HandsError;
+use crate::task::Task;
+use crate::work::Answer;
+
+/// What an agent came back with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Returned {
+    /// Its run.
+    pub run: RunId,
+    /// How that ended.
+    pub exit: Exit,
+    /// In one sentence.
+    pub summary: String,
+    /// Who did it: a model, or `repairer`.
+    pub by: String,
+    /// What it says of it.
+    pub said: String,
+    /// The files it changed.
+    pub files: Vec<String>,
+    /// The change, as far as others are shown it.
+    pub diff: String,
+    /// The state of its workspace that was judged.
+    pub tree: Option<Digest>,
+    /// What it found out, where it only looked.
+    pub answer: Option<Answer>,
+    /// What it spent.
+    pub spent: Amounts,
+}
+
+/// Agents at work.
+#[async_trait]
+pub trait Crew: Send + Sync + 'static {
+    /// Begins the run of an agent, or finds it: from here on it is worked on.
+    async fn begin(&self, agent: &RunId, task: &Task, limits: &Amounts) -> Result<(), HandsError>;
+
+    /// Waits until one of these agents is done. Where all of them wait for people, says for what.
+    async fn wait(&self, agents: &[RunId]) -> Result<Returned, HandsError>;
+
+    /// Ends these agents. Returns when nothing of them is left running.
+    async fn stop(&self, agents: &[RunId]);
+}
+
+/// Nobody: a run without agents.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+#[async_trait]
+impl Crew for Alone {
+    async fn begin(&self, _: &RunId, _: &Task, _: &Amounts) -> Result<(), HandsError> {
+        Err(HandsError::Failed("there are no agents here".to_owned()))
+    }
+
+    async fn wait(&self, _: &[RunId]) -> Result<Returned, HandsError> {
+        Err(HandsError::Failed("there are no agents here".to_owned()))
+    }
+
+    async fn stop(&self, _: &[RunId]) {}
+}

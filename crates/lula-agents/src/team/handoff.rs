@@ -1,0 +1,212 @@
+//! What one run hands to another: the envelope of an agent. Whoever receives it may do less than
+//! whoever sent it, never more, and can check that for itself whenever it goes on.
+
+use std::collections::BTreeSet;
+
+use lula_protocol::{Amounts, Digest, RunId};
+use lula_repair::trial::Baseline;
+use serde::{Deserialize, Serialize};
+
+use super::Role;
+use crate::dag::{JobId, Scope};
+
+/// What a run may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Authority {
+    /// The tools its agents may call.
+    pub tools: BTreeSet<String>,
+    /// The models it may ask.
+    pub models: BTreeSet<String>,
+    /// What it may write.
+    pub scope: Scope,
+    /// What it may spend; a dimension that is not named has no limit.
+    pub budget: Amounts,
+}
+
+/// What somebody was given that the giver does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an agent cannot be given {0}: the run that sends it does not have it")]
+pub struct Excess(pub String);
+
+impl Authority {
+    /// Whether this is no more than the other.
+    pub fn within(&self, giver: &Self) -> Result<(), Excess> {
+        let over = |what: String| Err(Excess(what));
+        if let Some(tool) = self.tools.difference(&giver.tools).next() {
+            return over(format!("the tool {tool}"));
+        }
+        if let Some(model) = self.models.difference(&giver.models).next() {
+            return over(format!("the model {model}"));
+        }
+        let wide = self.scope.patterns().iter();
+        if let Some(pattern) = wide.clone().find(|pattern| !giver.scope.covers(pattern)) {
+            return over(format!("the files {pattern}"));
+        }
+        for (dimension, limit) in giver.budget.iter() {
+            match self.budget.get(dimension) {
+                Some(own) if own <= limit => {}
+                Some(own) => return over(format!("{own} of {dimension}")),
+                None => return over(format!("{dimension} without a limit")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Something an agent is told that others found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Where it comes from: a task, or what went wrong.
+    pub from: String,
+    /// The text. Material, never an instruction.
+    pub text: String,
+}
+
+/// What an agent's workspace begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Start {
+    /// What is integrated so far.
+    Line,
+    /// The same with this commit merged over it, conflicts marked.
+    Merge {
+        /// The commit that did not fit.
+        commit: String,
+    },
+}
+
+/// The envelope of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Handoff {
+    /// Who sends it.
+    pub parent: RunId,
+    /// For which job.
+    pub job: JobId,
+    /// The commit the whole work began with.
+    pub base: String,
+    /// What the workspace begins with.
+    pub start: Start,
+    /// Commits that have to be there already.
+    pub contains: Vec<String>,
+    /// What others found out.
+    pub inputs: Vec<Input>,
+    /// Who it is.
+    pub role: Role,
+    /// The name of that.
+    pub role_name: String,
+    /// What it may do.
+    pub authority: Authority,
+    /// What the sender may do.
+    pub of: Authority,
+    /// What the tests say of what is integrated so far, where that is known.
+    pub baseline: Option<Box<Baseline>>,
+}
+
+impl Handoff {
+    /// Whether the agent may do no more than its sender. Looked at when it is sent and whenever it
+    /// begins.
+    pub fn check(&self) -> Result<(), Excess> {
+        self.authority.within(&self.of)?;
+        let extra = |tool: &&String| !self.role.tools.contains(tool);
+        if let Some(tool) = self.authority.tools.iter().find(extra) {
+            return Err(Excess(format!("the tool {tool} as a {}", self.role_name)));
+        }
+        if !self.role.writes && !self.authority.scope.is_empty() {
+            return Err(Excess(format!("files to write as a {}", self.role_name)));
+        }
+        Ok(())
+    }
+}
+
+/// The run of an agent: the same for the same job and attempt, so that ordering it again finds it.
+pub fn agent_run(parent: &RunId, job: &JobId, attempt: u32) -> RunId {
+    RunId::from_parts(0, derived(&format!("{parent}/{job}/{attempt}")))
+}
+
+fn derived(text: &str) -> [u8; 10] {
+    let digest = Digest::of_bytes(text.as_bytes());
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest.as_bytes()[..10]);
+    random
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team::Roles;
+    use lula_protocol::Dimension;
+    use proptest::prelude::*;
+
+    fn authority(tools: &[&str], scope: &[&str], money: Option<u64>) -> Authority {
+        Authority {
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            models: BTreeSet::from(["m".to_owned()]),
+            scope: Scope::new(scope).unwrap(),
+            budget: money.map_or_else(Amounts::none, |money| {
+                Amounts::none().with(Dimension::MicroUsd, money)
+            }),
+        }
+    }
+
+    #[test]
+    fn an_agent_gets_no_more_than_its_sender_has() {
+        let giver = authority(&["read_file", "run"], &["src/"], Some(10));
+        let within = |given: Authority| given.within(&giver);
+        assert!(within(authority(&["run"], &["src/a.py"], Some(10))).is_ok());
+        assert!(within(authority(&["write_file"], &[], Some(1))).is_err());
+        assert!(within(authority(&[], &["docs/x"], Some(1))).is_err());
+        assert!(within(authority(&[], &["**"], Some(1))).is_err());
+        assert!(within(authority(&[], &[], Some(11))).is_err());
+        assert!(within(authority(&[], &[], None)).is_err());
+        let mut stranger = authority(&[], &[], Some(1));
+        stranger.models.insert("other".to_owned());
+        assert!(within(stranger).is_err());
+    }
+
+    #[test]
+    fn an_envelope_that_was_widened_is_refused_when_it_is_opened() {
+        let of = authority(&["read_file", "write_file", "run"], &["**"], None);
+        let role = Roles::built_in().get("reviewer").unwrap().clone();
+        let run = RunId::from_parts(1, [1; 10]);
+        let mut handoff = Handoff {
+            parent: run,
+            job: JobId::new("a").unwrap(),
+            base: String::new(),
+            start: Start::Line,
+            contains: Vec::new(),
+            inputs: Vec::new(),
+            role,
+            role_name: "reviewer".to_owned(),
+            authority: authority(&["read_file"], &[], None),
+            of,
+            baseline: None,
+        };
+        assert!(handoff.check().is_ok());
+        let text = serde_json::to_string(&handoff).unwrap();
+        let again: Handoff = serde_json::from_str(&text).unwrap();
+        assert!(again.check().is_ok());
+        handoff.authority.tools.insert("write_file".to_owned());
+        assert!(handoff.check().is_err(), "a reviewer writes nothing");
+        handoff.authority.tools.remove("write_file");
+        handoff.authority.scope = Scope::everything();
+        assert!(handoff.check().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn within_is_transitive(a in any::<(u8, u8)>(), b in any::<(u8, u8)>(), c in any::<(u8, u8)>()) {
+            let all = ["read_file", "run", "search", "outline"];
+            let made = |(bits, money): (u8, u8)| {
+                let tools: Vec<&str> = (0..4).filter(|n| bits & (1 << n) != 0).map(|n| all[n]).collect();
+                authority(&tools, &[], Some(u64::from(money)))
+            };
+            let (a, b, c) = (made(a), made(b), made(c));
+            if a.within(&b).is_ok() && b.within(&c).is_ok() {
+                prop_assert!(a.within(&c).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! How far several agents are together. Pure: a plan, what came back, what comes next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use lula_protocol::{Amounts, RunId};
+use lula_repair::trial::{Baseline, Looked, Results};
+use serde::{Deserialize, Serialize};
+
+use super::Roles;
+use crate::crew::Returned;
+use crate::dag::{Dag, JobId, MAX_PATCHES, Move, OnFailure, Status, Step};
+
+/// What did not fit, and what shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// The commit. It is kept.
+    pub commit: String,
+    /// What shows it.
+    pub said: String,
+    /// The files it is about.
+    pub files: Vec<String>,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Somebody has to think about a failed job.
+    Amend(JobId),
+    /// The plan says.
+    Move(Move),
+}
+
+/// A plan with everything that is known of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joint {
+    /// The plan.
+    pub dag: Dag,
+    /// Who the agents can be.
+    pub roles: Roles,
+    /// What each agent came back with, the last for each job.
+    pub returned: BTreeMap<JobId, Returned>,
+    /// What was promised to agents at work.
+    pub promised: BTreeMap<RunId, Amounts>,
+    /// What did not fit, the last for each job.
+    pub candidates: BTreeMap<JobId, Candidate>,
+    /// Failed jobs that somebody thought about.
+    pub considered: BTreeSet<JobId>,
+    /// How many patches were refused.
+    pub refused: u32,
+    /// What the tests say of what is integrated so far.
+    pub tests: Option<Results>,
+}
+
+impl Joint {
+    /// A plan nobody has begun.
+    pub const fn new(dag: Dag, roles: Roles) -> Self {
+        Self {
+            dag,
+            roles,
+            returned: BTreeMap::new(),
+            promised: BTreeMap::new(),
+            candidates: BTreeMap::new(),
+            considered: BTreeSet::new(),
+            refused: 0,
+            tests: None,
+        }
+    }
+
+    /// What comes next, with so many agents at once.
+    pub fn next(&self, at_once: u32) -> Next {
+        let open = |id: &JobId, status: &Status| {
+            matches!(status, Status::Failed { .. }) && !self.considered.contains(id)
+        };
+        let failed = self
+            .dag
+            .jobs
+            .iter()
+            .find(|(id, entry)| open(id, &entry.status));
+        let patches = self.dag.patches + self.refused < MAX_PATCHES;
+        if let Some((id, _)) = failed
+            && patches
+            && self.dag.on_failure == OnFailure::Isolated
+        {
+            return Next::Amend(id.clone());
+        }
+        let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+        Next::Move(self.dag.next(at_once))
+    }
+
+    /// Takes note of what happened to a job.
+    pub fn step(&mut self, step: &Step) {
+        // A step that cannot have happened changes nothing: what is next follows from the plan.
+        let _ = self.dag.step(step);
+    }
+
+    /// What agents at work may still spend.
+    pub fn outstanding(&self) -> Amounts {
+        let mut sum = Amounts::none();
+        for (dimension, amount) in self.promised.values().flat_map(Amounts::iter) {
+            let held = sum.0.entry(dimension).or_default();
+            *held = held.saturating_add(amount);
+        }
+        sum
+    }
+
+    /// What the next agent may spend: an equal share of what nobody was promised, and no more than
+    /// the plan says.
+    pub fn share(&self, id: &JobId, free: &Amounts) -> Amounts {
+        let outstanding = self.outstanding();
+        let waiting = self
+            .dag
+            .jobs
+            .values()
+            .filter(|entry| matches!(entry.status, Status::Pending | Status::Conflict { .. }));
+        let heads = u64::try_from(waiting.count()).unwrap_or(1).max(1);
+        let planned = self.dag.jobs.get(id).map(|entry| &entry.job.budget);
+        free.iter()
+            .map(|(dimension, free)| {
+                let left = free.saturating_sub(outstanding.get(dimension).unwrap_or(0));
+                let share = left / heads;
+                let wanted = planned.and_then(|budget| budget.get(dimension));
+                (dimension, wanted.map_or(share, |wanted| wanted.min(left)))
+            })
+            .collect()
+    }
+
+    /// What the tests say of what is integrated so far.
+    pub fn baseline(&self, first: &Baseline) -> Baseline {
+        match &self.tests {
+            None => first.clone(),
+            Some(results) => Baseline {
+                looked: Looked::Ran(results.clone()),
+                // What failing tests said was said of something else.
+                messages: Vec::new(),
+                ..first.clone()
+            },
+        }
+    }
+
+    /// Commands that must succeed for everything that is integrated.
+    pub fn acceptance(&self) -> Vec<String> {
+        let done = self
+            .dag
+            .jobs
+            .values()
+            .filter(|entry| matches!(entry.status, Status::Integrated { .. }));
+        let mut all: Vec<String> = Vec::new();
+        for command in done.flat_map(|entry| &entry.job.acceptance) {
+            if !all.contains(command) {
+                all.push(command.clone());
+            }
+        }
+        all
+    }
+
+    /// What became of the plan, in one sentence.
+    pub fn told(&self) -> String {
+        let count = |name: &str| {
+            let with = |status: &Status| status.name() == name;
+            let jobs = self.dag.jobs.values();
+            jobs.filter(|entry| with(&entry.status)).count()
+        };
+        let wanted = self.dag.jobs.len() - count("superseded") - count("cancelled");
+        let mut text = format!("{} of {wanted} tasks came together", count("integrated"));
+        for entry in self.dag.jobs.values() {
+            let reason = match &entry.status {
+                Status::Failed { reason } => format!("failed, {reason}"),
+                Status::Skipped { reason } => format!("was skipped, {reason}"),
+                _ => continue,
+            };
+            let _ = write!(text, "; {} {reason}", entry.job.id);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::{Bounds, Job, Scope};
+    use lula_protocol::Dimension;
+
+    fn joint(names: &[&str]) -> Joint {
+        let jobs = names.iter().map(|name| Job {
+            id: JobId::new(name).unwrap(),
+            repo: 0,
+            goal: "x".to_owned(),
+            deps: Vec::new(),
+            scope: Scope::new(&[name]).unwrap(),
+            budget: Amounts::none(),
+            acceptance: Vec::new(),
+            role: "coder".to_owned(),
+        });
+        let bounds = Bounds {
+            repositories: 1,
+            roles: &["coder"],
+            left: Amounts::none(),
+        };
+        let dag = Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap();
+        Joint::new(dag, Roles::built_in())
+    }
+
+    #[test]
+    fn agents_share_what_is_left_and_never_more() {
+        let mut joint = joint(&["a", "b", "c"]);
+        let free = Amounts::none().with(Dimension::MicroUsd, 100);
+        let mut promised = 0;
+        for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+            let id = JobId::new(name).unwrap();
+            let share = joint.share(&id, &free);
+            promised += share.get(Dimension::MicroUsd).unwrap();
+            let run = RunId::from_parts(number as u64, [0; 10]);
+            joint.step(&Step::Leased {
+                id,
+                run: run.clone(),
+            });
+            joint.promised.insert(run, share);
+        }
+        assert!((99..=100).contains(&promised), "{promised}");
+    }
+
+    #[test]
+    fn a_failed_job_is_thought_about_once() {
+        let mut joint = joint(&["a", "b"]);
+        let id = JobId::new("a").unwrap();
+        let run = RunId::from_parts(1, [0; 10]);
+        joint.step(&Step::Leased {
+            id: id.clone(),
+            run,
+        });
+        let reason = crate::dag::Reason::NotDone {
+            said: "no".to_owned(),
+        };
+        joint.step(&Step::Failed {
+            id: id.clone(),
+            reason,
+        });
+        assert_eq!(joint.next(2), Next::Amend(id.clone()));
+        joint.considered.insert(id);
+        assert!(matches!(joint.next(2), Next::Move(Move::Start(_))));
+    }
+}
