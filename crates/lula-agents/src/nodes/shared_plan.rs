@@ -118,7 +118,7 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         roles: &roles.names(),
         left: left(ctx),
     };
-    let mode = if team.fail_fast {
+    let on_failure = if team.fail_fast {
         OnFailure::Fast
     } else {
         OnFailure::Isolated
@@ -131,7 +131,7 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
             if jobs.is_empty() {
                 return Err(vec!["there is no task in it".to_owned()]);
             }
-            Dag::new(jobs, mode, &bounds).map_err(|refusal| vec![refusal.to_string()])
+            Dag::new(jobs, on_failure, &bounds).map_err(|refusal| vec![refusal.to_string()])
         });
         dag.inspect_err(|reasons| {
             refused.push(Event::PlanRefused {
@@ -208,14 +208,14 @@ async fn amend(work: &Work, joint: &Joint, team: &Team, ctx: &mut Ctx<'_>) -> Vi
         None => left,
     };
     // Where nothing is proposed the plan goes on as it is; a whole that is wrong stays wrong.
-    let stands = || match &failed {
-        Some(_) => Leave::by(Way::Shared),
-        None => {
-            let end = End::Halted {
-                why: evidence.clone(),
-            };
-            Leave::by(Way::Deny).with(Event::Ending { end })
+    let stands = || {
+        if failed.is_some() {
+            return Leave::by(Way::Shared);
         }
+        let end = End::Halted {
+            why: evidence.clone(),
+        };
+        Leave::by(Way::Deny).with(Event::Ending { end })
     };
     let Some(chosen) = choose(work, Part::Planner) else {
         return Ok(considered(stands()));
