@@ -206,12 +206,12 @@ fn a_conflict_changes_nothing_and_its_resolution_keeps_both() {
     assert!(world.line.land(&merge, &order("m"), b"").is_err());
     assert_eq!(world.line.commit().unwrap(), line);
 
-    let mut resolver = world.agent_with(Some(&two));
-    let begun = resolver.taken();
+    let mut mender = world.agent_with(Some(&two));
+    let begun = mender.taken();
     let marked = begun.files[0].after.clone().unwrap();
     assert!(String::from_utf8(marked).unwrap().contains("<<<<<<<"));
-    resolver.write("a.txt", Some(&TEXT.replace("four", "FOUR quatre")));
-    let resolved = world.keep("two", &resolver);
+    mender.write("a.txt", Some(&TEXT.replace("four", "FOUR quatre")));
+    let resolved = world.keep("two", &mender);
     let last = world.land(&resolved).unwrap();
     assert!(
         world.line.contains(&two).unwrap(),
