@@ -273,6 +273,29 @@ fn there_is_no_network() {
 }
 
 #[test]
+fn an_attempt_to_get_out_is_in_the_receipt() {
+    let world = World::new();
+    let denied = |script: &str| {
+        let document = world.run(&["exec", "--json", "--", "python3", "-c", script]);
+        let document = document.exits(0).json();
+        let unseen = document["receipt"]["not_observed"]
+            .as_array()
+            .unwrap()
+            .len();
+        assert!(unseen > 0, "{document}");
+        let denials = document["receipt"]["denials"].as_array().unwrap().clone();
+        let network = |denial: &&serde_json::Value| denial["attempt"]["tried"] == "network";
+        denials.iter().find(network).cloned()
+    };
+    let out = "import socket\nfor _ in range(3): socket.socket().connect_ex(('192.0.2.1', 443))";
+    let denial = denied(out).expect("a denial");
+    assert_eq!(denial["count"], 3);
+    assert_eq!(denial["rule"], "network = \"none\"");
+    let within = "import socket\nsocket.socket().connect_ex(('127.0.0.1', 443))";
+    assert_eq!(denied(within), None);
+}
+
+#[test]
 fn a_policy_of_ones_own_is_kept_and_never_taken_from_the_workspace() {
     let world = World::new();
     let policy = world.home().join("tight.toml");

@@ -208,6 +208,12 @@ fn a_note_reaches_the_next_turn_of_a_run_in_another_process() {
     let server = MockServer::start(slow()).unwrap();
     let child = spawn(&world, &strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "exec"));
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "running", "{shown}");
+    world
+        .run(&["show", "last"])
+        .exits(0)
+        .says("being worked on");
     let note = "leave the signature alone";
     world
         .run(&["steer", "last", note])

@@ -192,12 +192,13 @@ fn proof(intent: Intent, evidence: &Evidence, before: &Results, after: &Results)
                 why: format!("{unproven} of the mended tests pass without the change too"),
             };
         }
+        let (mended, again) = match fixed.len() {
+            1 => ("1 test that failed passes".to_owned(), "it fails"),
+            more => (format!("{more} tests that failed pass"), "they fail"),
+        };
         return Verdict::Pass {
             why: format!(
-                "{} that failed {} now, all {} tests pass that should, and without the change they \
-                 fail again",
-                fixed.len(),
-                if fixed.len() == 1 { "passes" } else { "pass" },
+                "{mended} now, {} pass in all, and without the change {again} again",
                 after.passing.len()
             ),
         };

@@ -30,6 +30,8 @@ pub enum Attempt {
         /// Port.
         port: u16,
     },
+    /// Reaching something on a network. Where it was to go to was not seen.
+    Network,
     /// A system call.
     Syscall {
         /// Its name, or number where it has none.

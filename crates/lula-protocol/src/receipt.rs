@@ -253,6 +253,9 @@ pub struct Receipt {
     pub usage: Usage,
     /// What was refused to it.
     pub denials: Vec<Denial>,
+    /// Refusals that nothing here can see: none of them being among the denials means nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_observed: Vec<String>,
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ pub(crate) struct Overlay {
     /// Where these two are.
     pub(crate) upper: String,
     pub(crate) work: String,
+    /// Whether nothing written is flushed to disk while it is mounted, nor at its end.
+    pub(crate) unflushed: bool,
 }
 
 /// The directory a sandbox is about.
@@ -158,7 +160,9 @@ impl Blueprint {
             .option(workspace.overlay.as_ref(), |w, overlay| {
                 w.list(&overlay.lowers, write_placed);
                 write_placed(w, &overlay.above);
-                w.text(&overlay.upper).text(&overlay.work);
+                w.text(&overlay.upper)
+                    .text(&overlay.work)
+                    .bool(overlay.unflushed);
             });
         w.list(&self.caches, write_bind)
             .list(&self.masks, |w, path| {
@@ -216,6 +220,7 @@ impl Blueprint {
                         above: read_placed(r)?,
                         upper: r.text("upper")?,
                         work: r.text("work")?,
+                        unflushed: r.bool("unflushed")?,
                     })
                 })?,
             },

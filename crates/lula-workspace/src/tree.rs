@@ -341,7 +341,7 @@ pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     }
 }
 
-fn open_to_empty(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_to_empty(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     match beneath(parent, name, OFlags::DIRECTORY) {
         Err(Errno::ACCESS) => {
             // Only its owner gets here, and the layer is ours: overlayfs leaves a work directory

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lula_protocol::{Digest, WorkspaceId};
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
 
 use crate::base::Base;
 use crate::change::{Change, Diff, Selection};
@@ -15,12 +17,15 @@ use crate::node::Kind;
 use crate::path::RelPath;
 use crate::record::{self, Backend, Lock, Record, State};
 use crate::store::{Store, now_ms};
-use crate::tree::{Parents, Tree, open_plain, remove};
+use crate::tree::{Parents, Tree, beneath, open_plain, open_to_empty, remove};
 
 pub(crate) const IN_USE: &str = "in-use.lock";
 /// The two lie together and apart from everything else: a sandbox is handed the directory they are in.
 pub(crate) const UPPER: &str = "layer/upper";
 pub(crate) const WORK: &str = "layer/work";
+/// In the directory that the kernel makes in [`WORK`], its mark of a layer that was mounted without
+/// ever being flushed.
+const UNFLUSHED: &str = "incompat";
 pub(crate) const COPY: &str = "copy";
 const MANIFEST: &str = "manifest.json";
 const REMEMBERED: &str = "remembered.json";
@@ -196,10 +201,30 @@ impl Workspace {
                 directory: self.part(COPY),
             },
         };
-        Ok(Layer {
-            place,
-            _lock: self.exclusive()?,
-        })
+        let lock = self.exclusive()?;
+        self.flush()?;
+        Ok(Layer { place, _lock: lock })
+    }
+
+    /// Puts a layer on disk that was mounted without that, and takes the kernel's mark of it away:
+    /// then it can be mounted again.
+    fn flush(&self) -> Result<()> {
+        let failed = |error| WorkspaceError::io("flush", self.part(UPPER).display(), error);
+        let of_kernel = match beneath(&self.directory.top, WORK, OFlags::DIRECTORY)
+            .and_then(|work| open_to_empty(&work, "work".as_ref()))
+        {
+            Ok(of_kernel) => of_kernel,
+            // Never mounted, or a copy.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        match rustix::fs::statat(&of_kernel, UNFLUSHED, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        }
+        rustix::fs::syncfs(&self.layer_tree()?.top).map_err(failed)?;
+        remove(&of_kernel, UNFLUSHED.as_ref()).map_err(failed)
     }
 
     pub(crate) fn layer_tree(&self) -> Result<Tree> {
@@ -276,6 +301,7 @@ impl Workspace {
         if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
             self.store.remove(&self.record.id)?;
         } else {
+            self.flush()?;
             self.remember(&diff)?;
         }
         Ok((self, diff))

@@ -116,6 +116,9 @@ pub(crate) fn posture(receipt: &Receipt) -> Table {
             ),
         ]);
     }
+    for what in &receipt.not_observed {
+        table.row([paint(DIM, "not observed"), paint(DIM, what)]);
+    }
     let usage = &receipt.usage;
     let times = format!(
         "built in {} µs, ran {} ms",

@@ -17,7 +17,7 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
         [python, "-m", "pytest", ..] if python.starts_with("python") => Framework::Pytest,
         [python, "-m", "unittest", ..] if python.starts_with("python") => Framework::Unittest,
         ["cargo", "test", ..] => Framework::CargoTest,
-        ["node", "--test", ..] => Framework::NodeTest,
+        ["node" | "tsx", ..] if words.contains(&"--test") => Framework::NodeTest,
         ["npx", "jest", ..] | ["jest", ..] => Framework::Jest,
         ["npx", "vitest", ..] | ["vitest", ..] => Framework::Vitest,
         ["npx", "mocha", ..] | ["mocha", ..] => Framework::Mocha,
@@ -73,7 +73,11 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
             .collect();
         files = if below.is_empty() { named } else { below };
     }
-    let options = given
+    // Node's own options stand before the word that starts its runner, or in the test script.
+    let own = super::script::node_options(line).or_else(|| Some(known?.options.clone()));
+    let options = own
+        .filter(|_| framework == Framework::NodeTest)
+        .unwrap_or(given)
         .into_iter()
         .filter(|word| {
             !is_file(word)
@@ -109,6 +113,10 @@ mod tests {
             (pytest.framework, pytest.files),
             (Framework::Pytest, vec!["tests/test_a.py".to_owned()])
         );
+        let typed = from_command("node --import tsx --test test/a.test.ts", &none);
+        assert_eq!(typed.framework, Framework::NodeTest);
+        assert_eq!(typed.options, ["--import=tsx"]);
+        assert_eq!(typed.files, ["test/a.test.ts"]);
         let strange = from_command("./run-tests.sh --all && echo ok", &none);
         assert_eq!(strange.framework, Framework::Command);
         assert_eq!(strange.argv[2], "./run-tests.sh --all && echo ok");

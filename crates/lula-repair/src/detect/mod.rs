@@ -339,6 +339,32 @@ mod tests {
     }
 
     #[test]
+    fn what_makes_node_read_typescript_is_kept() {
+        for (script, options) in [
+            ("node --import tsx --test", &["--import=tsx"][..]),
+            ("tsx --test 'test/*.ts'", &["--import=tsx"]),
+            (
+                "tsc && node -r ./setup.js --test --test-reporter=spec",
+                &["--require=./setup.js"],
+            ),
+            (
+                "node --experimental-strip-types --test",
+                &["--experimental-strip-types"],
+            ),
+        ] {
+            let manifest = format!(r#"{{"scripts":{{"test":"{script}"}}}}"#);
+            let found = look(&[
+                ("package.json", &manifest),
+                ("src/a.ts", ""),
+                ("test/a.test.ts", ""),
+            ]);
+            assert_eq!(found.tests[0].framework, Framework::NodeTest, "{script}");
+            assert_eq!(found.tests[0].options, options, "{script}");
+            assert_eq!(found.tests[0].files, ["test/a.test.ts"]);
+        }
+    }
+
+    #[test]
     fn other_ecosystems_are_known_by_their_manifests() {
         assert_eq!(
             first(&[("Cargo.toml", "[package]"), ("src/lib.rs", "")]).0,

@@ -42,22 +42,27 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
         ));
     }
     let uses_node = |path: &String| project.text(path).contains("node:test");
-    if script.contains("node --test")
+    let options = node_options(script);
+    if options.is_some()
         || script.contains("node test")
         || !known && files.iter().take(50).any(uses_node)
     {
-        let reason = if script.contains("node") {
+        let reason = if options.is_some() || script.contains("node") {
             "package.json's test script runs node"
         } else {
             "tests import node:test"
         };
+        let options = options.unwrap_or_default();
+        let argv: Vec<&str> = ["node"]
+            .into_iter()
+            .chain(options.iter().map(String::as_str))
+            .chain(["--test"])
+            .collect();
         let count = files.len();
-        out.push(found(
-            Framework::NodeTest,
-            &["node", "--test"],
-            files,
-            format!("{reason}; {count} test files"),
-        ));
+        let reason = format!("{reason}; {count} test files");
+        let mut tests = found(Framework::NodeTest, &argv, files, reason);
+        tests.options = options;
+        out.push(tests);
     } else if !known && files.iter().any(|path| path.ends_with("js")) {
         out.push(found(
             Framework::NodeTest,
@@ -66,6 +71,45 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
             "test files in JavaScript and no framework named",
         ));
     }
+}
+
+/// Options of node that take a value of their own.
+const VALUED: &[(&str, &str)] = &[
+    ("--import", "--import"),
+    ("--require", "--require"),
+    ("-r", "--require"),
+    ("--loader", "--loader"),
+    ("--experimental-loader", "--experimental-loader"),
+    ("--conditions", "--conditions"),
+    ("-C", "--conditions"),
+    ("--env-file", "--env-file"),
+];
+
+/// What a test script hands to node's runner beside the tests, as where it makes node read
+/// TypeScript; none where it does not start that runner.
+pub(super) fn node_options(script: &str) -> Option<Vec<String>> {
+    let command = script
+        .split("&&")
+        .find(|command| command.split_whitespace().any(|word| word == "--test"))?;
+    let mut words = command
+        .split_whitespace()
+        .skip_while(|word| !matches!(*word, "node" | "tsx"));
+    let mut options = match words.next()? {
+        "tsx" => vec!["--import=tsx".to_owned()],
+        _ => Vec::new(),
+    };
+    while let Some(word) = words.next() {
+        if let Some((_, long)) = VALUED.iter().find(|(known, _)| *known == word) {
+            options.push(format!("{long}={}", words.next()?));
+        } else if word.starts_with("--")
+            && word != "--test"
+            && !word.starts_with("--test-reporter")
+            && !word.starts_with("--watch")
+        {
+            options.push(word.to_owned());
+        }
+    }
+    Some(options)
 }
 
 fn is_script_test(path: &str) -> bool {

@@ -211,6 +211,9 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
             | "pair"
     );
     let share = if value { 1.0 } else { 0.6 };
+    // How far apart two values are has no sign.
+    let distance = crate::syntax::binary(node)
+        .is_some_and(|(_, operator, _)| forge.of(operator) == "-" && !value);
     let binary_inside = matches!(
         node.kind(),
         "binary_operator"
@@ -238,6 +241,11 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
         _ => true,
     };
     for (wrap, prior) in wraps.iter().filter(|(wrap, _)| fits(wrap)) {
+        let share = if distance && wrap.contains("abs(") {
+            1.75
+        } else {
+            share
+        };
         forge.replace(
             node,
             Family::Conversion,

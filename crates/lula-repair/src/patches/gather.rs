@@ -222,7 +222,14 @@ fn steps(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, f64)> {
             let change = format!("{element}{sign}");
             scope.statements.iter().any(|text| text.contains(&change))
         });
-        let prior = if changes { 0.06 } else { 0.18 };
+        let owner = element.split('[').next().unwrap_or(element);
+        let borrowed = !changes && scope.params.iter().any(|param| param == owner);
+        let prior = match () {
+            () if changes => 0.06,
+            // Who only reads what was handed over does not mean to change it.
+            () if borrowed => 0.03,
+            () => 0.18,
+        };
         found.push((format!("{element} -= 1{semi}"), prior));
         found.push((format!("{element} += 1{semi}"), prior));
         if forge.python() {
@@ -309,7 +316,14 @@ fn walkers(forge: &Forge<'_>, scope: &Scope, found: &mut Vec<(String, f64)>) {
         let held = &scope.variables;
         for field in scope.fields.iter().take(6) {
             if held.may_be(name, Sort::Object) {
-                found.push((format!("{name} = {name}.{field}{semi}"), 0.02 * lack));
+                // Who writes to a part of a thing walks along such things.
+                let part = format!("{name}.{field}");
+                let walks = scope
+                    .statements
+                    .iter()
+                    .any(|text| text.starts_with(&format!("{part} = ")));
+                let prior = if walks { 0.1 } else { 0.02 };
+                found.push((format!("{name} = {part}{semi}"), prior * lack));
             }
         }
         for key in habits.loop_names.iter().filter(|key| *key != name).take(3) {

@@ -380,7 +380,7 @@ fn regroup(
         } else {
             Family::Expression
         };
-        let drop = if logic { 0.4 } else { 0.22 };
+        let drop = if logic { 0.4 } else { 0.16 };
         forge.replace(node, family, drop, outer_left);
         forge.replace(node, family, drop, outer_right);
     }

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 
 use super::guards::first_statement;
 use super::{Family, Forge};
-use crate::syntax::{call, is_function, member, named, nearest, walk};
+use crate::syntax::{call, is_expression, is_function, member, named, nearest, walk};
 
 pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if is_function(node) && calls_itself(forge, node) {
@@ -21,6 +21,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         joined(forge, node, callee, arguments);
     }
     more_factors(forge, node);
+    recalled(forge, node);
 }
 
 fn calls_itself(forge: &Forge<'_>, node: Node<'_>) -> bool {
@@ -224,6 +225,56 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
                 0.3,
                 "yield from ",
             );
+        }
+    }
+}
+
+/// A value that the function itself should have made, as it does elsewhere or of another part.
+fn recalled(forge: &mut Forge<'_>, node: Node<'_>) {
+    let place = node.parent().is_some_and(|parent| {
+        matches!(
+            parent.kind(),
+            "return_statement"
+                | "tuple"
+                | "list"
+                | "array"
+                | "argument_list"
+                | "arguments"
+                | "expression_list"
+        )
+    });
+    if !place || !is_expression(node) || forge.rust() {
+        return;
+    }
+    let Some(around) = nearest(node, is_function) else {
+        return;
+    };
+    let Some(name) = around.child_by_field_name("name") else {
+        return;
+    };
+    let mut calls: Vec<Vec<&str>> = Vec::new();
+    for (callee, arguments) in walk(around).into_iter().filter_map(call) {
+        let items: Vec<&str> = named(arguments)
+            .into_iter()
+            .map(|item| forge.of(item))
+            .collect();
+        let short = items.iter().map(|item| item.len()).sum::<usize>() <= 40;
+        if forge.of(callee) == forge.of(name) && short && !calls.contains(&items) {
+            calls.push(items);
+        }
+    }
+    let scope = forge.scope(node);
+    let name = forge.of(name);
+    for items in calls.iter().take(3) {
+        let text = format!("{name}({})", items.join(", "));
+        forge.replace(node, Family::Call, 0.05, text);
+        for (index, item) in items.iter().enumerate() {
+            for other in scope.names.iter().filter(|other| other != item).take(6) {
+                let mut changed = items.clone();
+                changed[index] = other;
+                let text = format!("{name}({})", changed.join(", "));
+                forge.replace(node, Family::Call, 0.02, text);
+            }
         }
     }
 }

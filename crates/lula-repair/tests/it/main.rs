@@ -383,7 +383,11 @@ fn seeded_bugs_break_tests_that_can_be_seen() {
             &["javascript", "python", "rust"][..],
         ),
         (corpus::Set::HeldOut, 30, &["javascript", "python", "rust"]),
-        (corpus::Set::Practice, 150, &["javascript", "python"]),
+        (
+            corpus::Set::Practice,
+            240,
+            &["javascript", "python", "python"],
+        ),
     ] {
         let found = corpus::projects(set);
         let bugs: usize = found.iter().map(|project| project.bugs.len()).sum();

@@ -144,3 +144,27 @@ fn one_test_that_hangs_is_told_from_those_that_fail_and_pass() {
     );
     assert_eq!(told("test_hangs"), (Outcome::Broken, true));
 }
+
+/// What makes node read the TypeScript below: a loader that takes the types away and, as loaders do,
+/// moves the code to other places.
+const LOADER: &str = "import { register } from 'node:module';\nconst hooks = `export async function load(url, context, next) {\n  if (!url.endsWith('.ts')) return next(url, context);\n  const { source } = await next(url, { ...context, format: 'module' });\n  const text = String(source).replace(/interface \\\\w+ \\\\{[^}]*\\\\}/, '').replace(/: (number|Item)(\\\\[\\\\])?/g, '');\n  return { format: 'module', shortCircuit: true, source: text.replace(/\\\\n\\\\s*/g, '\\\\n') };\n}`;\nregister('data:text/javascript,' + encodeURIComponent(hooks));\n";
+
+#[test]
+fn typescript_is_mended_where_node_is_made_to_read_it() {
+    let source = "interface Item { price: number; count: number }\n\nexport function total(items: Item[], limit: number): number {\n  let sum: number = 0;\n  for (const item of items) {\n    if (item.price < limit) sum += item.price * item.count;\n  }\n  return sum;\n}\n";
+    let test = "import { test } from 'node:test';\nimport assert from 'node:assert/strict';\nimport { total } from '../src/cart.ts';\n\ntest('the limit itself counts', () => {\n  assert.equal(total([{ price: 5, count: 2 }, { price: 9, count: 1 }], 5), 10);\n});\n\ntest('nothing', () => {\n  assert.equal(total([], 5), 0);\n});\n";
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"type":"module","scripts":{"test":"node --import ./loader.mjs --test"}}"#,
+        ),
+        ("loader.mjs", LOADER),
+        ("src/cart.ts", source),
+        ("test/cart.test.ts", test),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.framework, Framework::NodeTest);
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    assert_eq!(report.patches[0].files[0].path, "src/cart.ts");
+    assert!(report.patches[0].diff.contains("item.price <= limit"));
+}

@@ -158,6 +158,9 @@ pub enum Event {
         killed: bool,
         /// Bytes left in the private directories, where they could be read.
         scratch_left: Option<u64>,
+        /// How often something in the sandbox was told since it was built that there is no way to an
+        /// address, where that could be read.
+        unrouted: Option<u64>,
     },
 }
 
@@ -436,6 +439,7 @@ impl Event {
                 peak_memory_bytes,
                 killed,
                 scratch_left,
+                unrouted,
             } => {
                 match how {
                     ExitHow::Status(status) => writer.u8(0).u8(*status),
@@ -447,6 +451,9 @@ impl Event {
                     .bool(*killed)
                     .option(*scratch_left, |w, left| {
                         w.u64(left);
+                    })
+                    .option(*unrouted, |w, count| {
+                        w.u64(count);
                     });
                 107
             }
@@ -507,6 +514,7 @@ impl Event {
                 peak_memory_bytes: reader.u64("memory")?,
                 killed: reader.bool("killed")?,
                 scratch_left: reader.option("scratch", |r| r.u64("scratch"))?,
+                unrouted: reader.option("unrouted", |r| r.u64("unrouted"))?,
             },
             other => {
                 return Err(FrameError::Unknown {

@@ -103,6 +103,7 @@ fn event() -> impl Strategy<Value = Event> {
                 peak_memory_bytes: number,
                 killed,
                 scratch_left: killed.then_some(number),
+                unrouted: killed.then_some(number),
             }
         }),
     ]

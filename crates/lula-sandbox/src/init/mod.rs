@@ -9,6 +9,7 @@ pub(crate) mod family;
 mod fence;
 mod mounts;
 mod readback;
+pub(crate) mod routes;
 mod serve;
 
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -234,7 +234,7 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
         .map(|layer| &*layer.bind.target)
         .collect();
     let lowers = lowers.join(":");
-    let options = [
+    let mut options = vec![
         ("lowerdir", &*lowers),
         ("upperdir", &*overlay.upper),
         ("workdir", &*overlay.work),
@@ -244,6 +244,9 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
         ("metacopy", "off"),
         ("index", "off"),
     ];
+    if overlay.unflushed {
+        options.push(("volatile", ""));
+    }
     let mut without = CLOSED;
     if !blueprint.workspace.writable {
         without = without.and(Without::WRITING);

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::command::{Drawn, Running};
-use super::{family, readback};
+use super::{family, readback, routes};
 use crate::buffer::Buffer;
 use crate::built_in::BuiltIn;
 use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
@@ -381,15 +381,20 @@ impl Server {
             let Some(reaped) = running.ended else {
                 continue;
             };
+            let how = match (reaped.status, reaped.signal) {
+                (Some(status), _) => ExitHow::Status(status),
+                (None, signal) => ExitHow::Signal(signal.unwrap_or(0)),
+            };
             let event = Event::Exited {
-                how: match (reaped.status, reaped.signal) {
-                    (Some(status), _) => ExitHow::Status(status),
-                    (None, signal) => ExitHow::Signal(signal.unwrap_or(0)),
-                },
+                how,
                 cpu_us: reaped.cpu_us,
                 peak_memory_bytes: reaped.peak_memory_bytes,
                 killed: running.killed,
                 scratch_left: self.scratch_left(),
+                unrouted: self
+                    .own_namespace()
+                    .then(|| routes::missed(how != ExitHow::Status(0)))
+                    .flatten(),
             };
             self.say(id, &event).map_err(io::Error::other)?;
             self.leftovers

@@ -277,6 +277,23 @@ pub(crate) fn receipt(
             stderr_bytes: outcome.stderr.0,
         },
         denials: denials(context, outcome),
+        not_observed: not_observed(context.tier)
+            .iter()
+            .map(|what| (*what).to_owned())
+            .collect(),
+    }
+}
+
+/// What a tier refuses without anybody being told.
+const fn not_observed(tier: Tier) -> &'static [&'static str] {
+    match tier {
+        Tier::Namespace => &[
+            "paths that are hidden, masked or read-only",
+            "where a blocked connection was to go to",
+            "IPv6 attempts of commands that succeeded",
+        ],
+        Tier::Landlock => &["paths that Landlock refused"],
+        _ => &[],
     }
 }
 

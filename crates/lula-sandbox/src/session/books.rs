@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Denial;
+use lula_protocol::denial::Attempt;
 
 use super::Captured;
 use super::process::Output;
@@ -31,6 +32,8 @@ pub(super) struct State {
     pub(super) pumped: bool,
     /// Refused calls so far.
     pub(super) refusals: u64,
+    /// Ways to an address that were missed so far.
+    pub(super) unrouted: u64,
 }
 
 /// Why a command was ended.
@@ -128,6 +131,10 @@ impl State {
     /// cannot be told apart.
     pub(super) fn book_refusal(&mut self, denial: &Denial) {
         self.refusals += 1;
+        self.book_denial(denial);
+    }
+
+    fn book_denial(&mut self, denial: &Denial) {
         for entry in self.commands.values_mut().filter(|entry| !entry.is_over()) {
             let same =
                 |known: &Denial| (&known.attempt, &known.rule) == (&denial.attempt, &denial.rule);
@@ -136,6 +143,21 @@ impl State {
                 None if entry.denials.len() < MOST_DENIALS => entry.denials.push(denial.clone()),
                 None => {}
             }
+        }
+    }
+
+    /// Books what the private network kept in since the last look. It counts for every command that
+    /// runs, as a refused call does.
+    fn book_unrouted(&mut self, count: u64) {
+        let more = count.saturating_sub(self.unrouted);
+        self.unrouted = self.unrouted.max(count);
+        if more > 0 {
+            self.book_denial(&Denial {
+                attempt: Attempt::Network,
+                rule: "network = \"none\"".to_owned(),
+                grant: None,
+                count: more,
+            });
         }
     }
 
@@ -168,6 +190,13 @@ impl State {
             }
             _ => {}
         }
+        if let Event::Exited {
+            unrouted: Some(count),
+            ..
+        } = event
+        {
+            self.book_unrouted(count);
+        }
         let Some(entry) = self.commands.get_mut(&id) else {
             return Ok(None);
         };
@@ -194,6 +223,7 @@ impl State {
                 peak_memory_bytes,
                 killed: _,
                 scratch_left,
+                unrouted: _,
             } => {
                 entry.exited = Some(Exit {
                     how,

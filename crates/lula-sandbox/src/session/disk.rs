@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -25,7 +25,7 @@ const DEEPEST: usize = 256;
 
 /// A directory whose size is limited.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     directory: OwnedFd,
     /// What was there before the first command.
     before: u64,
@@ -65,8 +65,7 @@ impl Measured {
 }
 
 /// Watches for as long as the sandbox is there.
-pub(super) fn watch(link: &Arc<Link>, measured: Measured) -> Result<(), SandboxError> {
-    let link = Arc::downgrade(link);
+pub(super) fn watch(link: Weak<Link>, measured: Measured) -> Result<(), SandboxError> {
     std::thread::Builder::new()
         .name("lula-sandbox-disk".to_owned())
         .spawn(move || keep_watching(&link, &measured))

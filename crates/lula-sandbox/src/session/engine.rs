@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use lula_protocol::Tier;
 
 use super::command::{Command, Finished};
-use super::disk;
 use super::drawing::{Drawn, environment};
 use super::link::{Link, Parts};
 use super::private::PrivateDirectory;
@@ -110,7 +109,8 @@ impl Engine {
     }
 
     /// As [`Engine::run`], with the command's streams in hand. Nothing else can be started in the
-    /// session: it ends with its one command.
+    /// session: it ends with its one command. Somebody has to wait for that command or take its
+    /// output: deadline and disk limit are kept by whoever does.
     pub fn start_alone(
         &self,
         sandbox: &Sandbox,
@@ -138,7 +138,7 @@ impl Engine {
             return;
         }
         let inner = &*self.0;
-        let planned = sandbox.workspace.plan(sandbox.writable).and_then(|place| {
+        let planned = sandbox.plan().and_then(|place| {
             let place = mounts::Workspace::of(&place);
             mounts::plan(&sandbox.policy, place, &sandbox.toolchains, &inner.system)
         });
@@ -170,6 +170,18 @@ impl Engine {
         }
     }
 
+    /// Lets go of everything, for a program that is about to end: its helper is ended and not waited
+    /// for. Sessions must be closed already.
+    pub fn leave(self) {
+        for slot in [&self.0.namespace, &self.0.plain] {
+            if let Some(zygote) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+                zygote.leave();
+            }
+        }
+        // What cannot be removed now is swept by the next engine.
+        let _ = self.settle();
+    }
+
     pub(crate) fn helper(&self) -> &Helper {
         &self.0.helper
     }
@@ -177,6 +189,7 @@ impl Engine {
     pub(crate) fn open_in(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
         let begun = Instant::now();
         let session = self.begin(tier, sandbox)?;
+        session.link.watch_disk()?;
         finish_opening(&session, sandbox, begun)?;
         Ok(session)
     }
@@ -192,7 +205,7 @@ impl Engine {
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
-        let workspace = sandbox.workspace.plan(sandbox.writable)?;
+        let workspace = sandbox.plan()?;
         if workspace.overlay.is_some() && tier != Tier::Namespace {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
@@ -276,6 +289,7 @@ impl Engine {
             environment: environment(sandbox, &drawn.home),
             workspace: place,
             own_pids: tier == Tier::Namespace,
+            measured,
             keep: Keep {
                 _zygote: zygote,
                 groups: inner.groups().clone(),
@@ -283,13 +297,7 @@ impl Engine {
             },
         });
         // From here on a session that is not returned is ended by its drop.
-        let session = Session {
-            link: Arc::new(link),
-        };
-        if let Some(measured) = measured {
-            disk::watch(&session.link, measured)?;
-        }
-        Ok(session)
+        Ok(Session { link })
     }
 }
 

@@ -6,7 +6,7 @@ use lula_protocol::Tier;
 
 use super::disk::Measured;
 use super::workspace::{Overlay, Workspace};
-use crate::blueprint::Switches;
+use crate::blueprint::{Switches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
 use crate::mounts::Toolchains;
@@ -23,6 +23,7 @@ pub struct Sandbox {
     pub(super) without: Vec<LayerName>,
     pub(super) writable: bool,
     owned: bool,
+    unflushed: bool,
 }
 
 impl Sandbox {
@@ -48,6 +49,7 @@ impl Sandbox {
             without: Vec::new(),
             writable: true,
             owned: false,
+            unflushed: false,
         }
     }
 
@@ -70,6 +72,16 @@ impl Sandbox {
     #[must_use]
     pub fn owned_workspace(mut self) -> Self {
         self.owned = true;
+        self
+    }
+
+    /// Leaves a workspace in layers unflushed: the end of the sandbox then does not wait until the whole
+    /// filesystem of the layer is on disk, and a command that asks for that inside asks in vain. Who
+    /// keeps the layer flushes it. The kernel marks it in its working directory (`work/incompat`) and
+    /// does not mount it again before that mark is removed.
+    #[must_use]
+    pub fn unflushed_layer(mut self) -> Self {
+        self.unflushed = true;
         self
     }
 
@@ -101,6 +113,11 @@ impl Sandbox {
     pub fn without(mut self, layer: LayerName) -> Self {
         self.without.push(layer);
         self
+    }
+
+    /// Where the workspace is seen, and what it is made of.
+    pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
+        self.workspace.plan(self.writable, self.unflushed)
     }
 
     /// A required layer that cannot be in force, by what is known before the sandbox stands.

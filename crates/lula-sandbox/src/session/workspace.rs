@@ -33,14 +33,18 @@ pub(super) enum Workspace {
 
 impl Workspace {
     /// Where it is seen, and what it is made of.
-    pub(super) fn plan(&self, writable: bool) -> Result<WorkspacePlan, SandboxError> {
+    pub(super) fn plan(
+        &self,
+        writable: bool,
+        unflushed: bool,
+    ) -> Result<WorkspacePlan, SandboxError> {
         let (real, overlay) = match self {
             Self::Directory(path) => (path, None),
             Self::Overlay(overlay) => {
                 let base = overlay.lowers.last().ok_or_else(|| {
                     unusable(&overlay.upper, "an overlay has a real tree below it")
                 })?;
-                (base, Some(overlay.layers()?))
+                (base, Some(overlay.layers(unflushed)?))
             }
         };
         let path = usable(real)?;
@@ -54,7 +58,7 @@ impl Workspace {
 }
 
 impl Overlay {
-    fn layers(&self) -> Result<blueprint::Overlay, SandboxError> {
+    fn layers(&self, unflushed: bool) -> Result<blueprint::Overlay, SandboxError> {
         if self.lowers.len() > MOST_LOWERS {
             return Err(unusable(
                 &self.upper,
@@ -85,6 +89,7 @@ impl Overlay {
             above: held(beside, "/run/w".to_owned(), &owner, true)?,
             upper: name(upper_name)?,
             work: name(work_name)?,
+            unflushed,
         })
     }
 }

@@ -70,6 +70,52 @@ pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io:
     })
 }
 
+/// Does something with a process that only waits to be looked at, in the namespaces asked for, and
+/// ends it. It shares this process's memory, which is much quicker than copying it, and ends by itself
+/// where this process dies.
+pub(crate) fn with_bystander<T>(
+    apart: Apart,
+    act: impl FnOnce(i32) -> io::Result<T>,
+) -> io::Result<T> {
+    /// Enough for one function that makes three system calls.
+    const STACK: usize = 16 * 1024;
+    extern "C" fn wait(line: *mut libc::c_void) -> libc::c_int {
+        let mut end = 0_u8;
+        // SAFETY: the parent passed two live numbers; its descriptors were copied, so only the copy of
+        // the writing end is closed. Nothing here fails, so the error number that this process shares
+        // with its parent is not touched.
+        unsafe {
+            let line = *line.cast::<[libc::c_int; 2]>();
+            libc::close(line[1]);
+            libc::read(line[0], (&raw mut end).cast(), 1);
+            libc::_exit(0)
+        }
+    }
+    let (hears, says) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let mut line = [hears.as_raw_fd(), says.as_raw_fd()];
+    let flags = i32::try_from(apart.0).map_err(io::Error::other)?;
+    let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
+    // SAFETY: the stack, 16-aligned at its end, and `line` are live until the process was waited for
+    // below; what runs there makes system calls only.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().cast::<u8>().add(STACK);
+        libc::clone(
+            wait,
+            top.cast(),
+            libc::CLONE_VM | libc::SIGCHLD | flags,
+            (&raw mut line).cast(),
+        )
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let done = act(pid);
+    drop(says);
+    wait_for(pid)?;
+    drop(stack);
+    done
+}
+
 /// A copy of this process as the C library makes one: where the copy is to live on as if it had been
 /// started anew. The caller must be single-threaded: only then may the child run ordinary code.
 pub(crate) fn fork() -> io::Result<Option<rustix::process::Pid>> {

@@ -12,7 +12,7 @@ use crate::blueprint::Blueprint;
 use crate::frames::{HeldBack, SetupStage};
 use crate::idmap::{self, Ids};
 use crate::init::Identity;
-use crate::sys::process::{self, Apart, Side};
+use crate::sys::process::{self, Apart};
 
 /// How many user namespaces for id maps are kept.
 const KEPT: usize = 64;
@@ -156,32 +156,17 @@ impl Identities {
 
     /// A process is needed to make one; the namespace outlives it.
     fn make_shift(&self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
-        let (wait, release) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        match process::clone_process(Apart::USER, None)? {
-            Side::Child => {
-                drop(release);
-                let _ = rustix::io::read(&wait, &mut [0; 1]);
-                process::exit_now(0)
-            }
-            Side::Parent { pid, .. } => {
-                let proc = self.proc.as_fd();
-                let made = write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))
-                    .and_then(|()| {
-                        write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))
-                    })
-                    .and_then(|()| {
-                        Ok(rustix::fs::openat(
-                            proc,
-                            format!("{pid}/ns/user"),
-                            OFlags::RDONLY | OFlags::CLOEXEC,
-                            Mode::empty(),
-                        )?)
-                    });
-                drop(release);
-                process::wait_for(pid)?;
-                made
-            }
-        }
+        let proc = self.proc.as_fd();
+        process::with_bystander(Apart::USER, |pid| {
+            write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))?;
+            write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))?;
+            Ok(rustix::fs::openat(
+                proc,
+                format!("{pid}/ns/user"),
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
 use super::hold_namespace;
+use crate::init::routes;
 use crate::sys::network::raise_loopback;
 use crate::sys::process::{Apart, enter, unshare};
 
@@ -47,8 +48,9 @@ impl Networks {
     }
 
     /// Takes a network back after everything in its sandbox has ended. It is kept only where the
-    /// kernel says that no socket is left in it and that not one packet ever crossed it: then no
-    /// connection, port or counter can tell the next sandbox about the last.
+    /// kernel says that no socket is left in it, that not one packet ever crossed it and that nobody
+    /// looked for a way out: then no connection, port or counter can tell the next sandbox about the
+    /// last.
     pub(crate) fn give_back(&mut self, network: Network) {
         if self.ready.len() < KEPT && self.is_untouched(&network).unwrap_or(false) {
             self.ready.push(network);
@@ -57,12 +59,18 @@ impl Networks {
 
     fn is_untouched(&self, network: &Network) -> io::Result<bool> {
         enter(network.namespace.as_fd(), Apart::NET)?;
-        let pages = self
-            .page("self/net/sockstat")
-            .and_then(|sockets| Ok((sockets, self.page("self/net/dev")?)));
+        let names = ["sockstat", "dev", "snmp", "snmp6"];
+        let pages = names.map(|name| self.page(&format!("self/net/{name}")));
         enter(self.home.as_fd(), Apart::NET)?;
-        let (sockets, devices) = pages?;
-        Ok(no_socket(&sockets) && no_packet(&devices) && interfaces(&devices) == ["lo"])
+        let [sockets, devices, routes, routes6] = pages;
+        let (sockets, devices) = (sockets?, devices?);
+        // Without IPv6 there is no such page.
+        let tried6 = routes6.ok().and_then(|page| routes::in_page6(&page));
+        Ok(no_socket(&sockets)
+            && no_packet(&devices)
+            && interfaces(&devices) == ["lo"]
+            && routes::in_page(&routes?) == Some(0)
+            && tried6.is_none_or(|count| count == 0))
     }
 
     pub(crate) fn take(&mut self, own: BorrowedFd<'_>) -> io::Result<Network> {

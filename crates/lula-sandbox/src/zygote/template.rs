@@ -273,8 +273,15 @@ fn relative(path: &str) -> &str {
 
 /// Makes a directory and its parents. What is there already, also inside a bind, is left alone.
 fn make_directories(root: &OwnedFd, path: &str) -> io::Result<()> {
-    if mount::hold(root, Path::new(path)).is_ok() {
+    let whole = relative(path);
+    if whole.is_empty() {
         return Ok(());
+    }
+    match rustix::fs::mkdirat(root, whole, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => return Ok(()),
+        // Its parent first.
+        Err(rustix::io::Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
     }
     let mut so_far = String::new();
     for part in relative(path).split('/').filter(|part| !part.is_empty()) {

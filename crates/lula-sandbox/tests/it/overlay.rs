@@ -394,3 +394,23 @@ fn git_works_in_layers() {
         .permissions();
     assert_eq!(mode.mode() & 0o777, 0o755);
 }
+
+#[test]
+fn an_unflushed_layer_holds_what_was_written_and_is_marked_until_somebody_flushes() {
+    let ground = Ground::new();
+    let unflushed = || sandbox(ground.overlay()).unflushed_layer();
+    let run = |line: &str| engine().run(&unflushed(), &Command::shell(line));
+    assert!(run("echo new > made; sync").unwrap().succeeded());
+    assert_eq!(
+        std::fs::read_to_string(ground.upper().join("made")).unwrap(),
+        "new\n"
+    );
+    let work = ground.state.path().join("work/work");
+    std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(work.join("incompat").is_dir());
+    assert!(matches!(run("true"), Err(SandboxError::Setup { .. })));
+    std::fs::remove_dir_all(work.join("incompat")).unwrap();
+    assert!(run("test -f made").unwrap().succeeded());
+    std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::remove_dir_all(work).unwrap();
+}

@@ -1,6 +1,7 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
 use std::io::{self, Read, Write as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Process, Sandbox, SandboxError,
     Session as Opened,
 };
-use lula_workspace::{Diff, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
 
 use crate::cli::{ExecFlags, Write};
 use crate::commands::review;
@@ -104,11 +106,10 @@ fn execute(
         Ok((ran, left)) => (ran, Some(left)),
         Err(never) => (Err(never), None),
     };
-    let entry = log.as_ref().map(|_| entry(flags, &workspace, &ran));
     let (recorded, closed) = std::thread::scope(|scope| {
-        let write = || match (log.as_mut(), entry) {
-            (Some(log), Some(entry)) => record::append(log, entry?),
-            _ => Ok(()),
+        let write = || match log.as_mut() {
+            Some(log) => record::append(log, entry(flags, &workspace, &ran)?),
+            None => Ok(()),
         };
         // Neither needs the other, and both wait for the disk.
         let recording = scope.spawn(write);
@@ -116,7 +117,9 @@ fn execute(
         (recording.join(), closed)
     });
     let told = ran.and_then(|finished| {
-        tell(session, &finished, closed?.flatten().as_ref())?;
+        let closed = closed?;
+        report(flags, session, &finished)?;
+        tell(session, &finished, closed.flatten().as_ref())?;
         Ok(finished)
     });
     recorded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -125,6 +128,10 @@ fn execute(
 
 /// What is there when a command has ended.
 struct Left {
+    /// The sandbox, where one stood: empty, and about to go.
+    opened: Option<Opened>,
+    /// Nobody else gets the layer while the sandbox stands.
+    layer: Option<Layer>,
     engine: Engine,
     /// Where its changes went, if not to the directory itself.
     workspace: Option<Workspace>,
@@ -133,7 +140,10 @@ struct Left {
 impl Left {
     /// Lets go of everything; tells what the command would change.
     fn close(self) -> Result<Option<(Workspace, Diff)>, Ended> {
-        drop(self.engine);
+        // Whatever the command left running ends here, before anybody looks at its changes.
+        drop(self.opened);
+        drop(self.layer);
+        self.engine.leave();
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
         Ok(self.workspace.map(Workspace::close).transpose()?)
     }
@@ -173,9 +183,14 @@ fn fenced(
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let ran = attend(flags, session, &engine, &sandbox, command);
-    let workspace = None;
-    Ok((ran, Left { engine, workspace }))
+    let (ran, opened) = attend(session, &engine, &sandbox, command);
+    let left = Left {
+        opened,
+        layer: None,
+        engine,
+        workspace: None,
+    };
+    Ok((ran, left))
 }
 
 /// Runs the command in a workspace of its own.
@@ -187,16 +202,22 @@ fn reviewed(
     base: &Path,
 ) -> Result<(Result<Finished, Ended>, Left), Ended> {
     let mut workspace = workspace(flags, session, base)?;
-    let mut ran = held(flags, session, &engine, sandbox, &workspace);
+    let ((mut ran, mut opened), mut layer) = held(flags, session, &engine, sandbox, &workspace)?;
     if let Err(Ended::Refused(error)) = &ran
         && flags.on.is_none()
         && may_be_the_overlay(error, &workspace)
     {
+        drop((opened, layer));
         workspace.fall_back_to_copy(&error.to_string())?;
-        ran = held(flags, session, &engine, sandbox, &workspace);
+        ((ran, opened), layer) = held(flags, session, &engine, sandbox, &workspace)?;
     }
-    let workspace = Some(workspace);
-    Ok((ran, Left { engine, workspace }))
+    let left = Left {
+        opened,
+        layer: Some(layer),
+        engine,
+        workspace: Some(workspace),
+    };
+    Ok((ran, left))
 }
 
 /// Tells what the command would change, and everything else where a document is wanted.
@@ -239,11 +260,12 @@ fn held(
     engine: &Engine,
     sandbox: &Sandbox,
     workspace: &Workspace,
-) -> Result<Finished, Ended> {
+) -> Result<(Attended, Layer), Ended> {
     let layer = workspace.layer()?;
     let sandbox = sandbox.clone();
     let sandbox = match &layer.place {
-        Place::Overlay { lower, upper, work } => sandbox.laid_over(Overlay {
+        // Changes that are kept are flushed when they are known.
+        Place::Overlay { lower, upper, work } => sandbox.unflushed_layer().laid_over(Overlay {
             lowers: vec![lower.clone()],
             upper: upper.clone(),
             work: work.clone(),
@@ -255,7 +277,7 @@ fn held(
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
-    attend(flags, session, engine, &sandbox, command)
+    Ok((attend(session, engine, &sandbox, command), layer))
 }
 
 /// Whether a copy might do where this was refused.
@@ -268,43 +290,53 @@ fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
         )
 }
 
+/// How the command ended, and the sandbox it was in.
+type Attended = (Result<Finished, Ended>, Option<Opened>);
+
 /// Runs the command, connected with our own streams unless they are for a document.
-fn attend(
-    flags: &ExecFlags,
-    session: &Session,
-    engine: &Engine,
-    sandbox: &Sandbox,
-    command: Command,
-) -> Result<Finished, Ended> {
+fn attend(session: &Session, engine: &Engine, sandbox: &Sandbox, command: Command) -> Attended {
     let screen = &session.screen;
-    // The sandbox ends with the command, and is gone when this returns.
     let start = |command: &Command| -> Result<(Opened, Process), SandboxError> {
         let (opened, process) = engine.start_alone(sandbox, command)?;
         screen.detail(&format!("{} tier", opened.tier()));
         Ok((opened, process))
     };
-    let finished = if screen.is_json() {
-        let (_opened, process) = start(&command)?;
-        process.wait()?
-    } else {
-        let terminal = RawTerminal::if_interactive();
-        let command = match &terminal {
-            Some(terminal) => {
-                let (rows, columns) = terminal.size();
-                with_terminal_name(command)
-                    .terminal(rows, columns)
-                    .streamed()
-            }
-            None => command.open_input().streamed(),
+    if screen.is_json() {
+        return match start(&command) {
+            Ok((opened, process)) => (process.wait().map_err(Ended::from), Some(opened)),
+            Err(error) => (Err(error.into()), None),
         };
-        let (_opened, process) = start(&command)?;
-        pass_through(process)?
+    }
+    let terminal = RawTerminal::if_interactive();
+    let command = match &terminal {
+        Some(terminal) => {
+            let (rows, columns) = terminal.size();
+            with_terminal_name(command)
+                .terminal(rows, columns)
+                .streamed()
+        }
+        None => command.open_input().streamed(),
     };
+    let signals = match Signals::new(FORWARDED) {
+        Ok(signals) => signals,
+        Err(error) => return (Err(error.into()), None),
+    };
+    match start(&command) {
+        Ok((opened, process)) => (pass_through(process, signals), Some(opened)),
+        Err(error) => (Err(error.into()), None),
+    }
+}
+
+/// Writes the receipt where it was asked for, and says what stood around the command.
+fn report(flags: &ExecFlags, session: &Session, finished: &Finished) -> Result<(), Failure> {
     if let Some(path) = &flags.receipt {
         write_receipt(path, &finished.receipt)?;
     }
-    screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
-    Ok(finished)
+    let screen = &session.screen;
+    if screen.is_verbose() {
+        screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
+    }
+    Ok(())
 }
 
 /// What was run and how it ended, as it is written down.
@@ -371,19 +403,30 @@ fn with_terminal_name(command: Command) -> Command {
 }
 
 /// Connects the command with our own streams and signals until it ends.
-fn pass_through(process: Process) -> Result<Finished, Ended> {
+fn pass_through(process: Process, signals: Signals) -> Result<Finished, Ended> {
     let process = Arc::new(process);
-    // These threads end with the process: reading a terminal cannot be interrupted.
-    let input = Arc::clone(&process);
-    std::thread::spawn(move || forward_input(&input));
-    let signals = signal_hook::iterator::Signals::new(FORWARDED)?;
     let handle = signals.handle();
     let target = Arc::clone(&process);
+    // These threads end with the process: reading a terminal cannot be interrupted.
     std::thread::spawn(move || forward_signals(signals, &target));
+    if has_no_input() {
+        let _ = process.close_input();
+    } else {
+        let input = Arc::clone(&process);
+        std::thread::spawn(move || forward_input(&input));
+    }
     let result = forward_output(&process);
     handle.close();
     result?;
     Ok(process.wait()?)
+}
+
+/// Whether standard input is nothing: what starts programs by the hundred gives them that, and
+/// nobody has to wait for it.
+fn has_no_input() -> bool {
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
+    let input = rustix::fs::fstat(io::stdin()).map(|input| input.st_rdev);
+    matches!((null, input), (Ok(null), Ok(input)) if null == input && null != 0)
 }
 
 fn forward_output(process: &Process) -> Result<(), Ended> {
@@ -419,7 +462,7 @@ fn forward_input(process: &Process) {
     let _ = process.close_input();
 }
 
-fn forward_signals(mut signals: signal_hook::iterator::Signals, process: &Process) {
+fn forward_signals(mut signals: Signals, process: &Process) {
     for signal in signals.forever() {
         // A command that ended meanwhile needs no signal.
         let _ = if signal == SIGWINCH {

@@ -134,6 +134,11 @@ impl Screen {
         }
     }
 
+    /// Whether anybody wants to know the details.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.talk == Talk::Everything
+    }
+
     /// Something only the curious want to know.
     pub(crate) fn detail(&self, text: &str) {
         if self.talk == Talk::Everything {

@@ -44,6 +44,13 @@ const take = () => {
     if (!script.url || script.url.startsWith('node:') || script.url.startsWith('data:')) continue;
     const file = starts(script.url);
     if (!file) continue;
+    // A loader may run another text than the one that stands in the file: then all of it is suspect.
+    const whole = script.functions.find((f) => f.functionName === '' && f.ranges[0].startOffset === 0);
+    if (whole) file.other = whole.ranges[0].endOffset !== file.text.length;
+    if (file.other) {
+      if (script.functions.some((f) => f.ranges[0].count > 0)) seen[file.name] = file.lines.map((_, line) => line + 1);
+      continue;
+    }
     // Inner ranges come after outer ones and overrule them.
     const counts = new Array(file.lines.length).fill(0);
     const ranges = script.functions.filter((f) => f.functionName !== '' || f.ranges[0].startOffset > 0).flatMap((f) => f.ranges);

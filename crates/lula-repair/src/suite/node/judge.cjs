@@ -93,7 +93,9 @@ let warm = null;
 const quick = (place, file) =>
   new Promise((done) => {
     if (!warm) {
-      warm = thread(request.worker, { eval: true });
+      // What makes node read TypeScript must be there too; reports are none of the stand-in's work.
+      const execArgv = request.options.filter((option) => !option.startsWith('--test'));
+      warm = thread(request.worker, execArgv.length ? { eval: true, execArgv } : { eval: true });
       warm.stdout.resume();
     }
     const worker = warm;

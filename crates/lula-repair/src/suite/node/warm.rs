@@ -102,7 +102,7 @@ struct Request<'a> {
 }
 
 /// Least time to burn before a candidate counts as a loop.
-const LEAST_LOOP: Duration = Duration::from_millis(400);
+const LEAST_LOOP: Duration = Duration::from_millis(250);
 
 /// Whether just the tests pass that should.
 fn agree(expected: &BTreeMap<String, bool>, seen: &[TestCase]) -> bool {

@@ -52,8 +52,8 @@ pub(crate) struct Python {
 
 /// How much longer than any passing test one may run before it counts as a loop.
 const LOOP: u32 = 20;
-/// Least time to burn before a test counts as a loop.
-const LEAST_LOOP: Duration = Duration::from_millis(150);
+/// Least time to burn before a test counts as a loop: enough to import what it tests.
+const LEAST_LOOP: Duration = Duration::from_millis(75);
 
 #[derive(Deserialize)]
 struct Report {

@@ -11,7 +11,7 @@ mod standing;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use lula_protocol::denial::Denial;
@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::books::{Entry, Overdue, State};
+use super::disk::{self, Measured};
 use super::engine::Keep;
 use crate::buffer::Buffer;
 use crate::cgroup::Leaf;
@@ -35,6 +36,7 @@ use standing::Standing;
 const MANY_REFUSALS: u64 = 20_000;
 
 pub(crate) struct Link {
+    this: Weak<Self>,
     connection: OwnedFd,
     pidfd: OwnedFd,
     writing: Mutex<()>,
@@ -52,6 +54,8 @@ pub(crate) struct Link {
     workspace: PathBuf,
     /// Whether ending the first process ends all of them.
     own_pids: bool,
+    /// A directory whose size nobody watches yet, and when somebody has to begin.
+    unwatched: Mutex<Option<(Instant, Measured)>>,
     keep: Keep,
 }
 
@@ -73,12 +77,15 @@ pub(crate) struct Parts {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) workspace: PathBuf,
     pub(crate) own_pids: bool,
+    pub(crate) measured: Option<Measured>,
     pub(crate) keep: Keep,
 }
 
 impl Link {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let begin = Instant::now() + disk::INTERVAL;
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             connection: parts.connection,
             pidfd: parts.pidfd,
             writing: Mutex::new(()),
@@ -93,8 +100,31 @@ impl Link {
             environment: parts.environment,
             workspace: parts.workspace,
             own_pids: parts.own_pids,
+            unwatched: Mutex::new(parts.measured.map(|measured| (begin, measured))),
             keep: parts.keep,
+        })
+    }
+
+    /// Has the size of the workspace watched from now on, where it is limited.
+    pub(crate) fn watch_disk(&self) -> Result<(), SandboxError> {
+        let mut unwatched = self
+            .unwatched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match unwatched.take() {
+            Some((_, measured)) => disk::watch(self.this.clone(), measured),
+            None => Ok(()),
         }
+    }
+
+    /// When the size of the workspace has to be watched at the latest. A command that is quicker than
+    /// the first look at it costs nobody a thread.
+    fn watch_due(&self) -> Option<Instant> {
+        let unwatched = self
+            .unwatched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        unwatched.as_ref().map(|(begin, _)| *begin)
     }
 
     // A waiter that panicked left consistent books: every change is made in one step.
@@ -165,11 +195,13 @@ impl Link {
         until: Option<Instant>,
     ) -> Result<MutexGuard<'a, State>, SandboxError> {
         state.leading = true;
+        let watch = self.watch_due();
         let due = state
             .commands
             .values()
             .filter_map(Entry::due)
             .chain(until)
+            .chain(watch)
             .min();
         drop(state);
         let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,6 +249,9 @@ impl Link {
         drop(state);
         for (id, request) in replies {
             self.send_or_note(id, &request);
+        }
+        if watch.is_some_and(|watch| watch <= Instant::now()) {
+            self.watch_disk()?;
         }
         match overdue {
             Overdue::Nobody => {}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lula_protocol::event::Parent;
 use lula_protocol::{Amounts, ApprovalId, Exit, RunId};
-use lula_store::{RunFilter, SecretGuard, Status, Store};
+use lula_store::{RunFilter, RunRow, SecretGuard, Status, Store};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -57,8 +57,7 @@ pub(super) fn list(session: &Session) -> Result<Exit, Failure> {
             {
                 continue;
             }
-            let driven =
-                row.status == Status::Running && !row.owner.as_deref().is_some_and(is_dead);
+            let driven = is_driven(&row);
             let (task, report, unreadable) = match &known {
                 Ok(known) => (
                     known.state.task.text.clone(),
@@ -117,6 +116,11 @@ pub(super) fn list(session: &Session) -> Result<Exit, Failure> {
         screen.line(table.render(0).trim_end())?;
         Ok(Exit::Verified)
     })
+}
+
+/// Whether a process works on it now.
+fn is_driven(row: &RunRow) -> bool {
+    row.status == Status::Running && !row.owner.as_deref().is_some_and(is_dead)
 }
 
 async fn started_ms(store: &dyn Store, run: &RunId) -> u64 {

@@ -7,7 +7,7 @@ use lula_store::SecretGuard;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{started_ms, style};
+use super::{is_driven, started_ms, style};
 use crate::cli_runs::ShowFlags;
 use crate::failure::Failure;
 use crate::record::spoken_time;
@@ -34,9 +34,15 @@ pub(in crate::commands) fn show(flags: &ShowFlags, session: &Session) -> Result<
         let store = store::open(session, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
         let began = started_ms(&*store, &run).await;
+        let row = store.run(&run).await?;
+        let driven = flags.at.is_none() && row.as_ref().is_some_and(is_driven);
         let reader = runs::reader(store)?;
         let known = reader.show(&run, flags.at).await?;
-        let report = RunReport::of(&known);
+        let mut report = RunReport::of(&known);
+        if driven {
+            report.status = "running";
+            report.summary = format!("it is being worked on: `lula logs -f {run}` follows it");
+        }
         let next = match reader.next(&known) {
             Step::Enter { node, visit: 0 } => format!("the {node:?}").to_lowercase(),
             Step::Enter { node, visit } => {

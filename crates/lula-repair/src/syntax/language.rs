@@ -1,0 +1,77 @@
+//! Languages that patches can be written in, and their parsers.
+
+use std::ops::ControlFlow;
+
+use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
+
+/// A language that patches can be written in.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Python 3.
+    Python,
+    /// JavaScript, with JSX.
+    JavaScript,
+    /// TypeScript.
+    TypeScript,
+    /// TypeScript with JSX.
+    Tsx,
+    /// Rust.
+    Rust,
+}
+
+impl Language {
+    /// By the ending of a path.
+    pub fn of(path: &str) -> Option<Self> {
+        match path.rsplit_once('.')?.1 {
+            "py" => Some(Self::Python),
+            "js" | "mjs" | "cjs" | "jsx" => Some(Self::JavaScript),
+            "ts" | "mts" | "cts" => Some(Self::TypeScript),
+            "tsx" => Some(Self::Tsx),
+            "rs" => Some(Self::Rust),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of the JavaScript family.
+    pub fn is_script(self) -> bool {
+        matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
+    }
+
+    fn grammar(self) -> tree_sitter::Language {
+        match self {
+            Self::Python => tree_sitter_python::LANGUAGE.into(),
+            Self::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+            Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+            Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
+            Self::Rust => tree_sitter_rust::LANGUAGE.into(),
+        }
+    }
+
+    /// Parses a text; none where that would take more work than any ordinary text does.
+    pub(crate) fn parse(self, text: &str) -> Option<Tree> {
+        self.parse_from(text, None)
+    }
+
+    /// The same, starting from the tree of a text that differs where that tree was edited.
+    pub(super) fn parse_from(self, text: &str, old: Option<&Tree>) -> Option<Tree> {
+        let mut parser = Parser::new();
+        parser.set_language(&self.grammar()).ok()?;
+        // Counted and not timed, so that the same file always gives the same answer: the parser
+        // reports every hundred operations, of which text that people write needs a fraction.
+        let mut reports = 200 + text.len() * 6 / 100;
+        let mut watch = |_: &ParseState| {
+            reports = reports.saturating_sub(1);
+            if reports == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let options = ParseOptions::new().progress_callback(&mut watch);
+        let mut rest = |from: usize, _: Point| text.as_bytes().get(from..).unwrap_or_default();
+        parser.parse_with_options(&mut rest, old, Some(options))
+    }
+}
