@@ -79,10 +79,10 @@ const WIDE: u64 = 800;
 pub(super) fn svg(dag: &Dag, lanes: &[Lane], total_ms: u64) -> String {
     let height = lanes.len() * ROW + 20;
     let mut out = String::new();
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {height}\" width=\"100%\" \
-         role=\"img\" aria-label=\"agents in time\" font-family=\"monospace\" font-size=\"12\">\n",
+         role=\"img\" aria-label=\"agents in time\" font-family=\"monospace\" font-size=\"12\">",
         LEFT + WIDE + 20
     );
     let x = |ms: u64| LEFT + ms.min(total_ms).saturating_mul(WIDE) / total_ms.max(1);
