@@ -8,6 +8,8 @@ use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
+use crate::glean::Guidance;
+use crate::lessons::View;
 use crate::route::Lane;
 
 /// One task.
@@ -37,6 +39,12 @@ pub struct Task {
     /// How they did before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Standing>,
+    /// How changes are rated.
+    #[serde(default, skip_serializing_if = "Guidance::is_empty")]
+    pub guidance: Guidance,
+    /// What earlier attempts showed.
+    #[serde(default, skip_serializing_if = "View::is_empty")]
+    pub lessons: View,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -61,6 +69,8 @@ impl Task {
             coder: CoderChoice::Auto,
             models: Vec::new(),
             standing: Vec::new(),
+            guidance: Guidance::default(),
+            lessons: View::default(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::lessons::fenced;
 use crate::work::Work;
 
 /// The rules of a model with tools.
@@ -49,6 +50,7 @@ pub(super) fn task(work: &Work) -> String {
             }
         }
     }
+    text.push_str(&fenced(work));
     if let Some(failure) = work
         .failures
         .iter()

@@ -5,6 +5,7 @@ use lula_graph::{Ctx, Leave, Visit};
 use crate::choose::{Role, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
+use crate::lessons::recall;
 use crate::nodes::{tried, workspace};
 use crate::survey::{Survey, Wanted, about};
 use crate::task::speaks_of_failing_tests;
@@ -54,6 +55,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let survey: Survey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
     let left = Leave::by(Way::Ok);
+    let known = Some(baseline.clone());
     let left = if work.baseline.is_none() {
         left.with(Event::Examined {
             baseline: Box::new(baseline),
@@ -61,7 +63,15 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     } else {
         left
     };
-    Ok(left.with(Event::Briefed { brief }))
+    let left = left.with(Event::Briefed { brief });
+    // Chosen once: what a run is shown is what it is judged by.
+    if work.task.lessons.is_empty() || work.recalled.is_some() {
+        return Ok(left);
+    }
+    let mut now = work.clone();
+    now.baseline = known;
+    let recalled = recall(&now);
+    Ok(left.with(Event::Recalled { recalled }))
 }
 
 fn pointless(end: End, baseline: Option<Baseline>) -> crate::graph::Left {

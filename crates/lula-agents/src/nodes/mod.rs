@@ -3,6 +3,7 @@
 mod consent;
 mod context;
 mod planner;
+mod second_look;
 mod verifier;
 
 use lula_graph::{Ctx, EffectError, Leave, Stop, Visit};
@@ -10,6 +11,7 @@ use lula_protocol::WorkspaceId;
 
 use crate::coder;
 use crate::deeds::{Deed, Taken};
+use crate::glean::{Phase, rate};
 use crate::graph::{Coding, Left, Way};
 use crate::hands::{Consignment, Delivered, Place};
 use crate::recover::{Recovery, recover};
@@ -119,7 +121,15 @@ pub(crate) async fn executor(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         files: taken.files,
         tree: taken.tree,
     };
-    Ok(Leave::by(Way::Done).with(Event::Executed { produced }))
+    let executed = Event::Executed { produced };
+    let left = Leave::by(Way::Done);
+    if work.task.guidance.guidelines.is_empty() {
+        return Ok(left.with(executed));
+    }
+    let mut now = work.clone();
+    now.apply(&executed);
+    let rating = rate(&now, Phase::Change);
+    Ok(left.with(executed).with(Event::Rated { rating }))
 }
 
 /// Delivers what may be delivered.

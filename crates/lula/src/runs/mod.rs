@@ -3,6 +3,8 @@
 pub(crate) mod consent;
 pub(crate) mod fence;
 pub(crate) mod follow;
+pub(crate) mod labels;
+pub(crate) mod lessons;
 pub(crate) mod minds;
 pub(crate) mod report;
 pub(crate) mod standing;
