@@ -187,6 +187,8 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
         coder: of.coder,
         models,
         standing: of.standing.clone(),
+        guidance: of.guidance.clone(),
+        lessons: of.lessons.clone(),
         handoff: Some(Box::new(handoff)),
         max_loops: of.max_loops,
         max_turns: of.max_turns,
