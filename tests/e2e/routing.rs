@@ -65,6 +65,10 @@ fn runs_prefer_the_model_that_did_better_and_say_why() {
     assert_eq!(row(&mends)["verified"], 2);
     assert_eq!(row(&mends)["asked"], 2);
     assert_eq!(row(&talks)["verified"], 0);
+    assert_eq!(
+        (&row(&mends)["reward"], &row(&mends)["uplift"]),
+        (&json!(1.0), &json!(1.0))
+    );
     assert!(row(&mends)["output_tokens"].as_u64() > Some(0), "{stats}");
     let shown = world.run(&["models", "stats"]).exits(0).stdout;
     assert!(shown.contains("2 of 2"), "{shown}");

@@ -24,6 +24,8 @@ pub enum Role {
     Planner,
     /// It writes the change.
     Coder,
+    /// It rates the change of another.
+    Judge,
 }
 
 impl Role {
@@ -32,6 +34,7 @@ impl Role {
         match self {
             Self::Planner => "planner",
             Self::Coder => "coder",
+            Self::Judge => "judge",
         }
     }
 }
@@ -104,6 +107,23 @@ pub(crate) struct Chosen<'a> {
     pub(crate) mind: &'a Mind,
     pub(crate) role: Role,
     choice: Choice,
+}
+
+impl<'a> Chosen<'a> {
+    /// A model that was named to judge.
+    pub(crate) fn as_judge(mind: &'a Mind) -> Self {
+        Self {
+            mind,
+            role: Role::Judge,
+            choice: Choice {
+                model: mind.name.clone(),
+                temperature: 0.0,
+                seed: 0,
+                because: "it was named to judge".to_owned(),
+                passed_over: Vec::new(),
+            },
+        }
+    }
 }
 
 impl Chosen<'_> {

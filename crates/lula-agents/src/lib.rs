@@ -3,7 +3,7 @@
 //! Ten nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
-//! own ([`route`], [`choose`], [`recover`], [`verdict`]); everything that acts is a journaled effect
+//! own ([`route`], [`choose`], [`recover`], [`verdict`], [`heal`], [`glean`]); everything that acts is a journaled effect
 //! ([`deeds`]), done by [`Hands`] (workspaces, commands, repositories) or [`Minds`] (models).
 //!
 //! It must never call something done that no test or command shows, never open a workspace or
@@ -17,8 +17,11 @@ mod coder;
 pub mod crew;
 pub mod dag;
 pub mod deeds;
+pub mod glean;
 mod graph;
 pub mod hands;
+pub mod heal;
+pub mod lessons;
 pub mod minds;
 mod nodes;
 pub mod recover;

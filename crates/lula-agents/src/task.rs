@@ -8,6 +8,8 @@ use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
+use crate::glean::Guidance;
+use crate::lessons::View;
 use crate::route::Lane;
 use crate::team::{Handoff, Team};
 
@@ -44,6 +46,12 @@ pub struct Task {
     /// Who sends the agent that works on it, and with what, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Box<Handoff>>,
+    /// How changes are rated.
+    #[serde(default, skip_serializing_if = "Guidance::is_empty")]
+    pub guidance: Guidance,
+    /// What earlier attempts showed.
+    #[serde(default, skip_serializing_if = "View::is_empty")]
+    pub lessons: View,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -70,6 +78,8 @@ impl Task {
             standing: Vec::new(),
             team: None,
             handoff: None,
+            guidance: Guidance::default(),
+            lessons: View::default(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::choose::{Part, credit};
 use crate::crew::Returned;
 use crate::dag::{Dag, JobId, Patch, Step};
+use crate::glean::{Confidence, Rating};
 use crate::hands::{Delivered, Place};
+use crate::lessons::Recalled;
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
@@ -182,6 +184,21 @@ pub enum Event {
         /// How.
         verdict: Verdict,
     },
+    /// Lessons were chosen for the coder.
+    Recalled {
+        /// Which.
+        recalled: Recalled,
+    },
+    /// A step was rated by guidelines.
+    Rated {
+        /// How.
+        rating: Rating,
+    },
+    /// It was weighed how sure to be of the change.
+    Weighed {
+        /// How sure.
+        confidence: Confidence,
+    },
     /// The run comes to its end without a verdict.
     Ending {
         /// Why.
@@ -315,6 +332,15 @@ pub struct Work {
     pub evidence: Option<Evidence>,
     /// The verdict.
     pub verdict: Option<Verdict>,
+    /// The lessons that were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<Recalled>,
+    /// The ratings of every step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ratings: Vec<Rating>,
+    /// How sure to be of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// Why the run ended without one.
     pub end: Option<End>,
     /// Where the change is.
@@ -349,6 +375,9 @@ impl Work {
             loops: 0,
             evidence: None,
             verdict: None,
+            recalled: None,
+            ratings: Vec::new(),
+            confidence: None,
             end: None,
             delivered: None,
             answer: None,
@@ -389,6 +418,7 @@ impl Work {
                 self.produced = None;
                 self.verdict = None;
                 self.evidence = None;
+                self.confidence = None;
             }
             Event::Executed { produced } => self.produced = Some(produced.clone()),
             Event::Failed { failure } => self.failures.push(failure.clone()),
@@ -403,6 +433,9 @@ impl Work {
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
             }
+            Event::Recalled { recalled } => self.recalled = Some(recalled.clone()),
+            Event::Rated { rating } => self.ratings.push(rating.clone()),
+            Event::Weighed { confidence } => self.confidence = Some(confidence.clone()),
             Event::Ending { end } => self.end = Some(end.clone()),
             Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
             Event::Answered { answer } => self.answer = Some(answer.clone()),

@@ -11,10 +11,12 @@ use lula_protocol::{Principal, Tier};
 use lula_sandbox::policy::Profile;
 
 use crate::cli_runs::{
-    Approve, CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
-    ShowFlags, SteerFlags, StoreCommand, TraceFlags,
+    Approve, CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags,
+    RunFlags, ShowFlags, SteerFlags, StoreCommand, TraceFlags,
 };
-use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
+use crate::commands::review::flags::{
+    CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags, WorkspacesFlags,
+};
 use crate::failure::Failure;
 
 const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     Store(StoreCommand),
     /// Make failing tests pass by search, with no model
     Repair(RepairFlags),
+    /// Look whether the tests pass, and begin a run where they do not
+    Heal(HealFlags),
     /// Tell which tests a project has and how they are run
     Detect,
     /// Show what matters in a project, and where things are defined
@@ -115,7 +119,7 @@ pub(crate) enum Command {
     /// Make an undone commit again
     Redo(RedoFlags),
     /// List workspaces: what waits, what was decided, what it takes
-    Workspaces,
+    Workspaces(WorkspacesFlags),
     /// Serve tools in sandboxed workspaces, over HTTP
     Runner(RunnerFlags),
     /// Tell what works on this machine, and why not
@@ -126,6 +130,12 @@ pub(crate) enum Command {
     /// Ask the policy rules, test them, show them
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Show what is never done, what a good change looks like, and what that came to
+    #[command(subcommand)]
+    Guidelines(GuidelinesCommand),
+    /// Show or forget what failed attempts showed
+    #[command(subcommand)]
+    Lessons(LessonsCommand),
     /// Show what waits for an answer
     Approvals {
         #[command(subcommand)]
@@ -399,6 +409,61 @@ pub(crate) enum ModelsCommand {
         /// Longest wait for each question
         #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
         timeout: Duration,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Lessons are derived from the logs of this repository's runs. Coders see at most five, as untrusted\nnotes; one in ten is held back, so that it can be told whether they help."
+)]
+pub(crate) enum LessonsCommand {
+    /// List them, those seen last first
+    List {
+        /// The repository, instead of the one around this directory
+        #[arg(long, value_name = "DIR")]
+        repo: Option<PathBuf>,
+    },
+    /// Show one, with what shows it and whether it helps
+    Show {
+        /// Its name, or the beginning of it
+        id: String,
+        /// The repository, instead of the one around this directory
+        #[arg(long, value_name = "DIR")]
+        repo: Option<PathBuf>,
+    },
+    /// Never show one again
+    Forget {
+        /// Its name, or the beginning of it
+        id: String,
+        /// The repository, instead of the one around this directory
+        #[arg(long, value_name = "DIR")]
+        repo: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuidelinesCommand {
+    /// List guards and guidelines, and how many labels confidence was learned from
+    List,
+    /// Run the examples of a file of guidelines
+    #[command(
+        after_help = "Without a file, every file in force is tested, the built-in one too.\n\nExit status: 0 all examples hold, 1 some do not, 2 the file is wrong."
+    )]
+    Test {
+        /// The file
+        file: Option<PathBuf>,
+    },
+    /// Tell what a guideline says, how a run was rated, or what guards say about a command
+    #[command(
+        after_help = "Examples:\n  lula guidelines explain last\n  lula guidelines explain no-disabled-tests\n  lula guidelines explain -- git -c alias.p='push -f' p"
+    )]
+    Explain {
+        /// The name of a guideline or of a run: its id, the end of it, or last
+        #[arg(value_name = "WHAT", required_unless_present = "command")]
+        what: Option<String>,
+        /// A command and its arguments
+        #[arg(last = true, value_name = "COMMAND", conflicts_with = "what")]
+        command: Vec<String>,
     },
 }
 

@@ -44,6 +44,9 @@ pub(crate) struct RunFlags {
     /// A model to ask, the preferred one first; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
+    /// A model that rates changes of others where a run is unsure; may be given twice
+    #[arg(long, value_name = "NAME")]
+    pub(crate) judge: Vec<String>,
     /// How the task is worked on, instead of as its words suggest
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) lane: LaneChoice,
@@ -81,8 +84,100 @@ pub(crate) struct RunFlags {
     pub(crate) search: Option<Duration>,
 }
 
+impl RunFlags {
+    /// A task with everything else as usual.
+    pub(crate) fn of_task(task: &str) -> Self {
+        Self {
+            task: task.to_owned(),
+            repo: None,
+            tests: None,
+            accept: Vec::new(),
+            model: Vec::new(),
+            judge: Vec::new(),
+            lane: LaneChoice::Auto,
+            coder: Coder::Auto,
+            deliver: Deliver::Branch,
+            approve: None,
+            detach: false,
+            limits: LimitFlags::default(),
+            max_loops: 3,
+            max_turns: 40,
+            search: None,
+        }
+    }
+}
+
+const HEAL_HELP: &str = "\
+The tests of the commit that is checked out, or the command, are run in a private copy, in the
+sandbox. Where they fail a run is begun, as by `lula run`: the change is verified, and waits on a
+branch of its own. The same breakage is worked on once until it was gone, whatever else happens;
+what is remembered survives restarts and lies in runs/heal of the state directory. Where nothing is
+broken nothing is printed.
+
+Examples:
+  lula heal
+  lula heal --watch --interval 1m
+  lula heal --cmd 'make ci' --model anthropic/claude-sonnet-4-5 --budget 0.50 --budget-per-day 5
+  lula heal --history
+
+With --watch each commit is looked at once; Ctrl-C once finishes the step under way and ends it.
+
+Exit status: 0 green, or broken and mended by a verified change; 1 broken and not mended,
+3 waiting for approval, 4 a limit is reached, 5 flaky or interrupted, 6 the tests cannot run. With
+--watch that of the last look.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HEAL_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct HealFlags {
+    /// Look again whenever there is another commit, until Ctrl-C
+    #[arg(long, conflicts_with = "history")]
+    pub(crate) watch: bool,
+    /// The command that must succeed, instead of the tests detected
+    #[arg(long, value_name = "CMD")]
+    pub(crate) cmd: Option<String>,
+    /// How often to look for another commit, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    pub(crate) interval: Option<Duration>,
+    /// Show what broke here and what came of it
+    #[arg(long)]
+    pub(crate) history: bool,
+    /// Begin a run also for a breakage that was worked on already
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// The repository, instead of the one around this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repo: Option<PathBuf>,
+    /// A model to ask, the preferred one first; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Vec<String>,
+    /// What becomes of a change
+    #[arg(long, value_enum, default_value = "branch")]
+    pub(crate) deliver: Deliver,
+    /// Ask before a change is delivered, or answer that question with yes
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    /// Most runs begun within an hour
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) max_per_hour: u32,
+    /// Most money for models within a day, in US dollars
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
+    pub(crate) budget_per_day: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    /// How often a failed attempt is followed by another
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) max_loops: u32,
+    /// How long to search for a patch before a model is asked, such as 2m
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    pub(crate) search: Option<Duration>,
+    /// Another process watches
+    #[arg(long, hide = true)]
+    pub(crate) watched: bool,
+}
+
 /// What a run may spend.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LimitFlags {
     /// Most money for models, in US dollars, such as 0.50
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
@@ -119,6 +214,8 @@ pub(crate) enum Approve {
     /// workspace if your rules file says `[approval] beforehand = "tree"`. What leaves the workspace
     /// against a rule is for `lula approve` all the same
     Auto,
+    /// Before delivery unless the run is sure of its change, which takes 50 decisions of yours
+    Unsure,
 }
 
 /// Who writes the change.

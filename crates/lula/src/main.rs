@@ -10,6 +10,7 @@ mod commands;
 mod doctor;
 mod failure;
 mod ground;
+mod guidelines;
 mod hands;
 mod models;
 mod pages;

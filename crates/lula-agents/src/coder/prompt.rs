@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::lessons::fenced;
 use crate::work::Work;
 
 /// The rules of a model with tools.
@@ -55,6 +56,7 @@ pub(crate) fn task(work: &Work) -> String {
             }
         }
     }
+    text.push_str(&fenced(work));
     if let Some(failure) = work
         .failures
         .iter()

@@ -6,6 +6,7 @@ use lula_protocol::digest::Domain;
 use lula_protocol::interrupt::ApprovalRule;
 
 use crate::deeds::Deed;
+use crate::glean::broken;
 use crate::work::Work;
 
 /// How long a question stands.
@@ -22,9 +23,9 @@ pub(super) enum Consent {
 /// Waits for a person's agreement to a delivery, where one is wanted. The question is bound to the
 /// order and to the change it delivers.
 pub(super) async fn ask(work: &Work, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<Consent, Stop> {
-    if !work.task.ask_first {
+    let Some(reason) = reason(work) else {
         return Ok(Consent::Given(deed.effect()));
-    }
+    };
     let diff = work.produced.as_ref().map(|made| &made.diff);
     let digest = Digest::of(Domain::Approval, &(deed, diff))
         .map_err(|error| Stop::Halt(error.to_string()))?;
@@ -36,7 +37,6 @@ pub(super) async fn ask(work: &Work, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<C
         four_eyes: false,
         expires_ms: now_ms + DAYS * 24 * 60 * 60 * 1000,
     };
-    let reason = "the change is ready to be delivered".to_owned();
     let asked = ctx.approval(Ask {
         digest,
         rule,
@@ -46,4 +46,25 @@ pub(super) async fn ask(work: &Work, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<C
         Verdict::Approved(approval) => Consent::Given(deed.effect().approved(approval, digest)),
         Verdict::Rejected(why) => Consent::Refused(format!("the change was not delivered: {why}")),
     })
+}
+
+/// Why a person is asked, where one is. Confidence decides only this.
+fn reason(work: &Work) -> Option<String> {
+    let confidence = work.confidence.as_ref();
+    let sure = confidence.map_or_else(String::new, |known| {
+        format!("; confidence {}", known.spoken())
+    });
+    if work.task.ask_first {
+        return Some(format!("the change is ready to be delivered{sure}"));
+    }
+    let broken: Vec<&str> = broken(work).iter().map(|score| score.id.as_str()).collect();
+    if !broken.is_empty() {
+        let broken = broken.join(", ");
+        return Some(format!(
+            "the change breaks what must be kept: {broken}{sure}"
+        ));
+    }
+    let unsure = work.task.guidance.ask_unless_sure
+        && !confidence.is_some_and(crate::glean::Confidence::is_sure);
+    unsure.then(|| format!("the run is not sure of its change{sure}"))
 }

@@ -5,6 +5,7 @@ use lula_graph::{Ctx, Leave, Stop, Visit};
 use crate::choose::{Role, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
+use crate::lessons::recall;
 use crate::nodes::{tried, workspace};
 use crate::survey::{Survey, Wanted, about};
 use crate::task::speaks_of_failing_tests;
@@ -31,6 +32,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         Err((end, baseline)) => return Ok(pointless(end, baseline)),
     };
     let left = Leave::by(Way::Ok);
+    let known = Some(baseline.clone());
     let left = if work.baseline.is_none() {
         left.with(Event::Examined {
             baseline: Box::new(baseline),
@@ -38,7 +40,15 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     } else {
         left
     };
-    Ok(left.with(Event::Briefed { brief }))
+    let left = left.with(Event::Briefed { brief });
+    // Chosen once: what a run is shown is what it is judged by.
+    if work.task.lessons.is_empty() || work.recalled.is_some() {
+        return Ok(left);
+    }
+    let mut now = work.clone();
+    now.baseline = known;
+    let recalled = recall(&now);
+    Ok(left.with(Event::Recalled { recalled }))
 }
 
 /// What is seen of a project, or why looking was enough.

@@ -4,6 +4,7 @@ mod consent;
 mod context;
 mod planner;
 mod scheduler;
+mod second_look;
 mod sending;
 mod shared_plan;
 mod verifier;
@@ -13,6 +14,7 @@ use lula_protocol::{RunId, WorkspaceId};
 
 use crate::coder;
 use crate::deeds::{Deed, Taken};
+use crate::glean::{Phase, rate};
 use crate::graph::{Coding, Left, Way};
 use crate::hands::{Consignment, Delivered, Footing, Line, OverLine, Place, workspace_of};
 use crate::recover::{Recovery, recover};
@@ -154,7 +156,15 @@ pub(crate) async fn executor(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         files: taken.files,
         tree: taken.tree,
     };
-    Ok(Leave::by(Way::Done).with(Event::Executed { produced }))
+    let executed = Event::Executed { produced };
+    let left = Leave::by(Way::Done);
+    if work.task.guidance.guidelines.is_empty() {
+        return Ok(left.with(executed));
+    }
+    let mut now = work.clone();
+    now.apply(&executed);
+    let rating = rate(&now, Phase::Change);
+    Ok(left.with(executed).with(Event::Rated { rating }))
 }
 
 /// Delivers what may be delivered.

@@ -1,10 +1,10 @@
 //! Judges the tree, never anybody's words.
 
-use lula_graph::{Ctx, Leave, Visit};
+use lula_graph::{Ctx, Leave, Stop, Visit};
 
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::nodes::{tried, workspace};
+use crate::nodes::{second_look, tried, workspace};
 use crate::recover::{Failure, FailureClass};
 use crate::verdict::{Evidence, Looked, Verdict, judge};
 use crate::work::{Baseline, Event, Work};
@@ -28,16 +28,13 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         tests_ms: work.task.tests_ms,
     };
     let by = work.made.as_ref().map_or("", |(by, _)| by);
-    let (evidence, verdict) = match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
-        Ok(evidence) => {
-            let verdict = judge(work.intent(), &evidence);
-            (Some(evidence), verdict)
-        }
-        Err(why) => {
-            let why = format!("the change could not be judged: {why}");
-            (None, Verdict::Inconclusive { why })
-        }
+    let (evidence, verdict) = weigh(&deed, work, ctx).await?;
+    let judged = Event::Judged {
+        evidence: Box::new(evidence),
+        verdict,
     };
+    let looked = second_look::take(work, judged, &deed, ctx).await?;
+    let verdict = looked.verdict;
     let way = match &verdict {
         Verdict::Pass { .. } => Way::Pass,
         Verdict::Fail { .. } => Way::Fail,
@@ -48,16 +45,34 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         let failure = Failure::new(*class, told(*class, why, named, work), named, by);
         left = left.with(Event::Failed { failure });
     }
-    let evidence = Box::new(evidence.unwrap_or(Evidence {
-        before: Looked::NoTests,
-        after: Looked::NoTests,
-        as_is: None,
-        without: None,
-        accepted: Vec::new(),
-        touched_tests: Vec::new(),
-        changed_files: 0,
-    }));
-    Ok(left.with(Event::Judged { evidence, verdict }))
+    Ok(looked.events.into_iter().fold(left, Leave::with))
+}
+
+/// Collects evidence and judges it.
+pub(super) async fn weigh(
+    deed: &Deed,
+    work: &Work,
+    ctx: &mut Ctx<'_>,
+) -> Result<(Evidence, Verdict), Stop> {
+    Ok(match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
+        Ok(evidence) => {
+            let verdict = judge(work.intent(), &evidence);
+            (evidence, verdict)
+        }
+        Err(why) => {
+            let why = format!("the change could not be judged: {why}");
+            let nothing = Evidence {
+                before: Looked::NoTests,
+                after: Looked::NoTests,
+                as_is: None,
+                without: None,
+                accepted: Vec::new(),
+                touched_tests: Vec::new(),
+                changed_files: 0,
+            };
+            (nothing, Verdict::Inconclusive { why })
+        }
+    })
 }
 
 /// What whoever tries next is told.

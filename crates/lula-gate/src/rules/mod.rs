@@ -7,6 +7,8 @@
 
 mod act;
 mod file;
+#[cfg(test)]
+mod force_push;
 mod pattern;
 mod rule;
 mod ruling;

@@ -10,6 +10,8 @@ pub(super) struct Read {
     pub(super) shell: Vec<Word>,
     /// A command that git would run.
     pub(super) command: Option<Vec<Word>>,
+    /// Aliases that are set on the command line, by their small names.
+    aliases: Vec<(String, String)>,
 }
 
 const TAKE_VALUE: [&str; 9] = [
@@ -48,6 +50,7 @@ pub(super) fn without_global_options(words: Vec<Word>) -> Read {
         doubts: Vec::new(),
         shell: Vec::new(),
         command: None,
+        aliases: Vec::new(),
     };
     let mut words = words.into_iter();
     read.words.extend(words.next());
@@ -80,11 +83,33 @@ pub(super) fn without_global_options(words: Vec<Word>) -> Read {
 
 impl Read {
     fn setting(&mut self, setting: &str) {
-        let key = setting.split('=').next().unwrap_or_default().to_lowercase();
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let key = key.to_lowercase();
+        if let Some(name) = key.strip_prefix("alias.") {
+            self.aliases.push((name.to_owned(), value.to_owned()));
+        }
         if !HARMLESS.iter().any(|harmless| key.starts_with(harmless)) {
             self.doubts
                 .push(("a git setting decides what runs", setting.to_owned()));
         }
+    }
+
+    /// What an alias of this very command line stands for: git words, or shell text behind a `!`.
+    /// It stays a doubt, and what it runs is read as well.
+    fn expand(&mut self, name: &str) {
+        let Some((_, value)) = self.aliases.iter().rev().find(|(known, _)| known == name) else {
+            return;
+        };
+        let text = match value.strip_prefix('!') {
+            Some(shell) => shell.to_owned(),
+            None => format!("git {value}"),
+        };
+        let rest: Option<Vec<&str>> = self.words[2..].iter().map(Word::known).collect();
+        // Arguments are appended as they are; one that is known only then hides nothing before it.
+        let rest = rest.unwrap_or_default().into_iter();
+        let quoted = rest.map(|word| format!(" '{}'", word.replace('\'', "'\\''")));
+        let line = quoted.fold(text, |line, word| line + &word);
+        self.shell.push(Word::Known(line));
     }
 
     fn subcommand(&mut self) {
@@ -94,6 +119,8 @@ impl Read {
         if !is_command(subcommand) {
             self.doubts
                 .push(("it may be a git alias", format!("git {subcommand}")));
+            self.expand(&subcommand.to_lowercase());
+            return;
         }
         let texts = |from: usize| self.words.get(from..).unwrap_or_default().iter().cloned();
         match (subcommand, self.words.get(2).and_then(Word::known)) {

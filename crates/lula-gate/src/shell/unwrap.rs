@@ -346,6 +346,13 @@ impl Reader {
                 }
             }
             "find" | "fd" | "fdfind" => self.find(words, depth),
+            "python" | "python3" | "perl" | "ruby" | "node" | "php" => {
+                let pushes = |text: &str| text.contains("git") && text.contains("push");
+                let mut texts = words.iter().skip(1).filter_map(Word::known);
+                if texts.any(pushes) {
+                    self.doubt("a program text speaks of git push", program);
+                }
+            }
             _ => {
                 let subcommand = words.get(1).and_then(Word::known).unwrap_or_default();
                 if RUNNERS.contains(&(program, subcommand)) {

@@ -80,12 +80,32 @@ impl Stats {
             .collect()
     }
 
+    /// The share of a model's work that was verified, from 0 to 1.
+    pub fn reward(&self, role: &str, task_class: &str, model: &str) -> Option<f64> {
+        share(self.of(role, task_class).get(model).into_iter())
+    }
+
+    /// How much more often a model was verified than the others at the same work; nothing where
+    /// there is no other.
+    pub fn uplift(&self, role: &str, task_class: &str, model: &str) -> Option<f64> {
+        let rows = self.of(role, task_class);
+        let others = rows.iter().filter(|(name, _)| *name != model);
+        Some(share(rows.get(model).into_iter())? - share(others.map(|(_, row)| row))?)
+    }
+
     /// Every row: role, class, model and sums.
     pub fn rows(&self) -> impl Iterator<Item = (&str, &str, &str, &StatsRow)> {
         self.0
             .iter()
             .map(|((role, class, model), row)| (role.as_str(), class.as_str(), model.as_str(), row))
     }
+}
+
+fn share<'a>(rows: impl Iterator<Item = &'a StatsRow>) -> Option<f64> {
+    let (done, good) = rows.fold((0.0, 0.0), |(done, good), row| {
+        (done + f64::from(row.calls), good + f64::from(row.verified))
+    });
+    (done > 0.0).then(|| good / done)
 }
 
 impl FromIterator<((String, String, String), StatsRow)> for Stats {
@@ -125,5 +145,17 @@ mod tests {
         );
         assert!((row.cache_share() - 0.8).abs() < 1e-9);
         assert_eq!(stats.rows().count(), 2);
+        assert_eq!(stats.reward("coder", "t", "m"), Some(0.5));
+        assert_eq!(
+            stats.uplift("coder", "t", "m"),
+            None,
+            "nobody to compare with"
+        );
+        stats.add(&Record {
+            model: "other".into(),
+            ..record("coder", false)
+        });
+        assert_eq!(stats.uplift("coder", "t", "m"), Some(0.5));
+        assert_eq!(stats.uplift("coder", "t", "other"), Some(-0.5));
     }
 }

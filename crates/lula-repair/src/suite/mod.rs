@@ -8,6 +8,7 @@ mod python;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+pub use process::WHOLE;
 pub(crate) use python::Python;
 
 use crate::detect::{Framework, TestsFound};

@@ -11,7 +11,7 @@ use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
 
 /// The name of the only test of a command that says nothing but its exit code.
-const WHOLE: &str = "the test command";
+pub const WHOLE: &str = "the test command";
 
 /// A command that runs all tests.
 pub(crate) struct Process {

@@ -10,6 +10,7 @@ use crate::ground::{Command, Fork, Ground};
 use crate::outcome::RepairOutcome;
 use crate::report::Outcome;
 use crate::search::{Examined, Progress, RepairError, RepairTask, examine, repair};
+pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
 pub use words::{Accepted, Baseline, ChangedFile, Evidence, Found, Looked, Results};
 

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli_runs::Approve;
 use crate::failure::Failure;
-use crate::hands::Hired;
+use crate::hands::{Hired, RunnerHands};
 use crate::record::{local_principal, now_ms};
 use crate::runs::consent::{self, Question};
 use crate::runs::crew::Company;
@@ -44,7 +44,7 @@ impl From<Option<Approve>> for Answers {
     fn from(approve: Option<Approve>) -> Self {
         match approve {
             Some(Approve::Auto) => Self::Yes,
-            Some(Approve::Ask) | None => Self::Terminal,
+            Some(Approve::Ask | Approve::Unsure) | None => Self::Terminal,
         }
     }
 }
@@ -72,10 +72,26 @@ struct Interrupted {
 }
 
 /// Why a run was put down before it rested.
-enum Stopped {
+pub(super) enum Stopped {
     Asked,
     AtOnce,
     OutOfTime,
+}
+
+/// Where a run is when nobody drives it any more.
+pub(super) enum Reached {
+    /// It was put down.
+    Stopped(Stopped),
+    /// It is over, or waits for somebody.
+    Rested(Box<RunState<Work>>),
+}
+
+/// A name for a run that is to begin.
+pub(super) fn fresh() -> Result<RunId, Failure> {
+    let mut random = [0; 10];
+    getrandom::fill(&mut random)
+        .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+    Ok(RunId::from_parts(now_ms(), random))
 }
 
 /// Writes the first event of a run.
@@ -84,14 +100,19 @@ pub(super) async fn begin(
     task: &Task,
     limits: Amounts,
 ) -> Result<RunId, Failure> {
-    let internal = |error: &dyn std::fmt::Display| {
-        Failure::new(Code::Internal, Exit::Failed, error.to_string())
-    };
-    let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(|error| internal(&error))?;
+    begin_as(fresh()?, engine, task, limits).await
+}
+
+/// Writes the first event of the run of that name.
+pub(super) async fn begin_as(
+    run: RunId,
+    engine: &Engine<Coding>,
+    task: &Task,
+    limits: Amounts,
+) -> Result<RunId, Failure> {
     let start = Start {
         limits,
-        run: Some(RunId::from_parts(now_ms(), random)),
+        run: Some(run),
         ..Start::default()
     };
     Ok(engine.start(task, &start).await?)
@@ -105,7 +126,9 @@ impl<'a> Desk<'a> {
         answers: Answers,
         session: &'a Session,
     ) -> Result<Self, Failure> {
-        let (door, guard) = minds::door(&task.models, session)?;
+        let mut asked = task.models.clone();
+        asked.extend(task.guidance.judges.iter().cloned());
+        let (door, guard) = minds::door(&asked, session)?;
         let repository = Path::new(&task.repository);
         let seal = seal_key(session)?;
         let hired = Hired::find(repository, answers == Answers::Yes, session).await?;
@@ -183,16 +206,38 @@ impl<'a> Desk<'a> {
         })
     }
 
+    /// The hands that were found.
+    pub(super) const fn hands(&self) -> &RunnerHands {
+        &self.hired.hands
+    }
+
+    /// Waits for the first Ctrl-C.
+    pub(super) async fn interrupted(&self) {
+        self.interrupt.once.cancelled().await;
+    }
+
     /// Drives a run until it rests, or somebody or the clock stops it, and says what came of it.
     pub(super) async fn drive(
         &self,
         run: &RunId,
         max_time: Option<Duration>,
     ) -> Result<Exit, Failure> {
+        match self.reach(run, max_time).await? {
+            Reached::Stopped(stopped) => self.put_down(run, &stopped).await,
+            Reached::Rested(known) => self.tell(&known),
+        }
+    }
+
+    /// Drives a run until it rests, or somebody or the clock stops it.
+    pub(super) async fn reach(
+        &self,
+        run: &RunId,
+        max_time: Option<Duration>,
+    ) -> Result<Reached, Failure> {
         let deadline = max_time.map(|time| tokio::time::Instant::now() + time);
         loop {
             if let Some(stopped) = self.work(run, deadline).await? {
-                return self.put_down(run, &stopped).await;
+                return Ok(Reached::Stopped(stopped));
             }
             let known = self.engine.show(run, None).await?;
             if let Some(question) = consent::question(&known, &local_principal()?)
@@ -202,7 +247,7 @@ impl<'a> Desk<'a> {
                 continue;
             }
             self.clear(&known).await;
-            return self.tell(&known);
+            return Ok(Reached::Rested(Box::new(known)));
         }
     }
 

@@ -11,7 +11,10 @@ mod exec;
 mod explain;
 mod folder;
 mod generate;
+mod guidelines;
+mod heal;
 mod index;
+mod lessons;
 mod logs;
 mod models;
 mod policy;
@@ -56,6 +59,7 @@ pub(crate) fn run(
         Command::Verify { file } => records::verify(&file, session),
         Command::Store(command) => store::run(&command, session),
         Command::Repair(flags) => repair::run(&flags, session),
+        Command::Heal(flags) => heal::run(&flags, session),
         Command::Detect => detect::run(session),
         Command::Index(command) => index::run(command, session),
         Command::Exec(flags) => return exec::run(&flags, session, helper),
@@ -70,13 +74,19 @@ pub(crate) fn run(
             None => review::undo(&flags, session),
         },
         Command::Redo(flags) => review::redo(&flags, session),
-        Command::Workspaces => review::list(session),
+        Command::Workspaces(flags) => match &flags.archive {
+            Some(run) => review::archive(run, session),
+            None if flags.lines => review::lines(session),
+            None => review::list(session),
+        },
         Command::Runner(flags) => runner::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),
         Command::Models(command) => models::run(command, session),
         Command::Config(command) => config::run(command, session),
         Command::Policy(command) => policy::run(command, session),
+        Command::Lessons(command) => lessons::run(&command, session),
+        Command::Guidelines(command) => guidelines::run(command, session),
         Command::Approvals { command } => approvals::run(command, session),
         Command::Approve(flags) => answer(&flags, Decision::Approve, session),
         Command::Reject(flags) => answer(&flags, Decision::Reject, session),

@@ -280,7 +280,8 @@ fn stats(session: &Session) -> Result<Exit, Failure> {
             .map(|(role, class, model, row)| {
                 json!({
                     "role": role, "task": class, "model": model, "asked": row.calls,
-                    "verified": row.verified, "cost_usd": dollars(row.cost),
+                    "verified": row.verified, "reward": stats.reward(role, class, model),
+                    "uplift": stats.uplift(role, class, model), "cost_usd": dollars(row.cost),
                     "input_tokens": row.usage.input, "output_tokens": row.usage.output,
                     "cached_share": row.cache_share(), "asked_again": row.repairs,
                 })
@@ -302,6 +303,7 @@ fn stats(session: &Session) -> Result<Exit, Failure> {
         "as",
         "at",
         "verified",
+        "uplift",
         "cost each",
         "tokens each",
         "cached",
@@ -315,6 +317,10 @@ fn stats(session: &Session) -> Result<Exit, Failure> {
             role.to_owned(),
             class.to_owned(),
             format!("{} of {}", row.verified, row.calls),
+            stats.uplift(role, class, model).map_or_else(
+                || "none to compare".to_owned(),
+                |uplift| format!("{:+.0} %", uplift * 100.0),
+            ),
             format!("${:.4}", dollars(each(row.cost))),
             format!(
                 "{} in, {} out",

@@ -38,7 +38,7 @@ pub(super) fn run(command: PolicyCommand, session: &Session) -> Result<Exit, Fai
     }
 }
 
-fn coloured(ruling: Ruling) -> String {
+pub(super) fn coloured(ruling: Ruling) -> String {
     let style = match ruling {
         Ruling::Allow => GOOD,
         Ruling::Ask => WARN,
@@ -47,7 +47,7 @@ fn coloured(ruling: Ruling) -> String {
     paint(style, ruling)
 }
 
-fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
     let policy = rules::load(session)?;
     let verdict = policy.judge(act);
     let screen = &session.screen;

@@ -8,12 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_agents::choose::Standing;
+use lula_agents::glean::confidence::learn;
+use lula_agents::glean::{Calibration, Guidance};
+use lula_agents::lessons::{MOST, View};
 use lula_agents::route::Lane;
 use lula_agents::team::Team;
 use lula_agents::{CoderChoice, Deliver, Task};
 use lula_config::{Origin, keys};
 use lula_protocol::{Amounts, Code, Dimension, Exit, RunId, Signal};
 use lula_sandbox::policy::Profile;
+use lula_store::Store;
 use lula_workspace::Git;
 use serde_json::json;
 
@@ -21,8 +25,9 @@ use super::drive::{self, Answers, Desk};
 use super::folder;
 use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
+use crate::guidelines;
 use crate::record::local_principal;
-use crate::runs::{self, minds, standing, store, worker};
+use crate::runs::{self, labels, lessons, minds, standing, store, worker};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -38,6 +43,10 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
             let named = |known: &Standing| task.models.iter().any(|mind| mind.name == known.model);
             task.standing.retain(named);
         }
+        if !task.models.is_empty() {
+            task.lessons = view(&task.repository, Arc::clone(&looked), session).await?;
+        }
+        task.guidance.calibration = calibration(Arc::clone(&looked), session).await?;
         if flags.detach {
             // Whoever goes on with it must not be locked out of what this process would be.
             let run = drive::begin(&runs::reader(looked)?, &task, limits(&flags.limits)).await?;
@@ -52,7 +61,7 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
 }
 
 /// What the flags ask for, checked as far as it can be before anything is begun.
-fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure> {
+pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure> {
     if flags.task.trim().is_empty() {
         let message = "the task is empty";
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
@@ -101,11 +110,54 @@ fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure> {
             cli_runs::Coder::Model => CoderChoice::Model,
         },
         models,
+        guidance: guidance(flags, &repository, session)?,
         max_loops: flags.max_loops,
         max_turns: flags.max_turns,
         search_ms: millis(flags.search.unwrap_or(Duration::from_mins(2))),
         tests_ms: policy.limits.wall.millis(),
         ..Task::new(&flags.task, repository.to_string_lossy())
+    })
+}
+
+/// What earlier attempts showed, some of it held back.
+async fn view(repository: &str, store: Arc<dyn Store>, session: &Session) -> Result<View, Failure> {
+    let records = lessons::of(repository, store, session).await?;
+    let in_use = records
+        .into_iter()
+        .filter(|record| record.retired.is_none());
+    let known: Vec<_> = in_use.map(|record| record.lesson).collect();
+    let mut dice = [0; MOST];
+    getrandom::fill(&mut dice).map_err(|error| internal(&error))?;
+    Ok(View::new(&known, |number| dice[number]))
+}
+
+/// What was learned from what people did with earlier changes, where they did something.
+pub(super) async fn calibration(
+    store: Arc<dyn Store>,
+    session: &Session,
+) -> Result<Option<Calibration>, Failure> {
+    let git = find_git(session).ok();
+    let known = labels::collect(store, git.as_ref(), session).await?;
+    let labelled: Vec<_> = known
+        .into_iter()
+        .map(|one| (one.features, one.label.is_good()))
+        .collect();
+    Ok((!labelled.is_empty()).then(|| learn(&labelled)))
+}
+
+/// How the change will be rated. Read before anything is begun: this process locks itself out of
+/// the repository.
+fn guidance(flags: &RunFlags, top: &Path, session: &Session) -> Result<Guidance, Failure> {
+    let judges = match flags.judge.as_slice() {
+        [] => Vec::new(),
+        names => minds::named(names, session)?,
+    };
+    Ok(Guidance {
+        guidelines: guidelines::in_force(Some(top), session)?,
+        calibration: None,
+        judges,
+        ask_unless_sure: flags.approve == Some(Approve::Unsure),
+        agreed_beforehand: flags.approve == Some(Approve::Auto),
     })
 }
 
@@ -229,7 +281,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn limits(flags: &LimitFlags) -> Amounts {
+pub(super) fn limits(flags: &LimitFlags) -> Amounts {
     let given = [
         (Dimension::MicroUsd, flags.budget),
         (Dimension::ModelCalls, flags.max_calls),
@@ -267,7 +319,7 @@ fn commands(flags: &RunFlags, top: &Path, here: &Path) -> (Option<String>, Vec<S
 }
 
 /// The repository around a directory, which has to have a commit, and the directory itself.
-fn repository(named: Option<&Path>, git: &Git) -> Result<(PathBuf, PathBuf), Failure> {
+pub(super) fn repository(named: Option<&Path>, git: &Git) -> Result<(PathBuf, PathBuf), Failure> {
     let here = named.unwrap_or(Path::new("."));
     let here = here.canonicalize().map_err(|error| {
         let message = format!("cannot use {}: {error}", here.display());

@@ -77,7 +77,7 @@ impl Follower {
 }
 
 /// The value of a payload. One that is gone says nothing.
-async fn fetch(store: &dyn Store, payload: &Payload) -> Value {
+pub(super) async fn fetch(store: &dyn Store, payload: &Payload) -> Value {
     match payload {
         Payload::Inline(value) => value.clone(),
         Payload::Blob(reference) => match store.blob(&reference.digest).await {

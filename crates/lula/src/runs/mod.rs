@@ -4,6 +4,8 @@ pub(crate) mod consent;
 pub(crate) mod crew;
 pub(crate) mod fence;
 pub(crate) mod follow;
+pub(crate) mod labels;
+pub(crate) mod lessons;
 pub(crate) mod minds;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -3,6 +3,7 @@
 use lula_agents::Work;
 use lula_agents::choose::Part;
 use lula_agents::dag::Dag;
+use lula_agents::glean::{Confidence, Rating};
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
@@ -28,6 +29,12 @@ pub(crate) struct RunReport {
     by: Option<String>,
     verdict: Option<Verdict>,
     evidence: Option<Evidence>,
+    /// How sure to be of the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<Confidence>,
+    /// How its steps were rated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ratings: Vec<Rating>,
     /// Where the change is.
     pub(crate) delivered: Option<Delivered>,
     files: Vec<String>,
@@ -99,6 +106,8 @@ impl RunReport {
             by: work.made.as_ref().map(|(by, _)| by.clone()),
             verdict: work.verdict.clone(),
             evidence: work.evidence.clone(),
+            confidence: work.confidence.clone(),
+            ratings: work.ratings.clone(),
             delivered: work.delivered.clone(),
             files: produced.map(|made| made.files.clone()).unwrap_or_default(),
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),

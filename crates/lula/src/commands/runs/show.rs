@@ -126,6 +126,21 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
             format!("{}: {}", verdict.name(), plain(verdict.why(), 400)),
         );
     }
+    if let Some(confidence) = &work.confidence {
+        row("confidence", confidence.spoken());
+    }
+    let broken = work
+        .ratings
+        .iter()
+        .filter(|rating| rating.attempt == work.loops);
+    for score in broken.flat_map(|rating| &rating.scores) {
+        if score.score.is_some_and(|score| score < 0) {
+            row(
+                "guideline",
+                format!("{}: {}", score.id, plain(&score.why, 200)),
+            );
+        }
+    }
     if let Some(produced) = &work.produced {
         row("change", size(&produced.diff, produced.files.len()));
     }

@@ -10,7 +10,7 @@ use crate::commands::review;
 use crate::commands::run::find_git;
 use crate::failure::Failure;
 use crate::hands;
-use crate::runs::{self, store};
+use crate::runs::{self, labels, store};
 use crate::session::Session;
 use crate::term::{DIM, paint};
 
@@ -28,6 +28,7 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
         let screen = &session.screen;
         if let Some(id) = &delivered.workspace {
             let files = review::store(session)?.open(id)?.undo()?;
+            labels::was_undone(run, session)?;
             let files: Vec<String> = files.iter().map(ToString::to_string).collect();
             if screen.is_json() {
                 screen.document(&json!({"workspace": id, "files": files}))?;
@@ -45,6 +46,7 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
         let repository = Path::new(&known.state.task.repository);
         let undone = hands::undo(&git, repository, delivered);
         let undone = undone.map_err(|error| refuse(error.to_string()))?;
+        labels::was_undone(run, session)?;
         if screen.is_json() {
             screen.document(&undone)?;
         } else {

@@ -81,6 +81,22 @@ impl Teller {
                 };
                 (format!("{}: {}", verdict.name(), verdict.why()), good)
             }
+            Event::Rated { rating } => {
+                let broken = rating.scores.iter();
+                let broken = broken.filter(|one| one.score.is_some_and(|score| score < 0));
+                let broken: Vec<String> = broken
+                    .map(|one| format!("{}: {}", one.id, one.why))
+                    .collect();
+                (broken.join("; "), None)
+            }
+            Event::Weighed { confidence } => {
+                let look = if confidence.second_look {
+                    ", after a second look"
+                } else {
+                    ""
+                };
+                (format!("confidence {}{look}", confidence.spoken()), None)
+            }
             Event::Ending { end } => match end {
                 End::NothingToDo { passing } => {
                     (format!("nothing fails: {passing} tests pass"), None)
