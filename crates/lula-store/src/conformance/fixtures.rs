@@ -1,0 +1,93 @@
+//! Runs, leases and appends to check a store with.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lula_protocol::{EventBody, RunId, Signal};
+
+use crate::{Append, Claim, Head, Lease, NewRun, Record, Store, StoreError};
+
+/// Now, and twelve random bytes from the standard library's hasher keys.
+pub(super) fn fresh() -> (u64, [u8; 10]) {
+    let mut bytes = [0; 10];
+    for chunk in bytes.chunks_mut(5) {
+        let random = RandomState::new().build_hasher().finish().to_le_bytes();
+        chunk.copy_from_slice(&random[..5]);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    (u64::try_from(now.as_millis()).unwrap(), bytes)
+}
+
+/// An id nobody used before.
+pub fn fresh_run() -> RunId {
+    let (now, random) = fresh();
+    RunId::from_parts(now, random)
+}
+
+pub(super) fn note(text: &str) -> EventBody {
+    EventBody::SignalIgnored {
+        reason: text.to_owned(),
+    }
+}
+
+pub(super) fn claim(worker: &str, now_ms: u64) -> Claim {
+    Claim {
+        worker: worker.to_owned(),
+        now_ms,
+        ttl_ms: 30_000,
+    }
+}
+
+/// A new run with one entry, in a queue of its own.
+pub(super) fn new_run(worker: Option<&str>) -> (NewRun, Lease) {
+    let run = fresh_run();
+    let epoch = u64::from(worker.is_some());
+    let (records, head) =
+        Record::continue_log(&run, Head::empty(), epoch, 1, &[note("first")]).unwrap();
+    let new = NewRun {
+        run: run.clone(),
+        tenant: "acme".to_owned(),
+        graph: format!("graph of {run}"),
+        graph_version: 1,
+        parent: None,
+        records,
+        blobs: Vec::new(),
+        ledger: Vec::new(),
+        epoch,
+        claim: worker.map(|worker| claim(worker, 1_000)),
+    };
+    (new, Lease { run, epoch, head })
+}
+
+pub(super) async fn owned(store: &dyn Store) -> Lease {
+    let (new, lease) = new_run(Some("alice"));
+    store.create(new).await.unwrap();
+    lease
+}
+
+pub(super) fn next(lease: &Lease, head: Head, texts: &[&str]) -> Append {
+    let bodies: Vec<_> = texts.iter().map(|text| note(text)).collect();
+    let (records, _) = Record::continue_log(&lease.run, head, lease.epoch, 2, &bodies).unwrap();
+    Append {
+        records,
+        ..Append::new(lease.run.clone(), lease.epoch, head)
+    }
+}
+
+pub(super) fn is_fenced<T: std::fmt::Debug>(result: &Result<T, StoreError>) {
+    assert!(
+        matches!(result, Err(StoreError::Fenced { .. })),
+        "{result:?}"
+    );
+}
+
+/// One of two handles on one store.
+pub(super) type Handle = Arc<dyn Store>;
+
+pub(super) fn cancel() -> Signal {
+    Signal::Cancel {
+        by: "alice".parse().unwrap(),
+        reason: "enough".to_owned(),
+    }
+}
