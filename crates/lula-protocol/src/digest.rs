@@ -96,6 +96,18 @@ impl Digest {
         &self.0
     }
 
+    /// Digests stand in every entry of a log: they are spelled without formatting byte by byte.
+    fn spelled(&self) -> [u8; 67] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 67];
+        text[..3].copy_from_slice(b"b3:");
+        for (pair, byte) in text[3..].chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        text
+    }
+
     /// The first twelve hexadecimal digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[3..15].to_owned()
@@ -104,8 +116,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("b3:")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(str::from_utf8(&self.spelled()).unwrap_or_default())
     }
 }
 
@@ -144,7 +155,7 @@ const fn hex_digit(byte: u8) -> Option<u8> {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(str::from_utf8(&self.spelled()).unwrap_or_default())
     }
 }
 

@@ -123,14 +123,20 @@ fn quick_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
         Value::Number(_) => 20,
-        // Every byte may become an escape of six.
-        Value::String(text) => text.len() * 6 + 2,
+        Value::String(text) => quick_len(text) + 2,
         Value::Array(items) => 2 + items.iter().map(|item| quick_size(item) + 1).sum::<usize>(),
         Value::Object(fields) => {
-            let field = |(name, field): (&String, &Value)| name.len() * 6 + quick_size(field) + 4;
+            let field = |(name, field): (&String, &Value)| quick_len(name) + quick_size(field) + 4;
             2 + fields.iter().map(field).sum::<usize>()
         }
     }
+}
+
+/// An upper bound of a text's length when written: what may be escaped counts as the longest
+/// escape.
+fn quick_len(text: &str) -> usize {
+    let escaped = |byte: &u8| matches!(byte, 0..=0x1f | b'"' | b'\\');
+    text.len() + 5 * text.bytes().filter(|byte| escaped(byte)).count()
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! the RFC, integers that a double cannot hold exactly are refused: two different values would
 //! otherwise share their bytes, and so their digest.
 
+mod write;
+
 use serde::Serialize;
-use serde_json::{Number, Value};
 
 /// Deepest nesting that is encoded.
 pub const MAX_DEPTH: usize = 128;
@@ -29,71 +30,24 @@ pub enum CanonicalError {
 /// The canonical bytes of a value.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let mut out = Vec::with_capacity(256);
-    write_value(&serde_json::to_value(value)?, 0, &mut out)?;
+    value.serialize(write::Writer {
+        out: &mut out,
+        depth: 0,
+    })?;
     Ok(out)
 }
 
-fn write_value(value: &Value, depth: usize, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    if depth > MAX_DEPTH {
-        return Err(CanonicalError::TooDeep);
+impl serde::ser::Error for CanonicalError {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self::NotJson(serde::ser::Error::custom(message))
     }
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(true) => out.extend_from_slice(b"true"),
-        Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => write_number(number, out)?,
-        // serde_json escapes exactly what the RFC asks for, in the same form.
-        Value::String(text) => serde_json::to_writer(&mut *out, text)?,
-        Value::Array(items) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_value(item, depth + 1, out)?;
-            }
-            out.push(b']');
-        }
-        Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            // The RFC sorts by UTF-16 code units, which differs from bytes above U+FFFF.
-            sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push(b'{');
-            for (index, (name, field)) in sorted.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                serde_json::to_writer(&mut *out, name)?;
-                out.push(b':');
-                write_value(field, depth + 1, out)?;
-            }
-            out.push(b'}');
-        }
-    }
-    Ok(())
-}
-
-fn write_number(number: &Number, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    let magnitude = number
-        .as_u64()
-        .or_else(|| number.as_i64().map(i64::unsigned_abs));
-    if let Some(magnitude) = magnitude {
-        if magnitude > MAX_SAFE_INTEGER {
-            return Err(CanonicalError::UnsafeInteger(number.to_string()));
-        }
-        out.extend_from_slice(number.to_string().as_bytes());
-    } else {
-        let float = number.as_f64().unwrap_or_default();
-        out.extend_from_slice(ryu_js::Buffer::new().format(float).as_bytes());
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn canonical(value: &Value) -> String {
         String::from_utf8(to_vec(value).unwrap()).unwrap()
@@ -145,6 +99,80 @@ mod tests {
         );
         assert!(to_vec(&json!(-9_007_199_254_740_992_i64)).is_err());
         assert!(to_vec(&json!(9_007_199_254_740_991_u64)).is_ok());
+    }
+
+    #[test]
+    fn every_shape_is_written_as_its_json_would_be() {
+        #[derive(Serialize)]
+        struct Unit;
+        #[derive(Serialize)]
+        struct Pair(u8, i128);
+        #[derive(Serialize)]
+        enum Shape {
+            Unit,
+            Newtype(f32),
+            Tuple(char, ()),
+            Struct { z: Option<u8>, a: Option<u8> },
+        }
+        #[derive(Serialize)]
+        struct All {
+            shapes: Vec<Shape>,
+            unit: Unit,
+            pair: Pair,
+            map: std::collections::BTreeMap<i32, bool>,
+            #[serde(flatten)]
+            rest: std::collections::BTreeMap<String, Value>,
+        }
+        let all = All {
+            shapes: vec![
+                Shape::Unit,
+                Shape::Newtype(1.5),
+                Shape::Tuple('"', ()),
+                Shape::Struct {
+                    z: None,
+                    a: Some(1),
+                },
+            ],
+            unit: Unit,
+            pair: Pair(1, -2),
+            map: [(10, true), (9, false)].into(),
+            rest: [("é".to_owned(), json!([])), ("a".to_owned(), json!({}))].into(),
+        };
+        assert_eq!(
+            String::from_utf8(to_vec(&all).unwrap()).unwrap(),
+            "{\"a\":{},\"map\":{\"10\":true,\"9\":false},\"pair\":[1,-2],\"shapes\":[\"Unit\",\
+             {\"Newtype\":1.5},{\"Tuple\":[\"\\\"\",null]},{\"Struct\":{\"a\":1,\"z\":null}}],\
+             \"unit\":null,\"é\":[]}"
+        );
+        let through_json = serde_json::to_value(&all).unwrap();
+        assert_eq!(to_vec(&all).unwrap(), to_vec(&through_json).unwrap());
+    }
+
+    #[test]
+    fn what_json_has_no_name_for_is_refused() {
+        let map: std::collections::BTreeMap<Vec<u8>, u8> = [(vec![1], 1)].into();
+        let error = to_vec(&map).unwrap_err();
+        assert!(error.to_string().contains("must be a text"), "{error}");
+        assert_eq!(to_vec(&f64::NAN).unwrap(), b"null");
+        assert!(to_vec(&u128::MAX).is_err());
+    }
+
+    /// Of two fields with one name the later counts.
+    #[test]
+    fn a_field_that_comes_twice_counts_once() {
+        #[derive(Serialize)]
+        struct Twice {
+            b: u8,
+            a: u8,
+            #[serde(flatten)]
+            again: std::collections::BTreeMap<&'static str, u8>,
+        }
+        let twice = Twice {
+            b: 1,
+            a: 2,
+            again: [("a", 3)].into(),
+        };
+        assert_eq!(to_vec(&twice).unwrap(), br#"{"a":3,"b":1}"#);
     }
 
     #[test]
