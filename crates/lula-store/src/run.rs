@@ -86,6 +86,16 @@ pub struct NewRun {
     pub claim: Option<Claim>,
 }
 
+impl NewRun {
+    /// The end of its log.
+    pub fn head(&self) -> Head {
+        self.records.last().map_or_else(Head::empty, |last| Head {
+            next: last.seq + 1,
+            hash: last.hash,
+        })
+    }
+}
+
 /// Who wants a run, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {

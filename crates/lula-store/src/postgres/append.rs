@@ -144,10 +144,7 @@ async fn change_approval(tx: &Transaction<'_>, run: i64, change: &ApprovalChange
 }
 
 pub(super) async fn create(tx: &Transaction<'_>, run: &NewRun) -> Result<()> {
-    let head = run.records.last().map_or_else(Head::empty, |last| Head {
-        next: last.seq + 1,
-        hash: last.hash,
-    });
+    let head = run.head();
     let (status, due) = match &run.claim {
         None => (Status::Ready, 0),
         Some(claim) => (Status::Running, int(claim.until_ms())),

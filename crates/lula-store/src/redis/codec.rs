@@ -69,10 +69,7 @@ pub(super) fn read_event(run: &RunId, seq: u64, previous: Digest, bytes: &[u8]) 
 
 /// The fields of a new run.
 pub(super) fn new_fields(run: &NewRun) -> Vec<(&'static str, String)> {
-    let head = run.records.last().map_or_else(Head::empty, |last| Head {
-        next: last.seq + 1,
-        hash: last.hash,
-    });
+    let head = run.head();
     let status = if run.claim.is_some() {
         Status::Running
     } else {

@@ -217,7 +217,9 @@ impl Store for SqliteStore {
         let news = news(run.run.clone());
         let weight = run.records.len();
         self.threads
-            .write(weight, move |db| write::create(db, &run, &bodies, &blobs))
+            .write(weight, move |db| {
+                write::create(db, &run, &bodies, &blobs, run.head()).map(drop)
+            })
             .await?;
         self.hint(news);
         Ok(())
@@ -232,8 +234,7 @@ impl Store for SqliteStore {
         let head = self
             .threads
             .write(weight, move |db| {
-                write::create(db, &run, &bodies, &blobs)?;
-                write::append(db, &packed)
+                write::create_and_append(db, &run, &bodies, &blobs, &packed)
             })
             .await?;
         self.hint(news);

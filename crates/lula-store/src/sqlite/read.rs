@@ -72,7 +72,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Resul
     Ok(records)
 }
 
-fn run_key(db: &Connection, run: &RunId) -> Result<Option<i64>> {
+pub(super) fn run_key(db: &Connection, run: &RunId) -> Result<Option<i64>> {
     db.prepare_cached("SELECT id FROM runs WHERE run_id=?")
         .map_err(failed)?
         .query_row([run.as_str()], |row| row.get(0))
@@ -223,14 +223,14 @@ pub(super) fn effects(db: &Connection, run: &RunId) -> Result<Vec<EffectRow>> {
 pub(super) fn effects_in(db: &Connection, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
     let mut statement = db
         .prepare_cached(&format!(
+            // Spelled out, so that the index of unknown effects is seen to fit.
             "SELECT {EFFECT_COLUMNS},run_id FROM effects JOIN runs ON runs.id=effects.run
-             WHERE state=? ORDER BY run_id,intent_seq"
+             WHERE state='{}' ORDER BY run_id,intent_seq",
+            state.name()
         ))
         .map_err(failed)?;
     let rows = statement
-        .query_map([state.name()], |row| {
-            Ok((row.get::<_, String>(8)?, effect_row(row)?))
-        })
+        .query_map([], |row| Ok((row.get::<_, String>(8)?, effect_row(row)?)))
         .map_err(failed)?;
     rows.map(|row| {
         let (run, effect) = row.map_err(failed)?;

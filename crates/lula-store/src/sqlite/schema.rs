@@ -6,7 +6,7 @@ use super::failed;
 use crate::error::{Result, StoreError};
 
 /// Each entry brings a database from its index to the next version; none is ever edited.
-const MIGRATIONS: &[&str] = &[V1, V2];
+const MIGRATIONS: &[&str] = &[V1, V2, V3];
 
 /// `events.pos` is `run * 2^24 + seq`: the log of a run is one range of the primary key and needs
 /// no second index. It is a rowid table because bodies of a kilobyte in the leaves of a
@@ -79,6 +79,13 @@ CREATE TABLE snapshots(
 
 /// A blob is kept (0), condemned (1) or dropped (2); of a dropped one the row stays, without bytes.
 const V2: &str = "ALTER TABLE blobs ADD COLUMN fate INTEGER NOT NULL DEFAULT 0";
+
+/// Every effect is intended before it is settled; only those nobody knows the end of are ever
+/// looked for. An index of these costs the others nothing.
+const V3: &str = "
+DROP INDEX effects_open;
+CREATE INDEX effects_unknown ON effects(state) WHERE state = 'unknown';
+";
 
 /// Brings a database to today's version, or refuses one from the future.
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

@@ -2,10 +2,10 @@
 
 use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, RunId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::failed;
-use super::read::need_key;
+use super::read::{need_key, run_key};
 use super::values::{int, position};
 use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, LedgerRow, Rest};
 use crate::body;
@@ -79,16 +79,14 @@ fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> Result<()> {
     Ok(())
 }
 
+/// Creates a run whose log ends at `head`, which may include what the same transaction appends.
 pub(super) fn create(
     db: &Connection,
     run: &NewRun,
     bodies: &[Vec<u8>],
     blobs: &[Vec<u8>],
-) -> Result<()> {
-    let head = run.records.last().map_or_else(Head::empty, |last| Head {
-        next: last.seq + 1,
-        hash: last.hash,
-    });
+    head: Head,
+) -> Result<i64> {
     let (status, due) = match &run.claim {
         None => (Status::Ready, 0),
         Some(claim) => (Status::Running, int(claim.until_ms())),
@@ -121,38 +119,110 @@ pub(super) fn create(
     let id = db.last_insert_rowid();
     insert_events(db, id, &run.records, bodies)?;
     insert_blobs(db, run.blobs.iter().zip(blobs))?;
-    upsert_ledger(db, id, &run.ledger)
+    upsert_ledger(db, id, &run.ledger)?;
+    Ok(id)
+}
+
+/// Creates a run and appends to it what continues it.
+pub(super) fn create_and_append(
+    db: &Connection,
+    run: &NewRun,
+    bodies: &[Vec<u8>],
+    blobs: &[Vec<u8>],
+    packed: &Packed,
+) -> Result<Head> {
+    let append = &packed.append;
+    let continues = append.run == run.run
+        && append.epoch == run.epoch
+        && append.expected == run.head()
+        && run.claim.is_some();
+    if !continues {
+        return Err(fenced(append));
+    }
+    let keeps = append.rest == Rest::Keep;
+    let head = if keeps { append.new_head() } else { run.head() };
+    let id = create(db, run, bodies, blobs, head)?;
+    if !keeps {
+        move_on(db, id, append)?;
+    }
+    beside(db, id, packed)?;
+    Ok(append.new_head())
 }
 
 pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
     let append = &packed.append;
-    let head = append.new_head();
-    let id: Option<i64> = db
-        .prepare_cached(
-            "UPDATE runs SET head_next=?, head_hash=?
-             WHERE run_id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'
-             RETURNING id",
-        )
-        .map_err(failed)?
-        .query_row(
-            params![
-                int(head.next),
-                head.hash.as_bytes().as_slice(),
-                append.run.as_str(),
-                int(append.expected.next),
-                append.expected.hash.as_bytes().as_slice(),
-                int(append.epoch)
-            ],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(failed)?;
-    let Some(id) = id else {
-        return Err(StoreError::Fenced {
-            run: append.run.clone(),
-            epoch: append.epoch,
-        });
+    let id = run_key(db, &append.run)?.ok_or_else(|| fenced(append))?;
+    move_on(db, id, append)?;
+    beside(db, id, packed)?;
+    Ok(append.new_head())
+}
+
+fn fenced(append: &Append) -> StoreError {
+    StoreError::Fenced {
+        run: append.run.clone(),
+        epoch: append.epoch,
+    }
+}
+
+/// Moves the end of the log, and the run's place in the queue, if the run is still the caller's.
+fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
+    for signal in &append.takes {
+        db.prepare_cached("DELETE FROM signals WHERE id=? AND run=?")
+            .map_err(failed)?
+            .execute(params![int(*signal), id])
+            .map_err(failed)?;
+    }
+    let rested = match append.rest {
+        Rest::Keep => None,
+        Rest::Yield => Some((Status::Ready, Some(0))),
+        Rest::Done => Some((Status::Done, None)),
+        Rest::Suspend { .. } if is_signalled(db, id)? => Some((Status::Ready, Some(0))),
+        Rest::Suspend { wake_ms } => Some((Status::Suspended, wake_ms.map(int))),
     };
+    let (expected, head) = (&append.expected, append.new_head());
+    let (before, after) = (expected.hash.as_bytes(), head.hash.as_bytes());
+    let (next, found, epoch) = (int(head.next), int(expected.next), int(append.epoch));
+    let moved = match rested {
+        None => db
+            .prepare_cached(
+                "UPDATE runs SET head_next=?, head_hash=?
+                 WHERE id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'",
+            )
+            .map_err(failed)?
+            .execute(params![next, after, id, found, before, epoch]),
+        Some((status, due)) => db
+            .prepare_cached(
+                "UPDATE runs SET head_next=?, head_hash=?, status=?, owner=NULL, due_ms=?
+                 WHERE id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'",
+            )
+            .map_err(failed)?
+            .execute(params![
+                next,
+                after,
+                status.name(),
+                due,
+                id,
+                found,
+                before,
+                epoch
+            ]),
+    };
+    match moved.map_err(failed)? {
+        0 => Err(fenced(append)),
+        _ => Ok(()),
+    }
+}
+
+fn is_signalled(db: &Connection, id: i64) -> Result<bool> {
+    db.prepare_cached("SELECT EXISTS(SELECT 1 FROM signals WHERE run=?)")
+        .map_err(failed)?
+        .query_row([id], |row| row.get(0))
+        .map_err(failed)
+}
+
+/// Writes the entries and what changes with them.
+fn beside(db: &Connection, id: i64, packed: &Packed) -> Result<()> {
+    let append = &packed.append;
     insert_events(db, id, &append.records, &packed.bodies)?;
     insert_blobs(db, append.blobs.iter().zip(&packed.blobs))?;
     for row in &append.effects {
@@ -162,12 +232,6 @@ pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
         change_approval(db, id, change)?;
     }
     upsert_ledger(db, id, &append.ledger)?;
-    for signal in &append.takes {
-        db.prepare_cached("DELETE FROM signals WHERE id=? AND run=?")
-            .map_err(failed)?
-            .execute(params![int(*signal), id])
-            .map_err(failed)?;
-    }
     if let Some(snapshot) = &append.snapshot {
         db.prepare_cached("INSERT OR REPLACE INTO snapshots(run,next,hash,body) VALUES (?,?,?,?)")
             .map_err(failed)?
@@ -179,8 +243,7 @@ pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
             ])
             .map_err(failed)?;
     }
-    rest(db, id, append.rest)?;
-    Ok(head)
+    Ok(())
 }
 
 fn upsert_effect(db: &Connection, id: i64, row: &EffectRow) -> Result<()> {
@@ -263,45 +326,6 @@ fn one(changed: usize, approval: &ApprovalId, why: &'static str) -> Result<()> {
         approval: approval.clone(),
         why,
     })
-}
-
-fn rest(db: &Connection, id: i64, rest: Rest) -> Result<()> {
-    let set = |sql: &str, due: Option<i64>| {
-        db.prepare_cached(sql)
-            .map_err(failed)?
-            .execute(params![due, id])
-            .map(drop)
-            .map_err(failed)
-    };
-    match rest {
-        Rest::Keep => Ok(()),
-        Rest::Suspend { wake_ms } => {
-            let waiting: bool = db
-                .prepare_cached("SELECT EXISTS(SELECT 1 FROM signals WHERE run=?)")
-                .map_err(failed)?
-                .query_row([id], |row| row.get(0))
-                .map_err(failed)?;
-            if waiting {
-                set(
-                    "UPDATE runs SET status='ready', owner=NULL, due_ms=? WHERE id=?",
-                    Some(0),
-                )
-            } else {
-                set(
-                    "UPDATE runs SET status='suspended', owner=NULL, due_ms=? WHERE id=?",
-                    wake_ms.map(int),
-                )
-            }
-        }
-        Rest::Yield => set(
-            "UPDATE runs SET status='ready', owner=NULL, due_ms=? WHERE id=?",
-            Some(0),
-        ),
-        Rest::Done => set(
-            "UPDATE runs SET status='done', owner=NULL, due_ms=? WHERE id=?",
-            None,
-        ),
-    }
 }
 
 pub(super) fn condemn_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<()> {
