@@ -14,7 +14,7 @@ use crate::delivery::{
 };
 use crate::single::{Obliging, Single};
 
-fn start() -> Start {
+pub(crate) fn start() -> Start {
     Start {
         limits: Amounts::none().with(Dimension::MicroUsd, 100_000),
         seed: Some([5; 32]),
@@ -166,7 +166,7 @@ async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
     }
 }
 
-fn any_death() -> impl Strategy<Value = Death> {
+pub(crate) fn any_death() -> impl Strategy<Value = Death> {
     prop_oneof![
         (0_u32..8).prop_map(Death::Before),
         (0_u32..8).prop_map(Death::After)

@@ -14,6 +14,7 @@ mod crash;
 mod delivery;
 mod faults;
 mod guards;
+mod invariants;
 mod kill;
 mod people;
 mod replay;

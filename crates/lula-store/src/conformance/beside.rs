@@ -2,7 +2,7 @@
 
 use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, RunId};
 
-use super::fixtures::{Handle, fresh, new_run, next, owned};
+use super::fixtures::{Dice, Handle, fresh, new_run, next, owned};
 use crate::{
     ApprovalChange, ApprovalRow, ApprovalState, EffectRow, EffectState, Head, LedgerRow, Snapshot,
     StoreError,
@@ -157,4 +157,55 @@ pub async fn the_newest_snapshot_is_kept_and_can_be_dropped(a: Handle, b: Handle
     );
     a.drop_snapshots(&lease.run).await.unwrap();
     assert!(b.snapshot(&lease.run).await.unwrap().is_none());
+}
+
+/// Decisions and uses in any order: one use, after a yes, for what was asked, and no other.
+pub async fn in_no_order_is_an_approval_used_otherwise_than_it_was_given(a: Handle, b: Handle) {
+    let lease = owned(&*a).await;
+    let mut head = lease.head;
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let row = approval(&lease.run);
+        let mut append = next(&lease, head, &["ask"]);
+        append.approvals = vec![ApprovalChange::Open(row.clone())];
+        head = a.append(append).await.unwrap();
+        let mut state = ApprovalState::Open;
+        for step in 0..12 {
+            let mut append = next(&lease, head, &["try"]);
+            let approval = row.approval.clone();
+            let (change, after) = match dice.roll(4) {
+                0 => {
+                    let approved = dice.roll(3) > 0;
+                    let change = ApprovalChange::Decide { approval, approved };
+                    let decided = if approved {
+                        ApprovalState::Approved
+                    } else {
+                        ApprovalState::Rejected
+                    };
+                    (change, (state == ApprovalState::Open).then_some(decided))
+                }
+                1 => {
+                    let digest = Digest::of_bytes(b"another diff");
+                    (ApprovalChange::Use { approval, digest }, None)
+                }
+                _ => {
+                    let digest = row.digest;
+                    let used = state == ApprovalState::Approved;
+                    let change = ApprovalChange::Use { approval, digest };
+                    (change, used.then_some(ApprovalState::Used))
+                }
+            };
+            append.approvals = vec![change];
+            let appended = a.append(append).await;
+            assert_eq!(
+                appended.is_ok(),
+                after.is_some(),
+                "seed {seed}, step {step}"
+            );
+            head = appended.unwrap_or(head);
+            state = after.unwrap_or(state);
+            let found = b.approval(&row.approval).await.unwrap().unwrap();
+            assert_eq!(found.state, state, "seed {seed}, step {step}");
+        }
+    }
 }

@@ -91,3 +91,16 @@ pub(super) fn cancel() -> Signal {
         reason: "enough".to_owned(),
     }
 }
+
+/// Numbers that are the same in every run of a test.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}

@@ -62,6 +62,8 @@ macro_rules! conformance_tests {
             a_watcher_hears_of_an_append,
             a_renewed_lease_is_not_claimed,
             a_yielded_run_is_ready_at_once,
+            in_no_order_of_claims_and_appends_can_two_owners_write,
+            in_no_order_is_an_approval_used_otherwise_than_it_was_given,
         );
     };
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lula_protocol::approval::Decision;
 use lula_protocol::{ApprovalId, Digest, Signal};
 
-use super::fixtures::{Handle, cancel, claim, fresh_run, is_fenced, new_run, next, owned};
-use crate::{Append, Lease, Rest, Status, StoreError};
+use super::fixtures::{Dice, Handle, cancel, claim, fresh_run, is_fenced, new_run, next, owned};
+use crate::{Append, Lease, Rest, Status, StoreError, check_run};
 
 pub async fn a_claimed_run_belongs_to_nobody_else(a: Handle, b: Handle) {
     let (new, lease) = new_run(None);
@@ -262,4 +262,52 @@ pub async fn a_yielded_run_is_ready_at_once(a: Handle, b: Handle) {
         .unwrap()
         .unwrap();
     assert_eq!(taken.epoch, 2);
+}
+
+/// Three workers claim, append and renew in any order, each with what it believes; a model says
+/// who may.
+pub async fn in_no_order_of_claims_and_appends_can_two_owners_write(a: Handle, b: Handle) {
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let (new, lease) = new_run(None);
+        a.create(new).await.unwrap();
+        let (mut now, mut epoch, mut due, mut head) = (1_000, 0, 0, lease.head);
+        let mut believed: [Option<Lease>; 3] = [None, None, None];
+        for step in 0..40 {
+            let at = format!("seed {seed}, step {step}");
+            let store = if dice.roll(2) == 0 { &a } else { &b };
+            let who = usize::try_from(dice.roll(3)).unwrap();
+            let mine = believed[who].clone();
+            let owns = mine.as_ref().is_some_and(|mine| mine.epoch == epoch);
+            match (dice.roll(4), mine) {
+                (0, _) => now += dice.roll(40_000),
+                (1, _) => {
+                    let worker = claim(&format!("worker {who}"), now);
+                    let taken = store.claim_run(&lease.run, &worker).await.unwrap();
+                    assert_eq!(taken.is_some(), due <= now, "{at}");
+                    if let Some(taken) = taken {
+                        (epoch, due) = (epoch + 1, worker.until_ms());
+                        assert_eq!((taken.epoch, taken.head), (epoch, head), "{at}");
+                        believed[who] = Some(taken);
+                    }
+                }
+                (2, Some(mine)) => {
+                    let until = now + 30_000;
+                    let renewed = store.renew(&mine, until).await;
+                    assert_eq!(renewed.is_ok(), owns, "{at}");
+                    due = if owns { until } else { due };
+                }
+                (_, Some(mine)) => {
+                    let appended = store.append(next(&mine, mine.head, &["step"])).await;
+                    assert_eq!(appended.is_ok(), owns, "{at}: {appended:?}");
+                    if let Ok(after) = appended {
+                        head = after;
+                        believed[who] = Some(Lease { head, ..mine });
+                    }
+                }
+                (_, None) => {}
+            }
+        }
+        check_run(&*b, &lease.run).await.unwrap();
+    }
 }
