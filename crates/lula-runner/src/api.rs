@@ -1,6 +1,8 @@
 //! What is said over HTTP beside tool calls and their results. Client and server share it, and the
 //! OpenAPI document is made from it.
 
+mod lines;
+
 use std::collections::BTreeMap;
 
 use lula_protocol::approval::ApprovalSubject;
@@ -11,6 +13,12 @@ use lula_protocol::{
 use lula_repair::trial::{Baseline, Evidence, Found};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use lines::{
+    ConflictFile, ConflictHunk, DeliverAll, DeliverPart, DeliveredAll, FailedCommand,
+    IntegrateChange, Integration, LaidView, LayLine, LineList, LineStart, LineView, MergeTests,
+    OpenAtLine, OpenLine, ProduceChange, ProducedState, ProducedView,
+};
 
 /// Why a request was not done, where no tool result says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -59,7 +59,8 @@
 //! The rest: [`git`] is the one door through which git is called on the host, with everything off
 //! that a repository could make it run. [`fork`] makes throw-away copies of a project, [`scratch`]
 //! throw-away repositories, [`checkout`] lays a
-//! commit out for agents and brings their change back as a branch, [`sources`] lists and reads a project as it is, and [`folder`] reads and
+//! commit out for agents and brings their change back as a branch, [`line`] is what several agents of
+//! a run build on together, [`sources`] lists and reads a project as it is, and [`folder`] reads and
 //! writes a directory by handle.
 #![forbid(unsafe_code)]
 
@@ -78,6 +79,7 @@ pub mod fork;
 pub mod git;
 mod journal;
 mod laid;
+pub mod line;
 mod node;
 mod overlay;
 mod patch;
@@ -104,6 +106,7 @@ pub use fork::{Fork, ForkError, Project};
 pub use git::{Git, GitError};
 #[doc(hidden)]
 pub use journal::reads_as_journal;
+pub use line::Line;
 pub use node::{Kind, Node};
 pub use patch::{patch, unified};
 pub use path::{InvalidPath, RelPath};

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use lula_protocol::{Digest, WorkspaceId};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::change::{Change, Diff, Selection};
@@ -20,7 +20,7 @@ use crate::node::{Kind, Node, PERMISSION_BITS, Stat};
 use crate::path::RelPath;
 use crate::record::{Backend, Record};
 use crate::store::{Store, Wanted};
-use crate::tree::{Parents, Tree, beneath, os};
+use crate::tree::{Parents, Tree, beneath, os, remove};
 use crate::workspace::{Committed, Workspace};
 
 /// What a path holds.
@@ -101,16 +101,26 @@ impl Store {
 }
 
 impl Workspace {
-    fn take_over(&mut self, pieces: &[Piece]) -> Result<Committed> {
+    /// Makes every path of a change hold what the change leaves there, as if it had been written
+    /// inside. Refused while a sandbox is open on it.
+    pub fn lay(&mut self, pieces: &[Piece]) -> Result<()> {
+        let _lock = self.exclusive()?;
         let (base, _) = crate::base::open(&self.record.base())?;
         let laying = Laying {
             layer: &self.layer_tree()?,
             base: &base,
             overlay: self.record.backend == Backend::Overlay,
         };
-        for piece in pieces {
-            laying.lay(piece)?;
-        }
+        // What goes comes first: a file may take the place of a directory, and the other way round.
+        let (come, go): (Vec<&Piece>, Vec<&Piece>) =
+            pieces.iter().partition(|piece| piece.after.is_some());
+        go.into_iter()
+            .chain(come)
+            .try_for_each(|piece| laying.lay(piece))
+    }
+
+    fn take_over(&mut self, pieces: &[Piece]) -> Result<Committed> {
+        self.lay(pieces)?;
         let diff = self.diff()?;
         let changed = not_as_found(pieces, &diff);
         if !changed.is_empty() {
@@ -157,10 +167,7 @@ impl Laying<'_> {
         let mut parents = Parents::of(self.layer);
         let parent = parents.get(path).map_err(failed)?;
         let name = os(path.name());
-        match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(failed(error)),
-        }
+        remove(parent, name).map_err(failed)?;
         match &piece.after {
             // A name that is gone, in the way of overlays.
             None if self.overlay => {
@@ -216,9 +223,16 @@ impl Laying<'_> {
     fn directory(&self, path: &RelPath) -> rustix::io::Result<()> {
         let mode = Mode::from_raw_mode(0o755);
         let mut parents = Parents::of(self.layer);
-        match rustix::fs::mkdirat(parents.get(path)?, os(path.name()), mode) {
+        let parent = parents.get(path)?;
+        let name = os(path.name());
+        match rustix::fs::mkdirat(parent, name, mode) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(()),
+            Err(Errno::EXIST) if beneath(parent, name, OFlags::DIRECTORY).is_ok() => return Ok(()),
+            // A file was there, or the mark that one is gone.
+            Err(Errno::EXIST) => {
+                remove(parent, name)?;
+                rustix::fs::mkdirat(parent, name, mode)?;
+            }
             Err(error) => return Err(error),
         }
         let open = |tree: &Tree| -> rustix::io::Result<OwnedFd> {

@@ -14,7 +14,9 @@ use crate::cli_runs::{
     Approve, CancelFlags, ExportFlags, ForkFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,
 };
-use crate::commands::review::flags::{CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags};
+use crate::commands::review::flags::{
+    CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags, WorkspacesFlags,
+};
 use crate::failure::Failure;
 
 const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
@@ -115,7 +117,7 @@ pub(crate) enum Command {
     /// Make an undone commit again
     Redo(RedoFlags),
     /// List workspaces: what waits, what was decided, what it takes
-    Workspaces,
+    Workspaces(WorkspacesFlags),
     /// Serve tools in sandboxed workspaces, over HTTP
     Runner(RunnerFlags),
     /// Tell what works on this machine, and why not

@@ -20,6 +20,24 @@ impl Scene {
         self.start();
     }
 
+    /// Asks for something and kills the runner a moment later; another one is there afterwards.
+    pub(crate) fn struck_after<T: Send>(
+        &mut self,
+        wait: Duration,
+        ask: impl Fn(&Self) -> Result<T, ClientError> + Sync,
+    ) -> Result<T, ClientError> {
+        let scene = &*self;
+        let answered = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(scene));
+            std::thread::sleep(wait);
+            scene.strike();
+            asked.join().unwrap()
+        });
+        self.spawned = None;
+        self.start();
+        answered
+    }
+
     fn strike(&self) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -27,10 +45,10 @@ impl Scene {
 }
 
 /// A small generator: the same number gives the same sequence.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

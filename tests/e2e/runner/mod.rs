@@ -3,6 +3,7 @@
 mod approvals;
 mod checkouts;
 mod kills;
+mod lines;
 mod people;
 mod scope;
 mod serving;

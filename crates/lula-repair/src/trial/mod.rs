@@ -239,6 +239,15 @@ pub fn weigh(
     Ok(evidence)
 }
 
+/// Whether a command succeeds in a fork, whether its time ran out, and the end of what it printed.
+pub fn succeeds(
+    ground: &dyn Ground,
+    line: &str,
+    deadline: Duration,
+) -> Result<(bool, bool, String), RepairError> {
+    run(ground.fork()?.as_mut(), line, deadline)
+}
+
 fn run(
     fork: &mut dyn Fork,
     line: &str,

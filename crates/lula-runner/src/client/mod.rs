@@ -6,6 +6,7 @@
 mod connection;
 mod error;
 mod events;
+mod lines;
 mod spawn;
 
 use hyper::{Method, StatusCode};

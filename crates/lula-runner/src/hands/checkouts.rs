@@ -24,14 +24,14 @@ use crate::api::{
 /// What a delivery is called in the audit.
 const TOOL: &str = "deliver_change";
 /// Longest message of a commit, in bytes.
-const MESSAGE: usize = 64 << 10;
+pub(super) const MESSAGE: usize = 64 << 10;
 /// Longest name of a branch, in bytes.
-const BRANCH: usize = 200;
+pub(super) const BRANCH: usize = 200;
 /// Longest diff that is told, in bytes.
 const DIFF: usize = 24 << 20;
 
 impl Hands {
-    fn git(&self) -> Result<&Git, Refusal> {
+    pub(super) fn git(&self) -> Result<&Git, Refusal> {
         let none = "this runner has no git: install one, or name it with git.program";
         self.setup
             .git
@@ -113,20 +113,29 @@ impl Hands {
         if checkout.is_cleared() {
             return self.view_cleared(&wanted.id);
         }
-        match self.store.create_as(
-            wanted.id.clone(),
-            &checkout.tree(),
-            Wanted::Overlay,
-            &asked.title,
-        ) {
+        self.furnish_checkout(&checkout, &asked.title, &asked.write_scope)
+    }
+
+    /// The workspace over a checkout, made where there is none.
+    pub(super) fn furnish_checkout(
+        &self,
+        checkout: &Checkout,
+        title: &str,
+        write_scope: &[String],
+    ) -> Result<WorkspaceView, Refusal> {
+        let id = checkout.id();
+        match self
+            .store
+            .create_as(id.clone(), &checkout.tree(), Wanted::Overlay, title)
+        {
             Ok(made) => {
-                self.ledger().declare(made.id(), &asked.write_scope)?;
+                self.ledger().declare(made.id(), write_scope)?;
                 drop(made);
             }
             Err(WorkspaceError::InUse(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        let room = self.room(&wanted.id)?;
+        let room = self.room(id)?;
         let _turn = room.turn()?;
         let begun = |room: &super::room::Room| {
             let workspace = room.workspace();
@@ -136,6 +145,10 @@ impl Hands {
         if !begun(&room) {
             // First the sandbox: where there is no overlay it turns the layer into a copy.
             drop(room.live()?);
+            let pieces = checkout.laid_over()?;
+            if !pieces.is_empty() {
+                room.lay(&pieces)?;
+            }
             room.workspace().snapshot(START)?;
         }
         let view = views::workspace(room.workspace().record());
@@ -205,7 +218,7 @@ impl Hands {
             },
         )?;
         let entry = self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), request);
-        let agreed = match self.known(&room, &entry)? {
+        let agreed = match self.known(&*room, &entry)? {
             Stored::Result(stored) => return Ok(Gated::Done(stored)),
             Stored::Agreed(subject) => Some(subject),
             Stored::Nothing => None,
@@ -227,7 +240,7 @@ impl Hands {
             base_tree: taken.digest,
         };
         let question = Asked {
-            policy: &room.rules,
+            rules: gate::version(&room.rules)?,
             verdict: &verdict,
             tool: TOOL,
             call: request,
@@ -322,7 +335,7 @@ impl Hands {
     }
 }
 
-fn shown_whole(taken: &Taken) -> Result<(), Refusal> {
+pub(super) fn shown_whole(taken: &Taken) -> Result<(), Refusal> {
     if taken.diff.len() <= DIFF {
         return Ok(());
     }

@@ -89,7 +89,7 @@ impl Hands {
             },
         )?;
         let entry = self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), request);
-        let agreed = match self.known(&room, &entry)? {
+        let agreed = match self.known(&*room, &entry)? {
             Stored::Result(stored) => return Ok(Gated::Done(stored)),
             Stored::Agreed(subject) => Some(subject),
             Stored::Nothing => None,
@@ -107,7 +107,7 @@ impl Hands {
             base_tree: diff.digest,
         };
         let question = Asked {
-            policy: &room.rules,
+            rules: gate::version(&room.rules)?,
             verdict: &verdict,
             tool: TOOL,
             call: request,
@@ -182,7 +182,7 @@ impl Hands {
             },
         )?;
         let entry = self.entry_of(id, &asked.effect, (&asked.run, asked.epoch), request);
-        if let Stored::Result(stored) = self.known(&room, &entry)? {
+        if let Stored::Result(stored) = self.known(&*room, &entry)? {
             return Ok(stored);
         }
         let before = room.workspace().diff()?.digest;

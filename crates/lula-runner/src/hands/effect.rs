@@ -8,6 +8,7 @@ use lula_protocol::{
     Receipt, RunId, ToolCall, ToolResult, WorkspaceId,
 };
 use lula_sandbox::policy::{Network, Policy};
+use lula_workspace::checkout;
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ms;
@@ -40,6 +41,8 @@ pub(super) enum Before {
     Commit(Vec<String>),
     /// An undo is there if the diff is no longer this one.
     Undo(Digest),
+    /// Branches of several repositories are all there, or are taken back.
+    Branches(Vec<checkout::Branch>),
 }
 
 /// An effect that was begun.
@@ -161,7 +164,7 @@ impl Hands {
             },
         };
         let asked = Asked {
-            policy: &room.rules,
+            rules: gate::version(&room.rules)?,
             verdict: &verdict,
             tool: call.action.tool(),
             call: entry.request,
@@ -254,16 +257,17 @@ impl Hands {
         if begun.before == Before::Lost {
             return Ok(self.ledger().give_up(&call.effect)?);
         }
-        take_back(room, &begun.before)?;
+        self.take_back(Some(room), &begun.before)?;
         Ok(self.ledger().forget(&call.effect)?)
     }
 
     /// What is known of an effect. What was cut off is taken back.
-    pub(super) fn known<T: for<'de> Deserialize<'de>>(
+    pub(super) fn known<'r, T: for<'de> Deserialize<'de>>(
         &self,
-        room: &Room,
+        room: impl Into<Option<&'r Room>>,
         entry: &Entry,
     ) -> Result<Stored<T>, Refusal> {
+        let room = room.into();
         let known = self.ledger().look(entry)?;
         match known {
             Known::Fresh => Ok(Stored::Nothing),
@@ -288,7 +292,7 @@ impl Hands {
                         entry.effect
                     )));
                 }
-                take_back(room, &read_before(before.as_deref()))?;
+                self.take_back(room, &read_before(before.as_deref()))?;
                 self.ledger().forget(&entry.effect)?;
                 self.known(room, entry)
             }
@@ -403,14 +407,24 @@ impl Hands {
     }
 
     fn recover_one(&self, left: &Unfinished) -> Result<(), Refusal> {
+        let before = read_before(left.before.as_deref());
+        // Before any workspace is looked for: the branches are there with it or without it.
+        if let Before::Branches(branches) = &before {
+            if checkout::all_there(self.git()?, branches) {
+                let done = super::together::delivered(branches);
+                return self.store_recovered(left, (super::together::TOOL, None), &done);
+            }
+            checkout::take_back(self.git()?, branches)?;
+            return Ok(self.ledger().forget(&left.effect)?);
+        }
         let room = self.room(&left.workspace)?;
         let _turn = room.turn()?;
-        let before = read_before(left.before.as_deref());
         match &before {
             Before::Lost => return Ok(self.ledger().give_up(&left.effect)?),
             Before::Commit(paths) => {
                 if let Some(done) = super::commit::after_all(&room, paths)? {
-                    return self.store_recovered(left, &done);
+                    let about = ("commit_workspace", Some(done.digest));
+                    return self.store_recovered(left, about, &done);
                 }
             }
             Before::Undo(digest) => {
@@ -421,18 +435,39 @@ impl Hands {
                         paths: Vec::new(),
                         held_back: Vec::new(),
                     };
-                    return self.store_recovered(left, &done);
+                    return self.store_recovered(left, ("commit_workspace", Some(now)), &done);
                 }
             }
-            _ => take_back(&room, &before)?,
+            _ => self.take_back(Some(&room), &before)?,
         }
         Ok(self.ledger().forget(&left.effect)?)
+    }
+
+    /// Makes the world what it was before an effect.
+    fn take_back(&self, room: Option<&Room>, before: &Before) -> Result<(), Refusal> {
+        let room =
+            || room.ok_or_else(|| Refusal::Internal("an effect has no workspace".to_owned()));
+        match before {
+            Before::Files(images) => match room()?.ask(Ask::PutBack(images.clone()))? {
+                Ok(Answer::PutBack) => Ok(()),
+                Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
+                Err(failure) => Err(Refusal::ToolBroke(failure.message)),
+            },
+            Before::Snapshot(label) => {
+                room()?.restore(label)?;
+                Ok(room()?.workspace().forget_snapshot(label)?)
+            }
+            Before::Restoring(label) => room()?.restore(label),
+            Before::Branches(branches) => Ok(checkout::take_back(self.git()?, branches)?),
+            Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
+        }
     }
 
     fn store_recovered(
         &self,
         left: &Unfinished,
-        done: &crate::api::Committed,
+        (tool, diff): (&str, Option<Digest>),
+        done: &impl Serialize,
     ) -> Result<(), Refusal> {
         let nobody = || Refusal::Internal("the runner's own name is none".to_owned());
         let recorded = Recorded {
@@ -440,7 +475,7 @@ impl Hands {
             principal: "lula:recovery".parse().map_err(|_| nobody())?,
             run: None,
             effect: Some(left.effect.clone()),
-            tool: "commit_workspace".to_owned(),
+            tool: tool.to_owned(),
             about: "found done after a crash".to_owned(),
             call: left.request,
             decision: Decided {
@@ -450,26 +485,9 @@ impl Hands {
             },
             outcome: lula_audit::Ended::Done { status: None },
             receipt: None,
-            diff: Some(done.digest),
+            diff,
         };
         self.store_result(&left.effect, done, &recorded)
-    }
-}
-
-/// Makes the workspace what it was before an effect.
-fn take_back(room: &Room, before: &Before) -> Result<(), Refusal> {
-    match before {
-        Before::Files(images) => match room.ask(Ask::PutBack(images.clone()))? {
-            Ok(Answer::PutBack) => Ok(()),
-            Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-            Err(failure) => Err(Refusal::ToolBroke(failure.message)),
-        },
-        Before::Snapshot(label) => {
-            room.restore(label)?;
-            Ok(room.workspace().forget_snapshot(label)?)
-        }
-        Before::Restoring(label) => room.restore(label),
-        Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
     }
 }
 

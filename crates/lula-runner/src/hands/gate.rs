@@ -109,7 +109,7 @@ impl Gate {
     }
 }
 
-fn version(policy: &Policy) -> Result<Digest, Refusal> {
+pub(super) fn version(policy: &Policy) -> Result<Digest, Refusal> {
     let internal = |error| Refusal::Internal(format!("the rules have no digest: {error}"));
     policy.version().map_err(internal)
 }
@@ -156,7 +156,8 @@ fn repository_rules(base: &Path) -> Result<Option<String>, Refusal> {
 
 /// An act to be judged, as the ledger and the approvals name it.
 pub(super) struct Asked<'a> {
-    pub(super) policy: &'a Policy,
+    /// Digest of the rules that judged it.
+    pub(super) rules: Digest,
     pub(super) verdict: &'a Verdict,
     pub(super) tool: &'a str,
     pub(super) call: Digest,
@@ -202,7 +203,7 @@ pub(super) fn decide(tx: &Transaction<'_>, asked: &Asked<'_>) -> Result<Said, Re
         call: asked.call,
         diff: Digest::of_bytes(asked.shown.rendered.as_bytes()),
         base_tree: asked.shown.base_tree,
-        policy: version(asked.policy)?,
+        policy: asked.rules,
     };
     let digest = subject
         .digest()

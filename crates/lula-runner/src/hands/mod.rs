@@ -8,12 +8,15 @@ mod effect;
 mod exec;
 mod gate;
 mod git;
+mod integrate;
 mod ledger;
+mod lines;
 mod refusal;
 mod room;
 mod runner;
 mod scope;
 mod sessions;
+mod together;
 mod toolbox;
 mod trials;
 mod views;
@@ -114,6 +117,7 @@ impl Hands {
             engine,
             tier,
         };
+        hands.set_aside()?;
         hands.recover()?;
         Ok(hands)
     }
@@ -135,17 +139,22 @@ impl Hands {
         self.setup.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Opens a private view of a directory.
-    pub fn open(&self, asked: &OpenWorkspace) -> Result<WorkspaceView, Refusal> {
-        let outside = || Refusal::OutsideRoots(asked.path.chars().take(200).collect());
-        let given = Path::new(&asked.path);
-        if !given.is_absolute() || asked.path.contains('\0') {
+    /// The directory that a request names.
+    fn directory(&self, given: &str) -> Result<PathBuf, Refusal> {
+        let outside = || Refusal::OutsideRoots(given.chars().take(200).collect());
+        if !Path::new(given).is_absolute() || given.contains('\0') {
             return Err(outside());
         }
-        let path = given.canonicalize().map_err(|_| outside())?;
+        let path = Path::new(given).canonicalize().map_err(|_| outside())?;
         if !path.is_dir() || !self.is_below_a_root(&path) {
             return Err(outside());
         }
+        Ok(path)
+    }
+
+    /// Opens a private view of a directory.
+    pub fn open(&self, asked: &OpenWorkspace) -> Result<WorkspaceView, Refusal> {
+        let path = self.directory(&asked.path)?;
         if self.rooms().len() >= ROOMS {
             return Err(Refusal::Busy(format!("{ROOMS} workspaces are open")));
         }

@@ -9,7 +9,7 @@ use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
-use lula_workspace::{Layer, Place, Workspace};
+use lula_workspace::{Layer, Piece, Place, Workspace, WorkspaceError};
 
 use super::refusal::Refusal;
 use super::toolbox::ToolboxLink;
@@ -106,7 +106,7 @@ impl Room {
         let begun = Instant::now();
         loop {
             let layer = match workspace.layer() {
-                Err(lula_workspace::WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {
+                Err(WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {
                     std::thread::sleep(Duration::from_millis(20));
                     continue;
                 }
@@ -197,11 +197,24 @@ impl Room {
 
     /// Puts the layer back as it was in a snapshot.
     pub(crate) fn restore(&self, label: &str) -> Result<(), Refusal> {
+        self.still(|workspace| workspace.restore(label))
+    }
+
+    /// Writes a change that is known file by file into the layer.
+    pub(crate) fn lay(&self, pieces: &[Piece]) -> Result<(), Refusal> {
+        self.still(|workspace| workspace.lay(pieces))
+    }
+
+    /// Does what no sandbox may stand around for.
+    fn still(
+        &self,
+        act: impl Fn(&mut Workspace) -> Result<(), WorkspaceError>,
+    ) -> Result<(), Refusal> {
         self.close();
         let begun = Instant::now();
         loop {
-            match self.workspace().restore(label) {
-                Err(lula_workspace::WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {}
+            match act(&mut self.workspace()) {
+                Err(WorkspaceError::InUse(_)) if begun.elapsed() < LETTING_GO => {}
                 done => return Ok(done?),
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -59,6 +59,22 @@ pub(super) fn denials<'a>(
     violations.iter().filter_map(denial).collect()
 }
 
+/// The paths outside of what an agent declared.
+pub(super) fn outside(invariants: &Invariants, paths: &[String]) -> Vec<String> {
+    let observed = Observed {
+        changed: paths,
+        base_tree: None,
+        diff: "",
+    };
+    let violations = invariants.after(None, observed);
+    let denials = violations.iter().filter_map(denial);
+    let paths = denials.filter_map(|denial| match denial.attempt {
+        Attempt::Write { path } => Some(path),
+        _ => None,
+    });
+    paths.collect()
+}
+
 fn denial(violation: &Violation) -> Option<Denial> {
     let (Violation::LeavesWorkspace { path }
     | Violation::OutsideScope { path, .. }

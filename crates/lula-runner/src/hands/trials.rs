@@ -14,8 +14,8 @@ use crate::api::{Trial, TrialResult};
 use crate::ground::SandboxedGround;
 
 /// Most commands that a change has to satisfy, and the longest of them.
-const COMMANDS: usize = 32;
-const COMMAND: usize = 8 << 10;
+pub(super) const COMMANDS: usize = 32;
+pub(super) const COMMAND: usize = 8 << 10;
 
 impl Hands {
     /// Finds something out, and leaves nothing behind. Ends early when `stop` is set.

@@ -146,6 +146,49 @@ async fn answered(
                 Gated::Held(result) => answer::result(&result),
             })
         }
+        Operation::OpenLine => {
+            let body = body(request).await?;
+            done(route, shared, move |hands| hands.open_line(&body)).await
+        }
+        Operation::ListLines => done(route, shared, Hands::lines).await,
+        Operation::ViewLine => {
+            let line = name();
+            done(route, shared, move |hands| hands.view_line(&line)).await
+        }
+        Operation::OpenAtLine => {
+            let (line, body) = (name(), body(request).await?);
+            done(route, shared, move |hands| hands.open_at_line(&line, &body)).await
+        }
+        Operation::ProduceChange => {
+            let (line, body) = (name(), body(request).await?);
+            done(route, shared, move |hands| {
+                hands.produce(&who, &line, &body)
+            })
+            .await
+        }
+        Operation::IntegrateChange => {
+            let (line, body) = (name(), body(request).await?);
+            done(route, shared, move |hands| {
+                hands.integrate(&who, &line, &body)
+            })
+            .await
+        }
+        Operation::LayLine => {
+            let (line, body) = (name(), body(request).await?);
+            done(route, shared, move |hands| hands.lay(&who, &line, &body)).await
+        }
+        Operation::ArchiveLine => {
+            let line = name();
+            done(route, shared, move |hands| hands.archive_line(&line)).await
+        }
+        Operation::DeliverAll => {
+            let body = body(request).await?;
+            let delivered = blocking(shared, move |hands| hands.deliver_all(&who, &body)).await?;
+            Ok(match delivered {
+                Gated::Done(delivered) => answer::json(route.status, &delivered),
+                Gated::Held(result) => answer::result(&result),
+            })
+        }
         Operation::Execute => {
             let call: ToolCall = body(request).await?;
             let result = execute(shared, who, call).await?;

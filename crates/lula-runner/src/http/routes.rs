@@ -7,9 +7,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::{
     ApprovalList, ApprovalView, Batch, BatchResult, Capabilities, CommitWorkspace, Committed,
-    DeliverChange, DeliveredView, DiffView, Health, OpenWorkspace, RestoreSnapshot, SessionControl,
-    SessionEvent, SessionList, SessionView, StartSession, TakeSnapshot, TakenView, Trial,
-    TrialEvent, UndoCommit, WorkspaceList, WorkspaceView,
+    DeliverAll, DeliverChange, DeliveredAll, DeliveredView, DiffView, Health, IntegrateChange,
+    Integration, LaidView, LayLine, LineList, LineView, OpenAtLine, OpenLine, OpenWorkspace,
+    ProduceChange, ProducedView, RestoreSnapshot, SessionControl, SessionEvent, SessionList,
+    SessionView, StartSession, TakeSnapshot, TakenView, Trial, TrialEvent, UndoCommit,
+    WorkspaceList, WorkspaceView,
 };
 
 /// What a request asks for.
@@ -33,6 +35,15 @@ pub(super) enum Operation {
     TakeChange,
     Trial,
     DeliverChange,
+    OpenLine,
+    ListLines,
+    ViewLine,
+    OpenAtLine,
+    ProduceChange,
+    IntegrateChange,
+    LayLine,
+    ArchiveLine,
+    DeliverAll,
     Execute,
     BatchExecute,
     StartSession,
@@ -146,6 +157,30 @@ routes! {
     DeliverChange POST "/v1/workspaces/{workspace}/deliver" "deliver_change"
         "Put its judged change into its repository as a new branch"
         (DeliverChange) => 200 Reply::Json(schema::<DeliveredView>), gated;
+    OpenLine POST "/v1/lines" "open_line"
+        "Begin the line that the agents of a run build on in a repository, or find it"
+        (OpenLine) => 201 Reply::Json(schema::<LineView>);
+    ListLines GET "/v1/lines" "list_lines" "Every line, and what was set aside"
+        () => 200 Reply::Json(schema::<LineList>);
+    ViewLine GET "/v1/lines/{line}" "view_line" "One line, and what was produced for it"
+        () => 200 Reply::Json(schema::<LineView>);
+    OpenAtLine POST "/v1/lines/{line}/workspaces" "open_at_line" "Open a workspace over a line"
+        (OpenAtLine) => 201 Reply::Json(schema::<WorkspaceView>);
+    ProduceChange POST "/v1/lines/{line}/produce" "produce_change"
+        "Make a commit of what an agent changed, and keep it"
+        (ProduceChange) => 200 Reply::Json(schema::<ProducedView>);
+    IntegrateChange POST "/v1/lines/{line}/integrate" "integrate_change"
+        "Bring a produced commit into the line, if it merges and its tests say nothing worse"
+        (IntegrateChange) => 200 Reply::Json(schema::<Integration>);
+    LayLine POST "/v1/lines/{line}/lay" "lay_line"
+        "Make a workspace of its first commit hold what the line holds now"
+        (LayLine) => 200 Reply::Json(schema::<LaidView>);
+    ArchiveLine POST "/v1/lines/{line}/archive" "archive_line"
+        "Put what was produced for it into one file, and give its space back"
+        () => 200 Reply::Json(schema::<LineView>);
+    DeliverAll POST "/v1/deliveries" "deliver_all"
+        "Put judged changes into several repositories as branches: all of them or none"
+        (DeliverAll) => 200 Reply::Json(schema::<DeliveredAll>), gated;
     Execute POST "/v1/tools/execute" "execute" "Call a tool, once"
         (ToolCall) => 200 Reply::Json(schema::<ToolResult>), gated;
     BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"

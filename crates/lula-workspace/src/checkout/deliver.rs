@@ -1,6 +1,7 @@
 //! Bringing a change into the user's repository, and taking it back.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::{Checkout, CheckoutError, Result, Taken, feed, succeeded};
 use crate::git::Git;
@@ -34,12 +35,12 @@ pub struct Undone {
     pub kept_as: String,
 }
 
-fn reference(branch: &str) -> String {
+pub(super) fn reference(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
 /// What a reference names; `None` where there is none.
-fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
+pub(crate) fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
     let found = git.run(repository, &["rev-parse", "--verify", "--quiet", name]);
     found.ok().map(|text| text.trim().to_owned())
 }
@@ -59,10 +60,7 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
             )));
         }
         None => {
-            let pack = checkout.pack(&commit)?;
-            let mut unpack = git.command(repository)?;
-            let arguments = ["unpack-objects", "-q"];
-            succeeded(feed(unpack.args(arguments), &pack)?, &arguments)?;
+            checkout.bring(&commit)?;
             // An empty old value: only where there is no such branch.
             let update = [
                 "update-ref",
@@ -81,29 +79,61 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
 
 impl Checkout {
     /// Makes the commit of a tree. The same message and time make the same commit.
-    fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
-        // With the sign git takes any number for seconds.
-        let date = format!("@{} +0000", order.at);
-        let mut command = self.command(&self.directory.join("no-index"))?;
-        for who in ["AUTHOR", "COMMITTER"] {
-            command
-                .env(format!("GIT_{who}_NAME"), "Lula")
-                .env(format!("GIT_{who}_EMAIL"), "lula@localhost")
-                .env(format!("GIT_{who}_DATE"), &date);
-        }
-        let arguments = ["commit-tree", &taken.tree, "-p", &self.origin.commit];
-        let output = feed(command.args(arguments), order.message.as_bytes())?;
-        let made = succeeded(output, &arguments)?;
-        Ok(String::from_utf8_lossy(&made).trim().to_owned())
+    pub(super) fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
+        let command = self.command(&self.directory.join("no-index"))?;
+        let parents = [self.origin.commit.as_str()];
+        commit_tree(command, &taken.tree, &parents, order.message, order.at)
     }
 
-    /// The objects of a commit that the repository lacks, as a pack.
+    /// Puts the objects of a commit into the repository; nothing there names them yet.
+    pub fn bring(&self, commit: &str) -> Result<()> {
+        let pack = self.pack(commit)?;
+        unpack(self.git.command(&self.origin.repository)?, &pack)
+    }
+
+    /// The objects of a change that its commit lacks, as a pack.
+    pub(crate) fn pack_of(&self, taken: &Taken) -> Result<Vec<u8>> {
+        self.pack(&taken.tree)
+    }
+
+    /// The objects of a commit or tree that the repository lacks, as a pack.
     fn pack(&self, commit: &str) -> Result<Vec<u8>> {
         let wanted = format!("{commit}\n^{}\n", self.origin.commit);
         let arguments = ["pack-objects", "--revs", "--stdout", "--quiet"];
         let index = self.directory.join("no-index");
         self.private(&arguments, &index, wanted.as_bytes())
     }
+}
+
+/// Adds the objects of a pack.
+pub(crate) fn unpack(mut command: Command, pack: &[u8]) -> Result<()> {
+    let arguments = ["unpack-objects", "-q"];
+    succeeded(feed(command.args(arguments), pack)?, &arguments).map(drop)
+}
+
+/// Makes a commit in our name. The same words make the same commit.
+pub(crate) fn commit_tree(
+    mut command: Command,
+    tree: &str,
+    parents: &[&str],
+    message: &str,
+    at: u64,
+) -> Result<String> {
+    // With the sign git takes any number for seconds.
+    let date = format!("@{at} +0000");
+    for who in ["AUTHOR", "COMMITTER"] {
+        command
+            .env(format!("GIT_{who}_NAME"), "Lula")
+            .env(format!("GIT_{who}_EMAIL"), "lula@localhost")
+            .env(format!("GIT_{who}_DATE"), &date);
+    }
+    let mut arguments = vec!["commit-tree", tree];
+    for parent in parents {
+        arguments.extend(["-p", parent]);
+    }
+    let output = feed(command.args(&arguments), message.as_bytes())?;
+    let made = succeeded(output, &arguments)?;
+    Ok(String::from_utf8_lossy(&made).trim().to_owned())
 }
 
 /// Takes a delivery back, if nobody has built on it. The commit stays under a reference of ours, so

@@ -4,8 +4,9 @@
 //! The user's repository is only read, until something is delivered; then objects are added and one
 //! reference is moved from a known value to another. Checkout, index and stash are never touched.
 
-mod deliver;
-mod take;
+pub(crate) mod deliver;
+pub(crate) mod take;
+mod together;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,13 @@ use serde::{Deserialize, Serialize};
 
 pub use deliver::{Delivered, Delivery, Undone, delivered, undo};
 pub use take::{Taken, TakenFile};
+pub use together::{Branch, Part, all_there, create_all, prepare, take_back};
 
 use crate::error::WorkspaceError;
 use crate::git::{Git, GitError};
+use crate::line::Line;
+use crate::put::Piece;
+use crate::tree::{Tree, disk_usage};
 
 /// What builds and tests leave behind, never part of a change unless it is tracked.
 const LEFT_BEHIND: &str = "\
@@ -72,6 +77,27 @@ pub struct Origin {
     pub uncommitted: usize,
     /// The subjects of the last commits, the newest first.
     pub history: Vec<String>,
+    /// The line it is a checkout of, if it is one of a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The produced commit that is merged over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+    /// The tree of that merge, conflict markers included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
+    /// How many bytes its files take.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// What a checkout is laid out from.
+struct Source<'a> {
+    /// Where the commit is known.
+    repository: &'a Path,
+    line: Option<&'a Line>,
+    commit: String,
+    merge: Option<crate::line::Merge>,
 }
 
 /// A commit laid out in a directory, beside a private git directory that borrows the repository's
@@ -84,7 +110,7 @@ pub struct Checkout {
     git: Git,
 }
 
-fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutError {
+pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutError {
     let path = path.display().to_string();
     move |source| CheckoutError::Io { path, source }
 }
@@ -122,10 +148,50 @@ impl Checkout {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
         }
-        let ask = |arguments: &[&str]| git.run(repository, arguments);
         let wanted = format!("{}^{{commit}}", commit.unwrap_or("HEAD"));
-        let commit = ask(&["rev-parse", "--verify", "--end-of-options", &wanted])?;
-        let commit = commit.trim().to_owned();
+        let arguments = ["rev-parse", "--verify", "--end-of-options", &wanted];
+        let commit = git.run(repository, &arguments)?.trim().to_owned();
+        let source = Source {
+            repository,
+            line: None,
+            commit,
+            merge: None,
+        };
+        Self::make_from(state, id, source, git)
+    }
+
+    /// Lays the commit of a line out, with a produced commit merged over it where one is named, or
+    /// finds the one of this name again, as it was laid out.
+    pub fn make_over(
+        state: &Path,
+        id: &WorkspaceId,
+        line: &Line,
+        with: Option<&str>,
+        git: &Git,
+    ) -> Result<Self> {
+        match Self::find(state, id, git) {
+            Err(CheckoutError::Gone(_)) => {}
+            found => return found,
+        }
+        let merge = with.map(|candidate| line.merge(candidate)).transpose()?;
+        let source = Source {
+            repository: line.repository(),
+            line: Some(line),
+            commit: match &merge {
+                Some(merge) => merge.onto.clone(),
+                None => line.commit()?,
+            },
+            merge,
+        };
+        Self::make_from(state, id, source, git)
+    }
+
+    fn make_from(state: &Path, id: &WorkspaceId, source: Source<'_>, git: &Git) -> Result<Self> {
+        let Source {
+            repository, line, ..
+        } = source;
+        let known = line.map_or_else(|| repository.to_owned(), Line::private);
+        let ask = |arguments: &[&str]| git.run(&known, arguments);
         let objects = ask(&[
             "rev-parse",
             "--path-format=absolute",
@@ -133,8 +199,11 @@ impl Checkout {
             "objects",
         ])?;
         let format = ask(&["rev-parse", "--show-object-format"])?;
-        let status = ask(&["status", "--porcelain", "--untracked-files=no"])?;
-        let history = ask(&["log", HISTORY, "--format=%s", &commit])?;
+        let status = git.run(
+            repository,
+            &["status", "--porcelain", "--untracked-files=no"],
+        )?;
+        let history = ask(&["log", HISTORY, "--format=%s", &source.commit])?;
         let directory = Self::home(state).join(id.as_str());
         match std::fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -142,14 +211,18 @@ impl Checkout {
             }
             _ => {}
         }
-        let made = Self {
+        let mut made = Self {
             id: id.clone(),
             directory,
             origin: Origin {
                 repository: repository.to_owned(),
-                commit,
+                commit: source.commit,
                 uncommitted: status.lines().count(),
                 history: history.lines().map(str::to_owned).collect(),
+                line: line.map(|line| line.name().to_string()),
+                with: source.merge.as_ref().map(|merge| merge.candidate.clone()),
+                over: source.merge.map(|merge| merge.tree),
+                bytes: 0,
             },
             git: git.clone(),
         };
@@ -157,7 +230,7 @@ impl Checkout {
         Ok(made)
     }
 
-    fn lay_out(&self, objects: &str, format: &str) -> Result<()> {
+    fn lay_out(&mut self, objects: &str, format: &str) -> Result<()> {
         let private = self.directory.join(PRIVATE);
         for directory in [self.tree(), private.clone()] {
             std::fs::create_dir_all(&directory).map_err(io_failed(&directory))?;
@@ -179,14 +252,8 @@ impl Checkout {
         let index = private.join("index");
         self.private(&["read-tree", &self.origin.commit], &index, &[])?;
         self.private(&["checkout-index", "--all", "--force"], &index, &[])?;
-        for name in DEPENDENCIES {
-            let installed = self.origin.repository.join(name);
-            let here = self.tree().join(name);
-            if installed.is_dir() && !here.exists() {
-                // Without the link the tests say what is missing.
-                let _ = std::os::unix::fs::symlink(installed, here);
-            }
-        }
+        link_dependencies(&self.origin.repository, &self.tree());
+        self.origin.bytes = disk_usage(&Tree::open(&self.directory)?.top);
         let origin = serde_json::to_vec(&self.origin)
             .map_err(|error| CheckoutError::Refused(error.to_string()))?;
         let (draft, done) = (
@@ -197,6 +264,11 @@ impl Checkout {
         std::fs::rename(&draft, &done).map_err(io_failed(&done))
     }
 
+    /// Its name.
+    pub const fn id(&self) -> &WorkspaceId {
+        &self.id
+    }
+
     /// Where it came from.
     pub const fn origin(&self) -> &Origin {
         &self.origin
@@ -205,6 +277,16 @@ impl Checkout {
     /// The directory with the files.
     pub fn tree(&self) -> PathBuf {
         self.directory.join(TREE)
+    }
+
+    /// What is merged over its commit, path by path; nothing where nothing is.
+    pub fn laid_over(&self) -> Result<Vec<Piece>> {
+        let index = self.directory.join("no-index");
+        let git = |arguments: &[&str], input: &[u8]| self.private(arguments, &index, input);
+        match &self.origin.over {
+            Some(over) => take::pieces(&self.origin.commit, over, &git),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Whether its space was given back.
@@ -224,6 +306,11 @@ impl Checkout {
             }
         }
         Ok(())
+    }
+
+    /// Removes one that nothing was done in yet.
+    pub fn forget(&self) -> Result<()> {
+        std::fs::remove_dir_all(&self.directory).map_err(io_failed(&self.directory))
     }
 
     /// The private git on the laid out files, with an index of the caller's.
@@ -249,7 +336,19 @@ impl Checkout {
     }
 }
 
-fn succeeded(output: Output, arguments: &[&str]) -> Result<Vec<u8>> {
+/// Links what is installed beside the repository's files.
+pub(crate) fn link_dependencies(repository: &Path, files: &Path) {
+    for name in DEPENDENCIES {
+        let installed = repository.join(name);
+        let here = files.join(name);
+        if installed.is_dir() && !here.exists() {
+            // Without the link the tests say what is missing.
+            let _ = std::os::unix::fs::symlink(installed, here);
+        }
+    }
+}
+
+pub(crate) fn succeeded(output: Output, arguments: &[&str]) -> Result<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -260,7 +359,7 @@ fn succeeded(output: Output, arguments: &[&str]) -> Result<Vec<u8>> {
 }
 
 /// Runs a command of git with something to read.
-fn feed(command: &mut Command, input: &[u8]) -> Result<Output> {
+pub(crate) fn feed(command: &mut Command, input: &[u8]) -> Result<Output> {
     let failed = |source| CheckoutError::Io {
         path: "git".to_owned(),
         source,

@@ -19,7 +19,7 @@ const LARGEST: u64 = 64 << 20;
 const MOST: usize = 5_000;
 
 /// Asks the private git with something to read.
-type Ask<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>> + 'a;
+pub(crate) type Ask<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>> + 'a;
 
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,12 @@ pub struct Taken {
     pub digest: Digest,
     /// git's name of it.
     pub(super) tree: String,
+}
+
+impl Taken {
+    pub(crate) fn tree(&self) -> &str {
+        &self.tree
+    }
 }
 
 impl Checkout {
@@ -184,33 +190,38 @@ impl Checkout {
     pub fn pieces(&self, taken: &Taken) -> Result<Vec<Piece>> {
         let index = self.directory.join("no-index");
         let git = |arguments: &[&str], input: &[u8]| self.private(arguments, &index, input);
-        let list = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-            &self.origin.commit,
-            &taken.tree,
-        ];
-        let raw = git(&list, &[])?;
-        let mut pieces = Vec::new();
-        let mut fields = raw.split(|byte| *byte == 0);
-        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
-            let about = String::from_utf8_lossy(about);
-            let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
-            let [old_mode, new_mode, old, new, _] = about[..] else {
-                return Err(odd());
-            };
-            pieces.push(Piece {
-                path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
-                before: content(old_mode, old, &git)?,
-                after: content(new_mode, new, &git)?,
-            });
-        }
-        Ok(pieces)
+        pieces(&self.origin.commit, &taken.tree, &git)
     }
+}
+
+/// What lies between two trees, path by path.
+pub(crate) fn pieces(from: &str, to: &str, git: &Ask<'_>) -> Result<Vec<Piece>> {
+    let list = [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+        from,
+        to,
+    ];
+    let raw = git(&list, &[])?;
+    let mut pieces = Vec::new();
+    let mut fields = raw.split(|byte| *byte == 0);
+    while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+        let about = String::from_utf8_lossy(about);
+        let about: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, old, new, _] = about[..] else {
+            return Err(odd());
+        };
+        pieces.push(Piece {
+            path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
+            before: content(old_mode, old, git)?,
+            after: content(new_mode, new, git)?,
+        });
+    }
+    Ok(pieces)
 }
 
 fn content(mode: &str, id: &str, git: &Ask<'_>) -> Result<Option<Content>> {
@@ -229,7 +240,7 @@ fn content(mode: &str, id: &str, git: &Ask<'_>) -> Result<Option<Content>> {
     })
 }
 
-fn odd() -> CheckoutError {
+pub(crate) fn odd() -> CheckoutError {
     CheckoutError::Refused("git described a change in an unknown form".to_owned())
 }
 

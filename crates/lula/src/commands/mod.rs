@@ -70,7 +70,11 @@ pub(crate) fn run(
             None => review::undo(&flags, session),
         },
         Command::Redo(flags) => review::redo(&flags, session),
-        Command::Workspaces => review::list(session),
+        Command::Workspaces(flags) => match &flags.archive {
+            Some(run) => review::archive(run, session),
+            None if flags.lines => review::lines(session),
+            None => review::list(session),
+        },
         Command::Runner(flags) => runner::run(&flags, session),
         Command::Doctor(flags) if flags.attack => attack::run(flags.tier, session),
         Command::Doctor(_) => doctor::run(session),

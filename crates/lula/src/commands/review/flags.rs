@@ -64,3 +64,16 @@ pub(crate) struct RedoFlags {
     /// The workspace whose last undone commit is made again
     pub(crate) id: Option<String>,
 }
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lula workspaces\n  lula workspaces --lines\n  lula workspaces --archive run_01jd3x00000000000000000000"
+)]
+pub(crate) struct WorkspacesFlags {
+    /// List what the agents of runs build on together, and what lay about and was set aside
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// Put all that the agents of a run produced into one file, and give the rest of its space back
+    #[arg(long, value_name = "RUN", conflicts_with = "lines")]
+    pub(crate) archive: Option<String>,
+}

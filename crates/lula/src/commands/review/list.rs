@@ -89,7 +89,7 @@ fn age(opened_ms: u64) -> String {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
         0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),

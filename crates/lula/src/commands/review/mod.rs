@@ -5,6 +5,7 @@ mod commit;
 mod diff;
 mod discard;
 pub(crate) mod flags;
+mod lines;
 mod list;
 mod secrets;
 mod undo;
@@ -26,6 +27,7 @@ use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, visible};
 pub(super) use commit::run as commit;
 pub(super) use diff::run as diff;
 pub(super) use discard::run as discard;
+pub(super) use lines::{archive, lines};
 pub(super) use list::run as list;
 pub(super) use undo::{redo, undo};
 

@@ -1,0 +1,337 @@
+//! The merge queue: a produced commit comes into its line when it merges and the tests of the merged
+//! files say nothing worse, and otherwise nothing is changed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lula_protocol::Principal;
+use lula_repair::RepairError;
+use lula_repair::trial::{self, Baseline, Looked, Results};
+use lula_workspace::checkout::Delivery;
+use lula_workspace::line::{Landing, Merge};
+use lula_workspace::{Line, Project};
+
+use super::Hands;
+use super::effect::{Before, Stored};
+use super::lines::{Deed, message, request_on, task};
+use super::refusal::Refusal;
+use super::trials::{COMMAND, COMMANDS};
+use crate::api::{
+    ConflictFile, ConflictHunk, FailedCommand, IntegrateChange, Integration, MergeTests,
+};
+use crate::ground::SandboxedGround;
+
+/// How often a merge is made anew because the line was moved meanwhile.
+const TRIES: usize = 8;
+/// Most tests that are named.
+const NAMED: usize = 200;
+
+impl Hands {
+    /// Brings a produced commit into its line, one after the other.
+    pub fn integrate(
+        &self,
+        who: &Principal,
+        name: &str,
+        asked: &IntegrateChange,
+    ) -> Result<Integration, Refusal> {
+        message(&asked.message)?;
+        let task = task(&asked.task)?;
+        if let Some(tests) = &asked.tests
+            && (tests.accept.len() > COMMANDS
+                || tests.accept.iter().any(|line| line.len() > COMMAND))
+        {
+            let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
+            return Err(Refusal::BadRequest(message));
+        }
+        let line = self.line_of(name, &asked.run)?;
+        let plain = IntegrateChange {
+            epoch: 0,
+            ..asked.clone()
+        };
+        let call = request_on(line.name(), &plain)?;
+        let entry = self.entry_on(&line, &asked.effect, (&asked.run, asked.epoch), call);
+        let _turn = line.turn()?;
+        if let Stored::Result(stored) = self.known(None, &entry)? {
+            return Ok(stored);
+        }
+        line.candidate(&task, &asked.commit)?;
+        self.begin(&entry, &Before::Nothing, None)?;
+        match self.integrate_now(&line, asked) {
+            Ok(came) => {
+                let deed = Deed {
+                    who,
+                    run: &asked.run,
+                    effect: &asked.effect,
+                    tool: "integrate_change",
+                    about: format!("{} {}: {}", asked.task, asked.commit, word(&came)),
+                    call,
+                    diff: None,
+                };
+                self.store_result(&asked.effect, &came, &deed.recorded())?;
+                Ok(came)
+            }
+            Err(error) => {
+                self.ledger().forget(&asked.effect)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn integrate_now(&self, line: &Line, asked: &IntegrateChange) -> Result<Integration, Refusal> {
+        // Done before a crash, perhaps: whoever asks again is told the same again.
+        if let Some(commit) = line.landed(&asked.commit)? {
+            let note = line.note(&asked.commit)?;
+            let tests = note.and_then(|note| serde_json::from_slice(&note).ok());
+            let tests: Option<Box<Results>> = tests.unwrap_or_default();
+            return Ok(Integration::Integrated { commit, tests });
+        }
+        line.sweep();
+        for _ in 0..TRIES {
+            let merge = line.merge(&asked.commit)?;
+            if !merge.conflicts.is_empty() {
+                return conflict(line, &merge);
+            }
+            let tests = match &asked.tests {
+                Some(tests) if !line.same_files(&merge.onto, &merge.tree)? => {
+                    match self.try_merged(line, &merge, tests)? {
+                        Ok(results) => results,
+                        Err(worse) => return Ok(worse),
+                    }
+                }
+                _ => None,
+            };
+            let note = serde_json::to_vec(&tests)
+                .map_err(|error| Refusal::Internal(format!("a note cannot be written: {error}")))?;
+            let order = Delivery {
+                branch: "",
+                message: &asked.message,
+                at: asked.at,
+            };
+            if let Landing::Landed(commit) = line.land(&merge, &order, &note)? {
+                return Ok(Integration::Integrated { commit, tests });
+            }
+        }
+        Err(Refusal::Busy(
+            "the line moves too often: send it again".to_owned(),
+        ))
+    }
+
+    /// What the merged files say: their results, or what stands against the merge.
+    fn try_merged(
+        &self,
+        line: &Line,
+        merge: &Merge,
+        asked: &MergeTests,
+    ) -> Result<Result<Option<Box<Results>>, Integration>, Refusal> {
+        let laid = line.lay_out(&merge.tree)?;
+        let project = Project::at(&laid.path())
+            .map_err(|error| Refusal::Internal(format!("merged files cannot be used: {error}")))?;
+        let policy = self.setup.policy.clone();
+        let wall = policy.limits.wall.millis();
+        let ground = SandboxedGround::on(self.engine.clone(), project, policy)?;
+        let within = Duration::from_millis(asked.tests_ms.min(wall).max(1));
+        let onto = merge.onto.clone();
+        let unclear = |why: String| Integration::Unclear {
+            onto: onto.clone(),
+            why,
+        };
+        let after = match trial::baseline(&ground, asked.command.as_deref(), within) {
+            Ok(after) => after,
+            Err(RepairError::OutOfTime(_)) => {
+                let why = format!("the tests of the merged files did not end in {within:?}");
+                return Ok(Err(unclear(why)));
+            }
+            Err(error) => return Ok(Err(unclear(error.to_string()))),
+        };
+        let compared = compare(&asked.before, &after);
+        let mut failed = Vec::new();
+        for command in &asked.accept {
+            match trial::succeeds(&ground, command, within) {
+                Ok((true, _, _)) => {}
+                Ok((false, true, _)) => {
+                    return Ok(Err(unclear(format!("{command:?} did not end in time"))));
+                }
+                Ok((false, false, output)) => failed.push(FailedCommand {
+                    command: command.clone(),
+                    output,
+                }),
+                Err(error) => return Ok(Err(unclear(error.to_string()))),
+            }
+        }
+        let (failing, why) = match compared {
+            Compared::Unclear(why) => return Ok(Err(unclear(why))),
+            Compared::Fine(results) if failed.is_empty() => return Ok(Ok(results)),
+            Compared::Fine(_) => {
+                let why = format!("{} acceptance commands do not succeed", failed.len());
+                (Vec::new(), why)
+            }
+            Compared::Worse { failing, why } => (failing, why),
+        };
+        let messages = after.messages.into_iter();
+        let messages = messages.filter(|(id, _)| failing.contains(id)).collect();
+        Ok(Err(Integration::TestConflict {
+            onto: merge.onto.clone(),
+            failing,
+            messages,
+            accept: failed,
+            why,
+        }))
+    }
+}
+
+const fn word(came: &Integration) -> &'static str {
+    match came {
+        Integration::Integrated { .. } => "integrated",
+        Integration::Conflict { .. } => "conflict",
+        Integration::TestConflict { .. } => "test conflict",
+        Integration::Unclear { .. } => "unclear",
+    }
+}
+
+fn conflict(line: &Line, merge: &Merge) -> Result<Integration, Refusal> {
+    let (ours, theirs) = line.sides(merge)?;
+    let file = |conflict: &lula_workspace::line::Conflict| ConflictFile {
+        path: conflict.path.clone(),
+        what: conflict.what.clone(),
+        hunks: conflict
+            .hunks
+            .iter()
+            .map(|hunk| ConflictHunk {
+                line: hunk.line,
+                text: hunk.text.clone(),
+            })
+            .collect(),
+    };
+    Ok(Integration::Conflict {
+        onto: merge.onto.clone(),
+        files: merge.conflicts.iter().map(file).collect(),
+        ours,
+        theirs,
+    })
+}
+
+/// What tests after a merge say beside those before.
+#[derive(Debug, PartialEq, Eq)]
+enum Compared {
+    /// Nothing worse; the results, where there are some.
+    Fine(Option<Box<Results>>),
+    /// Something worse.
+    Worse { failing: Vec<String>, why: String },
+    /// Nobody can tell.
+    Unclear(String),
+}
+
+/// What passed must pass, and what nobody knew must not fail. Pure.
+fn compare(before: &Baseline, after: &Baseline) -> Compared {
+    let known = before.looked.results().cloned().unwrap_or_default();
+    let mut now = match &after.looked {
+        Looked::Ran(results) => results.clone(),
+        Looked::NoTests if known.passing.is_empty() => return Compared::Fine(None),
+        Looked::NoTests => {
+            return Compared::Worse {
+                failing: known.passing.into_iter().take(NAMED).collect(),
+                why: "no test is left that could be run".to_owned(),
+            };
+        }
+        Looked::CannotRun(_) if matches!(before.looked, Looked::CannotRun(_)) => {
+            return Compared::Fine(None);
+        }
+        Looked::CannotRun(why) if known.passing.is_empty() => {
+            return Compared::Unclear(format!(
+                "the tests of the merged files cannot be run: {why}"
+            ));
+        }
+        Looked::CannotRun(why) => {
+            return Compared::Worse {
+                failing: Vec::new(),
+                why: format!("the tests no longer run: {why}"),
+            };
+        }
+    };
+    // Not installed is not passed either.
+    now.failing.extend(after.unfixable.iter().cloned());
+    let excused: BTreeSet<&String> = known
+        .failing
+        .iter()
+        .chain(&known.flaky)
+        .chain(&before.unfixable)
+        .collect();
+    let lost = known
+        .passing
+        .iter()
+        .filter(|id| !now.passing.contains(*id) && !now.flaky.contains(*id));
+    let broken: BTreeSet<String> = lost
+        .chain(now.failing.iter().filter(|id| !excused.contains(id)))
+        .cloned()
+        .collect();
+    if broken.is_empty() {
+        return Compared::Fine(Some(Box::new(now)));
+    }
+    Compared::Worse {
+        why: format!(
+            "{} tests fail, or are gone, in the merged files",
+            broken.len()
+        ),
+        failing: broken.into_iter().take(NAMED).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(passing: &[&str], failing: &[&str]) -> Baseline {
+        let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        Baseline {
+            looked: Looked::Ran(Results {
+                passing: set(passing),
+                failing: set(failing),
+                ..Results::default()
+            }),
+            command: None,
+            messages: Vec::new(),
+            unfixable: Vec::new(),
+        }
+    }
+
+    fn unable(why: &str) -> Baseline {
+        Baseline {
+            looked: Looked::CannotRun(why.to_owned()),
+            ..said(&[], &[])
+        }
+    }
+
+    fn worse(before: &Baseline, after: &Baseline) -> Vec<String> {
+        match compare(before, after) {
+            Compared::Worse { failing, .. } => failing,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_passed_must_pass_and_what_is_new_must_not_fail() {
+        let before = said(&["a", "b"], &["old"]);
+        let fine = compare(&before, &said(&["a", "b", "new"], &["old"]));
+        assert!(matches!(fine, Compared::Fine(Some(_))), "{fine:?}");
+        assert_eq!(worse(&before, &said(&["a"], &["b", "old"])), ["b"]);
+        assert_eq!(worse(&before, &said(&["a"], &[])), ["b"], "gone is no pass");
+        assert_eq!(worse(&before, &said(&["a", "b"], &["new"])), ["new"]);
+    }
+
+    #[test]
+    fn no_evidence_is_no_pass() {
+        let before = said(&["a"], &[]);
+        let none = Baseline {
+            looked: Looked::NoTests,
+            ..said(&[], &[])
+        };
+        assert_eq!(worse(&before, &none), ["a"]);
+        assert!(matches!(
+            compare(&before, &unable("x")),
+            Compared::Worse { .. }
+        ));
+        assert!(matches!(compare(&none, &unable("x")), Compared::Unclear(_)));
+        assert_eq!(compare(&unable("x"), &unable("x")), Compared::Fine(None));
+        assert_eq!(worse(&unable("x"), &said(&[], &["a"])), ["a"]);
+    }
+}

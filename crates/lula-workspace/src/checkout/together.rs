@@ -1,0 +1,203 @@
+//! Changes of several repositories delivered together: branches in all of them, or in none.
+//!
+//! Objects come first, which nothing names. Then every repository's branch is locked and checked
+//! (a transaction of `git update-ref`, prepared), and only when all of them are ready is each made.
+//! What happens in between is decided by whoever wrote the branches down beforehand: after a crash
+//! [`all_there`] tells whether it is done, and [`take_back`] makes it undone.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::deliver::{reference, resolve};
+use super::{Checkout, CheckoutError, Delivery, Result, Taken};
+use crate::git::Git;
+
+/// How long a branch's lock is waited for.
+const LETTING_GO: Duration = Duration::from_secs(5);
+
+/// A change of one repository.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// Where it was made.
+    pub checkout: &'a Checkout,
+    /// The change.
+    pub taken: &'a Taken,
+    /// How it is delivered.
+    pub order: Delivery<'a>,
+}
+
+/// A branch to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// In this repository.
+    pub repository: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// The commit it names.
+    pub commit: String,
+}
+
+/// The branch of a change. Refused where it is there and names another commit. Nothing is put into
+/// the repository.
+pub fn prepare(part: &Part<'_>) -> Result<Branch> {
+    let (git, repository) = (&part.checkout.git, &part.checkout.origin.repository);
+    let commit = part.checkout.commit(part.taken, &part.order)?;
+    let name = reference(part.order.branch);
+    git.run(repository, &["check-ref-format", &name])?;
+    if resolve(git, repository, &name).is_some_and(|found| found != commit) {
+        return Err(CheckoutError::Refused(format!(
+            "the branch {} exists already in {}: nothing was delivered; rename it, then resume the \
+             run",
+            part.order.branch,
+            repository.display()
+        )));
+    }
+    Ok(Branch {
+        repository: repository.clone(),
+        name,
+        commit,
+    })
+}
+
+/// Whether every branch is there and names its commit.
+pub fn all_there(git: &Git, branches: &[Branch]) -> bool {
+    for branch in branches {
+        settle(git, branch);
+    }
+    branches.iter().all(|branch| is_there(git, branch))
+}
+
+/// Waits for a git that outlived whoever started it: what it was told to make it still makes, and
+/// holds the branch's lock until then.
+fn settle(git: &Git, branch: &Branch) {
+    let lock = format!("{}.lock", branch.name);
+    let arguments = ["rev-parse", "--path-format=absolute", "--git-path", &lock];
+    let Ok(path) = git.run(&branch.repository, &arguments) else {
+        return;
+    };
+    let begun = Instant::now();
+    while Path::new(path.trim()).exists() && begun.elapsed() < LETTING_GO {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_there(git: &Git, branch: &Branch) -> bool {
+    resolve(git, &branch.repository, &branch.name).as_ref() == Some(&branch.commit)
+}
+
+/// Makes all branches, or none.
+pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
+    let missing: Vec<&Branch> = branches
+        .iter()
+        .filter(|branch| !is_there(git, branch))
+        .collect();
+    let mut ready = Vec::new();
+    for branch in &missing {
+        // Those that are ready let go of their locks when they are dropped.
+        ready.push(Pending::prepare(git, branch)?);
+    }
+    for (number, pending) in ready.into_iter().enumerate() {
+        if let Err(error) = pending.commit() {
+            let made: Vec<Branch> = missing[..=number].iter().copied().cloned().collect();
+            take_back(git, &made)?;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Removes the branches that are there and still name our commit, the last one first. One that
+/// somebody has moved since is theirs.
+pub fn take_back(git: &Git, branches: &[Branch]) -> Result<()> {
+    for branch in branches {
+        settle(git, branch);
+    }
+    for branch in branches.iter().rev().filter(|branch| is_there(git, branch)) {
+        let delete = [
+            "update-ref",
+            "--no-deref",
+            "-d",
+            &branch.name,
+            &branch.commit,
+        ];
+        git.run(&branch.repository, &delete)?;
+    }
+    Ok(())
+}
+
+/// A branch whose lock is held and whose making has been checked.
+struct Pending {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    about: String,
+}
+
+impl Pending {
+    fn prepare(git: &Git, branch: &Branch) -> Result<Self> {
+        let mut command = git.command(&branch.repository)?;
+        command
+            .args(["update-ref", "--no-deref", "-m", "lula run", "--stdin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let about = format!("{} in {}", branch.name, branch.repository.display());
+        let failed = |source| CheckoutError::Io {
+            path: about.clone(),
+            source,
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(CheckoutError::Refused("git has no streams".to_owned()));
+        };
+        let mut pending = Self {
+            child,
+            input: Some(input),
+            output: BufReader::new(output),
+            about,
+        };
+        pending.say("start", "start: ok")?;
+        let create = format!("create {} {}\nprepare", branch.name, branch.commit);
+        pending.say(&create, "prepare: ok")?;
+        Ok(pending)
+    }
+
+    fn say(&mut self, order: &str, expected: &str) -> Result<()> {
+        let sent = match &mut self.input {
+            Some(input) => writeln!(input, "{order}").and_then(|()| input.flush()),
+            None => Ok(()),
+        };
+        let mut answer = String::new();
+        let heard = sent.and_then(|()| self.output.read_line(&mut answer));
+        if heard.is_ok() && answer.trim_end() == expected {
+            return Ok(());
+        }
+        self.input = None;
+        let mut said = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            let _ = std::io::Read::read_to_string(&mut errors, &mut said);
+        }
+        Err(CheckoutError::Refused(format!(
+            "git cannot make {}: {}",
+            self.about,
+            said.trim()
+        )))
+    }
+
+    fn commit(mut self) -> Result<()> {
+        self.say("commit", "commit: ok")
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // The end of its input makes git let go of what is not committed.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
