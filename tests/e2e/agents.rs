@@ -123,8 +123,10 @@ fn asked(server: &MockServer) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Everything of the user's that a run must leave alone.
-fn belongings(world: &World) -> (Vec<(std::path::PathBuf, Vec<u8>)>, Vec<u8>, String) {
+/// Everything of the user's that a run must leave alone: files, index, and what is checked out.
+type Belongings = (Vec<(std::path::PathBuf, Vec<u8>)>, Vec<u8>, String);
+
+fn belongings(world: &World) -> Belongings {
     let work = world.work();
     let mut files = listing(&work);
     files.retain(|(path, _)| !path.starts_with(work.join(".git")));

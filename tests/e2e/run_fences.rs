@@ -212,6 +212,9 @@ fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
             continue;
         }
         assert!([1, 6].contains(&ran.status), "{said}");
+        assert!(said.contains("full") || said.contains("No space"), "{said}");
+        // A disk is nobody's mistake, least of all ours.
+        assert!(!said.contains("L0000"), "{said}");
         assert!(branches(&world).is_empty(), "{said}");
     }
     let outside = |files: Vec<(std::path::PathBuf, Vec<u8>)>| {

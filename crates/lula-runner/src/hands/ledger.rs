@@ -46,6 +46,21 @@ pub enum LedgerError {
     Damaged(String),
 }
 
+impl LedgerError {
+    /// Whether it is the disk that said no: full, read-only, or broken.
+    pub(crate) fn is_the_disk(&self) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
+        let Self::Database(error) = self else {
+            return false;
+        };
+        let code = error.sqlite_error_code();
+        matches!(
+            code,
+            Some(DiskFull | ReadOnly | SystemIoFailure | CannotOpen)
+        )
+    }
+}
+
 /// An effect as the ledger names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {

@@ -122,6 +122,7 @@ impl Refusal {
                 _ => Code::ApprovalsUnusable,
             },
             Self::ToolBroke(_) => Code::ToolBroke,
+            Self::Ledger(error) if error.is_the_disk() => Code::FileAccess,
             Self::Ledger(_) | Self::Internal(_) => Code::Internal,
         }
     }

@@ -59,6 +59,21 @@ pub async fn a_run_is_created_and_continued_at_once(a: Handle, b: Handle) {
     check_run(&*b, &lease.run).await.unwrap();
 }
 
+pub async fn a_run_is_created_and_put_to_rest_at_once(a: Handle, b: Handle) {
+    let waits = Rest::Suspend {
+        wake_ms: Some(90_000),
+    };
+    for (rest, status) in [(waits, Status::Suspended), (Rest::Done, Status::Done)] {
+        let (new, lease) = new_run(Some("alice"));
+        let mut append = next(&lease, lease.head, &["second"]);
+        append.rest = rest;
+        let head = a.create_and_append(new, append).await.unwrap();
+        let row = b.run(&lease.run).await.unwrap().unwrap();
+        assert_eq!((row.status, row.head, row.owner), (status, head, None));
+        check_run(&*b, &lease.run).await.unwrap();
+    }
+}
+
 pub async fn an_append_needs_the_head_and_the_epoch(a: Handle, b: Handle) {
     let lease = owned(&*a).await;
     let stale = next(&lease, lease.head, &["stale"]);

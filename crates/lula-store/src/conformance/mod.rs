@@ -37,6 +37,7 @@ macro_rules! conformance_tests {
             a_run_reads_back_as_it_was_written,
             a_run_is_created_once,
             a_run_is_created_and_continued_at_once,
+            a_run_is_created_and_put_to_rest_at_once,
             an_append_needs_the_head_and_the_epoch,
             of_many_appends_at_one_head_one_wins,
             a_claimed_run_belongs_to_nobody_else,

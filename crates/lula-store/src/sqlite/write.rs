@@ -79,7 +79,7 @@ fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> Result<()> {
     Ok(())
 }
 
-/// Creates a run whose log ends at `head`: what is appended in the same transaction included.
+/// Creates a run whose log ends at `head`, which may include what the same transaction appends.
 pub(super) fn create(
     db: &Connection,
     run: &NewRun,
@@ -139,8 +139,10 @@ pub(super) fn create_and_append(
     if !continues {
         return Err(fenced(append));
     }
-    let id = create(db, run, bodies, blobs, append.new_head())?;
-    if append.rest != Rest::Keep {
+    let keeps = append.rest == Rest::Keep;
+    let head = if keeps { append.new_head() } else { run.head() };
+    let id = create(db, run, bodies, blobs, head)?;
+    if !keeps {
         move_on(db, id, append)?;
     }
     beside(db, id, packed)?;
