@@ -59,7 +59,7 @@
 //! The rest: [`git`] is the one door through which git is called on the host, with everything off
 //! that a repository could make it run. [`fork`] makes throw-away copies of a project, [`scratch`]
 //! throw-away repositories, [`checkout`] lays a
-//! commit out for agents and brings their change back as a branch, [`line`] is what several agents of
+//! commit out for agents and brings their change back as a branch, [`mod@line`] is what several agents of
 //! a run build on together, [`sources`] lists and reads a project as it is, and [`folder`] reads and
 //! writes a directory by handle.
 #![forbid(unsafe_code)]

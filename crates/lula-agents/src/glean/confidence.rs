@@ -231,6 +231,57 @@ fn to_micro(value: f64) -> i64 {
     (value * MICRO).round() as i64
 }
 
+/// Which way the posterior rises, and how steeply.
+fn slope(weights: &Vector, rows: &[(Vector, bool)]) -> Vector {
+    let mut slope = [0.0; FEATURES];
+    for number in 0..FEATURES {
+        slope[number] = (PRIOR[number] - weights[number]) / PRIOR_VARIANCE;
+    }
+    for (x, good) in rows {
+        let off = f64::from(u8::from(*good)) - sigmoid(dot(weights, x));
+        for (sum, x) in slope.iter_mut().zip(x) {
+            *sum += off * x;
+        }
+    }
+    slope
+}
+
+/// How sharply it bends.
+fn precision(weights: &Vector, rows: &[(Vector, bool)]) -> Matrix {
+    let mut precision = [[0.0; FEATURES]; FEATURES];
+    for (number, row) in precision.iter_mut().enumerate() {
+        row[number] = 1.0 / PRIOR_VARIANCE;
+    }
+    for (x, _) in rows {
+        let p = sigmoid(dot(weights, x));
+        let bend = p * (1.0 - p);
+        for (sums, left) in precision.iter_mut().zip(x) {
+            for (sum, right) in sums.iter_mut().zip(x) {
+                *sum += bend * left * right;
+            }
+        }
+    }
+    precision
+}
+
+/// A step towards the one peak, halved until it is not taken past it: where people agree the
+/// surface is flat far from the peak, and a whole step of Newton's would go back and forth across it
+/// for ever.
+fn climb(from: &Vector, step: &Vector, rise: f64, rows: &[(Vector, bool)]) -> Vector {
+    let mut length = 1.0;
+    loop {
+        let mut there = *from;
+        for (weight, one) in there.iter_mut().zip(step) {
+            *weight += length * one;
+        }
+        let past = dot(&slope(&there, rows), step) < -rise / 10.0;
+        if !past || length < 1e-6 {
+            return there;
+        }
+        length /= 2.0;
+    }
+}
+
 /// Learns from what people did with changes.
 pub fn learn(labelled: &[(Features, bool)]) -> Calibration {
     let rows: Vec<(Vector, bool)> = labelled
@@ -239,39 +290,19 @@ pub fn learn(labelled: &[(Features, bool)]) -> Calibration {
         .collect();
     let mut posterior = Posterior::prior();
     let mut weights = PRIOR;
-    let mut precision = [[0.0; FEATURES]; FEATURES];
     for _ in 0..STEPS {
-        let mut slope = [0.0; FEATURES];
-        precision = [[0.0; FEATURES]; FEATURES];
-        for number in 0..FEATURES {
-            slope[number] = (PRIOR[number] - weights[number]) / PRIOR_VARIANCE;
-            precision[number][number] = 1.0 / PRIOR_VARIANCE;
-        }
-        for (x, good) in &rows {
-            let p = sigmoid(dot(&weights, x));
-            let off = f64::from(u8::from(*good)) - p;
-            let bend = p * (1.0 - p);
-            for row in 0..FEATURES {
-                slope[row] += off * x[row];
-                for column in 0..FEATURES {
-                    precision[row][column] += bend * x[row] * x[column];
-                }
-            }
-        }
-        let Some(lower) = cholesky(&precision) else {
+        let slope = slope(&weights, &rows);
+        let Some(lower) = cholesky(&precision(&weights, &rows)) else {
             break;
         };
         let step = solve(&lower, &slope);
-        // With a Gaussian prior the surface has one peak; a long step could still overshoot it.
         let longest = step.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
-        let scale = if longest > 2.0 { 2.0 / longest } else { 1.0 };
-        for (weight, one) in weights.iter_mut().zip(&step) {
-            *weight += scale * one;
-        }
+        weights = climb(&weights, &step, dot(&slope, &step), &rows);
         if longest < 1e-9 {
             break;
         }
     }
+    let precision = precision(&weights, &rows);
     if let Some(lower) = cholesky(&precision) {
         posterior.mean = weights;
         for column in 0..FEATURES {

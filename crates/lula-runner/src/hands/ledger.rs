@@ -5,7 +5,7 @@
 //! with other bytes, or from a worker that was replaced, gets nothing. Reads are not written down:
 //! doing them again changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lula_protocol::{Digest, EffectClass, EffectId, RunId, WorkspaceId};
@@ -35,12 +35,18 @@ CREATE TABLE IF NOT EXISTS scopes (workspace TEXT PRIMARY KEY, patterns TEXT NOT
 CREATE TABLE IF NOT EXISTS epochs (run TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;
 ";
 
+/// The least that its tables, their log and the memory it shares with other runners take.
+const LEAST_ROOM: u64 = 256 * 1024;
+
 /// Why the ledger could not be used. Nothing is done without it.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The database said no.
     #[error("the ledger of effects cannot be read or written: {0}")]
     Database(#[from] rusqlite::Error),
+    /// There is no room for it.
+    #[error("the ledger of effects cannot be written: the disk of {} is full", .0.display())]
+    Full(PathBuf),
     /// A row does not hold what was written.
     #[error("the ledger of effects is damaged at {0}")]
     Damaged(String),
@@ -50,14 +56,28 @@ impl LedgerError {
     /// Whether it is the disk that said no: full, read-only, or broken.
     pub(crate) fn is_the_disk(&self) -> bool {
         use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
-        let Self::Database(error) = self else {
-            return false;
+        let error = match self {
+            Self::Database(error) => error,
+            Self::Full(_) => return true,
+            Self::Damaged(_) => return false,
         };
         let code = error.sqlite_error_code();
         matches!(
             code,
             Some(DiskFull | ReadOnly | SystemIoFailure | CannotOpen)
         )
+    }
+
+    /// Where the database only says that something went wrong with the disk, and the disk has no
+    /// room for the least it needs, that is what went wrong.
+    fn at(self, path: &Path) -> Self {
+        let room = rustix::fs::statvfs(path.parent().unwrap_or(path))
+            .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        if self.is_the_disk() && room < LEAST_ROOM {
+            Self::Full(path.to_owned())
+        } else {
+            self
+        }
     }
 }
 
@@ -126,6 +146,10 @@ pub(crate) type Unaudited = (EffectId, String, String);
 
 impl Ledger {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::prepare(path).map_err(|error| error.at(path))
+    }
+
+    fn prepare(path: &Path) -> Result<Self, LedgerError> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
