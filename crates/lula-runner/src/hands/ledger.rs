@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use lula_protocol::{Digest, EffectClass, EffectId, RunId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rustix::fs::StatVfsMountFlags;
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS effects (
@@ -68,12 +69,14 @@ impl LedgerError {
         )
     }
 
-    /// Where the database only says that something went wrong with the disk, and the disk has no
-    /// room for the least it needs, that is what went wrong.
+    /// Where the database only says that something went wrong with the disk, and hardly any room is
+    /// left on it, that is what went wrong; on a disk that nobody may write to it is not.
     fn at(self, path: &Path) -> Self {
-        let room = rustix::fs::statvfs(path.parent().unwrap_or(path))
-            .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-        if self.is_the_disk() && room < LEAST_ROOM {
+        let full = rustix::fs::statvfs(path.parent().unwrap_or(path)).is_ok_and(|disk| {
+            let room = disk.f_bavail.saturating_mul(disk.f_frsize);
+            room < LEAST_ROOM && !disk.f_flag.contains(StatVfsMountFlags::RDONLY)
+        });
+        if full && self.is_the_disk() {
             Self::Full(path.to_owned())
         } else {
             self
