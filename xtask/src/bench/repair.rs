@@ -50,8 +50,17 @@ pub(crate) fn run(
     let place = repository.root().join("target/bench");
     std::fs::create_dir_all(&place)?;
     let file = place.join("repair.json");
+    let built = command::run(
+        &mut repository.cargo("build --release --quiet -p lula"),
+        interrupt,
+    )?;
+    if built != ExitCode::SUCCESS {
+        return Ok(built);
+    }
     let mut bench = repository.cargo("run --release --quiet -p lula-repair --example bench --");
     bench
+        .arg("--lula")
+        .arg(repository.root().join("target/release/lula"))
         .args(&flags.filter)
         .args(flags.held_out.then_some("--held-out"))
         .args(flags.practice.then_some("--practice"))

@@ -1,6 +1,7 @@
-//! Runs the repairer on the seeded bugs and reports what it mended, as tables and as JSON.
+//! Has `lula repair` mend the seeded bugs, as a user would, and reports what it mended, as tables
+//! and as JSON.
 //!
-//!     cargo run --release -p lula-repair --example bench -- [FILTER] [--budget SECONDS] [--json FILE] [--held-out|--practice]
+//!     cargo run --release -p lula-repair --example bench -- --lula PROGRAM [FILTER] [--budget SECONDS] [--json FILE] [--held-out|--practice]
 //!
 //! `--rate` measures validations per minute instead; `--verify` shows whether the bugs are sound.
 #![allow(
@@ -13,22 +14,25 @@
 
 #[path = "../../tests/support/corpus.rs"]
 mod corpus;
+mod door;
 mod rate;
 mod tally;
 #[path = "../../tests/support/unsandboxed.rs"]
 mod unsandboxed;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use corpus::{Bug, Project, Set, projects};
-use lula_repair::{RepairTask, repair, run_tests};
+use door::Door;
+use lula_repair::run_tests;
 use tally::{Row, Tally};
 use unsandboxed::UnsandboxedGround;
 
 /// What was asked for.
 struct Wanted {
     filter: String,
+    door: Door,
     budget: Duration,
     json: Option<String>,
     set: Set,
@@ -44,6 +48,7 @@ enum Work {
 fn wanted() -> Wanted {
     let mut wanted = Wanted {
         filter: String::new(),
+        door: Door::new("lula"),
         budget: Duration::from_mins(1),
         json: None,
         set: Set::Known,
@@ -56,6 +61,7 @@ fn wanted() -> Wanted {
                 let seconds = arguments.next().and_then(|text| text.parse().ok());
                 wanted.budget = Duration::from_secs(seconds.expect("--budget takes seconds"));
             }
+            "--lula" => wanted.door = Door::new(arguments.next().expect("--lula takes a program")),
             "--json" => wanted.json = arguments.next(),
             "--held-out" => wanted.set = Set::HeldOut,
             "--practice" => wanted.set = Set::Practice,
@@ -70,7 +76,7 @@ fn wanted() -> Wanted {
 fn main() {
     let wanted = wanted();
     if matches!(wanted.work, Work::Rate) {
-        let rate = rate::measure();
+        let rate = rate::measure(&wanted.door);
         println!("{rate}");
         write(
             wanted.json.as_deref(),
@@ -91,7 +97,7 @@ fn main() {
                 verify(&project, bug);
                 continue;
             }
-            let row = attempt(&project, bug, wanted.budget);
+            let row = attempt(&wanted.door, &project, bug, wanted.budget);
             println!("{row}");
             rows.push(row);
         }
@@ -112,15 +118,17 @@ fn write(path: Option<&str>, text: &str) {
     }
 }
 
-fn failing(folder: &Path) -> Vec<String> {
+/// What fails of a project's tests; nothing where they cannot be run.
+fn failing(folder: &Path) -> Option<Vec<String>> {
     let ground = UnsandboxedGround::new(folder);
-    let report = run_tests(&ground, None, Duration::from_mins(1)).expect("tests that run");
-    report.failing().map(|test| test.id.clone()).collect()
+    let report = run_tests(&ground, None, Duration::from_mins(1)).ok()?;
+    Some(report.failing().map(|test| test.id.clone()).collect())
 }
 
 /// A bug that no visible test shows, or that hidden tests miss, measures nothing.
 fn verify(project: &Project, bug: &Bug) {
     let seeded = project.seeded(bug);
+    let failing = |folder: &Path| failing(folder).expect("tests that run");
     let shown = failing(seeded.path());
     project.reveal(seeded.path());
     let hidden = failing(seeded.path());
@@ -145,44 +153,37 @@ fn verify(project: &Project, bug: &Bug) {
     );
 }
 
-fn attempt(project: &Project, bug: &Bug, budget: Duration) -> Row {
+fn attempt(door: &Door, project: &Project, bug: &Bug, budget: Duration) -> Row {
     let seeded = project.seeded(bug);
-    let started = Instant::now();
-    let task = RepairTask {
-        budget,
-        ..RepairTask::default()
-    };
+    let answer = door.repair(seeded.path(), budget, &[]);
     let mut row = Row {
         language: project.language().to_owned(),
         project: project.name.clone(),
         bug: bug.id.clone(),
+        seconds: answer.seconds,
         ..Row::default()
     };
-    match repair(&UnsandboxedGround::new(seeded.path()), &task, &|_| ()) {
-        Ok(report) => {
-            row.seconds = started.elapsed().as_secs_f64();
-            row.tried = report.effort.tried;
-            row.search_seconds = Duration::from_millis(report.effort.search_ms).as_secs_f64();
-            row.note = format!("{:?} of {}", report.outcome, report.effort.proposed);
-            if let Some(patch) = report.patches.first() {
-                row.plausible = true;
-                row.note = format!("{:?}", patch.family);
-                for file in &patch.files {
-                    std::fs::write(seeded.path().join(&file.path), &file.text)
-                        .expect("a patch that can be written");
-                }
-                project.reveal(seeded.path());
-                let ground = UnsandboxedGround::new(seeded.path());
-                let hidden = run_tests(&ground, None, Duration::from_mins(1));
-                row.correct = hidden.is_ok_and(|report| report.failing().next().is_none());
-                if !row.correct || std::env::var_os("SHOW").is_some() {
-                    eprintln!("{}/{}: {}\n{}", project.name, bug.id, bug.about, patch.diff);
-                }
-            }
+    let report = match answer.report {
+        Ok(report) => report,
+        Err(said) => {
+            row.note = said;
+            return row;
         }
-        Err(error) => {
-            row.seconds = started.elapsed().as_secs_f64();
-            row.note = error.to_string();
+    };
+    row.tried = report.effort.tried;
+    row.search_seconds = Duration::from_millis(report.effort.search_ms).as_secs_f64();
+    row.note = format!("{:?} of {}", report.outcome, report.effort.proposed);
+    if let Some(patch) = report.patches.first() {
+        row.plausible = true;
+        row.note = format!("{:?}", patch.family);
+        for file in &patch.files {
+            std::fs::write(seeded.path().join(&file.path), &file.text)
+                .expect("a patch that can be written");
+        }
+        project.reveal(seeded.path());
+        row.correct = failing(seeded.path()).is_some_and(|failing| failing.is_empty());
+        if !row.correct || std::env::var_os("SHOW").is_some() {
+            eprintln!("{}/{}: {}\n{}", project.name, bug.id, bug.about, patch.diff);
         }
     }
     row

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use lula_repair::{RepairTask, repair, run_tests};
 use serde::Serialize;
 
-use crate::unsandboxed::UnsandboxedGround;
+use crate::door::Door;
 
 /// How long is measured.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -61,10 +60,8 @@ fn project() -> tempfile::TempDir {
 }
 
 #[allow(clippy::cast_precision_loss)]
-pub(crate) fn measure() -> Rate {
+pub(crate) fn measure(door: &Door) -> Rate {
     let folder = project();
-    let ground = UnsandboxedGround::new(folder.path());
-    run_tests(&ground, None, WINDOW).expect("tests that run");
     let started = Instant::now();
     let ran = std::process::Command::new("python3")
         .args(["-m", "unittest", "-q"])
@@ -72,12 +69,8 @@ pub(crate) fn measure() -> Rate {
         .output();
     assert!(ran.is_ok_and(|ran| !ran.status.success()), "the tests fail");
     let suite_ms = started.elapsed().as_millis();
-    let task = RepairTask {
-        budget: WINDOW,
-        all: true,
-        ..RepairTask::default()
-    };
-    let report = repair(&ground, &task, &|_| ()).expect("a search");
+    let answer = door.repair(folder.path(), WINDOW, &["--all"]);
+    let report = answer.report.expect("a search");
     let seconds = Duration::from_millis(report.effort.search_ms).as_secs_f64();
     Rate {
         suite_ms,

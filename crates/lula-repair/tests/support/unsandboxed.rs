@@ -6,13 +6,17 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use lula_repair::{Command, Fork, Ground, GroundError, Ran};
 use tempfile::TempDir;
 
 /// Most that is kept of each output stream.
 const MAX_OUTPUT: u64 = 32 << 20;
+/// How long the pipes of a program that has ended are read on.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// A project in a directory.
 pub(crate) struct UnsandboxedGround {
@@ -68,6 +72,41 @@ fn list(root: &Path, below: &Path, out: &mut Vec<String>) -> std::io::Result<()>
         }
     }
     Ok(())
+}
+
+/// What comes out of a pipe, read by a thread of its own.
+struct Drain {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Drain {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (end, ended) = std::sync::mpsc::channel();
+        let kept = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let _end = end;
+            let mut pipe = pipe?.take(MAX_OUTPUT);
+            let mut chunk = vec![0; 1 << 16];
+            // A stream that breaks off is as long as it is.
+            while let Ok(read @ 1..) = pipe.read(&mut chunk) {
+                kept.lock().ok()?.extend_from_slice(&chunk[..read]);
+            }
+            Some(())
+        });
+        Self { bytes, ended }
+    }
+
+    /// Everything, once the program has ended. What left its group without a sandbox to hold it may
+    /// keep the pipe open for ever; nobody waits for that.
+    fn take(self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(PARTING);
+        self.bytes
+            .lock()
+            .map(|mut bytes| std::mem::take(&mut *bytes))
+            .unwrap_or_default()
+    }
 }
 
 impl Ground for UnsandboxedGround {
@@ -134,46 +173,35 @@ impl Fork for UnsandboxedFork {
         let group = i32::try_from(child.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw);
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        std::thread::scope(|scope| {
-            let input = command.stdin.as_slice();
-            scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(input)));
-            let drain = |pipe: Option<Box<dyn Read + Send>>| {
-                scope.spawn(move || {
-                    let mut bytes = Vec::new();
-                    // A stream that breaks off is as long as it is.
-                    let _ = pipe.map(|pipe| pipe.take(MAX_OUTPUT).read_to_end(&mut bytes));
-                    bytes
-                })
-            };
-            let out = drain(stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-            let err = drain(stderr.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-            let (done, wait) = std::sync::mpsc::channel::<()>();
-            let watchdog = scope.spawn(move || {
-                let late = wait.recv_timeout(command.deadline)
-                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
-                if late && let Some(group) = group {
-                    let _ =
-                        rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-                }
-                late
-            });
-            let status = child.wait();
-            drop(done);
-            let timed_out = watchdog.join().unwrap_or(false);
-            if let Some(group) = group {
-                // Nothing that it started outlives it.
+        let input = command.stdin.clone();
+        let stdin = child.stdin.take();
+        std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&input)));
+        let out = Drain::of(child.stdout.take());
+        let err = Drain::of(child.stderr.take());
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let deadline = command.deadline;
+        let watchdog = std::thread::spawn(move || {
+            let late =
+                wait.recv_timeout(deadline) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+            if late && let Some(group) = group {
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
-            let status = status.map_err(failed)?;
-            Ok(Ran {
-                stdout: out.join().unwrap_or_default(),
-                stderr: err.join().unwrap_or_default(),
-                exit: status.code(),
-                timed_out,
-                took: started.elapsed(),
-            })
+            late
+        });
+        let status = child.wait();
+        drop(done);
+        let timed_out = watchdog.join().unwrap_or(false);
+        if let Some(group) = group {
+            // Nothing of its group outlives it.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let status = status.map_err(failed)?;
+        Ok(Ran {
+            stdout: out.take(),
+            stderr: err.take(),
+            exit: status.code(),
+            timed_out,
+            took: started.elapsed(),
         })
     }
 }
