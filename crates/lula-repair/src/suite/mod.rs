@@ -202,7 +202,7 @@ pub(crate) fn open(
 
         Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
         Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
-        _ => Ok(Box::new(process::Process::open(tests))),
+        _ => Ok(Box::new(process::Process::open(tests, fork))),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn open(tests: &TestsFound) -> Self {
+    pub(crate) fn open(tests: &TestsFound, fork: &dyn Fork) -> Self {
         let extra: &[&str] = match tests.framework {
             Framework::Jest => &["--json", "--silent"],
             Framework::Vitest => &["run", "--reporter=json"],
@@ -33,6 +33,7 @@ impl Process {
             .filter(|part| *part != "run")
             .cloned()
             .collect();
+        installed(&mut argv, fork);
         argv.extend(extra.iter().map(|&part| part.to_owned()));
         Self {
             framework: tests.framework,
@@ -40,8 +41,13 @@ impl Process {
         }
     }
 
-    fn command(&self, deadline: Duration) -> Command {
-        Command::new(self.argv.clone(), deadline)
+    fn command(&self, only: &[&str], deadline: Duration) -> Command {
+        let argv = self
+            .argv
+            .iter()
+            .map(String::as_str)
+            .chain(only.iter().copied());
+        Command::new(argv, deadline)
             .env("CI", "1")
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8")
@@ -133,9 +139,14 @@ impl Process {
         Ok(TestReport { tests })
     }
 
-    fn report(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+    fn report(
+        &self,
+        fork: &mut dyn Fork,
+        only: &[&str],
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
         let before = reports(fork);
-        let ran = fork.run(&self.command(deadline))?;
+        let ran = fork.run(&self.command(only, deadline))?;
         if ran.exit == Some(127) || ran.exit == Some(126) {
             return Err(SuiteError::Absent {
                 framework: self.argv.join(" "),
@@ -144,6 +155,49 @@ impl Process {
         }
         self.read(fork, &ran, &before)
     }
+}
+
+/// Starts a program that the project has installed itself, rather than `npx`, which takes longer
+/// to find it than many a suite takes to run.
+fn installed(argv: &mut Vec<String>, fork: &dyn Fork) {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let (before, name) = match words.as_slice() {
+        ["npx", "--no-install", name, ..] => (2, *name),
+        ["npx", name, ..] => (1, *name),
+        _ => return,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let there = || {
+        fork.read(&format!("node_modules/{name}/package.json"))
+            .is_ok()
+    };
+    if name.chars().all(plain) && there() {
+        let program = format!("node_modules/.bin/{name}");
+        argv.splice(..=before, [program]);
+    }
+}
+
+/// The files of the failing tests, where the framework takes files and every test names its own.
+fn failing_files(framework: Framework, goal: &Goal) -> Vec<&str> {
+    if !matches!(
+        framework,
+        Framework::Jest | Framework::Vitest | Framework::Mocha
+    ) {
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for id in &goal.failing {
+        let Some((name, _)) = id.split_once(" > ") else {
+            return Vec::new();
+        };
+        if name.starts_with('-') || !name.contains('.') {
+            return Vec::new();
+        }
+        if !files.contains(&name) {
+            files.push(name);
+        }
+    }
+    files
 }
 
 /// Files that may hold results, with what they hold.
@@ -165,7 +219,7 @@ fn reports(fork: &dyn Fork) -> Reports {
 
 impl Suite for Process {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
-        self.report(fork, deadline)
+        self.report(fork, &[], deadline)
     }
 
     fn cover(&self, _: &mut dyn Fork, _: &TestReport, _: Duration) -> Option<Vec<LinesOfTest>> {
@@ -181,12 +235,25 @@ impl Suite for Process {
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
-        apart(ground, batch, until, heard, &mut |fork, trial| match self
-            .report(fork, goal.at_most(goal.patience))
-        {
+        let first = failing_files(self.framework, goal);
+        let outcome = |fork: &mut dyn Fork, only: &[&str], trial: &Trial| match self.report(
+            fork,
+            only,
+            goal.at_most(goal.patience),
+        ) {
             Ok(report) => Ok(goal.verdict(trial.index, &report.tests)),
             Err(SuiteError::Ground(error)) => Err(error.into()),
             Err(_) => Ok(goal.verdict(trial.index, &[])),
+        };
+        apart(ground, batch, until, heard, &mut |fork, trial| {
+            // Most candidates do not even help the tests that fail.
+            if !first.is_empty() {
+                let verdict = outcome(fork, &first, trial)?;
+                if verdict.passes || verdict.fixed.len() < goal.failing.len() {
+                    return Ok(verdict);
+                }
+            }
+            outcome(fork, &[], trial)
         })
     }
 

@@ -168,3 +168,65 @@ fn typescript_is_mended_where_node_is_made_to_read_it() {
     assert_eq!(report.patches[0].files[0].path, "src/cart.ts");
     assert!(report.patches[0].diff.contains("item.price <= limit"));
 }
+
+/// Stands for the runner that a project has installed: runs the checks of the files it is given, or
+/// of all, prints what Jest prints, and notes what it was asked for.
+const JEST: &str = r"#!/usr/bin/env node
+const fs = require('fs');
+const path = require('path');
+const asked = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+fs.appendFileSync('NOTES', asked.join(' ') + '\n');
+const files = asked.length ? asked : fs.readdirSync('test').map((name) => 'test/' + name);
+const testResults = files.map((file) => {
+  const checks = require(path.resolve(file));
+  const assertionResults = Object.entries(checks).map(([fullName, check]) => {
+    let status = 'passed';
+    const failureMessages = [];
+    try { check(); } catch (error) { status = 'failed'; failureMessages.push(error.stack); }
+    return { fullName, status, failureMessages };
+  });
+  return { name: path.resolve(file), assertionResults };
+});
+console.log(JSON.stringify({ testResults }));
+";
+
+#[test]
+fn an_installed_runner_is_started_itself_and_asked_for_the_failing_files_first() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let memory = tempfile::tempdir().unwrap();
+    let notes = memory.path().join("notes");
+    let folder = project(&[
+        ("package.json", r#"{"scripts": {"test": "jest"}}"#),
+        ("node_modules/jest/package.json", "{}"),
+        (
+            "node_modules/.bin/jest",
+            &JEST.replace("NOTES", notes.to_str().unwrap()),
+        ),
+        (
+            "src/add.js",
+            "exports.add = (a, b) => a - b;\nexports.twice = (a) => a * 2;\n",
+        ),
+        (
+            "test/add.test.js",
+            "const { add } = require('../src/add');\nexports.sum = () => require('assert').equal(add(2, 3), 5);\n",
+        ),
+        (
+            "test/twice.test.js",
+            "const { twice } = require('../src/add');\nexports.twice = () => require('assert').equal(twice(2), 4);\n",
+        ),
+    ]);
+    let program = folder.path().join("node_modules/.bin/jest");
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+
+    let report = mend(&folder).unwrap();
+
+    assert_eq!(report.framework, Framework::Jest);
+    assert_eq!(report.failing, ["test/add.test.js > sum"]);
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+    let notes = std::fs::read_to_string(notes).unwrap();
+    let narrow = notes.lines().filter(|asked| *asked == "test/add.test.js");
+    let whole = notes.lines().filter(|asked| asked.is_empty());
+    assert!(narrow.count() > 0, "{notes}");
+    assert!(whole.count() > 0, "{notes}");
+}
