@@ -130,3 +130,35 @@ fn detection_names_the_command_and_its_reason() {
     assert!(!found["tests"][0]["reason"].as_str().unwrap().is_empty());
     world.run(&["detect"]).exits(0).says("python3 -m unittest");
 }
+
+#[test]
+fn tests_that_need_what_is_not_installed_cannot_run_and_say_what_is_missing() {
+    let world = World::new();
+    project(&world, CODE);
+    let needs = format!("import a_package_nobody_has\n{TESTS}");
+    std::fs::write(world.work().join("tests/test_code.py"), needs).unwrap();
+    let before = listing(&world.work());
+    world.run(&["repair"]).exits(6).says("a_package_nobody_has");
+    assert_eq!(listing(&world.work()), before);
+}
+
+#[test]
+fn what_a_test_leaves_running_in_a_session_of_its_own_does_not_hold_the_budget_up() {
+    let world = World::new();
+    project(&world, CODE);
+    let leaves = TESTS
+        .replace(
+            "import unittest\n",
+            "import subprocess\nimport unittest\n",
+        )
+        .replace(
+            "    def test_double(self):\n",
+            "    def test_double(self):\n        subprocess.Popen(['sleep', '3600'], start_new_session=True)\n",
+        );
+    std::fs::write(world.work().join("tests/test_code.py"), leaves).unwrap();
+    let started = std::time::Instant::now();
+    let ran = world.run(&["repair", "--budget", "20s"]);
+    assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
+    // What is left behind keeps the pipes open for an hour; a busy machine may take its time.
+    assert!(started.elapsed() < std::time::Duration::from_mins(3));
+}

@@ -50,6 +50,18 @@ pub(super) fn first_report(
     Err(RepairError::CannotRun(reasons))
 }
 
+/// The line in which a test that could not begin says what is not installed.
+fn lacking(test: &TestCase) -> Option<&str> {
+    let missing = [
+        "No module named",
+        "Cannot find module",
+        "Cannot find package",
+    ];
+    let says = |line: &&str| missing.iter().any(|needle| line.contains(needle));
+    let mut lines = test.message.lines().map(str::trim);
+    lines.find(says).filter(|_| test.outcome == Outcome::Broken)
+}
+
 /// What the tests say before anything is changed.
 pub(super) struct Baseline {
     pub(super) suite: Box<dyn Suite>,
@@ -133,17 +145,10 @@ impl Baseline {
             took
         };
         let missing = |id: &String| {
-            report.tests.iter().any(|test| {
-                test.id == *id
-                    && test.outcome == Outcome::Broken
-                    && [
-                        "No module named",
-                        "Cannot find module",
-                        "Cannot find package",
-                    ]
-                    .iter()
-                    .any(|needle| test.message.contains(needle))
-            })
+            report
+                .tests
+                .iter()
+                .any(|test| test.id == *id && lacking(test).is_some())
         };
         let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
         Ok(Self {
@@ -156,6 +161,15 @@ impl Baseline {
             unfixable,
             took,
         })
+    }
+
+    /// The tests that no change of code can help, each with what it lacks.
+    pub(super) fn lacking(&self) -> Vec<String> {
+        let tests = self.report.failing();
+        tests
+            .filter(|test| self.unfixable.contains(&test.id))
+            .filter_map(|test| Some(format!("{}: {}", test.id, lacking(test)?)))
+            .collect()
     }
 
     pub(super) fn report(&self) -> RepairReport {

@@ -124,7 +124,7 @@ pub fn repair(
         return Ok(report);
     }
     if base.failing.is_empty() {
-        return Err(RepairError::NotInstalled(base.unfixable.join(", ")));
+        return Err(RepairError::NotInstalled(base.lacking().join("; ")));
     }
     watch(Progress::Failing {
         failing: base.failing.len(),
