@@ -1,5 +1,6 @@
 //! SQLite: the embedded default. One file, one writer thread with group commit, readers beside it.
 
+mod ahead;
 mod neighbours;
 mod queue;
 mod read;
@@ -26,7 +27,8 @@ use crate::guard::SecretGuard;
 use crate::record::{Head, Record};
 use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow};
 use crate::store::{Hint, Store};
-use writer::Threads;
+use ahead::Ahead;
+use writer::{Pen, Threads};
 
 const READERS: usize = 2;
 const HINTS: usize = 1024;
@@ -131,7 +133,11 @@ impl SqliteStore {
                 Ok(reader)
             })
             .collect::<Result<Vec<_>>>()?;
-        let threads = Threads::start(writer, readers, &path)?;
+        let pen = Pen {
+            connection: writer,
+            ahead: (options.durability == Durability::PowerLoss).then(|| Ahead::of(&path)),
+        };
+        let threads = Threads::start(pen, readers, &path)?;
         let (hints, _) = broadcast::channel(HINTS);
         let (calls, _) = broadcast::channel(HINTS);
         neighbours::watch(&path, hints.downgrade(), calls.downgrade())?;
@@ -218,7 +224,7 @@ impl Store for SqliteStore {
         let weight = run.records.len();
         self.threads
             .write(weight, move |db| {
-                write::create(db, &run, &bodies, &blobs, run.head()).map(drop)
+                write::create(db, &run, &bodies, &blobs).map(drop)
             })
             .await?;
         self.hint(news);

@@ -3,28 +3,23 @@
 use lula_protocol::RunId;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::read::need_key;
-use super::values::{digest, int, uint};
+use super::read::{HEAD_COLUMNS, HeadColumns, need_key};
+use super::values::{int, uint};
 use super::{corrupt, failed};
 use crate::error::{Result, StoreError};
-use crate::record::Head;
 use crate::run::{Claim, Lease};
 
 const CLAIM: &str = "UPDATE runs SET epoch=epoch+1, status='running', owner=?1, due_ms=?2";
-const CLAIMED: &str = "RETURNING run_id,epoch,head_next,head_hash";
 
 fn lease(row: &Row<'_>) -> rusqlite::Result<Result<Lease>> {
     let run: String = row.get(0)?;
-    let (epoch, next): (i64, i64) = (row.get(1)?, row.get(2)?);
-    let hash: Vec<u8> = row.get(3)?;
+    let epoch: i64 = row.get(1)?;
+    let head = HeadColumns::at(row, 2)?;
     Ok((|| {
         Ok(Lease {
             run: run.parse().map_err(corrupt)?,
             epoch: uint(epoch),
-            head: Head {
-                next: uint(next),
-                hash: digest(&hash)?,
-            },
+            head: head.head()?,
         })
     })())
 }
@@ -34,7 +29,7 @@ pub(super) fn claim(db: &Connection, graph: &str, claim: &Claim, limit: u32) -> 
         .prepare_cached(&format!(
             "{CLAIM} WHERE id IN (
                SELECT id FROM runs WHERE graph=?3 AND due_ms<=?4 ORDER BY due_ms LIMIT ?5
-             ) {CLAIMED}"
+             ) RETURNING run_id,epoch,{HEAD_COLUMNS}"
         ))
         .map_err(failed)?;
     let rows = statement
@@ -54,20 +49,22 @@ pub(super) fn claim(db: &Connection, graph: &str, claim: &Claim, limit: u32) -> 
 
 pub(super) fn claim_run(db: &Connection, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
     need_key(db, run)?;
-    db.prepare_cached(&format!("{CLAIM} WHERE run_id=?3 AND due_ms<=?4 {CLAIMED}"))
-        .map_err(failed)?
-        .query_row(
-            params![
-                claim.worker,
-                int(claim.until_ms()),
-                run.as_str(),
-                int(claim.now_ms)
-            ],
-            lease,
-        )
-        .optional()
-        .map_err(failed)?
-        .transpose()
+    db.prepare_cached(&format!(
+        "{CLAIM} WHERE run_id=?3 AND due_ms<=?4 RETURNING run_id,epoch,{HEAD_COLUMNS}"
+    ))
+    .map_err(failed)?
+    .query_row(
+        params![
+            claim.worker,
+            int(claim.until_ms()),
+            run.as_str(),
+            int(claim.now_ms)
+        ],
+        lease,
+    )
+    .optional()
+    .map_err(failed)?
+    .transpose()
 }
 
 pub(super) fn renew(db: &Connection, lease: &Lease, until_ms: u64) -> Result<bool> {

@@ -84,18 +84,81 @@ pub(super) fn need_key(db: &Connection, run: &RunId) -> Result<i64> {
     run_key(db, run)?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
-const RUN_COLUMNS: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,head_next,\
-                           head_hash,parent_run,parent_seq";
+/// Where the log of a run ends.
+pub(super) fn end_of_log(db: &Connection, id: i64) -> Result<Option<Head>> {
+    let found: Option<(i64, Vec<u8>)> = db
+        .prepare_cached(
+            "SELECT pos,hash FROM events WHERE pos >= ? AND pos < ? ORDER BY pos DESC LIMIT 1",
+        )
+        .map_err(failed)?
+        .query_row([id << SEQ_BITS, (id + 1) << SEQ_BITS], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
+        .map_err(failed)?;
+    found.map(|(pos, hash)| head_at(pos, &hash)).transpose()
+}
+
+fn head_at(pos: i64, hash: &[u8]) -> Result<Head> {
+    Ok(Head {
+        next: uint(pos & ((1 << SEQ_BITS) - 1)) + 1,
+        hash: digest(hash)?,
+    })
+}
+
+/// The end of the log as it was when the run last rested, and as it is where the run does not rest.
+/// `SEQ_BITS` is written out.
+pub(super) const HEAD_COLUMNS: &str = "head_next,head_hash,\
+    CASE status WHEN 'running' THEN (SELECT pos FROM events \
+      WHERE pos >= (runs.id << 24) AND pos < ((runs.id + 1) << 24) ORDER BY pos DESC LIMIT 1) END,\
+    CASE status WHEN 'running' THEN (SELECT hash FROM events \
+      WHERE pos >= (runs.id << 24) AND pos < ((runs.id + 1) << 24) ORDER BY pos DESC LIMIT 1) END";
+
+/// What [`HEAD_COLUMNS`] hold.
+pub(super) struct HeadColumns {
+    rested: (i64, Vec<u8>),
+    running: Option<(i64, Vec<u8>)>,
+}
+
+impl HeadColumns {
+    pub(super) fn at(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        let pos: Option<i64> = row.get(first + 2)?;
+        let hash: Option<Vec<u8>> = row.get(first + 3)?;
+        Ok(Self {
+            rested: (row.get(first)?, row.get(first + 1)?),
+            running: pos.zip(hash),
+        })
+    }
+
+    /// Never before the place where the run last rested: a log that lost its end is not taken for a
+    /// shorter one.
+    pub(super) fn head(&self) -> Result<Head> {
+        let rested = Head {
+            next: uint(self.rested.0),
+            hash: digest(&self.rested.1)?,
+        };
+        match &self.running {
+            None => Ok(rested),
+            Some((pos, hash)) => {
+                let end = head_at(*pos, hash)?;
+                Ok(if end.next > rested.next { end } else { rested })
+            }
+        }
+    }
+}
+
+const RUN_COLUMNS: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,parent_run,\
+                           parent_seq";
 
 fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
     let run_id: String = row.get(0)?;
     let status: String = row.get(4)?;
-    let hash: Vec<u8> = row.get(9)?;
-    let parent: (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
+    let parent: (Option<String>, Option<i64>) = (row.get(8)?, row.get(9)?);
+    let head = HeadColumns::at(row, 10)?;
     let (tenant, graph) = (row.get(1)?, row.get(2)?);
     let graph_version = row.get(3)?;
     let (epoch, owner): (i64, Option<String>) = (row.get(5)?, row.get(6)?);
-    let (due, next): (Option<i64>, i64) = (row.get(7)?, row.get(8)?);
+    let due: Option<i64> = row.get(7)?;
     Ok((|| {
         let parent = match parent {
             (Some(run), Some(seq)) => Some(Parent {
@@ -113,28 +176,27 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
             epoch: uint(epoch),
             owner,
             due_ms: due.map(uint),
-            head: Head {
-                next: uint(next),
-                hash: digest(&hash)?,
-            },
+            head: head.head()?,
             parent,
         })
     })())
 }
 
 pub(super) fn run(db: &Connection, run: &RunId) -> Result<Option<RunRow>> {
-    db.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE run_id=?"))
-        .map_err(failed)?
-        .query_row([run.as_str()], run_row)
-        .optional()
-        .map_err(failed)?
-        .transpose()
+    db.prepare_cached(&format!(
+        "SELECT {RUN_COLUMNS},{HEAD_COLUMNS} FROM runs WHERE run_id=?"
+    ))
+    .map_err(failed)?
+    .query_row([run.as_str()], run_row)
+    .optional()
+    .map_err(failed)?
+    .transpose()
 }
 
 pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>> {
     let mut statement = db
         .prepare_cached(&format!(
-            "SELECT {RUN_COLUMNS} FROM runs
+            "SELECT {RUN_COLUMNS},{HEAD_COLUMNS} FROM runs
              WHERE (?1 IS NULL OR tenant=?1) AND (?2 IS NULL OR status=?2)
                AND (?3 IS NULL OR run_id>?3)
              ORDER BY run_id LIMIT ?4"

@@ -2,10 +2,10 @@
 
 use lula_protocol::payload::BlobRef;
 use lula_protocol::{ApprovalId, RunId};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failed;
-use super::read::{need_key, run_key};
+use super::read::{end_of_log, need_key};
 use super::values::{int, position};
 use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, LedgerRow, Rest};
 use crate::body;
@@ -79,14 +79,13 @@ fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> Result<()> {
     Ok(())
 }
 
-/// Creates a run whose log ends at `head`, which may include what the same transaction appends.
 pub(super) fn create(
     db: &Connection,
     run: &NewRun,
     bodies: &[Vec<u8>],
     blobs: &[Vec<u8>],
-    head: Head,
 ) -> Result<i64> {
+    let head = run.head();
     let (status, due) = match &run.claim {
         None => (Status::Ready, 0),
         Some(claim) => (Status::Running, int(claim.until_ms())),
@@ -139,22 +138,35 @@ pub(super) fn create_and_append(
     if !continues {
         return Err(fenced(append));
     }
-    let keeps = append.rest == Rest::Keep;
-    let head = if keeps { append.new_head() } else { run.head() };
-    let id = create(db, run, bodies, blobs, head)?;
-    if !keeps {
-        move_on(db, id, append)?;
-    }
+    let id = create(db, run, bodies, blobs)?;
+    move_on(db, id, append)?;
     beside(db, id, packed)?;
     Ok(append.new_head())
 }
 
 pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
     let append = &packed.append;
-    let id = run_key(db, &append.run)?.ok_or_else(|| fenced(append))?;
+    let id = continued(db, append)?.ok_or_else(|| fenced(append))?;
     move_on(db, id, append)?;
     beside(db, id, packed)?;
     Ok(append.new_head())
+}
+
+/// The run that an append continues: it is still the caller's, and its log ends where the caller
+/// believes. Nothing is written for that: while a run is worked on, its log alone says how far it
+/// is, and an append that changes nothing else touches no page but the log's.
+fn continued(db: &Connection, append: &Append) -> Result<Option<i64>> {
+    let id: Option<i64> = db
+        .prepare_cached("SELECT id FROM runs WHERE run_id=? AND epoch=? AND status='running'")
+        .map_err(failed)?
+        .query_row(params![append.run.as_str(), int(append.epoch)], |row| {
+            row.get(0)
+        })
+        .optional()
+        .map_err(failed)?;
+    let Some(id) = id else { return Ok(None) };
+    let end = end_of_log(db, id)?.unwrap_or_else(Head::empty);
+    Ok((end == append.expected).then_some(id))
 }
 
 fn fenced(append: &Append) -> StoreError {
@@ -164,7 +176,7 @@ fn fenced(append: &Append) -> StoreError {
     }
 }
 
-/// Moves the end of the log, and the run's place in the queue, if the run is still the caller's.
+/// Puts the run where it rests, with the end of its log, unless the caller goes on with it.
 fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
     for signal in &append.takes {
         db.prepare_cached("DELETE FROM signals WHERE id=? AND run=?")
@@ -179,38 +191,23 @@ fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
         Rest::Suspend { .. } if is_signalled(db, id)? => Some((Status::Ready, Some(0))),
         Rest::Suspend { wake_ms } => Some((Status::Suspended, wake_ms.map(int))),
     };
-    let (expected, head) = (&append.expected, append.new_head());
-    let (before, after) = (expected.hash.as_bytes(), head.hash.as_bytes());
-    let (next, found, epoch) = (int(head.next), int(expected.next), int(append.epoch));
-    let moved = match rested {
-        None => db
-            .prepare_cached(
-                "UPDATE runs SET head_next=?, head_hash=?
-                 WHERE id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'",
-            )
-            .map_err(failed)?
-            .execute(params![next, after, id, found, before, epoch]),
-        Some((status, due)) => db
-            .prepare_cached(
-                "UPDATE runs SET head_next=?, head_hash=?, status=?, owner=NULL, due_ms=?
-                 WHERE id=? AND head_next=? AND head_hash=? AND epoch=? AND status='running'",
-            )
-            .map_err(failed)?
-            .execute(params![
-                next,
-                after,
-                status.name(),
-                due,
-                id,
-                found,
-                before,
-                epoch
-            ]),
+    let Some((status, due)) = rested else {
+        return Ok(());
     };
-    match moved.map_err(failed)? {
-        0 => Err(fenced(append)),
-        _ => Ok(()),
-    }
+    let head = append.new_head();
+    db.prepare_cached(
+        "UPDATE runs SET head_next=?, head_hash=?, status=?, owner=NULL, due_ms=? WHERE id=?",
+    )
+    .map_err(failed)?
+    .execute(params![
+        int(head.next),
+        head.hash.as_bytes(),
+        status.name(),
+        due,
+        id
+    ])
+    .map(drop)
+    .map_err(failed)
 }
 
 fn is_signalled(db: &Connection, id: i64) -> Result<bool> {

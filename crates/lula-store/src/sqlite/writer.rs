@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::ahead::Ahead;
 use super::failed;
 use crate::error::{Result, StoreError};
 
@@ -80,8 +81,25 @@ pub(super) struct Threads {
     reads: Sender<Box<dyn Job>>,
 }
 
+/// What writing takes.
+pub(super) struct Pen {
+    pub(super) connection: Connection,
+    /// Where commits are flushed one by one.
+    pub(super) ahead: Option<Ahead>,
+}
+
+impl Pen {
+    fn begin(&mut self) -> Result<()> {
+        run(&self.connection, "BEGIN IMMEDIATE")?;
+        if let Some(ahead) = &mut self.ahead {
+            ahead.look();
+        }
+        Ok(())
+    }
+}
+
 struct Writer {
-    connection: Mutex<Connection>,
+    pen: Mutex<Pen>,
     /// Writes asked for and not yet answered.
     pending: AtomicUsize,
 }
@@ -91,12 +109,12 @@ fn gone() -> StoreError {
 }
 
 /// A panic leaves no transaction open that a later job could continue: `BEGIN` would refuse.
-fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn try_lock(connection: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
-    match connection.try_lock() {
+fn try_lock<T>(shared: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match shared.try_lock() {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
@@ -104,15 +122,15 @@ fn try_lock(connection: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>
 }
 
 impl Threads {
-    pub(super) fn start(writer: Connection, readers: Vec<Connection>, path: &Path) -> Result<Self> {
+    pub(super) fn start(pen: Pen, readers: Vec<Connection>, path: &Path) -> Result<Self> {
         let (write_queue, jobs) = channel();
         let writer = Arc::new(Writer {
-            connection: Mutex::new(writer),
+            pen: Mutex::new(pen),
             pending: AtomicUsize::new(0),
         });
         let its_writer = Arc::clone(&writer);
         spawn(format!("write {}", path.display()), move || {
-            write_loop(&its_writer.connection, &jobs);
+            write_loop(&its_writer.pen, &jobs);
         })?;
         let (read_queue, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
@@ -139,9 +157,9 @@ impl Threads {
     {
         let pending = Pending::add(&self.writer.pending);
         if pending.alone
-            && let Some(connection) = try_lock(&self.writer.connection)
+            && let Some(mut pen) = try_lock(&self.writer.pen)
         {
-            return alone(&connection, work);
+            return alone(&mut pen, work);
         }
         ask(&self.writes, weight, work).await
     }
@@ -151,7 +169,7 @@ impl Threads {
     pub(super) async fn shrink(&self) -> Result<()> {
         let writer = Arc::clone(&self.writer);
         let done = tokio::task::spawn_blocking(move || {
-            let connection = lock(&writer.connection);
+            let connection = &lock(&writer.pen).connection;
             connection.execute_batch("VACUUM").map_err(failed)?;
             // The room is the machine's again when the log of changes is copied back.
             connection
@@ -228,9 +246,9 @@ fn read_loop(connection: &Mutex<Connection>, jobs: &Mutex<Receiver<Box<dyn Job>>
     }
 }
 
-fn write_loop(connection: &Mutex<Connection>, jobs: &Receiver<Box<dyn Job>>) {
+fn write_loop(pen: &Mutex<Pen>, jobs: &Receiver<Box<dyn Job>>) {
     while let Ok(first) = jobs.recv() {
-        let connection = lock(connection);
+        let mut pen = lock(pen);
         let started = Instant::now();
         let mut weight = first.weight();
         let mut batch = vec![first];
@@ -239,8 +257,8 @@ fn write_loop(connection: &Mutex<Connection>, jobs: &Receiver<Box<dyn Job>>) {
             weight += job.weight();
             batch.push(job);
         }
-        let committed = transact(&connection, &mut batch);
-        drop(connection);
+        let committed = transact(&mut pen, &mut batch);
+        drop(pen);
         for job in batch {
             job.answer(committed.as_ref().copied());
         }
@@ -253,8 +271,9 @@ fn run(connection: &Connection, sql: &str) -> Result<()> {
 }
 
 /// One job in a transaction of its own; refused, it is undone with it.
-fn alone<T>(connection: &Connection, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
-    run(connection, "BEGIN IMMEDIATE")?;
+fn alone<T>(pen: &mut Pen, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+    pen.begin()?;
+    let connection = &pen.connection;
     let done = work(connection).and_then(|value| {
         run(connection, "COMMIT")?;
         Ok(value)
@@ -265,10 +284,11 @@ fn alone<T>(connection: &Connection, mut work: impl FnMut(&Connection) -> Result
     done
 }
 
-fn transact(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<()> {
+fn transact(pen: &mut Pen, batch: &mut [Box<dyn Job>]) -> Result<()> {
+    pen.begin()?;
+    let connection = &pen.connection;
     if let [job] = batch {
         // Without a savepoint: refused, it is undone with the transaction.
-        run(connection, "BEGIN IMMEDIATE")?;
         let done = if job.work(connection) {
             run(connection, "COMMIT")
         } else if connection.is_autocommit() {
@@ -283,7 +303,6 @@ fn transact(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<()> {
     }
     let run = |sql: &str| run(connection, sql);
     let work = || -> Result<()> {
-        run("BEGIN IMMEDIATE")?;
         for job in batch.iter_mut() {
             run("SAVEPOINT job")?;
             if !job.work(connection) {
