@@ -29,6 +29,7 @@ mod run_delivery;
 mod run_doors;
 mod run_fences;
 mod run_hands;
+mod run_nearby;
 mod runner;
 mod runs;
 mod stores;

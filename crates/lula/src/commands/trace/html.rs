@@ -12,7 +12,7 @@ use super::{Trace, spoken};
 use crate::record::spoken_time;
 use crate::runs::report::usd;
 use crate::runs::view::spend;
-use crate::runs::words::{Tally, size};
+use crate::runs::words::{Tally, first_look, size};
 use crate::term::visible;
 
 const STYLE: &str = include_str!("page.css");
@@ -132,6 +132,9 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
         if let (Some(before), Some(after)) = (tally(&evidence.before), tally(&evidence.after)) {
             fact("tests before", before);
             fact("tests after", after);
+        }
+        if let Some(first) = &evidence.first {
+            fact("nearest tests", first_look(first));
         }
     }
     if let Some(produced) = &work.produced {
