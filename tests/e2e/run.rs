@@ -194,6 +194,26 @@ fn a_weak_model_writes_one_edit_and_a_bad_one_is_asked_for_again() {
 }
 
 #[test]
+fn a_weak_model_that_hands_back_what_it_was_shown_is_told_so() {
+    let world = World::new();
+    buggy(&world);
+    let block = |replace: &str| {
+        format!(
+            "items.py\n<<<<<<< SEARCH\n    return items[len(items)]\n=======\n{replace}\n>>>>>>> \
+             REPLACE\n"
+        )
+    };
+    let script = Script::say(block("    return items[len(items)]")).then_say(block(MENDED));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &weak(&server), FIX, &["--max-loops", "0"])
+        .exits(0)
+        .json();
+    assert_eq!(report["spent"]["model_calls"], 2);
+    let second = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
+    assert!(second.contains("leave every file as it was"), "{second}");
+}
+
+#[test]
 fn a_model_that_only_talks_never_passes() {
     for words in ["Done! All tests pass now.", "I have fixed everything."] {
         let world = World::new();
@@ -418,7 +438,7 @@ fn what_needs_a_model_says_so() {
     world
         .run(&["run", "--task", "add a --verbose flag"])
         .exits(6)
-        .says("needs a model")
+        .says("not possible: this task needs a model")
         .says("--model");
 }
 
