@@ -195,6 +195,8 @@ pub(crate) const fn word(exit: Exit) -> &'static str {
         Exit::Verified => "verified",
         Exit::Inconclusive => "unverified",
         Exit::Budget | Exit::WaitingForApproval => "waiting",
-        Exit::Failed | Exit::Usage | Exit::Environment => "failed",
+        Exit::Failed | Exit::Usage => "failed",
+        // Nothing was tried: something is missing here.
+        Exit::Environment => "not possible",
     }
 }

@@ -86,7 +86,7 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
     let standing = trace.standing();
     let tone = match standing {
         "verified" => "good",
-        "failed" => "bad",
+        "failed" | "not possible" => "bad",
         _ => "warn",
     };
     let work = &trace.known.state;
