@@ -186,6 +186,9 @@ pub(crate) fn waiting_for(interrupt: &Interrupt) -> String {
 
 /// Millionths of a dollar as people write them.
 pub(crate) fn usd(micro: u64) -> String {
+    if micro == 0 {
+        return "$0".to_owned();
+    }
     format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
 }
 

@@ -239,7 +239,7 @@ fn timeline(out: &mut String, trace: &Trace) {
         ("--test", "tests and commands"),
         ("--write", "writing"),
         ("--look", "looking"),
-        ("--warn", "waiting"),
+        ("--wait", "waiting"),
     ] {
         let _ = write!(out, "<span style=\"--c:var({colour})\">{name}</span>");
     }
@@ -251,7 +251,10 @@ fn tests(out: &mut String, trace: &Trace) {
     let Some(evidence) = &trace.known.state.evidence else {
         return;
     };
-    let (Some(before), Some(after)) = (evidence.before.results(), evidence.after.results()) else {
+    // Where the nearest tests showed enough, they are all that was run.
+    let first = evidence.first.as_ref().filter(|first| first.enough);
+    let after = first.map_or(&evidence.after, |first| &first.with);
+    let (Some(before), Some(after)) = (evidence.before.results(), after.results()) else {
         return;
     };
     let both = |a: &BTreeSet<String>, b: &BTreeSet<String>| -> Vec<String> {
