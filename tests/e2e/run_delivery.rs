@@ -1,9 +1,11 @@
 //! What becomes of a change: branch, checkout, patch, nothing
 
+use lula_models::mock::MockServer;
+use lula_models::script::Script;
 use serde_json::json;
 
-use crate::lula::World;
-use crate::run::{CODE, FIX, MENDED, branches, buggy, git, run_with, strong};
+use crate::lula::{World, listing};
+use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, run_with, strong};
 use crate::run_doors::{logs, mending};
 
 fn mended() -> String {
@@ -104,4 +106,75 @@ fn a_commit_names_the_record_it_came_from() {
         .iter()
         .position(|line| line["name"] == "verifier" && line["event"] == "node_left");
     assert!(at >= verdict.unwrap(), "it covers the verdict");
+}
+
+#[test]
+fn a_patch_can_be_had_instead_of_a_branch() {
+    let world = World::new();
+    buggy(&world);
+    let ran = world
+        .run(&["run", "-q", "--task", FIX, "--deliver", "patch"])
+        .exits(0);
+    assert!(branches(&world).is_empty());
+    let file = world.work().join("fix.patch");
+    std::fs::write(&file, ran.stdout).unwrap();
+    git(&world.work(), &["apply", "fix.patch"]);
+    let text = std::fs::read_to_string(world.work().join("items.py")).unwrap();
+    assert!(text.contains(MENDED));
+}
+
+#[test]
+fn a_delivery_can_be_taken_back_until_somebody_builds_on_it() {
+    let world = World::new();
+    buggy(&world);
+    world.run(&["run", "--task", FIX]).exits(0);
+    let branch = branches(&world)[0].clone();
+    let work = world.work();
+    git(&work, &["checkout", "--quiet", &branch]);
+    world.run(&["undo", "last"]).exits(1).says("checked out");
+    git(
+        &work,
+        &["commit", "--quiet", "--allow-empty", "--message=mine"],
+    );
+    git(&work, &["checkout", "--quiet", "main"]);
+    world.run(&["undo", "last"]).exits(1).says("has moved");
+    assert_eq!(branches(&world), std::slice::from_ref(&branch));
+
+    git(
+        &work,
+        &["branch", "--force", &branch, &format!("{branch}^")],
+    );
+    world.run(&["undo", "last"]).exits(0).says("brings it back");
+    assert!(branches(&world).is_empty());
+    let kept = git(
+        &work,
+        &["for-each-ref", "--format=%(refname)", "refs/lula/undone"],
+    );
+    git(&work, &["branch", &branch, &kept]);
+    assert_eq!(branches(&world), [branch]);
+}
+
+#[test]
+fn what_commands_leave_behind_is_no_part_of_the_change() {
+    let world = World::new();
+    buggy(&world);
+    let mess = "git init -q . ; git init -q inner ; echo x > inner/x ; mkdir -p __pycache__ ; echo y > \
+                __pycache__/y.pyc ; ln -s /etc/passwd link ; true";
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_call("run", json!({"command": mess}))
+        .then_call("run", json!({"command": "rm link"}))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
+    assert_eq!(report["files"], json!(["items.py"]));
+    // The space is given back when the run is over.
+    let checkouts = world.home().join(".local/state/lula/checkouts");
+    let names: Vec<_> = listing(&checkouts)
+        .iter()
+        .map(|(path, _)| path.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["origin.json"]);
+    let layers = world.home().join(".local/state/lula/workspaces");
+    assert!(listing(&layers).is_empty());
 }

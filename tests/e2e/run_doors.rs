@@ -202,6 +202,56 @@ fn a_run_works_in_the_background_and_is_followed_from_elsewhere() {
 }
 
 #[test]
+fn a_run_in_the_background_is_taken_up_before_it_is_told_so() {
+    let world = World::new();
+    buggy(&world);
+    let server = MockServer::start(slow()).unwrap();
+    let begun = run_with(&world, &strong(&server), FIX, &["--detach"]);
+    let run = begun.exits(0).json()["run"].as_str().unwrap().to_owned();
+    let shown = world.run(&["show", &run, "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "running", "{shown}");
+    let note = "leave the signature alone";
+    world.run(&["steer", &run, note]).exits(0).says("next turn");
+    let followed = world.run(&["logs", "-f", &run]).exits(0);
+    assert!(!followed.stderr.contains("nobody"), "{}", followed.stderr);
+    let shown = world.run(&["show", &run, "--json"]).exits(0).json();
+    assert_eq!(shown["state"]["notes"], json!([note]));
+}
+
+#[test]
+fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
+    let world = World::new();
+    buggy(&world);
+    let floor = ["--sandbox-min-tier", "microvm"];
+    for more in [&[][..], &["--detach"]] {
+        let line = [&["run", "--task", FIX][..], &floor, more].concat();
+        let ran = world.run(&line).exits(6);
+        assert_eq!(ran.stderr.matches("error[").count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("help:").count(), 1, "{}", ran.stderr);
+        let ran = ran
+            .says("error[L0301]")
+            .says("no tier at or above `microvm`");
+        if !more.is_empty() {
+            ran.says("nobody works on it").says("lula resume run_");
+        }
+    }
+    let rules = world.home().join("rules.toml");
+    std::fs::write(&rules, "[[rule]]\nnonsense = 1\n").unwrap();
+    let line = [
+        "run",
+        "--task",
+        FIX,
+        "--policy-rules",
+        rules.to_str().unwrap(),
+    ];
+    let ran = world.run(&line).exits(6);
+    assert_eq!(ran.stderr.matches("error[").count(), 1, "{}", ran.stderr);
+    ran.says("error[L0501]")
+        .says("rules.toml:2")
+        .says("lula policy test");
+}
+
+#[test]
 fn a_note_reaches_the_next_turn_of_a_run_in_another_process() {
     let world = World::new();
     buggy(&world);

@@ -7,6 +7,7 @@ use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId}
 use serde::{Deserialize, Serialize};
 
 use crate::hands::{Consignment, Harvest, Joining, Line, OverLine};
+use crate::pick::Change;
 use crate::survey::Wanted;
 use crate::task::{Mind, Task};
 use crate::work::Baseline;
@@ -78,6 +79,13 @@ pub enum Deed {
         /// Of this workspace.
         workspace: WorkspaceId,
     },
+    /// Find the tests nearest to the change.
+    Pick {
+        /// In this workspace.
+        workspace: WorkspaceId,
+        /// The change.
+        change: Box<Change>,
+    },
     /// Collect evidence about the change.
     Weigh {
         /// In this workspace.
@@ -86,6 +94,9 @@ pub enum Deed {
         tests: Option<String>,
         /// What the tests said before.
         before: Box<Baseline>,
+        /// Tests to run before the others.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        first: Vec<String>,
         /// Acceptance commands.
         accept: Vec<String>,
         /// For at most so long.
@@ -168,6 +179,7 @@ impl Deed {
             Self::Examine { .. } => "run_tests",
             Self::Repair { .. } => "search_patch",
             Self::Change { .. } => "take_change",
+            Self::Pick { .. } => "pick_tests",
             Self::Weigh { .. } => "weigh",
             Self::Ask { .. } => "ask",
             Self::OpenOver { .. } => "open_over",
@@ -191,6 +203,7 @@ impl Deed {
             | Self::Examine { .. }
             | Self::Repair { .. }
             | Self::Change { .. }
+            | Self::Pick { .. }
             | Self::Weigh { .. } => EffectClass::Read,
             Self::Act { action, .. } if !action.mutates() => EffectClass::Read,
             Self::Act { .. } | Self::Reset { .. } | Self::Lay { .. } => EffectClass::Tree,
@@ -224,6 +237,7 @@ impl Deed {
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }
+            | Self::Pick { workspace, .. }
             | Self::Weigh { workspace, .. }
             | Self::Deliver {
                 order: Consignment { workspace, .. },
@@ -250,6 +264,7 @@ impl Deed {
             | Self::Examine { workspace, .. }
             | Self::Repair { workspace, .. }
             | Self::Change { workspace }
+            | Self::Pick { workspace, .. }
             | Self::Weigh { workspace, .. }
             | Self::Deliver {
                 order: Consignment { workspace, .. },

@@ -24,6 +24,7 @@ pub mod heal;
 pub mod lessons;
 pub mod minds;
 mod nodes;
+pub mod pick;
 pub mod recover;
 pub mod route;
 pub mod survey;

@@ -88,14 +88,7 @@ pub(crate) async fn survey(
         }
     }
     let hits = places(hands, effect, workspace, wanted).await?;
-    let sources = sources(&listing.files);
-    let paths: Vec<String> = sources.iter().map(|file| file.path.clone()).collect();
-    let read = hands.fetch(effect, workspace, &paths).await?;
-    let texts: HashMap<String, String> = paths
-        .into_iter()
-        .zip(read)
-        .filter_map(|(path, text)| Some((path, text?)))
-        .collect();
+    let project = Project::read(hands, effect, workspace, &listing.files).await?;
     let used: usize = instructions
         .iter()
         .map(|(_, text)| text.len())
@@ -110,28 +103,8 @@ pub(crate) async fn survey(
         ..lula_index::Task::default()
     };
     let kept = cache.map(|directory| directory.join(cache_name(Path::new(&wanted.repository))));
-    let listed: Vec<lula_index::Listed> = listing
-        .files
-        .iter()
-        .map(|file| lula_index::Listed {
-            path: file.path.clone(),
-            size: file.bytes,
-            fingerprint: None,
-        })
-        .collect();
     let drawn = tokio::task::spawn_blocking(move || {
-        let mut index = kept
-            .as_deref()
-            .map(|path| Index::load(path).0)
-            .unwrap_or_default();
-        let update = index.update(listed, &|path| {
-            let text = texts.get(path).map(|text| text.clone().into_bytes());
-            text.ok_or_else(|| io::ErrorKind::NotFound.into())
-        });
-        if let Some(path) = kept.filter(|_| update.changed) {
-            // What is not kept is found out again.
-            let _ = index.save(&path);
-        }
+        let index = project.index(kept.as_deref());
         index.map(&task, budget, &estimate)
     });
     let map = drawn
@@ -147,6 +120,61 @@ pub(crate) async fn survey(
         instructions,
         hits,
     })
+}
+
+/// The sources of a project: what is listed, and the texts of what can be parsed.
+pub(crate) struct Project {
+    listed: Vec<lula_index::Listed>,
+    pub(crate) texts: HashMap<String, String>,
+}
+
+impl Project {
+    /// Reads through the hands what is listed.
+    pub(crate) async fn read(
+        hands: &dyn Hands,
+        effect: &Effect,
+        workspace: &WorkspaceId,
+        files: &[Listed],
+    ) -> Result<Self, HandsError> {
+        let paths: Vec<String> = sources(files)
+            .iter()
+            .map(|file| file.path.clone())
+            .collect();
+        let read = hands.fetch(effect, workspace, &paths).await?;
+        let texts = paths.into_iter().zip(read);
+        Ok(Self {
+            listed: files
+                .iter()
+                .map(|file| lula_index::Listed {
+                    path: file.path.clone(),
+                    size: file.bytes,
+                    fingerprint: None,
+                })
+                .collect(),
+            texts: texts
+                .filter_map(|(path, text)| Some((path, text?)))
+                .collect(),
+        })
+    }
+
+    /// The paths of everything that is listed.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.listed.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Its symbols, with what is known of them kept in that file.
+    pub(crate) fn index(&self, kept: Option<&Path>) -> Index {
+        let mut index = kept.map(|path| Index::load(path).0).unwrap_or_default();
+        let update = index.update(self.listed.clone(), &|path| {
+            let text = self.texts.get(path).map(|text| text.clone().into_bytes());
+            text.ok_or_else(|| io::ErrorKind::NotFound.into())
+        });
+        if let Some(path) = kept.filter(|_| update.changed) {
+            // What is not kept is found out again.
+            let _ = index.save(path);
+        }
+        index
+    }
 }
 
 /// Bytes that so many tokens are, by the map's own estimate.

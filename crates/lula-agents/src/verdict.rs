@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use lula_repair::trial::{Accepted, Evidence, Looked, Results};
+pub use lula_repair::trial::{Accepted, Evidence, FirstLook, Looked, Results};
 
 use crate::recover::FailureClass;
 use crate::task::Intent;
@@ -66,6 +66,10 @@ pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
     if evidence.changed_files == 0 {
         return fail(FailureClass::NoChange, "nothing was changed", Vec::new());
     }
+    let ended_early = evidence.first.as_ref().is_some_and(|first| first.enough);
+    if ended_early || evidence.after == Looked::NotRun {
+        return early(intent, evidence);
+    }
     let before = match &evidence.before {
         Looked::CannotRun(why) if intent == Intent::Repair => {
             return Verdict::Inconclusive {
@@ -76,6 +80,7 @@ pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
     };
     let after = match &evidence.after {
         Looked::Ran(results) => results.clone(),
+        Looked::NotRun => return early(intent, evidence),
         Looked::NoTests if before.is_empty() => Results::default(),
         Looked::CannotRun(why) if before.is_empty() => {
             return Verdict::Inconclusive {
@@ -148,6 +153,30 @@ pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
         }
     }
     proof(intent, evidence, &before, &after)
+}
+
+/// Judges by the tests nearest to the change alone. They can show that it fails, never that it does
+/// not.
+fn early(intent: Intent, evidence: &Evidence) -> Verdict {
+    let before = evidence.before.results().cloned().unwrap_or_default();
+    let matters = |id: &&String| intent == Intent::Repair || before.passing.contains(*id);
+    let (shown, picked): (Vec<String>, usize) = match &evidence.first {
+        Some(first) => (
+            first.shown(&before).filter(matters).cloned().collect(),
+            first.picked.len(),
+        ),
+        None => (Vec::new(), 0),
+    };
+    if shown.is_empty() {
+        return Verdict::Inconclusive {
+            why: "not all tests were run, and those that were decide nothing".to_owned(),
+        };
+    }
+    let why = format!(
+        "{} of the {picked} tests nearest to the change fail; the others were not run",
+        shown.len()
+    );
+    fail(FailureClass::TestFail, why, shown)
 }
 
 /// A change that passes with its own versions of tests and not with the ones that were there.
@@ -265,6 +294,7 @@ mod tests {
             accepted: Vec::new(),
             touched_tests: Vec::new(),
             changed_files: 1,
+            first: None,
         }
     }
 
@@ -360,6 +390,46 @@ mod tests {
         );
     }
 
+    /// The nearest tests showed enough, and no other was run.
+    fn cut_short(first: FirstLook) -> Evidence {
+        Evidence {
+            after: Looked::NotRun,
+            without: None,
+            first: Some(first),
+            ..mended()
+        }
+    }
+
+    #[test]
+    fn a_test_nearby_that_fails_is_a_failure_and_one_that_passes_is_nothing() {
+        let first = |with, without| FirstLook {
+            picked: set(&["a", "b"]),
+            with,
+            without,
+            enough: true,
+        };
+        // What failed still fails.
+        let still = cut_short(first(ran(&["a"], &["b"]), None));
+        let verdict = judge(Intent::Repair, &still);
+        assert_eq!(class(&verdict), Some(FailureClass::TestFail));
+        assert_eq!(
+            verdict.why(),
+            "1 of the 2 tests nearest to the change fail; the others were not run"
+        );
+        assert_eq!(judge(Intent::Change, &still).name(), "inconclusive");
+        // What passed fails, and passes without the change.
+        let broken = cut_short(first(ran(&["b"], &["a"]), Some(ran(&["a"], &["b"]))));
+        for intent in [Intent::Repair, Intent::Change] {
+            let verdict = judge(intent, &broken);
+            assert_eq!(class(&verdict), Some(FailureClass::TestFail));
+        }
+        // It fails alone whether the change is there or not.
+        let alone = cut_short(first(ran(&["b"], &["a"]), Some(ran(&["b"], &["a"]))));
+        assert_eq!(judge(Intent::Repair, &alone).name(), "inconclusive");
+        let all_well = cut_short(first(ran(&["a", "b"], &[]), None));
+        assert_eq!(judge(Intent::Repair, &all_well).name(), "inconclusive");
+    }
+
     fn results() -> impl Strategy<Value = Results> {
         let ids = || proptest::collection::btree_set("[a-f]", 0..5);
         (ids(), ids(), ids()).prop_map(|(passing, failing, flaky)| Results {
@@ -371,11 +441,26 @@ mod tests {
     }
 
     fn evidence() -> impl Strategy<Value = Evidence> {
-        let looked =
-            || prop_oneof![3 => results().prop_map(Looked::Ran), 1 => Just(Looked::NoTests)];
+        let looked = || {
+            prop_oneof![
+                6 => results().prop_map(Looked::Ran),
+                1 => Just(Looked::NoTests),
+                1 => Just(Looked::NotRun),
+            ]
+        };
         let maybe = || proptest::option::of(looked());
-        (looked(), looked(), maybe(), maybe(), 0..3_usize).prop_map(
-            |(before, after, as_is, without, changed_files)| Evidence {
+        let picked = proptest::collection::btree_set("[a-f]", 0..5);
+        let first = (picked, looked(), maybe(), any::<bool>()).prop_map(
+            |(picked, with, without, enough)| FirstLook {
+                picked,
+                with,
+                without,
+                enough,
+            },
+        );
+        let first = proptest::option::of(first);
+        (looked(), looked(), maybe(), maybe(), 0..3_usize, first).prop_map(
+            |(before, after, as_is, without, changed_files, first)| Evidence {
                 before,
                 after,
                 as_is,
@@ -383,6 +468,7 @@ mod tests {
                 accepted: Vec::new(),
                 touched_tests: Vec::new(),
                 changed_files,
+                first,
             },
         )
     }
@@ -401,6 +487,19 @@ mod tests {
                 after.failing.insert(name);
             }
             prop_assert_ne!(judge(intent, &worse).name(), "pass");
+        }
+
+        /// What the nearest tests say, and which were picked, never makes a pass: all tests ran, and
+        /// passed without having been picked too.
+        #[test]
+        fn a_first_look_never_makes_a_pass(evidence in evidence(), repair: bool) {
+            let intent = if repair { Intent::Repair } else { Intent::Change };
+            if judge(intent, &evidence).name() == "pass" {
+                prop_assert!(evidence.after.results().is_some());
+                let mut unpicked = evidence;
+                unpicked.first = None;
+                prop_assert_eq!(judge(intent, &unpicked).name(), "pass");
+            }
         }
 
         /// A pass always rests on something that did not succeed before.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
+use lula_models::normal::ModelRequest;
 use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::crew::{Alone, Crew};
 use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
-use crate::survey;
+use crate::{pick, survey};
 
 /// Hears how far something is that takes a while.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
@@ -113,6 +114,22 @@ impl Workshop {
         }
     }
 
+    /// Asks a model.
+    async fn ask(
+        &self,
+        mind: &str,
+        request: &ModelRequest,
+        at_most: &Amounts,
+    ) -> Result<Performed, Trouble> {
+        match self.minds.ask(mind, request, at_most).await {
+            Ok((response, spent)) => Ok(Performed {
+                spent,
+                ..said(&response)?
+            }),
+            Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
+        }
+    }
+
     async fn act(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
         match deed {
             Deed::Open { repository } => {
@@ -169,16 +186,23 @@ impl Workshop {
                 let trial = Trial::Search { tests, search_ms };
                 self.find_out(&workspace, trial).await
             }
+            Deed::Pick { workspace, change } => {
+                let (effect, cache) = (whose(order), self.index.as_deref());
+                let picked = pick::pick(&*self.hands, &effect, &workspace, *change, cache).await;
+                said(&picked.map_err(trouble)?)
+            }
             Deed::Weigh {
                 workspace,
                 tests,
                 before,
+                first,
                 accept,
                 tests_ms,
             } => {
                 let trial = Trial::Weigh {
                     tests,
                     before,
+                    first,
                     accept,
                     tests_ms,
                 };
@@ -188,13 +212,7 @@ impl Workshop {
                 mind,
                 request,
                 at_most,
-            } => match self.minds.ask(&mind, &request, &at_most).await {
-                Ok((response, spent)) => Ok(Performed {
-                    spent,
-                    ..said(&response)?
-                }),
-                Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
-            },
+            } => self.ask(&mind, &request, &at_most).await,
             Deed::OpenOver { wanted } => {
                 said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
             }
@@ -257,6 +275,7 @@ fn spoken(deed: &Deed) -> Option<String> {
         Deed::Join { order } => format!("integrating {}, with the tests of the whole", order.job),
         Deed::Fence { .. }
         | Deed::Fetch { .. }
+        | Deed::Pick { .. }
         | Deed::Reset { .. }
         | Deed::Begin { .. }
         | Deed::Lay { .. }

@@ -3,8 +3,8 @@
 //! [`Index::update`] takes a listing and a way to read files, and keeps what each file defines and
 //! uses (tree-sitter; [`Language`] says in which languages). [`Index::map`] ranks definitions by
 //! who uses them, pulled towards the words of a task, and renders the best of them within a budget
-//! of tokens. [`Index::find`] looks a definition up. [`Index::load`] and [`Index::save`] keep the
-//! index between commands.
+//! of tokens. [`Index::find`] looks a definition up, [`Index::users`] tells who uses one.
+//! [`Index::load`] and [`Index::save`] keep the index between commands.
 //!
 //! It never opens a workspace: whoever calls it lists and reads, through a runner or a handle. The
 //! same files and the same task give the same map, whatever the index knew before. Files are
@@ -19,6 +19,7 @@ mod language;
 mod map;
 mod names;
 mod rank;
+mod reach;
 mod rules;
 mod symbol;
 mod task;
@@ -29,5 +30,6 @@ pub use find::Found;
 pub use index::{Fingerprint, Index, Listed, MAX_FILES, Update};
 pub use language::Language;
 pub use map::{Map, MappedFile, MappedSymbol, estimate};
+pub use reach::User;
 pub use symbol::{Kind, Skipped, Symbol, Tags};
 pub use task::Task;

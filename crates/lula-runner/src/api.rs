@@ -260,6 +260,11 @@ pub enum Trial {
         tests: Option<String>,
         /// What the tests said before.
         before: Box<Baseline>,
+        /// Tests to run before the others, at most 2,000: one that fails for certain spares the
+        /// rest. Nothing passes without all of them, whatever is named here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(length(max = 2000))]
+        first: Vec<String>,
         /// Commands that must succeed, as a shell reads them, at most 32.
         #[schemars(length(max = 32))]
         accept: Vec<String>,

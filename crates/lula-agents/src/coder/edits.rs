@@ -27,6 +27,10 @@ use crate::work::Work;
 /// Most bytes of files that are shown.
 const SHOWN: usize = 48_000;
 
+/// What a model is told whose edits leave everything as it is.
+const UNCHANGED: &str = "they leave every file as it was, so nothing is mended; find the line that \
+                         makes it fail and write it differently";
+
 /// Files by path; `None` for one that does not exist.
 type Texts = BTreeMap<String, Option<String>>;
 
@@ -69,7 +73,7 @@ pub(super) async fn write(
     let mut kept: BTreeMap<String, String> = BTreeMap::new();
     let mut last = String::new();
     let mut class = FailureClass::EditApply;
-    for _ in 0..=REPAIRS {
+    for asked in 0..=REPAIRS {
         let answer = match talk.ask(ctx).await? {
             Ok(answer) => answer,
             Err(trouble) if trouble.unavailable => {
@@ -111,6 +115,18 @@ pub(super) async fn write(
             if let Some(said) = response {
                 talk.shaped = ask_again(&talk.shaped, &said, &Fault::BadEdits(last.clone()));
             }
+            continue;
+        }
+        // Small models like to hand back what they were shown.
+        let same = |(path, text): (&String, &String)| {
+            texts.get(path).and_then(Option::as_ref) == Some(text)
+        };
+        if asked < REPAIRS && kept.iter().all(same) {
+            if let Some(said) = response {
+                let fault = Fault::BadEdits(UNCHANGED.to_owned());
+                talk.shaped = ask_again(&talk.shaped, &said, &fault);
+            }
+            kept.clear();
             continue;
         }
         return finish(&place, &kept, &texts, mind, ctx).await;

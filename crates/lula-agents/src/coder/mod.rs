@@ -148,7 +148,7 @@ fn format_for(work: &Work, mind: &Mind) -> Format {
         failure.by == mind.name
             && matches!(
                 failure.class,
-                FailureClass::Malformed | FailureClass::EditApply
+                FailureClass::Malformed | FailureClass::EditApply | FailureClass::NoChange
             )
     });
     let mut format = mind.capability.edit_format();

@@ -378,7 +378,9 @@ fn tests(check: Check, work: &Work) -> Rated {
             let gained: Vec<&String> = after.passing.difference(&before.passing).collect();
             match &evidence.without {
                 _ if gained.is_empty() => unknown("no test passes that did not before"),
-                None | Some(Looked::NoTests) => unknown("it was not tried without the change"),
+                None | Some(Looked::NoTests | Looked::NotRun) => {
+                    unknown("it was not tried without the change")
+                }
                 Some(Looked::CannotRun(_)) => rated(2, "without the change nothing runs"),
                 Some(Looked::Ran(results)) => {
                     let anyway = gained.iter().filter(|id| results.passing.contains(**id));

@@ -94,12 +94,19 @@ pub fn features(work: &Work) -> Features {
     let before = results(evidence.map(|evidence| &evidence.before));
     let after = results(evidence.map(|evidence| &evidence.after));
     let without = evidence.and_then(|evidence| evidence.without.as_ref());
-    let gone = before.passing.difference(&after.passing).count();
+    let gone = match evidence.and_then(|evidence| evidence.first.as_ref()) {
+        // The others were not run: nothing is known of them.
+        Some(first) if first.enough => {
+            let shown = first.shown(&before);
+            shown.filter(|id| before.passing.contains(*id)).count()
+        }
+        _ => before.passing.difference(&after.passing).count(),
+    };
     let mended: Vec<&String> = before.failing.intersection(&after.passing).collect();
     let gained = after.passing.difference(&before.passing);
     let needs_change = gained.clone().count() > 0
         && match without {
-            None | Some(Looked::NoTests) => false,
+            None | Some(Looked::NoTests | Looked::NotRun) => false,
             Some(Looked::CannotRun(_)) => true,
             Some(Looked::Ran(results)) => gained.clone().all(|id| !results.passing.contains(id)),
         };

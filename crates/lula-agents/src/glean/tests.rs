@@ -51,6 +51,7 @@ fn work(diff: &str) -> Work {
             accepted: Vec::new(),
             touched_tests: Vec::new(),
             changed_files: 1,
+            first: None,
         }),
         verdict: Verdict::Pass { why: String::new() },
     });

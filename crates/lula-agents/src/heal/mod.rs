@@ -52,7 +52,7 @@ pub enum Health {
 pub fn assess(baseline: &Baseline) -> Health {
     let unknown = |why: String| Health::Unknown { why };
     match &baseline.looked {
-        Looked::NoTests => {
+        Looked::NoTests | Looked::NotRun => {
             unknown("no tests were found: give the command to watch with --cmd".to_owned())
         }
         Looked::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),

@@ -102,7 +102,7 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
         return None;
     }
     match &baseline.looked {
-        Looked::NoTests => Some(End::Environment {
+        Looked::NoTests | Looked::NotRun => Some(End::Environment {
             why: "no tests were found: give the command that runs them with --tests".to_owned(),
         }),
         Looked::CannotRun(why) => Some(End::Environment {

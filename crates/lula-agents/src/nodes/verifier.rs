@@ -5,10 +5,11 @@ use lula_graph::{Ctx, Leave, Stop, Visit};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::nodes::{second_look, tried, workspace};
+use crate::pick::{self, Picked};
 use crate::recover::{Failure, FailureClass};
 use crate::verdict::{Evidence, Looked, Verdict, judge};
 use crate::work::{Baseline, Event, Work};
-use lula_repair::trial::tail;
+use lula_repair::trial::{is_evidence, tail};
 
 /// Longest evidence handed to the next attempt.
 const EVIDENCE: usize = 6000;
@@ -22,6 +23,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     });
     let deed = Deed::Weigh {
         workspace: workspace(work)?,
+        first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
         before: Box::new(before),
         accept: work.acceptance(),
@@ -48,6 +50,27 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     Ok(looked.events.into_iter().fold(left, Leave::with))
 }
 
+/// The tests nearest to the change. Where they cannot be found, all tests are run at once.
+async fn nearest(work: &Work, before: &Baseline, ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
+    let change = work.produced.as_ref().and_then(|produced| {
+        let results = before.looked.results()?;
+        // Where tests are touched, only all of them tell.
+        let touches_tests = produced.files.iter().any(|path| is_evidence(path));
+        let repository = &work.task.repository;
+        let change = pick::change(repository, &produced.diff, work.intent(), results);
+        change.filter(|_| !touches_tests)
+    });
+    let Some(change) = change else {
+        return Ok(Vec::new());
+    };
+    let deed = Deed::Pick {
+        workspace: workspace(work)?,
+        change: Box::new(change),
+    };
+    let picked = tried(ctx.effect::<Picked>(deed.effect()).await)?;
+    Ok(picked.unwrap_or_default().tests)
+}
+
 /// Collects evidence and judges it.
 pub(super) async fn weigh(
     deed: &Deed,
@@ -69,6 +92,7 @@ pub(super) async fn weigh(
                 accepted: Vec::new(),
                 touched_tests: Vec::new(),
                 changed_files: 0,
+                first: None,
             };
             (nothing, Verdict::Inconclusive { why })
         }

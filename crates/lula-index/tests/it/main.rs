@@ -6,4 +6,5 @@ mod languages;
 mod maps;
 mod project;
 mod properties;
+mod reach;
 mod search;

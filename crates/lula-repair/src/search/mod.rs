@@ -8,7 +8,7 @@ mod queue;
 
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, detect, is_foreign};
+use crate::detect::{Detection, TestsFound, detect, from_command, is_foreign};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
@@ -229,13 +229,43 @@ pub fn examine(
 ) -> Result<Examined, RepairError> {
     let files = fork.files()?;
     let detection = look(fork, &files);
+    examine_found(fork, &detection, tests, deadline)
+}
+
+/// Runs some of the tests of a fork, and what fails again; `None` where they cannot be told apart.
+/// `part` cuts a set of tests down.
+pub(crate) fn examine_part(
+    fork: &mut dyn Fork,
+    tests: Option<&str>,
+    part: &dyn Fn(TestsFound) -> Option<TestsFound>,
+    deadline: Duration,
+) -> Result<Option<Examined>, RepairError> {
+    let files = fork.files()?;
+    let mut detection = look(fork, &files);
+    if let Some(line) = tests {
+        detection.tests = vec![from_command(line, &detection)];
+    }
+    let ways = std::mem::take(&mut detection.tests);
+    detection.tests = ways.into_iter().filter_map(part).collect();
+    if detection.tests.is_empty() {
+        return Ok(None);
+    }
+    examine_found(fork, &detection, None, deadline).map(Some)
+}
+
+fn examine_found(
+    fork: &mut dyn Fork,
+    detection: &Detection,
+    tests: Option<&str>,
+    deadline: Duration,
+) -> Result<Examined, RepairError> {
     let task = RepairTask {
         tests: tests.map(str::to_owned),
         budget: deadline,
         ..RepairTask::default()
     };
     let until = Instant::now() + deadline;
-    let base = Baseline::establish(None, fork, &detection, &task, until, &|_| ())?;
+    let base = Baseline::establish(None, fork, detection, &task, until, &|_| ())?;
     Ok(Examined {
         tests: base.tests,
         report: base.report,

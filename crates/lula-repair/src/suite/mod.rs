@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 pub use process::WHOLE;
-pub(crate) use python::Python;
+pub(crate) use python::{Python, home as home_of_module};
 
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Fork, Ground, GroundError};

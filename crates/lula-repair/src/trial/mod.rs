@@ -1,6 +1,7 @@
 //! Running tests in forks, for evidence about a change or for one. Everything here happens in
 //! private copies and leaves nothing behind; nothing here judges.
 
+mod near;
 mod words;
 
 use std::collections::BTreeSet;
@@ -12,7 +13,8 @@ use crate::report::Outcome;
 use crate::search::{Examined, Progress, RepairError, RepairTask, examine, repair};
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
-pub use words::{Accepted, Baseline, ChangedFile, Evidence, Found, Looked, Results};
+pub use near::home;
+pub use words::{Accepted, Baseline, ChangedFile, Evidence, FirstLook, Found, Looked, Results};
 
 /// Longest end of a message or output that is kept.
 const TAIL: usize = 3000;
@@ -109,7 +111,11 @@ fn look(
     tests: Option<&str>,
     deadline: Duration,
 ) -> Result<Looked, RepairError> {
-    match examine(fork, tests, deadline) {
+    looked(examine(fork, tests, deadline))
+}
+
+fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError> {
+    match examined {
         Ok(examined) => {
             let mut results = results(&examined);
             // Not installed is not passed either.
@@ -120,6 +126,16 @@ fn look(
         Err(RepairError::CannotRun(reasons)) => Ok(Looked::CannotRun(reasons.join("; "))),
         Err(error) => Err(error),
     }
+}
+
+/// A fork with nothing of a change but its new tests.
+fn without(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn Fork>, RepairError> {
+    let mut fork = ground.fork()?;
+    let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
+    for file in change.iter().filter(|file| !new_test(file)) {
+        put_back(fork.as_mut(), file)?;
+    }
+    Ok(fork)
 }
 
 /// A file of a fork as it was before the change.
@@ -176,15 +192,34 @@ pub fn search(
     })
 }
 
+/// What is weighed, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Weighing<'a> {
+    /// The change.
+    pub change: &'a [ChangedFile],
+    /// What the tests said before.
+    pub before: &'a Baseline,
+    /// The command that runs the tests, where one was given.
+    pub tests: Option<&'a str>,
+    /// Tests to run before the others. They can end it early by failing; whatever is named here,
+    /// nothing counts as passed unless all tests ran.
+    pub first: &'a [String],
+    /// Commands that must succeed.
+    pub accept: &'a [String],
+    /// How long each run of tests may take.
+    pub deadline: Duration,
+}
+
 /// Collects the evidence about a change.
-pub fn weigh(
-    ground: &dyn Ground,
-    change: &[ChangedFile],
-    before: &Baseline,
-    tests: Option<&str>,
-    accept: &[String],
-    deadline: Duration,
-) -> Result<Evidence, RepairError> {
+pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, RepairError> {
+    let Weighing {
+        change,
+        before,
+        tests,
+        accept,
+        deadline,
+        ..
+    } = *asked;
     let mut evidence = Evidence {
         before: before.looked.clone(),
         after: Looked::NoTests,
@@ -193,6 +228,7 @@ pub fn weigh(
         accepted: Vec::new(),
         touched_tests: Vec::new(),
         changed_files: change.len(),
+        first: None,
     };
     if change.is_empty() {
         return Ok(evidence);
@@ -204,6 +240,14 @@ pub fn weigh(
     let touched: Vec<&ChangedFile> = change.iter().filter(governs).collect();
     evidence.touched_tests = touched.iter().map(|file| file.path.clone()).collect();
 
+    // Where tests were touched, only all of them tell tampering from failure.
+    if touched.is_empty() {
+        evidence.first = near::look(ground, asked)?;
+        if evidence.first.as_ref().is_some_and(|first| first.enough) {
+            evidence.after = Looked::NotRun;
+            return Ok(evidence);
+        }
+    }
     let mut fork = ground.fork()?;
     for file in &touched {
         put_back(fork.as_mut(), file)?;
@@ -214,11 +258,7 @@ pub fn weigh(
         evidence.as_is = Some(look(fork.as_mut(), tests, deadline)?);
     }
     if evidence.after.results().is_some() {
-        let mut fork = ground.fork()?;
-        let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
-        for file in change.iter().filter(|file| !new_test(file)) {
-            put_back(fork.as_mut(), file)?;
-        }
+        let mut fork = without(ground, change)?;
         evidence.without = Some(look(fork.as_mut(), tests, deadline)?);
     }
     for line in accept {

@@ -51,6 +51,8 @@ pub enum Looked {
     NoTests,
     /// They cannot be run.
     CannotRun(String),
+    /// They were not run: those nearest to the change had shown enough.
+    NotRun,
 }
 
 impl Looked {
@@ -58,7 +60,7 @@ impl Looked {
     pub const fn results(&self) -> Option<&Results> {
         match self {
             Self::Ran(results) => Some(results),
-            Self::NoTests | Self::CannotRun(_) => None,
+            Self::NoTests | Self::CannotRun(_) | Self::NotRun => None,
         }
     }
 }
@@ -80,6 +82,38 @@ pub struct Accepted {
     pub output: String,
 }
 
+/// A look at the tests nearest to a change, before all of them are run. It can spare the rest where it
+/// shows a failure, and shows nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FirstLook {
+    /// The tests that were picked, of those that are known.
+    pub picked: BTreeSet<String>,
+    /// What they say with the change; their files run as a whole, so there may be more of them.
+    pub with: Looked,
+    /// What they say without it, where one of them fails that passed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<Looked>,
+    /// Whether that is a failure for certain: then no other test was run.
+    pub enough: bool,
+}
+
+impl FirstLook {
+    /// The picked tests that the change makes fail, or leaves failing.
+    pub fn shown<'a>(&'a self, before: &'a Results) -> impl Iterator<Item = &'a String> {
+        let alone = self.without.as_ref().and_then(Looked::results);
+        let with = self.with.results();
+        self.picked.iter().filter(move |id| {
+            // A test that passed before and fails without the others says nothing of the change.
+            let counts = before.failing.contains(*id)
+                || (before.passing.contains(*id)
+                    && alone.is_some_and(|results| results.passing.contains(*id)));
+            counts && with.is_some_and(|results| results.failing.contains(*id))
+        })
+    }
+}
+
 /// Everything a verdict is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -99,6 +133,9 @@ pub struct Evidence {
     pub touched_tests: Vec<String>,
     /// How many files the change touches.
     pub changed_files: usize,
+    /// What the tests nearest to the change showed first, where some were picked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<FirstLook>,
 }
 
 /// What the tests said before anything was done.

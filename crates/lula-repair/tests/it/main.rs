@@ -3,6 +3,7 @@
 
 #[path = "../support/corpus.rs"]
 mod corpus;
+mod first;
 mod runners;
 #[path = "../support/unsandboxed.rs"]
 mod unsandboxed;

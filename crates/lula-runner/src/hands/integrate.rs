@@ -233,6 +233,7 @@ fn compare(before: &Baseline, after: &Baseline) -> Compared {
                 why: "no test is left that could be run".to_owned(),
             };
         }
+        Looked::NotRun => return Compared::Unclear("the tests were not run".to_owned()),
         Looked::CannotRun(_) if matches!(before.looked, Looked::CannotRun(_)) => {
             return Compared::Fine(None);
         }

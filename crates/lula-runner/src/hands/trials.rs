@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lula_protocol::WorkspaceId;
-use lula_repair::trial::{self, ChangedFile};
+use lula_repair::trial::{self, ChangedFile, Weighing};
 use lula_workspace::Project;
 
 use super::Hands;
@@ -16,6 +16,8 @@ use crate::ground::SandboxedGround;
 /// Most commands that a change has to satisfy, and the longest of them.
 pub(super) const COMMANDS: usize = 32;
 pub(super) const COMMAND: usize = 8 << 10;
+/// Most tests that are run before the others.
+const FIRST: usize = 2_000;
 
 impl Hands {
     /// Finds something out, and leaves nothing behind. Ends early when `stop` is set.
@@ -30,7 +32,11 @@ impl Hands {
         // Nobody writes while it is copied; what comes after goes on beside the workspace.
         let turn = room.turn()?;
         let change = match asked {
-            Trial::Weigh { accept, .. } => {
+            Trial::Weigh { accept, first, .. } => {
+                if first.len() > FIRST {
+                    let message = format!("at most {FIRST} tests can be run first");
+                    return Err(Refusal::BadRequest(message));
+                }
                 if accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND) {
                     let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
                     return Err(Refusal::BadRequest(message));
@@ -57,15 +63,19 @@ impl Hands {
             Trial::Weigh {
                 tests,
                 before,
+                first,
                 accept,
                 tests_ms,
             } => trial::weigh(
                 &ground,
-                &change,
-                before,
-                tests.as_deref(),
-                accept,
-                within(*tests_ms),
+                &Weighing {
+                    change: &change,
+                    before,
+                    tests: tests.as_deref(),
+                    first,
+                    accept,
+                    deadline: within(*tests_ms),
+                },
             )
             .map(|evidence| TrialResult::Weighed {
                 evidence: Box::new(evidence),

@@ -6,7 +6,7 @@ use lula_protocol::{Exit, RunId};
 use lula_store::{Record, SecretGuard, Status, Store};
 use serde::Serialize;
 
-use super::run::background_file;
+use super::background::background_file;
 use crate::cli_runs::LogsFlags;
 use crate::failure::Failure;
 use crate::record::spoken_time;

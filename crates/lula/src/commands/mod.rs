@@ -3,6 +3,7 @@
 mod approvals;
 mod attack;
 mod audit;
+mod background;
 mod config;
 mod detect;
 mod doctor;

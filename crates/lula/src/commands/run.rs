@@ -1,9 +1,6 @@
 //! `lula run` and `lula resume`
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,15 +11,14 @@ use lula_agents::lessons::{MOST, View};
 use lula_agents::route::Lane;
 use lula_agents::team::Team;
 use lula_agents::{CoderChoice, Deliver, Task};
-use lula_config::{Origin, keys};
-use lula_protocol::{Amounts, Code, Dimension, Exit, RunId, Signal};
+use lula_config::keys;
+use lula_protocol::{Amounts, Code, Dimension, Exit, Signal};
 use lula_sandbox::policy::Profile;
 use lula_store::Store;
 use lula_workspace::Git;
-use serde_json::json;
 
 use super::drive::{self, Answers, Desk};
-use super::folder;
+use super::{background, folder};
 use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
 use crate::failure::Failure;
 use crate::guidelines;
@@ -49,8 +45,10 @@ pub(super) fn run(flags: &RunFlags, session: &Session) -> Result<Exit, Failure> 
         task.guidance.calibration = calibration(Arc::clone(&looked), session).await?;
         if flags.detach {
             // Whoever goes on with it must not be locked out of what this process would be.
-            let run = drive::begin(&runs::reader(looked)?, &task, limits(&flags.limits)).await?;
-            return detach(&run, flags.approve, flags.limits.max_time, session);
+            let reader = runs::reader(Arc::clone(&looked))?;
+            let run = drive::begin(&reader, &task, limits(&flags.limits)).await?;
+            let max_time = flags.limits.max_time;
+            return background::detach(&run, flags.approve, max_time, &*looked, session).await;
         }
         drop(looked);
         let desk = Desk::open(&task, Answers::from(flags.approve), session).await?;
@@ -180,97 +178,14 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
             reader.send(&run, &answer).await?;
         }
         if flags.detach && known.progress.ended.is_none() {
-            return detach(&run, flags.approve, flags.limits.max_time, session);
+            let max_time = flags.limits.max_time;
+            return background::detach(&run, flags.approve, max_time, &*looked, session).await;
         }
         drop((reader, looked));
         let answers = Answers::from(flags.approve);
         let desk = Desk::open(&known.state.task, answers, session).await?;
         desk.drive(&run, flags.limits.max_time).await
     })
-}
-
-/// Where a run in the background says what went wrong.
-pub(super) fn background_file(run: &RunId, session: &Session) -> Result<PathBuf, Failure> {
-    let directory = session.state_directory()?.join("background");
-    Ok(directory.join(format!("{run}.log")))
-}
-
-/// Lets another process go on with a run, away from this terminal.
-fn detach(
-    run: &RunId,
-    approve: Option<Approve>,
-    max_time: Option<Duration>,
-    session: &Session,
-) -> Result<Exit, Failure> {
-    let file = background_file(run, session)?;
-    let refused = |error: std::io::Error| {
-        let message = format!("{run} cannot be worked on in the background: {error}");
-        Failure::new(Code::FileAccess, Exit::Environment, message)
-            .remedy(format!("`lula resume {run}` works on it here"))
-    };
-    if let Some(directory) = file.parent() {
-        std::fs::create_dir_all(directory).map_err(refused)?;
-    }
-    let said = File::options()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&file)
-        .map_err(refused)?;
-    let program = std::env::current_exe().map_err(refused)?;
-    let mut command = Command::new(program);
-    command.args(["resume", run.as_str(), "--detached", "--quiet"]);
-    // Flags that are settings are not inherited as variables are.
-    command.args(settings_given(session));
-    if approve == Some(Approve::Auto) {
-        command.args(["--approve", "auto"]);
-    }
-    if let Some(time) = max_time {
-        command.args(["--max-time", &format!("{}ms", time.as_millis())]);
-    }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(said)
-        .spawn()
-        .map_err(refused)?;
-    let screen = &session.screen;
-    if screen.is_json() {
-        screen.document(&json!({"run": run, "status": "detached"}))?;
-    } else {
-        screen.line(run)?;
-        let hint =
-            format!("lula logs -f {run}   follows it; lula show {run}   tells what came of it");
-        screen.note(&paint(DIM, hint));
-    }
-    Ok(Exit::Verified)
-}
-
-/// The flags of this command line that stand for configuration keys, as they were given.
-pub(super) fn settings_given(session: &Session) -> Vec<String> {
-    let entries = session.config.entries().iter();
-    let flags: Vec<&String> = entries
-        .filter_map(|entry| match &entry.winner().origin {
-            Origin::Flag(flag) => Some(flag),
-            _ => None,
-        })
-        .collect();
-    let mut given = Vec::new();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let (name, whole) = match argument.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (argument.as_str(), false),
-        };
-        if !flags.iter().any(|flag| *flag == name) {
-            continue;
-        }
-        given.push(argument);
-        if !whole {
-            given.extend(arguments.next());
-        }
-    }
-    given
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {

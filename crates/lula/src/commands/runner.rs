@@ -142,8 +142,17 @@ impl From<RunError> for Failure {
         match error {
             RunError::Hands(refusal) => {
                 let problem = refusal.problem();
-                Self::new(problem.code, Exit::Environment, problem.message)
-                    .remedy("`lula doctor` shows what works on this machine")
+                let (exit, remedy) = match problem.code {
+                    Code::BadRules => (
+                        Exit::Usage,
+                        "correct that line; `lula policy test` checks the file",
+                    ),
+                    _ => (
+                        Exit::Environment,
+                        "`lula doctor` shows what works on this machine",
+                    ),
+                };
+                Self::new(problem.code, exit, problem.message).remedy(remedy)
             }
             RunError::Listen(error) => {
                 Self::new(Code::BadCommandLine, Exit::Usage, error.to_string())

@@ -10,6 +10,7 @@ use lula_runner::client::{Address, Client, ClientError, Spawn, Spawned};
 use super::RunnerHands;
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::term::read_text;
 
 /// A runner that works for this process.
 pub(crate) struct Hired {
@@ -98,6 +99,12 @@ fn settings(session: &Session) -> Vec<(String, String)> {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
+        // A runner of ours that cannot start has said why, and what to do about it.
+        if let ClientError::NotStarted { reason, .. } = &error
+            && let Some(said) = read_text(reason)
+        {
+            return said;
+        }
         Self::new(Code::EnvironmentUnfit, Exit::Environment, error.to_string())
             .remedy("`lula doctor` shows what works here; `lula config explain runner.address`")
     }

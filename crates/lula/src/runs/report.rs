@@ -186,6 +186,9 @@ pub(crate) fn waiting_for(interrupt: &Interrupt) -> String {
 
 /// Millionths of a dollar as people write them.
 pub(crate) fn usd(micro: u64) -> String {
+    if micro == 0 {
+        return "$0".to_owned();
+    }
     format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
 }
 
@@ -195,6 +198,8 @@ pub(crate) const fn word(exit: Exit) -> &'static str {
         Exit::Verified => "verified",
         Exit::Inconclusive => "unverified",
         Exit::Budget | Exit::WaitingForApproval => "waiting",
-        Exit::Failed | Exit::Usage | Exit::Environment => "failed",
+        Exit::Failed | Exit::Usage => "failed",
+        // Nothing was tried: something is missing here.
+        Exit::Environment => "not possible",
     }
 }

@@ -2,7 +2,8 @@
 //! here, so that nothing of it acts on a terminal.
 
 use lula_agents::hands::{Delivered, Place};
-use lula_agents::verdict::{Evidence, Looked, Results};
+use lula_agents::pick::Picked;
+use lula_agents::verdict::{Evidence, FirstLook, Looked, Results};
 use lula_agents::work::Produced;
 use serde_json::Value;
 
@@ -49,6 +50,7 @@ pub(super) fn looked_text(looked: &Looked) -> String {
         Looked::Ran(results) => format!("{} tests: {}", results.len(), Tally::from(results)),
         Looked::NoTests => "no tests".to_owned(),
         Looked::CannotRun(why) => format!("the tests cannot be run: {why}"),
+        Looked::NotRun => "the tests were not run".to_owned(),
     }
 }
 
@@ -59,6 +61,7 @@ pub(super) fn weighed(evidence: &Evidence) -> String {
             .map(|results| Tally::from(results).to_string())
     };
     let mut parts = Vec::new();
+    parts.extend(evidence.first.as_ref().map(first_look));
     if let Some(after) = tally(&evidence.after) {
         parts.push(format!("with it {after}"));
     }
@@ -70,6 +73,29 @@ pub(super) fn weighed(evidence: &Evidence) -> String {
         parts.push(format!("{} {word}", accepted.command));
     }
     parts.join("; ")
+}
+
+/// Which tests are nearest to what was changed.
+pub(super) fn picked(picked: &Picked) -> String {
+    let changed = picked.changed.join(", ");
+    match picked.tests.len() {
+        0 => format!("no test is much nearer to {changed} than the others"),
+        some => format!("{some} of {} tests are nearest to {changed}", picked.of),
+    }
+}
+
+/// What the tests nearest to a change showed, before the others.
+pub(crate) fn first_look(first: &FirstLook) -> String {
+    let nearest = match first.picked.len() {
+        1 => "the nearest test".to_owned(),
+        more => format!("the {more} nearest tests"),
+    };
+    let rest = if first.enough {
+        "the others were not run"
+    } else {
+        "then all were run"
+    };
+    format!("{nearest} first: {}; {rest}", looked_text(&first.with))
 }
 
 pub(super) fn produced_text(produced: &Produced) -> String {

@@ -219,7 +219,7 @@ fn last_line(text: &str) -> String {
 }
 
 /// The file whose module a unittest id starts with.
-fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
+pub(crate) fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
     files
         .iter()
         .filter(|file| {

@@ -133,7 +133,7 @@ async fn started_ms(store: &dyn Store, run: &RunId) -> u64 {
 fn style(standing: &str) -> anstyle::Style {
     match standing {
         "verified" => GOOD,
-        "failed" | "unreadable" => BAD,
+        "failed" | "not possible" | "unreadable" => BAD,
         "running" => STRONG,
         _ => WARN,
     }

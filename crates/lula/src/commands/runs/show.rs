@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::record::spoken_time;
 use crate::runs::report::{RunReport, word};
 use crate::runs::view::spend;
-use crate::runs::words::size;
+use crate::runs::words::{first_look, size};
 use crate::runs::{self, plan, store};
 use crate::session::Session;
 use crate::term::{DIM, STRONG, Table, paint, plain, visible};
@@ -125,6 +125,10 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
             "verdict",
             format!("{}: {}", verdict.name(), plain(verdict.why(), 400)),
         );
+    }
+    let evidence = work.evidence.as_ref();
+    if let Some(first) = evidence.and_then(|evidence| evidence.first.as_ref()) {
+        row("looked", first_look(first));
     }
     if let Some(confidence) = &work.confidence {
         row("confidence", confidence.spoken());

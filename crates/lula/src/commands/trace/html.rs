@@ -12,7 +12,7 @@ use super::{Trace, spoken};
 use crate::record::spoken_time;
 use crate::runs::report::usd;
 use crate::runs::view::spend;
-use crate::runs::words::{Tally, size};
+use crate::runs::words::{Tally, first_look, size};
 use crate::term::visible;
 
 const STYLE: &str = include_str!("page.css");
@@ -86,7 +86,7 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
     let standing = trace.standing();
     let tone = match standing {
         "verified" => "good",
-        "failed" => "bad",
+        "failed" | "not possible" => "bad",
         _ => "warn",
     };
     let work = &trace.known.state;
@@ -132,6 +132,9 @@ fn head(out: &mut String, trace: &Trace, run: &str) {
         if let (Some(before), Some(after)) = (tally(&evidence.before), tally(&evidence.after)) {
             fact("tests before", before);
             fact("tests after", after);
+        }
+        if let Some(first) = &evidence.first {
+            fact("nearest tests", first_look(first));
         }
     }
     if let Some(produced) = &work.produced {
@@ -236,7 +239,7 @@ fn timeline(out: &mut String, trace: &Trace) {
         ("--test", "tests and commands"),
         ("--write", "writing"),
         ("--look", "looking"),
-        ("--warn", "waiting"),
+        ("--wait", "waiting"),
     ] {
         let _ = write!(out, "<span style=\"--c:var({colour})\">{name}</span>");
     }
@@ -248,7 +251,10 @@ fn tests(out: &mut String, trace: &Trace) {
     let Some(evidence) = &trace.known.state.evidence else {
         return;
     };
-    let (Some(before), Some(after)) = (evidence.before.results(), evidence.after.results()) else {
+    // Where the nearest tests showed enough, they are all that was run.
+    let first = evidence.first.as_ref().filter(|first| first.enough);
+    let after = first.map_or(&evidence.after, |first| &first.with);
+    let (Some(before), Some(after)) = (evidence.before.results(), after.results()) else {
         return;
     };
     let both = |a: &BTreeSet<String>, b: &BTreeSet<String>| -> Vec<String> {

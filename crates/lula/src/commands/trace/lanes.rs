@@ -90,7 +90,7 @@ pub(super) fn svg(dag: &Dag, lanes: &[Lane], total_ms: u64) -> String {
     for (row, lane) in lanes.iter().enumerate() {
         let colour = match lane.standing {
             "verified" => "#2a9d5c",
-            "failed" => "#c94f4f",
+            "failed" | "not possible" => "#c94f4f",
             _ => "#8a8a8a",
         };
         let (begin, end) = (x(lane.begin_ms), x(lane.end_ms));

@@ -149,7 +149,7 @@ fn text(trace: &Trace) -> String {
     let standing = trace.standing();
     let style = match standing {
         "verified" => GOOD,
-        "failed" => BAD,
+        "failed" | "not possible" => BAD,
         _ => WARN,
     };
     let total = trace.timeline.total_ms;
@@ -183,7 +183,7 @@ fn text(trace: &Trace) -> String {
                 text: format!("{} {}", lane.standing, lane.run),
                 begin_ms: lane.begin_ms,
                 end_ms: lane.end_ms,
-                good: (lane.standing == "failed").then_some(false),
+                good: matches!(lane.standing, "failed" | "not possible").then_some(false),
                 spent: lula_protocol::Amounts::none(),
                 waiting: false,
             };

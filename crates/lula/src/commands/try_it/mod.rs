@@ -17,7 +17,8 @@ use serde::Serialize;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::run::{find_git, settings_given};
+use super::background::settings_given;
+use super::run::find_git;
 use crate::cli::TryFlags;
 use crate::failure::Failure;
 use crate::hands::{self, Undone};

@@ -2,6 +2,7 @@
 
 use lula_agents::deeds::Taken;
 use lula_agents::hands::{Delivered, Place, Said};
+use lula_agents::pick::Picked;
 use lula_agents::verdict::Evidence;
 use lula_agents::work::Baseline;
 use lula_models::normal::{ModelResponse, Part};
@@ -9,7 +10,7 @@ use lula_protocol::event::EffectResult;
 use serde_json::Value;
 
 use super::{Kind, Teller, Words, read, words};
-use crate::runs::words::{about, base, first_line, looked_text, place, size, weighed};
+use crate::runs::words::{about, base, first_line, looked_text, picked, place, size, weighed};
 
 impl Teller {
     /// Something that was done or looked at.
@@ -49,6 +50,14 @@ impl Teller {
             "search_patch" => {
                 let summary = value.get("summary").and_then(Value::as_str);
                 words(Kind::Act, name, summary.unwrap_or_default())
+            }
+            "pick_tests" => {
+                let found: Option<Picked> = read(value);
+                words(
+                    Kind::Act,
+                    name,
+                    found.as_ref().map_or_else(String::new, picked),
+                )
             }
             "weigh" => {
                 let evidence: Option<Evidence> = read(value);

@@ -14,8 +14,16 @@ impl Teller {
     pub(super) fn left(&mut self, node: &str, outcome: &str, values: &[Value]) -> Words {
         let mut texts = Vec::new();
         let mut good = None;
-        for event in values.iter().filter_map(read::<Event>) {
-            let (text, well) = self.event(&event);
+        let events: Vec<Event> = values.iter().filter_map(read::<Event>).collect();
+        let judged = events
+            .iter()
+            .any(|event| matches!(event, Event::Judged { .. }));
+        for event in &events {
+            // What was judged says why it failed.
+            if judged && matches!(event, Event::Failed { .. }) {
+                continue;
+            }
+            let (text, well) = self.event(event);
             if !text.is_empty() {
                 texts.push(text);
             }

@@ -1,30 +1,30 @@
 //! Driving a run from a terminal: what is seen of it, who answers its questions, and how it is put
 //! down.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+mod interrupt;
+mod talk;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lula_agents::{Coding, Crew, Hands, Task, Work, Workshop};
-use lula_graph::{CancellationToken, Engine, Options, Rested, RunState, Start, World};
-use lula_protocol::{Amounts, Code, Decision, Exit, RunId};
+use lula_graph::{Engine, Options, Rested, RunState, Start, World};
+use lula_protocol::{Amounts, Code, Exit, RunId};
 use lula_store::{Status, Store};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli_runs::Approve;
 use crate::failure::Failure;
 use crate::hands::{Hired, RunnerHands};
 use crate::record::{local_principal, now_ms};
-use crate::runs::consent::{self, Question};
+use crate::runs::consent;
 use crate::runs::crew::Company;
 use crate::runs::follow::Follower;
-use crate::runs::report::{RunReport, word};
 use crate::runs::view::View;
 use crate::runs::worker::{self, Held};
-use crate::runs::{fence, minds, plan, seal_key, store};
+use crate::runs::{fence, minds, seal_key, store};
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
+use interrupt::{Interrupted, on_interrupt};
 
 /// So often a step that cannot be done now is tried again before the run is put down.
 const PATIENCE: u32 = 5;
@@ -62,13 +62,6 @@ pub(super) struct Desk<'a> {
     watched: Watched,
     answers: Answers,
     interrupt: Interrupted,
-}
-
-/// Set by Ctrl-C: once, and twice.
-#[derive(Clone)]
-struct Interrupted {
-    once: CancellationToken,
-    twice: CancellationToken,
 }
 
 /// Why a run was put down before it rested.
@@ -354,103 +347,6 @@ impl<'a> Desk<'a> {
             self.session.screen.warn(&text);
         }
     }
-
-    /// What the person says to a question; nothing where nobody can be asked now.
-    fn decide(
-        &self,
-        known: &RunState<Work>,
-        question: &Question,
-    ) -> Result<Option<Decision>, Failure> {
-        // One vote is all a person has.
-        if question.answered {
-            return Ok(None);
-        }
-        match self.answers {
-            Answers::Yes => {
-                let text = format!("approved beforehand: {}", visible(&question.reason));
-                self.session
-                    .screen
-                    .note(&format!("{} {text}", paint(GOOD, "»")));
-                Ok(Some(Decision::Approve))
-            }
-            Answers::Terminal if self.can_ask() => ask(self.session, known, question),
-            Answers::Terminal => Ok(None),
-        }
-    }
-
-    fn can_ask(&self) -> bool {
-        !self.session.screen.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
-    }
-
-    async fn put_down(&self, run: &RunId, stopped: &Stopped) -> Result<Exit, Failure> {
-        let known = self.engine.show(run, None).await?;
-        let mut report = RunReport::of(&known);
-        let (why, exit) = match stopped {
-            Stopped::Asked => ("interrupted", Exit::Inconclusive),
-            Stopped::AtOnce => ("interrupted at once", Exit::Inconclusive),
-            Stopped::OutOfTime => ("out of time", Exit::Budget),
-        };
-        report.summary = format!("{why}: `lula resume {run}` goes on where it stopped");
-        report.exit = exit;
-        if self.session.screen.is_json() {
-            self.session.screen.document(&report)?;
-        }
-        self.session.screen.note(&paint(WARN, &report.summary));
-        Ok(exit)
-    }
-
-    /// Says what became of a run.
-    fn tell(&self, known: &RunState<Work>) -> Result<Exit, Failure> {
-        let report = RunReport::of(known);
-        let screen = &self.session.screen;
-        if screen.is_json() {
-            screen.document(&report)?;
-            return Ok(report.exit);
-        }
-        if let Some(plan) = &report.plan {
-            if known
-                .state
-                .task
-                .team
-                .as_ref()
-                .is_some_and(|team| team.plan_only)
-            {
-                screen.line(plan::table(plan))?;
-            } else {
-                screen.note(&plan::table(plan));
-            }
-        }
-        let waits = report.exit == Exit::WaitingForApproval;
-        if !report.diff.is_empty()
-            && (waits || matches!(report.exit, Exit::Verified | Exit::Inconclusive))
-        {
-            screen.patch(&report.diff)?;
-        }
-        let style = match report.exit {
-            Exit::Verified => GOOD,
-            Exit::Inconclusive | Exit::Budget | Exit::WaitingForApproval => WARN,
-            _ => BAD,
-        };
-        let word = paint(style, format!("{}:", word(report.exit)));
-        screen.note(&format!("{word} {}", visible(&report.summary)));
-        if let Some(place) = known
-            .state
-            .place
-            .as_ref()
-            .filter(|place| place.uncommitted > 0)
-        {
-            let text = "files have changes that are not committed; they were not part of this run";
-            screen.warn(&format!("{} {text}", place.uncommitted));
-        }
-        for line in report.delivery() {
-            screen.note(&line);
-        }
-        screen.note(&paint(
-            DIM,
-            format!("lula trace {}   shows how it went", report.run),
-        ));
-        Ok(report.exit)
-    }
 }
 
 async fn at(deadline: Option<tokio::time::Instant>) {
@@ -458,57 +354,4 @@ async fn at(deadline: Option<tokio::time::Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-/// Shows what is asked and reads the answer.
-fn ask(
-    session: &Session,
-    known: &RunState<Work>,
-    question: &Question,
-) -> Result<Option<Decision>, Failure> {
-    if let Some(produced) = &known.state.produced {
-        session.screen.patch(&produced.diff)?;
-    }
-    if let Some(verdict) = &known.state.verdict {
-        let text = format!("{}: {}", verdict.name(), visible(verdict.why()));
-        session.screen.note(&text);
-    }
-    let mut screen = anstream::stderr();
-    write!(
-        screen,
-        "{} {}. Agree to exactly this? yes, no, or later: ",
-        paint(WARN, "?"),
-        visible(&question.reason)
-    )?;
-    screen.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(match line.trim().to_lowercase().as_str() {
-        "yes" | "y" => Some(Decision::Approve),
-        "no" | "n" => Some(Decision::Reject),
-        _ => None,
-    })
-}
-
-/// Tokens that Ctrl-C sets. The third one ends the process at once.
-fn on_interrupt() -> Result<Interrupted, Failure> {
-    let set = Interrupted {
-        once: CancellationToken::new(),
-        twice: CancellationToken::new(),
-    };
-    let interrupted = set.clone();
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
-    std::thread::spawn(move || {
-        for signal in &mut signals {
-            if set.twice.is_cancelled() {
-                std::process::exit(128 + signal);
-            }
-            if set.once.is_cancelled() {
-                set.twice.cancel();
-            }
-            set.once.cancel();
-        }
-    });
-    Ok(interrupted)
 }

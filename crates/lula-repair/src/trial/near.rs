@@ -1,0 +1,135 @@
+//! The tests nearest to a change, run before the others: where one of them fails for certain, the
+//! others need not be run.
+
+use std::collections::BTreeSet;
+
+use super::{FirstLook, Looked, Weighing, looked, without};
+use crate::detect::{Framework, TestsFound};
+use crate::ground::{Fork, Ground};
+use crate::search::{RepairError, examine_part};
+
+/// Runs the picked tests that are known; `None` where none is, or they run only with all others.
+pub(super) fn look(
+    ground: &dyn Ground,
+    asked: &Weighing<'_>,
+) -> Result<Option<FirstLook>, RepairError> {
+    let Some(before) = asked.before.looked.results() else {
+        return Ok(None);
+    };
+    let known = |id: &&String| before.passing.contains(*id) || before.failing.contains(*id);
+    let picked: BTreeSet<String> = asked.first.iter().filter(known).cloned().collect();
+    if picked.is_empty() {
+        return Ok(None);
+    }
+    let run = |fork: &mut dyn Fork| {
+        let part = |found| part(found, &picked);
+        match examine_part(fork, asked.tests, &part, asked.deadline) {
+            Ok(examined) => examined.map(|examined| looked(Ok(examined))).transpose(),
+            // What decides is the run of all tests.
+            Err(error @ RepairError::OutOfTime(_)) => {
+                Ok(Some(Looked::CannotRun(error.to_string())))
+            }
+            Err(error) => looked(Err(error)).map(Some),
+        }
+    };
+    let Some(with) = run(ground.fork()?.as_mut())? else {
+        return Ok(None);
+    };
+    let breaks = with.results().is_some_and(|results| {
+        let mut broken = picked.intersection(&results.failing);
+        broken.any(|id| before.passing.contains(id))
+    });
+    let alone = if breaks {
+        run(without(ground, asked.change)?.as_mut())?
+    } else {
+        None
+    };
+    let mut first = FirstLook {
+        picked,
+        with,
+        without: alone,
+        enough: false,
+    };
+    let enough = first.shown(before).next().is_some();
+    first.enough = enough;
+    Ok(Some(first))
+}
+
+/// The files of a set of tests that hold some of these; `None` where that is none or all of them, or
+/// the framework does not go by files.
+fn part(found: TestsFound, ids: &BTreeSet<String>) -> Option<TestsFound> {
+    let by_files = matches!(
+        found.framework,
+        Framework::Pytest | Framework::Unittest | Framework::PlainPython | Framework::NodeTest
+    );
+    let homes: BTreeSet<&str> = ids.iter().filter_map(|id| home(id, &found.files)).collect();
+    if !by_files || homes.is_empty() || homes.len() == found.files.len() {
+        return None;
+    }
+    let files = homes.into_iter().map(str::to_owned).collect();
+    Some(TestsFound { files, ..found })
+}
+
+/// The file that a test stands in, by its id, as pytest, unittest and node name tests.
+pub fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a str> {
+    let before = |mark: &str| id.split_once(mark).map(|(file, _)| file);
+    let named = before("::").or_else(|| before(" > ")).unwrap_or(id);
+    if let Some(file) = files.iter().find(|file| *file == named) {
+        return Some(file);
+    }
+    crate::suite::home_of_module(id, files).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::ResultFormat;
+
+    fn files(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn found(framework: Framework, names: &[&str]) -> TestsFound {
+        TestsFound {
+            framework,
+            argv: Vec::new(),
+            files: files(names),
+            options: Vec::new(),
+            results: ResultFormat::ExitCode,
+            reason: String::new(),
+        }
+    }
+
+    fn ids(names: &[&str]) -> BTreeSet<String> {
+        files(names).into_iter().collect()
+    }
+
+    #[test]
+    fn a_test_is_found_in_its_file() {
+        let all = files(&["tests/test_a.py", "tests/unit/test_b.py", "test/c.test.js"]);
+        for (id, file) in [
+            ("tests/test_a.py::Cart::test_total[1-2]", "tests/test_a.py"),
+            ("tests.test_a.Cart.test_total", "tests/test_a.py"),
+            ("unit.test_b.test_it", "tests/unit/test_b.py"),
+            ("test/c.test.js > cart > counts", "test/c.test.js"),
+            ("test/c.test.js", "test/c.test.js"),
+        ] {
+            assert_eq!(home(id, &all), Some(file), "{id}");
+        }
+        for id in ["lib tests::it_works", "the test command", "", "::"] {
+            assert_eq!(home(id, &all), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn only_what_goes_by_files_is_cut_down_and_only_to_less() {
+        let two = ["tests/test_a.py", "tests/test_b.py"];
+        let one = ids(&["tests/test_a.py::test_x", "-rf", "tests/test_z.py::test_y"]);
+        let cut = part(found(Framework::Pytest, &two), &one).unwrap();
+        assert_eq!(cut.files, ["tests/test_a.py"]);
+        let both = ids(&["tests/test_a.py::test_x", "tests/test_b.py::test_y"]);
+        assert_eq!(part(found(Framework::Pytest, &two), &both), None);
+        assert_eq!(part(found(Framework::Pytest, &two), &ids(&["-rf"])), None);
+        assert_eq!(part(found(Framework::CargoTest, &two), &one), None);
+    }
+}

@@ -1,0 +1,291 @@
+//! Runs that are killed, or put down by Ctrl-C, and gone on with.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lula_models::mock::MockServer;
+use lula_models::script::{Script, ScriptedCall, ScriptedFault, Turn};
+use serde_json::{Value, json};
+
+use crate::lula::{Ran, World};
+use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, strong};
+use crate::run_hands::{processes_of, untouched};
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_fail(ScriptedFault::stall_after(0))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let mut child = world
+        .command(&line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_mins(3);
+    while server.arrived().len() < 2 {
+        assert!(Instant::now() < patience, "the model was not asked twice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(branches(&world).is_empty());
+
+    let report = world.run(&["resume", "last", "--json"]).exits(0).json();
+    assert_eq!(report["verdict"]["verdict"], "pass");
+    assert_eq!(report["files"], json!(["items.py"]));
+    // One answer before, one after; the one that was lost is charged as if it had come.
+    assert_eq!(report["spent"]["model_calls"], 3);
+    let [branch] = &branches(&world)[..] else {
+        panic!("{:?}", branches(&world));
+    };
+    let text = git(&world.work(), &["show", &format!("{branch}:items.py")]);
+    assert_eq!(
+        text,
+        CODE.replace("    return items[len(items)]", MENDED).trim()
+    );
+    world.run(&["replay", "last", "--verify"]).exits(0);
+    // Going on with what is over changes nothing.
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
+fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default()
+        .then_call("edit_file", edit())
+        .then_fail(ScriptedFault::stall_after(0))
+        .then_call("submit", json!({"summary": "done"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let child = world
+        .command(&line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now() + Duration::from_mins(3);
+    while server.arrived().len() < 2 {
+        assert!(Instant::now() < patience, "the model was not asked twice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(5);
+    ran.says("interrupted").says("lula resume run_");
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+/// Kills a run at several moments of its life and compares the end with one that lived.
+#[test]
+fn wherever_a_run_is_killed_it_ends_the_same() {
+    let calm = World::new();
+    buggy(&calm);
+    calm.run(&["run", "--task", FIX]).exits(0);
+    let tree_of = |world: &World| {
+        let [branch] = &branches(world)[..] else {
+            panic!("{:?}", branches(world));
+        };
+        git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")])
+    };
+    let world = World::new();
+    buggy(&world);
+    let mut line = vec!["run", "--task", FIX];
+    // The moments are where the log has grown to so many events.
+    for events in [2, 9, 13, 19, 23] {
+        let mut child = world
+            .command(&line)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        loop {
+            let ended = child.try_wait().unwrap().is_some();
+            let runs = world.run(&["runs", "--json"]).exits(0).json();
+            let grown = runs[0]["events"].as_u64().unwrap_or(0);
+            if ended || grown >= events {
+                break;
+            }
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        line = vec!["resume", "last"];
+    }
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(tree_of(&world), tree_of(&calm));
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["status"], "done");
+    world.run(&["replay", "last", "--verify"]).exits(0);
+}
+
+/// The runners of a brain that do the work: those that nobody keeps running.
+fn runners_of(world: &World) -> Vec<u32> {
+    let kept = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !String::from_utf8_lossy(&line).contains("--supervised")
+    };
+    processes_of(world).into_iter().filter(kept).collect()
+}
+
+fn strike(pid: u32) {
+    let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) else {
+        return;
+    };
+    // It may have ended by itself.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+}
+
+/// A small generator: the same number gives the same sequence.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// What a run came to, without what differs between two runs of the same task.
+fn outcome(world: &World) -> Value {
+    let [branch] = &branches(world)[..] else {
+        panic!("{:?}", branches(world));
+    };
+    let tree = git(&world.work(), &["rev-parse", &format!("{branch}^{{tree}}")]);
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    json!({
+        "tree": tree,
+        "summary": shown["summary"],
+        "verdict": shown["verdict"],
+        "evidence": shown["evidence"],
+        "files": shown["files"],
+        "diff": shown["diff"],
+        "attempts": shown["attempts"],
+    })
+}
+
+fn spawn(world: &World, line: &[&str]) -> Child {
+    world
+        .command(line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// A model that answers the same to the same, however often it is asked.
+fn steady() -> Script {
+    let turn = |when: &str, name: &str, arguments: Value| Turn {
+        when: Some(when.to_owned()),
+        times: Some(0),
+        call: vec![ScriptedCall {
+            name: name.to_owned(),
+            arguments,
+        }],
+        ..Turn::default()
+    };
+    Script {
+        turn: vec![
+            turn("exit status 0", "submit", json!({"summary": "mended"})),
+            turn(
+                "wrote items.py",
+                "run",
+                json!({"command": "echo once >> count.txt; sleep 0.1; echo twice >> count.txt"}),
+            ),
+            turn("The task:", "edit_file", edit()),
+        ],
+    }
+}
+
+/// Kills a run's brain, its runner, or both at random moments, goes on with it, and compares the end
+/// with one that lived. So many kills in the suite; `LULA_RUN_KILLS` makes it more.
+#[test]
+fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
+    let kills = std::env::var("LULA_RUN_KILLS").ok();
+    let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
+    let server = MockServer::start(steady()).unwrap();
+    let model = strong(&server);
+    let begin = vec!["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let calm = World::new();
+    buggy(&calm);
+    let clock = Instant::now();
+    calm.run(&begin).exits(0);
+    let whole = u64::try_from(clock.elapsed().as_micros()).unwrap();
+    let expected = outcome(&calm);
+    assert_eq!(expected["files"], json!(["count.txt", "items.py"]));
+    let mut dice = Dice(7);
+    let (mut struck, mut seed) = (0, 0);
+    let mut moments = BTreeSet::new();
+    while struck < kills {
+        seed += 1;
+        let world = World::new();
+        buggy(&world);
+        let before = untouched(&world);
+        let mut line = begin.clone();
+        // Several blows to one run, then it is let go.
+        for _ in 0..3 {
+            let mut brain = spawn(&world, &line);
+            std::thread::sleep(Duration::from_micros(dice.roll(whole)));
+            let whom = dice.roll(3);
+            if whom != 0 {
+                runners_of(&world).into_iter().for_each(strike);
+            }
+            // A brain whose runner died goes on with another.
+            if whom != 1 {
+                strike(brain.id());
+            }
+            brain.wait().unwrap();
+            struck += 1;
+            let runs = world.run(&["runs", "--json"]).exits(0).json();
+            moments.insert(runs[0]["events"].as_u64().unwrap_or(0));
+            assert_eq!(untouched(&world), before, "seed {seed}");
+            line = if runs == json!([]) {
+                begin.clone()
+            } else {
+                vec!["resume", "last"]
+            };
+        }
+        world.run(&line).exits(0);
+        assert_eq!(outcome(&world), expected, "seed {seed}");
+        assert_eq!(untouched(&world), before, "seed {seed}");
+        world.run(&["replay", "last", "--verify"]).exits(0);
+        world.run(&["audit", "verify"]).exits(0);
+    }
+    assert!(moments.len() > 1, "the kills came at {moments:?}");
+}
+
+#[test]
+fn a_runner_that_is_killed_in_mid_run_is_replaced_and_the_run_goes_on() {
+    let world = World::new();
+    buggy(&world);
+    let mut brain = spawn(&world, &["run", "--task", FIX]);
+    let patience = Instant::now() + Duration::from_mins(1);
+    let first = loop {
+        if let [pid] = runners_of(&world)[..]
+            && Path::new(&world.home().join(".local/state/lula/checkouts")).exists()
+        {
+            break pid;
+        }
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    strike(first);
+    assert!(brain.wait().unwrap().success());
+    assert_eq!(branches(&world).len(), 1);
+}
