@@ -9,6 +9,7 @@
 mod agents;
 mod approvals;
 mod audit;
+mod best_of;
 mod command_line;
 mod configuration;
 mod doctor;

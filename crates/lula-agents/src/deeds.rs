@@ -119,6 +119,11 @@ pub enum Deed {
         /// Their runs.
         agents: Vec<RunId>,
     },
+    /// End these agents, whom nobody needs any more.
+    Dismiss {
+        /// Their runs.
+        agents: Vec<RunId>,
+    },
     /// Keep what an agent did as a commit.
     Harvest {
         /// What.
@@ -173,6 +178,7 @@ impl Deed {
             Self::OpenOver { .. } => "open_over",
             Self::Begin { .. } => "begin_agent",
             Self::Await { .. } => "await_agent",
+            Self::Dismiss { .. } => "dismiss_agents",
             Self::Harvest { .. } => "produce",
             Self::Join { .. } => "integrate",
             Self::Lay { .. } => "gather",
@@ -198,6 +204,7 @@ impl Deed {
             // Ordered again, each finds what was done: a run by its name, a commit in the ledger.
             Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::Deliver { .. } => EffectClass::Cas,
@@ -213,6 +220,7 @@ impl Deed {
             | Self::OpenOver { .. }
             | Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
             | Self::Join { .. } => None,
             Self::Fence { workspace, .. }
@@ -239,6 +247,7 @@ impl Deed {
             | Self::OpenOver { .. }
             | Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
             | Self::Join { .. } => {}
             Self::Fence { workspace, .. }

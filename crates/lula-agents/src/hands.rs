@@ -204,8 +204,9 @@ pub struct Joining {
     pub commit: String,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
-    /// What the tests say of the line.
-    pub before: Box<Baseline>,
+    /// What the tests say of the line. Where nothing is said they are not run: whatever is in the
+    /// line is judged as a whole before it goes anywhere.
+    pub before: Option<Box<Baseline>>,
     /// Commands that must succeed on the merged files.
     pub accept: Vec<String>,
     /// For at most so long.

@@ -43,6 +43,12 @@ pub struct Task {
     /// How several agents share the work, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Team>,
+    /// How many candidates are made, of which the best is taken, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<u32>,
+    /// How freely models answer at least, in hundredths, where that is settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_percent: Option<u32>,
     /// Who sends the agent that works on it, and with what, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Box<Handoff>>,
@@ -77,6 +83,8 @@ impl Task {
             models: Vec::new(),
             standing: Vec::new(),
             team: None,
+            best_of: None,
+            temperature_percent: None,
             handoff: None,
             guidance: Guidance::default(),
             lessons: View::default(),

@@ -13,7 +13,7 @@ use crate::lessons::Recalled;
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
-use crate::team::{Candidate, Joint, Roles};
+use crate::team::{Candidate, Contest, Decided, Joint, Rival, Roles, agent_run};
 use crate::verdict::{Evidence, Verdict};
 use crate::world::Fenced;
 
@@ -277,6 +277,26 @@ pub enum Event {
         /// What did not fit, where it did not.
         candidate: Option<Candidate>,
     },
+    /// Several try the same: these.
+    Entered {
+        /// Who.
+        rivals: Vec<Rival>,
+    },
+    /// One of them came back.
+    CameBack {
+        /// With what.
+        returned: Box<Returned>,
+    },
+    /// The others were stopped.
+    Dismissed {
+        /// Those who were done before that.
+        back: Vec<Returned>,
+    },
+    /// One of them was taken, or nobody.
+    Chosen {
+        /// Who, and why.
+        decided: Decided,
+    },
     /// A person said something to whoever works on it.
     Steered {
         /// What.
@@ -351,6 +371,9 @@ pub struct Work {
     /// How far several agents are together, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Box<Joint>>,
+    /// How far those are who try the same, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contest: Option<Box<Contest>>,
 }
 
 impl Work {
@@ -382,7 +405,29 @@ impl Work {
             delivered: None,
             answer: None,
             joint: None,
+            contest: None,
         }
+    }
+
+    /// Every agent that was begun for this run: what it worked on, and its run.
+    pub fn agents(&self, run: &RunId) -> Vec<(JobId, RunId)> {
+        let mut agents = Vec::new();
+        let jobs = self.joint.iter().flat_map(|joint| &joint.dag.jobs);
+        for (id, entry) in jobs {
+            let attempts = 0..entry.attempts;
+            agents.extend(attempts.map(|attempt| (id.clone(), agent_run(run, id, attempt))));
+        }
+        let rivals = self.contest.iter().flat_map(|contest| &contest.rivals);
+        agents.extend(rivals.map(|rival| (rival.id.clone(), rival.run.clone())));
+        agents
+    }
+
+    /// The runs of those of them that work.
+    pub fn agents_at_work(&self) -> Vec<RunId> {
+        let jobs = self.joint.iter().flat_map(|joint| joint.dag.running());
+        let mut running: Vec<RunId> = jobs.map(|(_, run)| run.clone()).collect();
+        running.extend(self.contest.iter().flat_map(|contest| contest.at_work()));
+        running
     }
 
     /// Commands that must succeed when the task is done.
@@ -450,9 +495,36 @@ impl Work {
             | Event::Promised { .. }
             | Event::Returned { .. }
             | Event::Merged { .. } => self.together(event),
+            Event::Entered { rivals } => {
+                self.contest = Some(Box::new(Contest {
+                    rivals: rivals.clone(),
+                    decided: None,
+                }));
+            }
+            Event::CameBack { .. } | Event::Dismissed { .. } | Event::Chosen { .. } => {
+                self.contested(event);
+            }
             Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
+        }
+    }
+
+    /// What happens among several who try the same.
+    fn contested(&mut self, event: &Event) {
+        let Some(contest) = &mut self.contest else {
+            return;
+        };
+        match event {
+            Event::CameBack { returned } => contest.came_back(returned),
+            Event::Dismissed { back } => {
+                for returned in back {
+                    contest.came_back(returned);
+                }
+                contest.dismissed();
+            }
+            Event::Chosen { decided } => contest.decided = Some(decided.clone()),
+            _ => {}
         }
     }
 

@@ -113,6 +113,36 @@ impl Workshop {
         }
     }
 
+    /// What is done by having agents.
+    async fn company(&self, deed: Deed) -> Result<Performed, Trouble> {
+        match deed {
+            Deed::Begin {
+                agent,
+                task,
+                limits,
+            } => {
+                let begun = self.crew.begin(&agent, &task, &limits).await;
+                said(&begun.map_err(trouble)?)
+            }
+            Deed::Await { agents } => {
+                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
+                Ok(Performed {
+                    spent: returned.spent.clone(),
+                    ..said(&returned)?
+                })
+            }
+            Deed::Dismiss { agents } => {
+                let ended = self.crew.dismiss(&agents).await.map_err(trouble)?;
+                let spent = ended.iter().flat_map(|back| back.spent.iter());
+                Ok(Performed {
+                    spent: total(spent),
+                    ..said(&ended)?
+                })
+            }
+            other => Err(failed(format!("{} needs no agents", other.name()))),
+        }
+    }
+
     async fn act(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
         match deed {
             Deed::Open { repository } => {
@@ -198,20 +228,8 @@ impl Workshop {
             Deed::OpenOver { wanted } => {
                 said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
             }
-            Deed::Begin {
-                agent,
-                task,
-                limits,
-            } => {
-                let begun = self.crew.begin(&agent, &task, &limits).await;
-                said(&begun.map_err(trouble)?)
-            }
-            Deed::Await { agents } => {
-                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
-                Ok(Performed {
-                    spent: returned.spent.clone(),
-                    ..said(&returned)?
-                })
+            Deed::Begin { .. } | Deed::Await { .. } | Deed::Dismiss { .. } => {
+                self.company(deed).await
             }
             Deed::Harvest { order: what } => {
                 let kept = self.hands.harvest(&whose(order), &what).await;
@@ -259,12 +277,22 @@ fn spoken(deed: &Deed) -> Option<String> {
         | Deed::Fetch { .. }
         | Deed::Reset { .. }
         | Deed::Begin { .. }
+        | Deed::Dismiss { .. }
         | Deed::Lay { .. }
         | Deed::Harvest { .. }
         | Deed::Change { .. } => {
             return None;
         }
     })
+}
+
+fn total(amounts: impl Iterator<Item = (Dimension, u64)>) -> Amounts {
+    let mut sum = Amounts::none();
+    for (dimension, amount) in amounts {
+        let held = sum.0.entry(dimension).or_default();
+        *held = held.saturating_add(amount);
+    }
+    sum
 }
 
 fn read(order: &Order) -> Result<Deed, Trouble> {

@@ -17,6 +17,7 @@ Examples:
   lula run --task 'fix the failing tests' --approve ask --deliver worktree
   lula run --task 'port it to Python 3' --detach && lula logs -f last
   lula run --task 'add a cache, document it, and test it' --agents 3 --plan-only
+  lula run --task 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
 
 In a project that is a folder of a larger repository, --tests and --accept are run in that folder.
 
@@ -59,6 +60,11 @@ pub(crate) struct RunFlags {
     /// Begin nothing more after the first task that fails
     #[arg(long, requires = "agents")]
     pub(crate) fail_fast: bool,
+    /// Let so many agents try the task at once, by different models or with different
+    /// temperatures, and take the best: by tests, then confidence, then the smaller change
+    #[arg(long, value_name = "N", conflicts_with = "agents",
+        value_parser = clap::value_parser!(u32).range(2..=5))]
+    pub(crate) best_of: Option<u32>,
     /// Who writes the change
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) coder: Coder,
@@ -98,6 +104,7 @@ impl RunFlags {
             agents: None,
             plan_only: false,
             fail_fast: false,
+            best_of: None,
             coder: Coder::Auto,
             deliver: Deliver::Branch,
             approve: None,

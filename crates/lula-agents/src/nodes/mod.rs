@@ -1,6 +1,7 @@
 //! The nodes, one file each where they do more than decide.
 
 mod consent;
+mod contest;
 mod context;
 mod planner;
 mod scheduler;
@@ -28,6 +29,7 @@ use crate::world::Fenced;
 use consent::Consent;
 
 pub(crate) use coder::visit as coder;
+pub(crate) use contest::visit as contest;
 pub(crate) use context::visit as context_builder;
 pub(crate) use planner::visit as planner;
 pub(crate) use scheduler::visit as scheduler;
@@ -109,6 +111,8 @@ pub(crate) fn router(work: &Work) -> Left {
         let lane = work.task.lane;
         match work.task.team {
             Some(_) => Lane::DeepPlanning,
+            // Each of several who try the same goes its own way.
+            None if work.task.best_of.is_some() => Lane::Interactive,
             None => lane.unwrap_or_else(|| route(&work.task.text)),
         }
     };
@@ -123,6 +127,12 @@ pub(crate) fn policy_gate(work: &Work, strikes: u32) -> Left {
     let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
     if work.failures.len() <= handled {
         return Leave::by(Way::Allow);
+    }
+    if let (Some(_), Some(failure)) = (&work.contest, work.failures.last()) {
+        // Everybody who tried has tried again already.
+        let why = failure.evidence.clone();
+        let end = End::Halted { why };
+        return Leave::by(Way::Deny).with(Event::Ending { end });
     }
     match recover(&work.failures, work.task.max_loops, strikes) {
         Recovery::Retry {

@@ -160,7 +160,7 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
         job: id.clone(),
         commit: kept.commit.clone(),
         tests: work.task.tests.clone(),
-        before: Box::new(joint.baseline(&first_baseline(work))),
+        before: Some(Box::new(joint.baseline(&first_baseline(work)))),
         accept,
         tests_ms: work.task.tests_ms,
         message: format!("Integrate {id}\n\n{trailers}"),

@@ -171,7 +171,7 @@ fn accepted(dag: Dag, roles: Roles, team: &Team) -> Left {
 }
 
 /// The roles, as the repository wants them.
-async fn roles(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<Roles, String>, Stop> {
+pub(super) async fn roles(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<Roles, String>, Stop> {
     let deed = Deed::Fetch {
         workspace: workspace(work)?,
         path: TUNED_AT.to_owned(),

@@ -343,12 +343,13 @@ impl<'a> Desk<'a> {
             return;
         }
         let mut cleared = self.hired.hands.clear(&known.progress.run).await;
-        if let Some(joint) = &known.state.joint {
-            // Whoever ended the run while agents worked ended them too.
-            let running: Vec<RunId> = joint.dag.running().map(|(_, run)| run.clone()).collect();
+        // Whoever ended the run while agents worked ended them too.
+        let mut running = known.state.agents_at_work();
+        running.extend(self.crew.everybody());
+        if !running.is_empty() {
             self.crew.stop(&running).await;
-            cleared = cleared.and(self.hired.hands.clear_team(known).await);
         }
+        cleared = cleared.and(self.hired.hands.clear_team(known).await);
         if let Err(error) = cleared {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.session.screen.warn(&text);

@@ -92,10 +92,16 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
             .remedy("name one with --model, or leave --agents out"));
     }
+    if flags.best_of.is_some() && (models.is_empty() || flags.coder == cli_runs::Coder::Repairer) {
+        let message = "candidates are written by models, and none is to be asked";
+        return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
+            .remedy("name one or several with --model, or leave --best-of out"));
+    }
     Ok(Task {
         tests,
         accept,
         team,
+        best_of: flags.best_of,
         deliver: match flags.deliver {
             cli_runs::Deliver::Branch => Deliver::Branch,
             cli_runs::Deliver::Worktree => Deliver::Worktree,

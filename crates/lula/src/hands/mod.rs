@@ -15,7 +15,6 @@ use lula_agents::hands::{
     OverLine, Place, Refused, Said, Trial, TrialResult, workspace_of,
 };
 use lula_agents::task::Deliver;
-use lula_agents::team::agent_run;
 use lula_agents::{Hands, HandsError, Watch, Work};
 use lula_config::keys;
 use lula_graph::RunState;
@@ -66,25 +65,23 @@ impl RunnerHands {
     /// Gives the space of everything back that agents did for a run that is over. What they
     /// produced is kept in one file.
     pub(crate) async fn clear_team(&self, known: &RunState<Work>) -> Result<(), HandsError> {
-        let (Some(joint), Some(place)) = (&known.state.joint, &known.state.place) else {
+        let run = &known.progress.run;
+        let agents = known.state.agents(run);
+        let Some(place) = known.state.place.as_ref().filter(|_| !agents.is_empty()) else {
             return Ok(());
         };
-        let run = &known.progress.run;
-        for (id, entry) in &joint.dag.jobs {
-            for attempt in 0..entry.attempts {
-                self.clear(&agent_run(run, id, attempt)).await?;
-            }
+        for (_, agent) in &agents {
+            self.clear(agent).await?;
         }
         let line = Line {
             run: run.clone(),
             repository: known.state.task.repository.clone(),
             base: place.commit.clone(),
         };
-        if joint.dag.jobs.values().any(|entry| entry.attempts > 0) {
-            let line = self.line(&line).await?;
-            patiently(|| self.client.archive_line(&line)).await?;
-        }
-        Ok(())
+        let line = self.line(&line).await?;
+        patiently(|| self.client.archive_line(&line))
+            .await
+            .map(drop)
     }
 
     /// The name of a line, which begins where it is first asked for.
@@ -438,9 +435,9 @@ impl Hands for RunnerHands {
             run: effect.run.clone(),
             task: order.job.to_string(),
             commit: order.commit.clone(),
-            tests: Some(MergeTests {
+            tests: order.before.clone().map(|before| MergeTests {
                 command: order.tests.clone(),
-                before: order.before.clone(),
+                before,
                 accept: order.accept.clone(),
                 tests_ms: order.tests_ms,
             }),

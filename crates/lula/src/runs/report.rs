@@ -11,6 +11,7 @@ use lula_graph::RunState;
 use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId};
 use serde::Serialize;
 
+use super::contest::BestOf;
 use crate::term::{DIM, paint, visible};
 
 /// A run in one document.
@@ -46,6 +47,9 @@ pub(crate) struct RunReport {
     /// The tasks of several agents, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Dag>,
+    /// Those who tried the same, where there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) best_of: Option<BestOf>,
     /// What it cost.
     pub(crate) spent: Amounts,
     events: u64,
@@ -114,6 +118,7 @@ impl RunReport {
             attempts: work.failures.clone(),
             models: work.parts.clone(),
             plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
+            best_of: work.contest.as_deref().map(BestOf::from),
             spent,
             events: progress.next_seq,
         }

@@ -70,6 +70,9 @@ pub(in crate::commands) fn show(flags: &ShowFlags, session: &Session) -> Result<
         if let Some(plan) = &report.plan {
             screen.line(format!("\n{}", plan::table(plan)))?;
         }
+        if let Some(best_of) = &report.best_of {
+            screen.line(format!("\n{}", best_of.table()))?;
+        }
         if !report.diff.is_empty() {
             screen.line(format!("\n{}", paint(STRONG, "The change")))?;
             screen.patch(&report.diff)?;

@@ -6,8 +6,8 @@ use lula_agents::work::{End, Event};
 use serde_json::Value;
 
 use super::{Kind, Teller, Words, read, words};
-use crate::runs::plan;
 use crate::runs::words::{Tally, base, first_line, looked_text, place, produced_text};
+use crate::runs::{contest, plan};
 
 impl Teller {
     /// The end of a node, with what it found out.
@@ -110,7 +110,9 @@ impl Teller {
             },
             Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
             Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
-            other => plan::told(other).unwrap_or_default(),
+            other => plan::told(other)
+                .or_else(|| contest::told(other))
+                .unwrap_or_default(),
         }
     }
 }
