@@ -6,6 +6,7 @@ use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedCall, Turn};
 use serde_json::{Value, json};
 
+use crate::cancelling::is_asleep;
 use crate::lula::{Ran, World, listing};
 use crate::run::{branches, git, repository, strong};
 use crate::run_doors::{logs, until};
@@ -458,14 +459,15 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
 fn cancelling_a_run_ends_its_agents() {
     let world = World::new();
     project(&world);
-    let endless = |id: &str| {
+    let endless = |id: &str, seconds: u32| {
         let goal = format!("do the {id} thing");
-        agent(&goal, &[("run", json!({"command": "sleep 20"}))])
+        let command = format!("sleep {seconds}");
+        agent(&goal, &[("run", json!({"command": command}))])
     };
     let server = script(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
-        endless("alpha"),
-        endless("beta"),
+        endless("alpha", 3611),
+        endless("beta", 3612),
     ]);
     let model = strong(&server);
     let line = [
@@ -477,9 +479,10 @@ fn cancelling_a_run_ends_its_agents() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until(&world, |_| server.unused() == 0);
+    until(&world, |_| is_asleep(3611) && is_asleep(3612));
     world.run(&["cancel", "last"]).exits(0);
     assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!is_asleep(3611) && !is_asleep(3612));
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     for job in ["alpha", "beta"] {
         let run = shown["plan"]["jobs"][job]["run"].as_str().unwrap();

@@ -6,6 +6,7 @@ use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedCall, Turn};
 use serde_json::{Value, json};
 
+use crate::cancelling::is_asleep;
 use crate::lula::{Ran, World};
 use crate::run::{FIX, MENDED, branches, buggy, edit, git, strong};
 use crate::run_doors::{logs, until};
@@ -35,10 +36,10 @@ fn wrong() -> MockServer {
     model(&[("edit_file", edit)])
 }
 
-/// One that would be right in a minute.
+/// One that would be right in an hour.
 fn slow() -> MockServer {
     model(&[
-        ("run", json!({"command": "sleep 60"})),
+        ("run", json!({"command": "sleep 3621"})),
         ("edit_file", edit()),
     ])
 }
@@ -147,6 +148,7 @@ fn a_proven_candidate_stops_the_others() {
     let agent = world.run(&["show", run, "--json"]).exits(0).json();
     assert_eq!(agent["status"], "done", "{agent}");
     assert!(agent["summary"].as_str().unwrap().contains("cancelled"));
+    assert!(!is_asleep(3621), "nothing of it is left");
 }
 
 #[test]

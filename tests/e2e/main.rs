@@ -10,6 +10,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod best_of;
+mod cancelling;
 mod command_line;
 mod configuration;
 mod doctor;

@@ -333,6 +333,9 @@ pub trait Hands: Send + Sync + 'static {
     /// Calls a tool.
     async fn call(&self, call: &ToolCall) -> Result<Said, HandsError>;
 
+    /// Ends what runs for an effect. Returns when nothing of it is left.
+    async fn stop(&self, effect: &Effect);
+
     /// Returns a workspace to its beginning.
     async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError>;
 

@@ -346,10 +346,15 @@ impl World for Workshop {
         Evidence::NotDone
     }
 
-    /// Agents end with whoever waits for them.
+    /// Agents end with whoever waits for them, and commands with whoever ordered them. A trial ends
+    /// by itself where nobody listens any more.
     async fn abort(&self, order: &Order) {
-        if let Ok(Deed::Await { agents }) = read(order) {
-            self.crew.stop(&agents).await;
+        match read(order) {
+            Ok(Deed::Await { agents } | Deed::Dismiss { agents }) => {
+                self.crew.stop(&agents).await;
+            }
+            Ok(Deed::Act { .. } | Deed::Join { .. }) => self.hands.stop(&whose(order)).await,
+            _ => {}
         }
     }
 

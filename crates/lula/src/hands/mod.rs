@@ -336,6 +336,11 @@ impl Hands for RunnerHands {
         said(self.execute(call).await?)
     }
 
+    async fn stop(&self, effect: &Effect) {
+        // A runner that does not answer ends with its commands.
+        let _ = self.client.stop(&effect.id).await;
+    }
+
     async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError> {
         let call = ToolCall {
             protocol: ProtocolVersion,
