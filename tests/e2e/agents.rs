@@ -11,7 +11,7 @@ use crate::lula::{Ran, World, listing};
 use crate::run::{branches, git, repository, strong};
 use crate::run_doors::{logs, until};
 
-const TASK: &str = "Grow the project";
+pub(crate) const TASK: &str = "Grow the project";
 
 const RATES: &str = "def rate():\n    return 1\n";
 const TESTS: &str = "\
@@ -25,7 +25,7 @@ class Rates(unittest.TestCase):
         self.assertGreater(rate(), 0)
 ";
 
-fn project(world: &World) {
+pub(crate) fn project(world: &World) {
     repository(
         world,
         &[
@@ -49,7 +49,7 @@ fn module(id: &str, needs: &[&str]) -> Value {
     task(id, needs, &[&file], &[&check], "coder")
 }
 
-fn plan(when: &str, tasks: &[Value]) -> Turn {
+pub(crate) fn plan(when: &str, tasks: &[Value]) -> Turn {
     Turn {
         when: Some(when.to_owned()),
         say: Some(json!({"replaces": "", "tasks": tasks}).to_string()),
@@ -58,7 +58,7 @@ fn plan(when: &str, tasks: &[Value]) -> Turn {
 }
 
 /// An agent that does all of it in one turn.
-fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
+pub(crate) fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
     let call = calls.iter().map(|(name, arguments)| ScriptedCall {
         name: (*name).to_owned(),
         arguments: arguments.clone(),
@@ -75,7 +75,7 @@ fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
     }
 }
 
-fn writes(path: &str, content: &str) -> (&'static str, Value) {
+pub(crate) fn writes(path: &str, content: &str) -> (&'static str, Value) {
     ("write_file", json!({"path": path, "content": content}))
 }
 
@@ -91,7 +91,7 @@ fn builds(id: &str) -> Turn {
     agent(&goal, &[writes(&file, "def value():\n    return 7\n")])
 }
 
-fn script(turns: Vec<Turn>) -> MockServer {
+pub(crate) fn script(turns: Vec<Turn>) -> MockServer {
     MockServer::start(Script { turn: turns }).unwrap()
 }
 
@@ -109,7 +109,7 @@ fn run(world: &World, server: &MockServer, more: &[&str]) -> Ran {
     world.run(&[&fixed[..], more].concat())
 }
 
-fn status<'a>(report: &'a Value, job: &str) -> &'a str {
+pub(crate) fn status<'a>(report: &'a Value, job: &str) -> &'a str {
     report["plan"]["jobs"][job]["status"]
         .as_str()
         .unwrap_or_else(|| panic!("{job}: {report}"))

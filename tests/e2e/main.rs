@@ -11,6 +11,7 @@ mod approvals;
 mod audit;
 mod best_of;
 mod cancelling;
+mod change_sets;
 mod command_line;
 mod configuration;
 mod doctor;

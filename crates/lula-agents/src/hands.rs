@@ -108,6 +108,16 @@ pub struct Consignment {
     pub tree: Digest,
 }
 
+/// The change of one of several repositories on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shipment {
+    /// Which: a number in the list of the run's repositories.
+    pub site: usize,
+    /// What, and how.
+    pub order: Consignment,
+}
+
 /// A change that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -372,4 +382,11 @@ pub trait Hands: Send + Sync + 'static {
     /// as they are, and the checkout too, unless the change is for it: then every file it touches
     /// has to be there as the change found it.
     async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError>;
+
+    /// Puts changes into the repositories they are for, as branches: all of them, or none.
+    async fn deliver_all(
+        &self,
+        effect: &Effect,
+        orders: &[Consignment],
+    ) -> Result<Vec<Delivered>, HandsError>;
 }

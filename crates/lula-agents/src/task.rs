@@ -21,6 +21,9 @@ pub struct Task {
     pub text: String,
     /// The repository, as an absolute path.
     pub repository: String,
+    /// Other repositories that the task is about too, as absolute paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
     /// Commands that must succeed when the task is done, as a shell reads them.
@@ -74,6 +77,7 @@ impl Task {
         Self {
             text: text.into(),
             repository: repository.into(),
+            also: Vec::new(),
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
-use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
+use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::crew::{Alone, Crew};
@@ -13,6 +13,7 @@ use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
 use crate::survey;
+use crate::team::site_run;
 
 /// Hears how far something is that takes a while.
 pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
@@ -91,15 +92,33 @@ impl Workshop {
 
     /// What an order asks for. A run that was forked names the workspace of the run it came from,
     /// and works in one of its own.
-    async fn deed(&self, order: &Order) -> Result<Deed, Trouble> {
-        let mut deed = read(order)?;
-        let own = workspace_of(&order.run);
-        if let Some(named) = deed.workspace().filter(|named| **named != own).cloned() {
-            let adopted = self.hands.adopt(&order.run, &named).await;
-            adopted.map_err(trouble)?;
-            deed.move_to(&own);
+    async fn deed(&self, order: &Order) -> Result<(RunId, Deed), Trouble> {
+        let (mut place, mut deed) = (order.run.clone(), read(order)?);
+        if let Deed::Elsewhere { site, act } = deed {
+            place = site_run(&order.run, site);
+            deed = *act;
         }
-        Ok(deed)
+        if let Deed::DeliverAll { parts } = &mut deed {
+            for part in parts {
+                let own = site_run(&order.run, part.site);
+                self.settle_in(&own, &mut part.order.workspace).await?;
+            }
+        }
+        if let Some(mut named) = deed.workspace().cloned() {
+            self.settle_in(&place, &mut named).await?;
+            deed.move_to(&named);
+        }
+        Ok((place, deed))
+    }
+
+    /// Makes a named workspace the one of that name, which begins as the other began.
+    async fn settle_in(&self, run: &RunId, named: &mut WorkspaceId) -> Result<(), Trouble> {
+        let own = workspace_of(run);
+        if *named != own {
+            self.hands.adopt(run, named).await.map_err(trouble)?;
+            *named = own;
+        }
+        Ok(())
     }
 
     /// Finds something out in forks of a workspace.
@@ -143,10 +162,10 @@ impl Workshop {
         }
     }
 
-    async fn act(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
+    async fn act(&self, order: &Order, place: &RunId, deed: Deed) -> Result<Performed, Trouble> {
         match deed {
             Deed::Open { repository } => {
-                let place = self.hands.open(&order.run, &repository).await;
+                let place = self.hands.open(place, &repository).await;
                 said(&place.map_err(trouble)?)
             }
             Deed::Fence {
@@ -247,6 +266,12 @@ impl Workshop {
                 let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
             }
+            Deed::DeliverAll { parts } => {
+                let orders: Vec<_> = parts.into_iter().map(|part| part.order).collect();
+                let arrived = self.hands.deliver_all(&whose(order), &orders).await;
+                said(&arrived.map_err(trouble)?)
+            }
+            Deed::Elsewhere { .. } => Err(failed("a place inside a place".to_owned())),
         }
     }
 }
@@ -269,6 +294,7 @@ fn spoken(deed: &Deed) -> Option<String> {
             _ => return None,
         },
         Deed::Deliver { order } => format!("delivering {}", order.branch),
+        Deed::DeliverAll { parts } => format!("delivering to {} repositories", parts.len()),
         Deed::Survey { .. } => "looking the project over".to_owned(),
         Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
         Deed::Await { agents } => format!("{} agents at work", agents.len()),
@@ -280,6 +306,7 @@ fn spoken(deed: &Deed) -> Option<String> {
         | Deed::Dismiss { .. }
         | Deed::Lay { .. }
         | Deed::Harvest { .. }
+        | Deed::Elsewhere { .. }
         | Deed::Change { .. } => {
             return None;
         }
@@ -334,11 +361,11 @@ fn trouble(error: HandsError) -> Trouble {
 #[async_trait]
 impl World for Workshop {
     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
-        let deed = self.deed(order).await?;
+        let (place, deed) = self.deed(order).await?;
         if let Some(text) = spoken(&deed) {
             (self.watch)(&text);
         }
-        self.act(order, deed).await
+        self.act(order, &place, deed).await
     }
 
     /// The hands' ledger knows: ordering it again does it, or tells what came of it.

@@ -4,7 +4,8 @@
 use lula_graph::{Ctx, Leave, Stop, Visit};
 use lula_protocol::Amounts;
 
-use super::sending::{first_baseline, line};
+use super::sending::first_baseline;
+use super::sites::line;
 use super::{shared_plan, tried, workspace};
 use crate::choose::{Entrant, entrants};
 use crate::crew::Returned;
@@ -110,7 +111,7 @@ fn handoff(work: &Work, rival: &Rival, role: &Role, free: &Amounts, ctx: &Ctx<'_
     Handoff {
         parent: ctx.run().clone(),
         job: rival.id.clone(),
-        base: line(work, ctx).base,
+        base: line(work, 0, ctx).base,
         start: Start::Line,
         contains: Vec::new(),
         inputs: Vec::new(),
@@ -122,7 +123,7 @@ fn handoff(work: &Work, rival: &Rival, role: &Role, free: &Amounts, ctx: &Ctx<'_
             ..of.clone()
         },
         of,
-        baseline: Some(Box::new(first_baseline(work))),
+        baseline: Some(Box::new(first_baseline(work, 0))),
     }
 }
 
@@ -179,7 +180,7 @@ async fn bring(
         back.by
     );
     let harvest = Harvest {
-        line: line(work, ctx),
+        line: line(work, 0, ctx),
         job: rival.id.clone(),
         workspace: workspace_of(&rival.run),
         tree,
@@ -192,7 +193,7 @@ async fn bring(
         Err(why) => return Ok(Err(why)),
     };
     let joining = Joining {
-        line: line(work, ctx),
+        line: line(work, 0, ctx),
         job: rival.id.clone(),
         commit: kept.commit,
         tests: work.task.tests.clone(),
@@ -212,7 +213,7 @@ async fn bring(
         Ok(Joined::Unclear { why }) | Err(why) => return Ok(Err(why)),
     }
     let deed = Deed::Lay {
-        line: line(work, ctx),
+        line: line(work, 0, ctx),
         workspace: workspace(work)?,
     };
     tried(ctx.effect::<()>(deed.effect()).await)

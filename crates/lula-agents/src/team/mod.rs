@@ -9,7 +9,7 @@ pub mod role;
 use serde::{Deserialize, Serialize};
 
 pub use contest::{Contest, Decided, Rival};
-pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run};
+pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run, site_run};
 pub use joint::{Candidate, Joint, Next};
 pub use role::{Role, Roles, TUNED_AT};
 

@@ -129,10 +129,11 @@ impl<'a> Desk<'a> {
         let mut asked = task.models.clone();
         asked.extend(task.guidance.judges.iter().cloned());
         let (door, guard) = minds::door(&asked, session)?;
-        let repository = Path::new(&task.repository);
+        let all = [&task.repository].into_iter().chain(&task.also);
+        let repositories: Vec<&Path> = all.map(Path::new).collect();
         let seal = seal_key(session)?;
-        let hired = Hired::find(repository, answers == Answers::Yes, session).await?;
-        let fence = fence::lock(repository, session)?;
+        let hired = Hired::find(&repositories, answers == Answers::Yes, session).await?;
+        let fence = fence::lock(&repositories, session)?;
         let store = store::open(session, guard).await?;
         let index = session.state_directory()?.join(store::RUNS).join("index");
         let watched = Watched::default();

@@ -15,6 +15,7 @@ use lula_agents::hands::{
     OverLine, Place, Refused, Said, Trial, TrialResult, workspace_of,
 };
 use lula_agents::task::Deliver;
+use lula_agents::team::site_run;
 use lula_agents::{Hands, HandsError, Watch, Work};
 use lula_config::keys;
 use lula_graph::RunState;
@@ -25,8 +26,9 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_runner::api::{
-    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, LayLine, LineStart,
-    MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
+    BatchItem, BatchMode, CheckoutWanted, DeliverAll, DeliverChange, DeliverPart, DeliveredView,
+    IntegrateChange, LayLine, LineStart, MergeTests, OpenAtLine, OpenLine, ProduceChange, START,
+    TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::checkout;
@@ -67,21 +69,28 @@ impl RunnerHands {
     pub(crate) async fn clear_team(&self, known: &RunState<Work>) -> Result<(), HandsError> {
         let run = &known.progress.run;
         let agents = known.state.agents(run);
-        let Some(place) = known.state.place.as_ref().filter(|_| !agents.is_empty()) else {
+        for repo in 1..known.state.repositories() {
+            self.clear(&site_run(run, repo)).await?;
+        }
+        if agents.is_empty() {
             return Ok(());
-        };
+        }
         for (_, agent) in &agents {
             self.clear(agent).await?;
         }
-        let line = Line {
-            run: run.clone(),
-            repository: known.state.task.repository.clone(),
-            base: place.commit.clone(),
-        };
-        let line = self.line(&line).await?;
-        patiently(|| self.client.archive_line(&line))
-            .await
-            .map(drop)
+        for repo in 0..known.state.repositories() {
+            let Some(place) = known.state.place_of(repo) else {
+                continue;
+            };
+            let line = Line {
+                run: run.clone(),
+                repository: known.state.repository(repo).to_owned(),
+                base: place.commit.clone(),
+            };
+            let line = self.line(&line).await?;
+            patiently(|| self.client.archive_line(&line)).await?;
+        }
+        Ok(())
     }
 
     /// The name of a line, which begins where it is first asked for.
@@ -489,12 +498,41 @@ impl Hands for RunnerHands {
             into_files: order.deliver == Deliver::Worktree,
         };
         let arrived = patiently(|| self.client.deliver(&order.workspace, &wanted)).await?;
-        Ok(Delivered {
-            branch: arrived.branch,
-            commit: arrived.commit,
-            directory: arrived.directory,
-            workspace: arrived.workspace,
-        })
+        Ok(delivered(arrived))
+    }
+
+    async fn deliver_all(
+        &self,
+        effect: &Effect,
+        orders: &[Consignment],
+    ) -> Result<Vec<Delivered>, HandsError> {
+        let wanted = DeliverAll {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            parts: orders.iter().map(part).collect(),
+        };
+        let arrived = patiently(|| self.client.deliver_all(&wanted)).await?;
+        Ok(arrived.parts.into_iter().map(delivered).collect())
+    }
+}
+
+fn delivered(view: DeliveredView) -> Delivered {
+    Delivered {
+        branch: view.branch,
+        commit: view.commit,
+        directory: view.directory,
+        workspace: view.workspace,
+    }
+}
+
+fn part(order: &Consignment) -> DeliverPart {
+    DeliverPart {
+        workspace: order.workspace.clone(),
+        tree: order.tree,
+        branch: order.branch.clone(),
+        message: order.message.clone(),
+        at: order.at,
     }
 }
 

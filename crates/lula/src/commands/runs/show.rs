@@ -154,6 +154,15 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
             .or(delivered.directory.as_deref());
         row("delivered", visible(place.unwrap_or_default()));
     }
+    for site in &work.sites {
+        let delivered = site.delivered.as_ref();
+        let branch = delivered.and_then(|delivered| delivered.branch.as_deref());
+        let text = match branch {
+            Some(branch) => format!("{}, branch {branch}", visible(&site.repository)),
+            None => visible(&site.repository),
+        };
+        row("repository", text);
+    }
     if let Some(text) = spend(&report.spent) {
         row("spent", text);
     }

@@ -108,7 +108,17 @@ impl Teller {
                 | End::NeedsModel { why }
                 | End::Environment { why } => (why.clone(), Some(false)),
             },
-            Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
+            Event::Delivered { delivered } | Event::DeliveredToo { delivered, .. } => {
+                (place(delivered).to_owned(), Some(true))
+            }
+            Event::OpenedToo { sites } => {
+                let places = sites.iter().map(|site| {
+                    let name = site.repository.rsplit('/').next().unwrap_or_default();
+                    format!("{name} {}", base(&site.place))
+                });
+                (places.collect::<Vec<_>>().join("; "), None)
+            }
+            Event::ExaminedToo { baseline, .. } => (looked_text(&baseline.looked), None),
             Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
             other => plan::told(other)
                 .or_else(|| contest::told(other))
