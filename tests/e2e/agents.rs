@@ -6,11 +6,12 @@ use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedCall, Turn};
 use serde_json::{Value, json};
 
+use crate::cancelling::is_asleep;
 use crate::lula::{Ran, World, listing};
 use crate::run::{branches, git, repository, strong};
 use crate::run_doors::{logs, until};
 
-const TASK: &str = "Grow the project";
+pub(crate) const TASK: &str = "Grow the project";
 
 const RATES: &str = "def rate():\n    return 1\n";
 const TESTS: &str = "\
@@ -24,7 +25,7 @@ class Rates(unittest.TestCase):
         self.assertGreater(rate(), 0)
 ";
 
-fn project(world: &World) {
+pub(crate) fn project(world: &World) {
     repository(
         world,
         &[
@@ -48,7 +49,7 @@ fn module(id: &str, needs: &[&str]) -> Value {
     task(id, needs, &[&file], &[&check], "coder")
 }
 
-fn plan(when: &str, tasks: &[Value]) -> Turn {
+pub(crate) fn plan(when: &str, tasks: &[Value]) -> Turn {
     Turn {
         when: Some(when.to_owned()),
         say: Some(json!({"replaces": "", "tasks": tasks}).to_string()),
@@ -57,7 +58,7 @@ fn plan(when: &str, tasks: &[Value]) -> Turn {
 }
 
 /// An agent that does all of it in one turn.
-fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
+pub(crate) fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
     let call = calls.iter().map(|(name, arguments)| ScriptedCall {
         name: (*name).to_owned(),
         arguments: arguments.clone(),
@@ -74,7 +75,7 @@ fn agent(when: &str, calls: &[(&str, Value)]) -> Turn {
     }
 }
 
-fn writes(path: &str, content: &str) -> (&'static str, Value) {
+pub(crate) fn writes(path: &str, content: &str) -> (&'static str, Value) {
     ("write_file", json!({"path": path, "content": content}))
 }
 
@@ -90,7 +91,7 @@ fn builds(id: &str) -> Turn {
     agent(&goal, &[writes(&file, "def value():\n    return 7\n")])
 }
 
-fn script(turns: Vec<Turn>) -> MockServer {
+pub(crate) fn script(turns: Vec<Turn>) -> MockServer {
     MockServer::start(Script { turn: turns }).unwrap()
 }
 
@@ -108,7 +109,7 @@ fn run(world: &World, server: &MockServer, more: &[&str]) -> Ran {
     world.run(&[&fixed[..], more].concat())
 }
 
-fn status<'a>(report: &'a Value, job: &str) -> &'a str {
+pub(crate) fn status<'a>(report: &'a Value, job: &str) -> &'a str {
     report["plan"]["jobs"][job]["status"]
         .as_str()
         .unwrap_or_else(|| panic!("{job}: {report}"))
@@ -458,14 +459,15 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
 fn cancelling_a_run_ends_its_agents() {
     let world = World::new();
     project(&world);
-    let endless = |id: &str| {
+    let endless = |id: &str, seconds: u32| {
         let goal = format!("do the {id} thing");
-        agent(&goal, &[("run", json!({"command": "sleep 20"}))])
+        let command = format!("sleep {seconds}");
+        agent(&goal, &[("run", json!({"command": command}))])
     };
     let server = script(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
-        endless("alpha"),
-        endless("beta"),
+        endless("alpha", 3611),
+        endless("beta", 3612),
     ]);
     let model = strong(&server);
     let line = [
@@ -477,9 +479,10 @@ fn cancelling_a_run_ends_its_agents() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until(&world, |_| server.unused() == 0);
+    until(&world, |_| is_asleep(3611) && is_asleep(3612));
     world.run(&["cancel", "last"]).exits(0);
     assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!is_asleep(3611) && !is_asleep(3612));
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     for job in ["alpha", "beta"] {
         let run = shown["plan"]["jobs"][job]["run"].as_str().unwrap();

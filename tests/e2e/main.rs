@@ -9,6 +9,9 @@
 mod agents;
 mod approvals;
 mod audit;
+mod best_of;
+mod cancelling;
+mod change_sets;
 mod command_line;
 mod configuration;
 mod doctor;

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use lula_models::normal::Usage;
 use lula_models::output::Capability;
 use lula_models::resilience::Health;
-use lula_models::route::{Candidate, Choice, Inputs, Needs, Record, Stats, StatsRow, select};
+use lula_models::route::{
+    Candidate, Choice, Inputs, Needs, Record, Stats, StatsRow, panel, select,
+};
 use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
@@ -169,13 +171,37 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 /// The model to ask, or nobody.
 pub(crate) fn choose(work: &Work, role: Role) -> Option<Chosen<'_>> {
-    let choice = select(&inputs(work, role)).ok()?;
+    let mut choice = select(&inputs(work, role)).ok()?;
+    if let Some(least) = work.task.temperature_percent {
+        choice.temperature = choice.temperature.max(f64::from(least.min(100)) / 100.0);
+    }
     let mind = work
         .task
         .models
         .iter()
         .find(|mind| mind.name == choice.model)?;
     Some(Chosen { mind, role, choice })
+}
+
+/// One who is to try what others try too.
+pub(crate) struct Entrant<'a> {
+    pub(crate) mind: &'a Mind,
+    pub(crate) temperature_percent: u32,
+    pub(crate) because: String,
+}
+
+/// Who tries the same task: different models as far as there are some, then the same ones freer.
+pub(crate) fn entrants(work: &Work, count: u32) -> Vec<Entrant<'_>> {
+    let choices = panel(&inputs(work, Role::Coder), count).unwrap_or_default();
+    let entrant = |choice: Choice| {
+        let mut minds = work.task.models.iter();
+        Some(Entrant {
+            mind: minds.find(|mind| mind.name == choice.model)?,
+            temperature_percent: percent(choice.temperature),
+            because: choice.because,
+        })
+    };
+    choices.into_iter().filter_map(entrant).collect()
 }
 
 fn inputs(work: &Work, role: Role) -> Inputs {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use lula_protocol::{Amounts, Digest, Exit, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::glean::Confidence;
 use crate::hands::HandsError;
 use crate::task::Task;
 use crate::work::Answer;
@@ -26,10 +27,16 @@ pub struct Returned {
     pub files: Vec<String>,
     /// The change, as far as others are shown it.
     pub diff: String,
+    /// How many lines the whole change adds and removes.
+    #[serde(default)]
+    pub lines: u64,
     /// The state of its workspace that was judged.
     pub tree: Option<Digest>,
     /// What it found out, where it only looked.
     pub answer: Option<Answer>,
+    /// How sure it is of the change, where that was weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// What it spent.
     pub spent: Amounts,
 }
@@ -45,6 +52,9 @@ pub trait Crew: Send + Sync + 'static {
 
     /// Ends these agents. Returns when nothing of them is left running.
     async fn stop(&self, agents: &[RunId]);
+
+    /// Ends these agents, and tells what each came to before that.
+    async fn dismiss(&self, agents: &[RunId]) -> Result<Vec<Returned>, HandsError>;
 }
 
 /// Nobody: a run without agents.
@@ -62,4 +72,8 @@ impl Crew for Alone {
     }
 
     async fn stop(&self, _: &[RunId]) {}
+
+    async fn dismiss(&self, _: &[RunId]) -> Result<Vec<Returned>, HandsError> {
+        Err(HandsError::Failed("there are no agents here".to_owned()))
+    }
 }

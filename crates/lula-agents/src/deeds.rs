@@ -6,7 +6,7 @@ use lula_models::spend::{input_bound, worst_case};
 use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::hands::{Consignment, Harvest, Joining, Line, OverLine};
+use crate::hands::{Consignment, Harvest, Joining, Line, OverLine, Shipment};
 use crate::pick::Change;
 use crate::survey::Wanted;
 use crate::task::{Mind, Task};
@@ -130,6 +130,11 @@ pub enum Deed {
         /// Their runs.
         agents: Vec<RunId>,
     },
+    /// End these agents, whom nobody needs any more.
+    Dismiss {
+        /// Their runs.
+        agents: Vec<RunId>,
+    },
     /// Keep what an agent did as a commit.
     Harvest {
         /// What.
@@ -152,6 +157,18 @@ pub enum Deed {
         /// How.
         order: Consignment,
     },
+    /// Put the changes of several repositories into all of them, or into none.
+    DeliverAll {
+        /// What, and how.
+        parts: Vec<Shipment>,
+    },
+    /// The same in the workspace of another repository of the run.
+    Elsewhere {
+        /// Which: a number in the list of the run's repositories.
+        site: usize,
+        /// What.
+        act: Box<Deed>,
+    },
 }
 
 /// What a change is, as a run keeps it.
@@ -168,7 +185,7 @@ pub struct Taken {
 
 impl Deed {
     /// What it is called in the log.
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Open { .. } => "open",
             Self::Fence { .. } => "fence",
@@ -185,15 +202,17 @@ impl Deed {
             Self::OpenOver { .. } => "open_over",
             Self::Begin { .. } => "begin_agent",
             Self::Await { .. } => "await_agent",
+            Self::Dismiss { .. } => "dismiss_agents",
             Self::Harvest { .. } => "produce",
             Self::Join { .. } => "integrate",
             Self::Lay { .. } => "gather",
-            Self::Deliver { .. } => "deliver",
+            Self::Deliver { .. } | Self::DeliverAll { .. } => "deliver",
+            Self::Elsewhere { act, .. } => act.name(),
         }
     }
 
     /// What may be done again after a crash. Whatever happens in forks leaves nothing behind.
-    pub const fn class(&self) -> EffectClass {
+    pub fn class(&self) -> EffectClass {
         match self {
             Self::Open { .. }
             | Self::OpenOver { .. }
@@ -211,14 +230,17 @@ impl Deed {
             // Ordered again, each finds what was done: a run by its name, a commit in the ledger.
             Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
-            | Self::Deliver { .. } => EffectClass::Cas,
+            | Self::Deliver { .. }
+            | Self::DeliverAll { .. } => EffectClass::Cas,
+            Self::Elsewhere { act, .. } => act.class(),
         }
     }
 
     /// The workspace it is about.
-    pub const fn workspace(&self) -> Option<&WorkspaceId> {
+    pub fn workspace(&self) -> Option<&WorkspaceId> {
         match self {
             // What agents do is in workspaces of their own.
             Self::Open { .. }
@@ -226,8 +248,11 @@ impl Deed {
             | Self::OpenOver { .. }
             | Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
-            | Self::Join { .. } => None,
+            | Self::Join { .. }
+            | Self::DeliverAll { .. }
+            | Self::Elsewhere { .. } => None,
             Self::Fence { workspace, .. }
             | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }
@@ -253,8 +278,11 @@ impl Deed {
             | Self::OpenOver { .. }
             | Self::Begin { .. }
             | Self::Await { .. }
+            | Self::Dismiss { .. }
             | Self::Harvest { .. }
-            | Self::Join { .. } => {}
+            | Self::Join { .. }
+            | Self::DeliverAll { .. }
+            | Self::Elsewhere { .. } => {}
             Self::Fence { workspace, .. }
             | Self::Survey { workspace, .. }
             | Self::Fetch { workspace, .. }

@@ -1,4 +1,4 @@
-//! The graph: ten nodes, the ways out of them, and where each way leads.
+//! The graph: eleven nodes, the ways out of them, and where each way leads.
 
 use async_trait::async_trait;
 use lula_graph::{Ctx, Graph, Leave, Report, Table, Visit, labels};
@@ -20,6 +20,7 @@ labels! {
         Planner = "planner",
         ContextBuilder = "context_builder",
         Scheduler = "scheduler",
+        Contest = "contest",
         Coder = "coder",
         Executor = "executor",
         Verifier = "verifier",
@@ -75,6 +76,15 @@ fn admitted(work: &Work) -> Node {
     }
 }
 
+/// Who works with what was found out: one coder, or several who try the same.
+const fn informed(work: &Work) -> Node {
+    if work.task.best_of.is_some() {
+        Node::Contest
+    } else {
+        Node::Coder
+    }
+}
+
 #[async_trait]
 impl Graph for Coding {
     type Node = Node;
@@ -92,6 +102,7 @@ impl Graph for Coding {
             Node::PolicyGate => &[Way::Allow, Way::Deny],
             Node::Planner => &[Way::Ok, Way::Malformed, Way::Shared, Way::Deny],
             Node::Scheduler => &[Way::More, Way::Amend, Way::Whole, Way::Deny],
+            Node::Contest => &[Way::More, Way::Whole, Way::Deny],
             Node::ContextBuilder => &[Way::Ok, Way::Pointless],
             Node::Coder => &[
                 Way::Edits,
@@ -126,7 +137,15 @@ impl Graph for Coding {
             .on(Node::Scheduler, Way::Amend, Node::Planner)
             .on(Node::Scheduler, Way::Whole, Node::Executor)
             .on(Node::Scheduler, Way::Deny, Node::Reporter)
-            .on(Node::ContextBuilder, Way::Ok, Node::Coder)
+            .choose(
+                Node::ContextBuilder,
+                Way::Ok,
+                &[Node::Coder, Node::Contest],
+                informed,
+            )
+            .on(Node::Contest, Way::More, Node::Contest)
+            .on(Node::Contest, Way::Whole, Node::Executor)
+            .on(Node::Contest, Way::Deny, Node::Reporter)
             .on(Node::ContextBuilder, Way::Pointless, Node::Reporter)
             .on(Node::Coder, Way::Edits, Node::Executor)
             .on(Node::Coder, Way::NoOp, Node::Verifier)
@@ -155,6 +174,7 @@ impl Graph for Coding {
             Node::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
             Node::Planner => nodes::planner(work, ctx).await,
             Node::Scheduler => nodes::scheduler(work, ctx).await,
+            Node::Contest => nodes::contest(work, ctx).await,
             Node::ContextBuilder => nodes::context_builder(work, ctx).await,
             Node::Coder => nodes::coder(work, ctx).await,
             Node::Executor => nodes::executor(work, ctx).await,

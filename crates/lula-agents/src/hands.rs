@@ -108,6 +108,16 @@ pub struct Consignment {
     pub tree: Digest,
 }
 
+/// The change of one of several repositories on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shipment {
+    /// Which: a number in the list of the run's repositories.
+    pub site: usize,
+    /// What, and how.
+    pub order: Consignment,
+}
+
 /// A change that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -204,8 +214,9 @@ pub struct Joining {
     pub commit: String,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
-    /// What the tests say of the line.
-    pub before: Box<Baseline>,
+    /// What the tests say of the line. Where nothing is said they are not run: whatever is in the
+    /// line is judged as a whole before it goes anywhere.
+    pub before: Option<Box<Baseline>>,
     /// Commands that must succeed on the merged files.
     pub accept: Vec<String>,
     /// For at most so long.
@@ -332,6 +343,9 @@ pub trait Hands: Send + Sync + 'static {
     /// Calls a tool.
     async fn call(&self, call: &ToolCall) -> Result<Said, HandsError>;
 
+    /// Ends what runs for an effect. Returns when nothing of it is left.
+    async fn stop(&self, effect: &Effect);
+
     /// Returns a workspace to its beginning.
     async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError>;
 
@@ -368,4 +382,11 @@ pub trait Hands: Send + Sync + 'static {
     /// as they are, and the checkout too, unless the change is for it: then every file it touches
     /// has to be there as the change found it.
     async fn deliver(&self, effect: &Effect, order: &Consignment) -> Result<Delivered, HandsError>;
+
+    /// Puts changes into the repositories they are for, as branches: all of them, or none.
+    async fn deliver_all(
+        &self,
+        effect: &Effect,
+        orders: &[Consignment],
+    ) -> Result<Vec<Delivered>, HandsError>;
 }

@@ -1,6 +1,6 @@
 //! From a task to a verified change.
 //!
-//! Ten nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
+//! Eleven nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
 //! own ([`route`], [`choose`], [`recover`], [`verdict`], [`heal`], [`glean`]); everything that acts is a journaled effect

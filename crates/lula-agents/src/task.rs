@@ -21,6 +21,9 @@ pub struct Task {
     pub text: String,
     /// The repository, as an absolute path.
     pub repository: String,
+    /// Other repositories that the task is about too, as absolute paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
     /// Commands that must succeed when the task is done, as a shell reads them.
@@ -43,6 +46,12 @@ pub struct Task {
     /// How several agents share the work, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Team>,
+    /// How many candidates are made, of which the best is taken, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<u32>,
+    /// How freely models answer at least, in hundredths, where that is settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_percent: Option<u32>,
     /// Who sends the agent that works on it, and with what, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<Box<Handoff>>,
@@ -68,6 +77,7 @@ impl Task {
         Self {
             text: text.into(),
             repository: repository.into(),
+            also: Vec::new(),
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,
@@ -77,6 +87,8 @@ impl Task {
             models: Vec::new(),
             standing: Vec::new(),
             team: None,
+            best_of: None,
+            temperature_percent: None,
             handoff: None,
             guidance: Guidance::default(),
             lessons: View::default(),

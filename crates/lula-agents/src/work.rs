@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::choose::{Part, credit};
 use crate::crew::Returned;
 use crate::dag::{Dag, JobId, Patch, Step};
+use crate::deeds::Taken;
 use crate::glean::{Confidence, Rating};
 use crate::hands::{Delivered, Place};
 use crate::lessons::Recalled;
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
-use crate::team::{Candidate, Joint, Roles};
+use crate::team::{Candidate, Contest, Decided, Joint, Rival, Roles, agent_run};
 use crate::verdict::{Evidence, Verdict};
 use crate::world::Fenced;
 
@@ -51,6 +52,22 @@ pub struct Produced {
     pub files: Vec<String>,
     /// The state of the workspace.
     pub tree: Digest,
+}
+
+/// Another repository of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// The repository, as an absolute path.
+    pub repository: String,
+    /// Where it is worked on.
+    pub place: Place,
+    /// Its tests before.
+    pub baseline: Option<Baseline>,
+    /// The change, as it is.
+    pub taken: Option<Taken>,
+    /// Where the change is.
+    pub delivered: Option<Delivered>,
 }
 
 /// What somebody found out who changes nothing.
@@ -124,6 +141,32 @@ pub enum Event {
     Opened {
         /// Where.
         place: Place,
+    },
+    /// So are those of other repositories.
+    OpenedToo {
+        /// Where.
+        sites: Vec<Site>,
+    },
+    /// The tests of another repository were looked at.
+    ExaminedToo {
+        /// Which repository.
+        site: usize,
+        /// What they say.
+        baseline: Box<Baseline>,
+    },
+    /// The change of another repository is this.
+    TakenToo {
+        /// Which repository.
+        site: usize,
+        /// What the change is.
+        taken: Taken,
+    },
+    /// The change of another repository arrived.
+    DeliveredToo {
+        /// Which repository.
+        site: usize,
+        /// Where.
+        delivered: Delivered,
     },
     /// It was tried how far whoever drives the run is kept away from what it works on.
     Fenced {
@@ -277,6 +320,26 @@ pub enum Event {
         /// What did not fit, where it did not.
         candidate: Option<Candidate>,
     },
+    /// Several try the same: these.
+    Entered {
+        /// Who.
+        rivals: Vec<Rival>,
+    },
+    /// One of them came back.
+    CameBack {
+        /// With what.
+        returned: Box<Returned>,
+    },
+    /// The others were stopped.
+    Dismissed {
+        /// Those who were done before that.
+        back: Vec<Returned>,
+    },
+    /// One of them was taken, or nobody.
+    Chosen {
+        /// Who, and why.
+        decided: Decided,
+    },
     /// A person said something to whoever works on it.
     Steered {
         /// What.
@@ -307,6 +370,9 @@ pub struct Work {
     pub notes: Vec<String>,
     /// Where.
     pub place: Option<Place>,
+    /// The other repositories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<Site>,
     /// How far whoever drives the run is kept away from there.
     pub fenced: Option<Fenced>,
     /// The plan, where one was made.
@@ -351,6 +417,9 @@ pub struct Work {
     /// How far several agents are together, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint: Option<Box<Joint>>,
+    /// How far those are who try the same, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contest: Option<Box<Contest>>,
 }
 
 impl Work {
@@ -363,6 +432,7 @@ impl Work {
             lane: Lane::Interactive,
             notes: Vec::new(),
             place: None,
+            sites: Vec::new(),
             fenced: None,
             plan: Vec::new(),
             baseline,
@@ -382,15 +452,84 @@ impl Work {
             delivered: None,
             answer: None,
             joint: None,
+            contest: None,
         }
     }
 
-    /// Commands that must succeed when the task is done.
+    /// Every agent that was begun for this run: what it worked on, and its run.
+    pub fn agents(&self, run: &RunId) -> Vec<(JobId, RunId)> {
+        let mut agents = Vec::new();
+        let jobs = self.joint.iter().flat_map(|joint| &joint.dag.jobs);
+        for (id, entry) in jobs {
+            let attempts = 0..entry.attempts;
+            agents.extend(attempts.map(|attempt| (id.clone(), agent_run(run, id, attempt))));
+        }
+        let rivals = self.contest.iter().flat_map(|contest| &contest.rivals);
+        agents.extend(rivals.map(|rival| (rival.id.clone(), rival.run.clone())));
+        agents
+    }
+
+    /// The runs of those of them that work.
+    pub fn agents_at_work(&self) -> Vec<RunId> {
+        let jobs = self.joint.iter().flat_map(|joint| joint.dag.running());
+        let mut running: Vec<RunId> = jobs.map(|(_, run)| run.clone()).collect();
+        running.extend(self.contest.iter().flat_map(|contest| contest.at_work()));
+        running
+    }
+
+    /// Commands that must succeed when the task is done, in the first repository.
     pub fn acceptance(&self) -> Vec<String> {
         let mut all = self.task.accept.clone();
-        let of_jobs = self.joint.as_ref().map(|joint| joint.acceptance());
-        all.extend(of_jobs.unwrap_or_default());
+        all.extend(self.acceptance_of(0));
         all
+    }
+
+    /// Commands that must succeed for what agents did in a repository.
+    pub fn acceptance_of(&self, repo: usize) -> Vec<String> {
+        let joint = self.joint.as_ref();
+        joint
+            .map(|joint| joint.acceptance(repo))
+            .unwrap_or_default()
+    }
+
+    /// How many repositories there are.
+    pub fn repositories(&self) -> usize {
+        1 + self.task.also.len()
+    }
+
+    /// A repository by its number, as an absolute path.
+    pub fn repository(&self, repo: usize) -> &str {
+        let also = || self.task.also.get(repo.checked_sub(1)?);
+        also().unwrap_or(&self.task.repository)
+    }
+
+    /// A repository in a word: the name of its directory, with its number where that is not enough.
+    pub fn repository_name(&self, repo: usize) -> String {
+        let name = |repo: usize| {
+            let path = self.repository(repo).trim_end_matches('/');
+            path.rsplit('/').next().unwrap_or_default()
+        };
+        let others = (0..self.repositories()).filter(|other| *other != repo);
+        if others.map(name).any(|other| other == name(repo)) {
+            return format!("{}-{}", name(repo), repo + 1);
+        }
+        name(repo).to_owned()
+    }
+
+    /// Where a repository is worked on.
+    pub fn place_of(&self, repo: usize) -> Option<&Place> {
+        match repo.checked_sub(1) {
+            None => self.place.as_ref(),
+            Some(index) => self.sites.get(index).map(|site| &site.place),
+        }
+    }
+
+    /// What the tests of a repository said before anybody began.
+    pub fn baseline_of(&self, repo: usize) -> Option<&Baseline> {
+        match repo.checked_sub(1) {
+            None => self.baseline.as_ref(),
+            Some(index) => self.sites.get(index)?.baseline.as_ref(),
+        }
     }
 
     /// What kind of evidence the task asks for.
@@ -406,6 +545,10 @@ impl Work {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Opened { place } => self.place = Some(place.clone()),
+            Event::OpenedToo { .. }
+            | Event::ExaminedToo { .. }
+            | Event::TakenToo { .. }
+            | Event::DeliveredToo { .. } => self.elsewhere(event),
             Event::Fenced { fenced } => self.fenced = Some(fenced.clone()),
             Event::Routed { lane } => self.lane = *lane,
             Event::Planned { steps } => self.plan.clone_from(steps),
@@ -419,6 +562,9 @@ impl Work {
                 self.verdict = None;
                 self.evidence = None;
                 self.confidence = None;
+                for site in &mut self.sites {
+                    site.taken = None;
+                }
             }
             Event::Executed { produced } => self.produced = Some(produced.clone()),
             Event::Failed { failure } => self.failures.push(failure.clone()),
@@ -450,9 +596,58 @@ impl Work {
             | Event::Promised { .. }
             | Event::Returned { .. }
             | Event::Merged { .. } => self.together(event),
+            Event::Entered { rivals } => {
+                self.contest = Some(Box::new(Contest {
+                    rivals: rivals.clone(),
+                    decided: None,
+                }));
+            }
+            Event::CameBack { .. } | Event::Dismissed { .. } | Event::Chosen { .. } => {
+                self.contested(event);
+            }
             Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
             Event::Reworded { text } => self.task.text.clone_from(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
+        }
+    }
+
+    /// What happens in other repositories.
+    fn elsewhere(&mut self, event: &Event) {
+        let (number, change): (_, &dyn Fn(&mut Site)) = match event {
+            Event::OpenedToo { sites } => {
+                self.sites.clone_from(sites);
+                return;
+            }
+            Event::ExaminedToo { site, baseline } => (site, &|site| {
+                site.baseline = Some(baseline.as_ref().clone());
+            }),
+            Event::TakenToo { site, taken } => (site, &|site| site.taken = Some(taken.clone())),
+            Event::DeliveredToo { site, delivered } => (site, &|site| {
+                site.delivered = Some(delivered.clone());
+            }),
+            _ => return,
+        };
+        let index = number.checked_sub(1);
+        if let Some(site) = index.and_then(|index| self.sites.get_mut(index)) {
+            change(site);
+        }
+    }
+
+    /// What happens among several who try the same.
+    fn contested(&mut self, event: &Event) {
+        let Some(contest) = &mut self.contest else {
+            return;
+        };
+        match event {
+            Event::CameBack { returned } => contest.came_back(returned),
+            Event::Dismissed { back } => {
+                for returned in back {
+                    contest.came_back(returned);
+                }
+                contest.dismissed();
+            }
+            Event::Chosen { decided } => contest.decided = Some(decided.clone()),
+            _ => {}
         }
     }
 
@@ -480,8 +675,9 @@ impl Work {
                 tests,
                 candidate,
             } => {
-                if let Some(tests) = tests {
-                    joint.tests = Some(tests.as_ref().clone());
+                let repo = joint.dag.jobs.get(job).map(|entry| entry.job.repo);
+                if let (Some(tests), Some(repo)) = (tests, repo) {
+                    joint.tests.insert(repo, tests.as_ref().clone());
                 }
                 if let Some(candidate) = candidate {
                     joint.candidates.insert(job.clone(), candidate.clone());

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
 use lula_models::normal::ModelRequest;
-use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, ToolCall, WorkspaceId};
+use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::crew::{Alone, Crew};
 use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
+use crate::team::site_run;
 use crate::{pick, survey};
 
 /// Hears how far something is that takes a while.
@@ -92,15 +93,33 @@ impl Workshop {
 
     /// What an order asks for. A run that was forked names the workspace of the run it came from,
     /// and works in one of its own.
-    async fn deed(&self, order: &Order) -> Result<Deed, Trouble> {
-        let mut deed = read(order)?;
-        let own = workspace_of(&order.run);
-        if let Some(named) = deed.workspace().filter(|named| **named != own).cloned() {
-            let adopted = self.hands.adopt(&order.run, &named).await;
-            adopted.map_err(trouble)?;
-            deed.move_to(&own);
+    async fn deed(&self, order: &Order) -> Result<(RunId, Deed), Trouble> {
+        let (mut place, mut deed) = (order.run.clone(), read(order)?);
+        if let Deed::Elsewhere { site, act } = deed {
+            place = site_run(&order.run, site);
+            deed = *act;
         }
-        Ok(deed)
+        if let Deed::DeliverAll { parts } = &mut deed {
+            for part in parts {
+                let own = site_run(&order.run, part.site);
+                self.settle_in(&own, &mut part.order.workspace).await?;
+            }
+        }
+        if let Some(mut named) = deed.workspace().cloned() {
+            self.settle_in(&place, &mut named).await?;
+            deed.move_to(&named);
+        }
+        Ok((place, deed))
+    }
+
+    /// Makes a named workspace the one of that name, which begins as the other began.
+    async fn settle_in(&self, run: &RunId, named: &mut WorkspaceId) -> Result<(), Trouble> {
+        let own = workspace_of(run);
+        if *named != own {
+            self.hands.adopt(run, named).await.map_err(trouble)?;
+            *named = own;
+        }
+        Ok(())
     }
 
     /// Finds something out in forks of a workspace.
@@ -130,10 +149,40 @@ impl Workshop {
         }
     }
 
-    async fn act(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
+    /// What is done by having agents.
+    async fn company(&self, deed: Deed) -> Result<Performed, Trouble> {
+        match deed {
+            Deed::Begin {
+                agent,
+                task,
+                limits,
+            } => {
+                let begun = self.crew.begin(&agent, &task, &limits).await;
+                said(&begun.map_err(trouble)?)
+            }
+            Deed::Await { agents } => {
+                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
+                Ok(Performed {
+                    spent: returned.spent.clone(),
+                    ..said(&returned)?
+                })
+            }
+            Deed::Dismiss { agents } => {
+                let ended = self.crew.dismiss(&agents).await.map_err(trouble)?;
+                let spent = ended.iter().flat_map(|back| back.spent.iter());
+                Ok(Performed {
+                    spent: total(spent),
+                    ..said(&ended)?
+                })
+            }
+            other => Err(failed(format!("{} needs no agents", other.name()))),
+        }
+    }
+
+    async fn act(&self, order: &Order, place: &RunId, deed: Deed) -> Result<Performed, Trouble> {
         match deed {
             Deed::Open { repository } => {
-                let place = self.hands.open(&order.run, &repository).await;
+                let place = self.hands.open(place, &repository).await;
                 said(&place.map_err(trouble)?)
             }
             Deed::Fence {
@@ -216,20 +265,8 @@ impl Workshop {
             Deed::OpenOver { wanted } => {
                 said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
             }
-            Deed::Begin {
-                agent,
-                task,
-                limits,
-            } => {
-                let begun = self.crew.begin(&agent, &task, &limits).await;
-                said(&begun.map_err(trouble)?)
-            }
-            Deed::Await { agents } => {
-                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
-                Ok(Performed {
-                    spent: returned.spent.clone(),
-                    ..said(&returned)?
-                })
+            Deed::Begin { .. } | Deed::Await { .. } | Deed::Dismiss { .. } => {
+                self.company(deed).await
             }
             Deed::Harvest { order: what } => {
                 let kept = self.hands.harvest(&whose(order), &what).await;
@@ -247,6 +284,12 @@ impl Workshop {
                 let arrived = self.hands.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
             }
+            Deed::DeliverAll { parts } => {
+                let orders: Vec<_> = parts.into_iter().map(|part| part.order).collect();
+                let arrived = self.hands.deliver_all(&whose(order), &orders).await;
+                said(&arrived.map_err(trouble)?)
+            }
+            Deed::Elsewhere { .. } => Err(failed("a place inside a place".to_owned())),
         }
     }
 }
@@ -269,6 +312,7 @@ fn spoken(deed: &Deed) -> Option<String> {
             _ => return None,
         },
         Deed::Deliver { order } => format!("delivering {}", order.branch),
+        Deed::DeliverAll { parts } => format!("delivering to {} repositories", parts.len()),
         Deed::Survey { .. } => "looking the project over".to_owned(),
         Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
         Deed::Await { agents } => format!("{} agents at work", agents.len()),
@@ -278,12 +322,23 @@ fn spoken(deed: &Deed) -> Option<String> {
         | Deed::Pick { .. }
         | Deed::Reset { .. }
         | Deed::Begin { .. }
+        | Deed::Dismiss { .. }
         | Deed::Lay { .. }
         | Deed::Harvest { .. }
+        | Deed::Elsewhere { .. }
         | Deed::Change { .. } => {
             return None;
         }
     })
+}
+
+fn total(amounts: impl Iterator<Item = (Dimension, u64)>) -> Amounts {
+    let mut sum = Amounts::none();
+    for (dimension, amount) in amounts {
+        let held = sum.0.entry(dimension).or_default();
+        *held = held.saturating_add(amount);
+    }
+    sum
 }
 
 fn read(order: &Order) -> Result<Deed, Trouble> {
@@ -325,11 +380,11 @@ fn trouble(error: HandsError) -> Trouble {
 #[async_trait]
 impl World for Workshop {
     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
-        let deed = self.deed(order).await?;
+        let (place, deed) = self.deed(order).await?;
         if let Some(text) = spoken(&deed) {
             (self.watch)(&text);
         }
-        self.act(order, deed).await
+        self.act(order, &place, deed).await
     }
 
     /// The hands' ledger knows: ordering it again does it, or tells what came of it.
@@ -337,10 +392,15 @@ impl World for Workshop {
         Evidence::NotDone
     }
 
-    /// Agents end with whoever waits for them.
+    /// Agents end with whoever waits for them, and commands with whoever ordered them. A trial ends
+    /// by itself where nobody listens any more.
     async fn abort(&self, order: &Order) {
-        if let Ok(Deed::Await { agents }) = read(order) {
-            self.crew.stop(&agents).await;
+        match read(order) {
+            Ok(Deed::Await { agents } | Deed::Dismiss { agents }) => {
+                self.crew.stop(&agents).await;
+            }
+            Ok(Deed::Act { .. } | Deed::Join { .. }) => self.hands.stop(&whose(order)).await,
+            _ => {}
         }
     }
 

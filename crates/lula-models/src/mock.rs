@@ -121,6 +121,7 @@ fn serve(
             .unwrap_or_else(PoisonError::into_inner)
             .push(request.clone());
         let reply = player.play(&request.path, &request.body);
+        std::thread::sleep(Duration::from_millis(reply.wait_ms));
         if !answer(stream, &reply, ended)? {
             return stream.shutdown(Shutdown::Both);
         }

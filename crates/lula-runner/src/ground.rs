@@ -1,7 +1,6 @@
 //! Where the repairer and the tests of a change work: private forks of a project, each in a
 //! sandbox of its own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,6 +11,8 @@ use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_sandbox::{Engine, Sandbox, SandboxError};
 use lula_workspace::Project;
 
+use crate::halt::Halt;
+
 /// A project, an engine and the policy for everything that runs.
 #[derive(Debug)]
 pub struct SandboxedGround {
@@ -19,7 +20,7 @@ pub struct SandboxedGround {
     engine: Engine,
     policy: Policy,
     last: Arc<Mutex<Option<Receipt>>>,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Halt>,
 }
 
 impl SandboxedGround {
@@ -46,9 +47,9 @@ impl SandboxedGround {
         })
     }
 
-    /// Nothing more is begun once this is set.
+    /// Whatever runs ends, and nothing more is begun, once this is set.
     #[must_use]
-    pub fn stopping(mut self, stop: Arc<AtomicBool>) -> Self {
+    pub fn stopping(mut self, stop: Arc<Halt>) -> Self {
         self.stop = stop;
         self
     }
@@ -86,12 +87,12 @@ struct SandboxedFork {
     engine: Engine,
     policy: Policy,
     last: Arc<Mutex<Option<Receipt>>>,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Halt>,
     fork: lula_workspace::Fork,
 }
 
-fn going_on(stop: &AtomicBool) -> Result<(), GroundError> {
-    if stop.load(Ordering::Relaxed) {
+fn going_on(stop: &Halt) -> Result<(), GroundError> {
+    if stop.is_set() {
         return Err(GroundError::new("going on", "nobody waits for it any more"));
     }
     Ok(())
@@ -149,10 +150,12 @@ impl Fork for SandboxedFork {
             inside = inside.variable(name, value);
         }
         let begun = Instant::now();
-        let finished = self
-            .session()?
-            .run(&inside)
+        let stop = Arc::clone(&self.stop);
+        let finished = stop
+            .run(self.session()?, &inside)
             .map_err(|error| GroundError::new(format!("running {program}"), error))?;
+        // Killed halfway it says nothing of the project.
+        going_on(&stop)?;
         let ended = &finished.receipt.ended;
         let ran = Ran {
             stdout: finished.stdout.bytes(),

@@ -11,6 +11,7 @@
 pub mod api;
 pub mod client;
 pub mod ground;
+pub mod halt;
 pub mod hands;
 pub mod http;
 mod run;

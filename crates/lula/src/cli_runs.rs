@@ -17,6 +17,8 @@ Examples:
   lula run --task 'fix the failing tests' --approve ask --deliver worktree
   lula run --task 'port it to Python 3' --detach && lula logs -f last
   lula run --task 'add a cache, document it, and test it' --agents 3 --plan-only
+  lula run --task 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
+  lula run --task 'rename the field in both' --agents 2 --repo server --repo client
 
 In a project that is a folder of a larger repository, --tests and --accept are run in that folder.
 
@@ -32,9 +34,10 @@ pub(crate) struct RunFlags {
     /// What is to be done
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) task: String,
-    /// The repository, instead of the one around this directory
+    /// The repository, instead of the one around this directory; with --agents it may be given
+    /// several times, and all of them get a branch or none does
     #[arg(long, value_name = "DIR")]
-    pub(crate) repo: Option<PathBuf>,
+    pub(crate) repo: Vec<PathBuf>,
     /// The command that runs the tests, instead of the one detected
     #[arg(long, value_name = "CMD")]
     pub(crate) tests: Option<String>,
@@ -59,6 +62,11 @@ pub(crate) struct RunFlags {
     /// Begin nothing more after the first task that fails
     #[arg(long, requires = "agents")]
     pub(crate) fail_fast: bool,
+    /// Let so many agents try the task at once, by different models or with different
+    /// temperatures, and take the best: by tests, then confidence, then the smaller change
+    #[arg(long, value_name = "N", conflicts_with = "agents",
+        value_parser = clap::value_parser!(u32).range(2..=5))]
+    pub(crate) best_of: Option<u32>,
     /// Who writes the change
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) coder: Coder,
@@ -89,7 +97,7 @@ impl RunFlags {
     pub(crate) fn of_task(task: &str) -> Self {
         Self {
             task: task.to_owned(),
-            repo: None,
+            repo: Vec::new(),
             tests: None,
             accept: Vec::new(),
             model: Vec::new(),
@@ -98,6 +106,7 @@ impl RunFlags {
             agents: None,
             plan_only: false,
             fail_fast: false,
+            best_of: None,
             coder: Coder::Auto,
             deliver: Deliver::Branch,
             approve: None,

@@ -1,5 +1,6 @@
 //! Races against rivals: each in one run, with the rival's command shown.
 
+mod agents;
 mod chart;
 mod crash;
 mod graph;
@@ -19,6 +20,8 @@ use crate::repository::Repository;
 
 #[derive(Subcommand)]
 pub(crate) enum Race {
+    /// A plan of six agents at once against the same plan one after the other
+    Agents(agents::Flags),
     /// Our durable graph against LangGraph
     Graph(graph::Flags),
     /// Our map of a project against aider's
@@ -35,6 +38,7 @@ pub(crate) enum Race {
 
 pub(crate) fn run(race: &Race, repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     match race {
+        Race::Agents(flags) => agents::run(flags, repository, interrupt),
         Race::Graph(flags) => graph::run(flags, repository, interrupt),
         Race::Index(flags) => index::run(flags, repository, interrupt),
         Race::Repair(flags) => repair::run(flags, repository, interrupt),

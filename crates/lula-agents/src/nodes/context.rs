@@ -128,7 +128,7 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
 }
 
 /// What is looked for: as much as the model to be asked can well hold.
-fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
+pub(super) fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
     let context = choose(work, Role::Coder).and_then(|chosen| chosen.mind.context);
     Wanted {
         text: about(&work.task.text, &baseline.messages),
@@ -140,7 +140,7 @@ fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
 
 /// The files that matter most: those the task, the failing tests and their messages name, or else
 /// the first ones of the map. Pure.
-fn brief(survey: Survey, text: &str, baseline: &Baseline) -> Brief {
+pub(super) fn brief(survey: Survey, text: &str, baseline: &Baseline) -> Brief {
     let files = &survey.files;
     let mut words = text.to_lowercase();
     for (id, message) in &baseline.messages {

@@ -1,12 +1,14 @@
 //! The nodes, one file each where they do more than decide.
 
 mod consent;
+mod contest;
 mod context;
 mod planner;
 mod scheduler;
 mod second_look;
 mod sending;
 mod shared_plan;
+mod sites;
 mod verifier;
 
 use lula_graph::{Ctx, EffectError, Leave, Stop, Visit};
@@ -28,6 +30,7 @@ use crate::world::Fenced;
 use consent::Consent;
 
 pub(crate) use coder::visit as coder;
+pub(crate) use contest::visit as contest;
 pub(crate) use context::visit as context_builder;
 pub(crate) use planner::visit as planner;
 pub(crate) use scheduler::visit as scheduler;
@@ -71,9 +74,17 @@ pub(crate) async fn ingest(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         workspace: place.workspace.clone(),
     };
     let fenced: Fenced = ctx.effect(deed.effect()).await?;
-    Ok(Leave::by(Way::Ok)
+    let sites = match sites::open(work, ctx).await? {
+        Ok(sites) => sites,
+        Err(why) => return invalid(why),
+    };
+    let left = Leave::by(Way::Ok)
         .with(Event::Opened { place })
-        .with(Event::Fenced { fenced }))
+        .with(Event::Fenced { fenced });
+    if sites.is_empty() {
+        return Ok(left);
+    }
+    Ok(left.with(Event::OpenedToo { sites }))
 }
 
 /// How the workspace is opened: of the repository, or over what other agents did.
@@ -109,6 +120,8 @@ pub(crate) fn router(work: &Work) -> Left {
         let lane = work.task.lane;
         match work.task.team {
             Some(_) => Lane::DeepPlanning,
+            // Each of several who try the same goes its own way.
+            None if work.task.best_of.is_some() => Lane::Interactive,
             None => lane.unwrap_or_else(|| route(&work.task.text)),
         }
     };
@@ -123,6 +136,12 @@ pub(crate) fn policy_gate(work: &Work, strikes: u32) -> Left {
     let handled = usize::try_from(work.loops).unwrap_or(usize::MAX);
     if work.failures.len() <= handled {
         return Leave::by(Way::Allow);
+    }
+    if let (Some(_), Some(failure)) = (&work.contest, work.failures.last()) {
+        // Everybody who tried has tried again already.
+        let why = failure.evidence.clone();
+        let end = End::Halted { why };
+        return Leave::by(Way::Deny).with(Event::Ending { end });
     }
     match recover(&work.failures, work.task.max_loops, strikes) {
         Recovery::Retry {
@@ -149,15 +168,16 @@ pub(crate) async fn executor(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     };
     let taken: Taken = ctx.effect(deed.effect()).await?;
     let (by, summary) = work.made.clone().unwrap_or_default();
-    let produced = Produced {
+    let mut produced = Produced {
         by,
         summary,
         diff: taken.diff,
         files: taken.files,
         tree: taken.tree,
     };
+    let too = sites::take(work, &mut produced, ctx).await?;
     let executed = Event::Executed { produced };
-    let left = Leave::by(Way::Done);
+    let left = too.into_iter().fold(Leave::by(Way::Done), Leave::with);
     if work.task.guidance.guidelines.is_empty() {
         return Ok(left.with(executed));
     }
@@ -179,7 +199,7 @@ pub(crate) async fn reporter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         _ => return Ok(Leave::by(Way::Done)),
     };
     let done = Leave::by(Way::Done);
-    let deed = Deed::Deliver { order };
+    let deed = sites::deliver(work, order);
     let effect = match consent::ask(work, &deed, ctx).await? {
         Consent::Given(effect) => effect,
         Consent::Refused(why) => {
@@ -187,8 +207,20 @@ pub(crate) async fn reporter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
             return Ok(done.with(Event::Ending { end }));
         }
     };
-    Ok(match tried(ctx.effect::<Delivered>(effect).await)? {
-        Ok(delivered) => done.with(Event::Delivered { delivered }),
+    let arrived = match &deed {
+        Deed::DeliverAll { parts } => {
+            let arrived = tried(ctx.effect::<Vec<Delivered>>(effect).await)?;
+            arrived.map(|all| parts.iter().map(|part| part.site).zip(all).collect())
+        }
+        _ => tried(ctx.effect::<Delivered>(effect).await)?.map(|one| vec![(0, one)]),
+    };
+    Ok(match arrived {
+        Ok(arrived) => arrived.into_iter().fold(done, |left, (site, delivered)| {
+            left.with(match site {
+                0 => Event::Delivered { delivered },
+                _ => Event::DeliveredToo { site, delivered },
+            })
+        }),
         Err(why) => {
             let why = format!("the change was not delivered: {why}");
             done.with(Event::Ending {

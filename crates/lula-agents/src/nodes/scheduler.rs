@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use lula_graph::{Ctx, Leave, Stop, Visit};
 use lula_protocol::Exit;
 
-use super::sending::{first_baseline, line, start};
+use super::sending::{first_baseline, start};
+use super::sites::{self, line};
 use super::{shared_plan, tried, workspace};
 use crate::crew::Returned;
 use crate::dag::{Bounds, JobId, Move, Op, Patch, Reason, Scope, Status, Step};
@@ -28,7 +29,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         Next::Move(Move::Start(jobs)) => start(work, joint, &jobs, ctx).await,
         Next::Move(Move::Wait) => wait(joint, ctx).await,
         Next::Move(Move::Integrate(job)) => integrate(work, joint, &job, ctx).await,
-        Next::Move(Move::Resolve(job)) => resolve(joint, &job, ctx).await,
+        Next::Move(Move::Resolve(job)) => resolve(work, joint, &job, ctx).await,
         Next::Move(Move::Skip(jobs)) => {
             let steps = jobs
                 .into_iter()
@@ -132,8 +133,9 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
         "Lula-Run: {run}\nLula-Task: {id}\nLula-Model: {}\n",
         returned.by
     );
+    let repo = entry.job.repo;
     let harvest = Harvest {
-        line: line(work, ctx),
+        line: line(work, repo, ctx),
         job: id.clone(),
         workspace: workspace_of(&returned.run),
         tree,
@@ -153,14 +155,14 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
     if !outside.is_empty() {
         return failed(Reason::ScopeViolation { files: outside });
     }
-    let mut accept = joint.acceptance();
+    let mut accept = joint.acceptance(repo);
     accept.extend(entry.job.acceptance.iter().cloned());
     let joining = Joining {
-        line: line(work, ctx),
+        line: line(work, repo, ctx),
         job: id.clone(),
         commit: kept.commit.clone(),
         tests: work.task.tests.clone(),
-        before: Box::new(joint.baseline(&first_baseline(work))),
+        before: Some(Box::new(joint.baseline(repo, &first_baseline(work, repo)))),
         accept,
         tests_ms: work.task.tests_ms,
         message: format!("Integrate {id}\n\n{trailers}"),
@@ -210,7 +212,7 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
 }
 
 /// Finds somebody for a conflict that its own agent could not resolve: another agent, then a person.
-async fn resolve(joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let (Some(entry), Some(candidate)) = (joint.dag.jobs.get(id), joint.candidates.get(id)) else {
         return Err(Stop::Halt(format!("{id} has no conflict")));
     };
@@ -258,7 +260,7 @@ async fn resolve(joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> Visit<Coding> 
         }],
     };
     let bounds = Bounds {
-        repositories: 1,
+        repositories: work.repositories(),
         roles: &joint.roles.names(),
         left: shared_plan::left(ctx),
     };
@@ -307,11 +309,16 @@ async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> 
         let why = joint.told();
         return halted(format!("{why}; {kept} keeps what was done"));
     }
-    let deed = Deed::Lay {
-        line: line(work, ctx),
-        workspace: workspace(work)?,
-    };
-    if let Err(why) = tried(ctx.effect::<()>(deed.effect()).await)? {
+    if joint.changed(0) {
+        let deed = Deed::Lay {
+            line: line(work, 0, ctx),
+            workspace: workspace(work)?,
+        };
+        if let Err(why) = tried(ctx.effect::<()>(deed.effect()).await)? {
+            return halted(why);
+        }
+    }
+    if let Err(why) = sites::lay(work, ctx).await? {
         return halted(why);
     }
     let by: BTreeSet<&str> = joint.returned.values().map(|r| r.by.as_str()).collect();

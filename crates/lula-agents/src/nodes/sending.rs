@@ -6,11 +6,11 @@ use lula_graph::{Ctx, Leave, Stop, Visit};
 use lula_protocol::Amounts;
 
 use super::shared_plan;
+use super::sites::line;
 use crate::crew::Returned;
 use crate::dag::{Entry, JobId, Scope, Status, Step};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::hands::Line;
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
 use crate::team::{Authority, Handoff, Input, Joint, Start, agent_run};
@@ -21,22 +21,10 @@ use lula_repair::trial::tail;
 /// Longest text that one agent is told of another.
 const TOLD: usize = 6000;
 
-/// The line of a run.
-pub(super) fn line(work: &Work, ctx: &Ctx<'_>) -> Line {
-    Line {
-        run: ctx.run().clone(),
-        repository: work.task.repository.clone(),
-        base: work
-            .place
-            .as_ref()
-            .map(|place| place.commit.clone())
-            .unwrap_or_default(),
-    }
-}
-
-/// What the tests said before anybody began.
-pub(super) fn first_baseline(work: &Work) -> Baseline {
-    work.baseline.clone().unwrap_or(Baseline {
+/// What the tests of a repository said before anybody began.
+pub(super) fn first_baseline(work: &Work, repo: usize) -> Baseline {
+    let known = work.baseline_of(repo).cloned();
+    known.unwrap_or(Baseline {
         looked: Looked::NoTests,
         command: None,
         messages: Vec::new(),
@@ -112,9 +100,12 @@ fn handoff(
     let mut inputs = Vec::new();
     let mut contains = Vec::new();
     for dep in &job.deps {
+        let needed = joint.dag.jobs.get(dep);
+        // What was done in another repository is not in this one.
+        let needed = needed.filter(|entry| entry.job.repo == job.repo);
         if let Some(Status::Integrated {
             commit: Some(commit),
-        }) = joint.dag.jobs.get(dep).map(|entry| &entry.status)
+        }) = needed.map(|entry| &entry.status)
         {
             contains.push(commit.clone());
         }
@@ -147,7 +138,7 @@ fn handoff(
     Ok(Handoff {
         parent: ctx.run().clone(),
         job: job.id.clone(),
-        base: line(work, ctx).base,
+        base: line(work, job.repo, ctx).base,
         start,
         contains,
         inputs,
@@ -155,7 +146,9 @@ fn handoff(
         role_name: job.role.clone(),
         authority,
         of,
-        baseline: Some(Box::new(joint.baseline(&first_baseline(work)))),
+        baseline: Some(Box::new(
+            joint.baseline(job.repo, &first_baseline(work, job.repo)),
+        )),
     })
 }
 
@@ -194,6 +187,6 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
         max_turns: of.max_turns,
         search_ms: of.search_ms,
         tests_ms: of.tests_ms,
-        ..Task::new(&entry.job.goal, &of.repository)
+        ..Task::new(&entry.job.goal, work.repository(entry.job.repo))
     }
 }

@@ -9,7 +9,7 @@ use lula_protocol::{Amounts, Dimension};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{context, tried, workspace};
+use super::{context, sites, tried, workspace};
 use crate::choose::{Chosen, Role as Part, Tally, choose};
 use crate::coder::{asked, conversation::Talk, prompt};
 use crate::dag::{Bounds, Dag, Job, JobId, OnFailure, Op, Patch, Scope, Status};
@@ -17,7 +17,7 @@ use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
 use crate::recover::{Failure, FailureClass};
 use crate::team::{Joint, Next, Roles, TUNED_AT, Team};
-use crate::work::{End, Event, Work};
+use crate::work::{Baseline, Brief, End, Event, Work};
 
 /// So often a plan that was refused may be made again.
 const REPAIRS: u32 = 2;
@@ -50,6 +50,9 @@ struct Written {
     done_when: Vec<String>,
     #[serde(default)]
     role: String,
+    /// Where there are several.
+    #[serde(default)]
+    repository: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,6 +90,13 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         seen.brief = Some(brief.clone());
         seen
     };
+    let elsewhere = match sites::look(work, ctx).await? {
+        Ok(seen) => seen,
+        Err(why) => {
+            let end = End::Environment { why };
+            return Ok(Leave::by(Way::Deny).with(Event::Ending { end }));
+        }
+    };
     let roles = match roles(work, ctx).await? {
         Ok(roles) => roles,
         Err(why) => {
@@ -101,6 +111,14 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         } else {
             left
         };
+        let new = elsewhere.iter().enumerate();
+        let new = new.filter(|(index, _)| work.baseline_of(index + 1).is_none());
+        let left = new.fold(left, |left, (index, (baseline, _))| {
+            left.with(Event::ExaminedToo {
+                site: index + 1,
+                baseline: Box::new(baseline.clone()),
+            })
+        });
         left.with(Event::Briefed {
             brief: brief.clone(),
         })
@@ -110,11 +128,11 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         let end = End::NeedsModel { why };
         return Ok(Leave::by(Way::Deny).with(Event::Ending { end }));
     };
-    let mut words = prompt::project(&seen);
+    let mut words = projects(&seen, &elsewhere);
     let _ = writeln!(words, "Roles: {}\n", roles.names().join(", "));
     words.push_str(&prompt::task(&seen));
     let bounds = Bounds {
-        repositories: 1,
+        repositories: work.repositories(),
         roles: &roles.names(),
         left: left(ctx),
     };
@@ -125,24 +143,33 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     };
     let mut tally = Tally::default();
     let mut refused: Vec<Event> = Vec::new();
-    let made = conversation(&chosen, RULES, &words, &mut tally, ctx, &mut |answer| {
-        let jobs = jobs(answer.tasks, &roles);
-        let dag = jobs.and_then(|jobs| {
-            if jobs.is_empty() {
-                return Err(vec!["there is no task in it".to_owned()]);
-            }
-            Dag::new(jobs, on_failure, &bounds).map_err(|refusal| vec![refusal.to_string()])
-        });
-        dag.inspect_err(|reasons| {
-            refused.push(Event::PlanRefused {
-                by: chosen.mind.name.clone(),
-                reasons: reasons.clone(),
+    let names = names(work);
+    let told = told_names(RULES, &names);
+    let made = conversation(
+        &chosen,
+        (&told, &names),
+        &words,
+        &mut tally,
+        ctx,
+        &mut |answer| {
+            let jobs = jobs(answer.tasks, &roles, &names);
+            let dag = jobs.and_then(|jobs| {
+                if jobs.is_empty() {
+                    return Err(vec!["there is no task in it".to_owned()]);
+                }
+                Dag::new(jobs, on_failure, &bounds).map_err(|refusal| vec![refusal.to_string()])
             });
-        })
-    })
+            dag.inspect_err(|reasons| {
+                refused.push(Event::PlanRefused {
+                    by: chosen.mind.name.clone(),
+                    reasons: reasons.clone(),
+                });
+            })
+        },
+    )
     .await?;
     let left = match made {
-        Ok(dag) => accepted(dag, roles, team),
+        Ok(dag) => accepted(dag, roles, team, work.repositories()),
         Err((class, why)) => {
             let failure = Failure::new(class, why, &[], &chosen.mind.name);
             Leave::by(Way::Malformed).with(Event::Failed { failure })
@@ -153,7 +180,7 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
 }
 
 /// Where a plan leads.
-fn accepted(dag: Dag, roles: Roles, team: &Team) -> Left {
+fn accepted(dag: Dag, roles: Roles, team: &Team, repositories: usize) -> Left {
     let tasks = dag.jobs.len();
     if team.plan_only {
         let end = End::Planned { tasks };
@@ -162,7 +189,7 @@ fn accepted(dag: Dag, roles: Roles, team: &Team) -> Left {
             .with(Event::Ending { end });
     }
     let mut only = dag.jobs.values();
-    if let (Some(entry), None) = (only.next(), only.next()) {
+    if let (Some(entry), None, 1) = (only.next(), only.next(), repositories) {
         // One task needs nobody to share it with.
         let steps = vec![entry.job.goal.clone()];
         return Leave::by(Way::Ok).with(Event::Planned { steps });
@@ -171,7 +198,7 @@ fn accepted(dag: Dag, roles: Roles, team: &Team) -> Left {
 }
 
 /// The roles, as the repository wants them.
-async fn roles(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<Roles, String>, Stop> {
+pub(super) async fn roles(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<Roles, String>, Stop> {
     let deed = Deed::Fetch {
         workspace: workspace(work)?,
         path: TUNED_AT.to_owned(),
@@ -220,42 +247,52 @@ async fn amend(work: &Work, joint: &Joint, team: &Team, ctx: &mut Ctx<'_>) -> Vi
     let Some(chosen) = choose(work, Part::Planner) else {
         return Ok(considered(stands()));
     };
+    let names = names(work);
     let words = format!(
         "The task of all:\n{}\n\nThe plan:\n<plan>\n{}</plan>\nRoles: {}\n\nWhat was \
          seen:\n<seen>\n{evidence}\n</seen>",
         work.task.text,
-        outline(&joint.dag),
+        outline(&joint.dag, &names),
         joint.roles.names().join(", ")
     );
     let bounds = Bounds {
-        repositories: 1,
+        repositories: work.repositories(),
         roles: &joint.roles.names(),
         left: left(ctx),
     };
     let mut tally = Tally::default();
     let mut refused: Vec<Event> = Vec::new();
     let by = chosen.mind.name.clone();
-    let made = conversation(&chosen, MENDING, &words, &mut tally, ctx, &mut |answer| {
-        if answer.tasks.is_empty() {
-            return Ok(None);
-        }
-        let ops = jobs(answer.tasks, &joint.roles).and_then(|new| ops(&answer.replaces, new));
-        let patched = ops.and_then(|ops| {
-            let patch = Patch {
-                base_version: joint.dag.version,
-                ops,
-            };
-            let dag = joint.dag.patch(&patch, &bounds);
-            dag.map(|dag| (patch, dag))
-                .map_err(|refusal| vec![refusal.to_string()])
-        });
-        patched.map(Some).inspect_err(|reasons| {
-            refused.push(Event::PatchRefused {
-                by: by.clone(),
-                reason: reasons.join("; "),
+    let told = told_names(MENDING, &names);
+    let made = conversation(
+        &chosen,
+        (&told, &names),
+        &words,
+        &mut tally,
+        ctx,
+        &mut |answer| {
+            if answer.tasks.is_empty() {
+                return Ok(None);
+            }
+            let ops =
+                jobs(answer.tasks, &joint.roles, &names).and_then(|new| ops(&answer.replaces, new));
+            let patched = ops.and_then(|ops| {
+                let patch = Patch {
+                    base_version: joint.dag.version,
+                    ops,
+                };
+                let dag = joint.dag.patch(&patch, &bounds);
+                dag.map(|dag| (patch, dag))
+                    .map_err(|refusal| vec![refusal.to_string()])
             });
-        })
-    })
+            patched.map(Some).inspect_err(|reasons| {
+                refused.push(Event::PatchRefused {
+                    by: by.clone(),
+                    reason: reasons.join("; "),
+                });
+            })
+        },
+    )
     .await?;
     let left = match made {
         Ok(Some((patch, dag))) => Leave::by(Way::Shared).with(Event::Patched {
@@ -277,17 +314,54 @@ fn ops(replaces: &str, new: Vec<Job>) -> Result<Vec<Op>, Vec<String>> {
     Ok(vec![Op::Replace { old, new }])
 }
 
+/// The repositories as a plan names them; none where there is only one.
+fn names(work: &Work) -> Vec<String> {
+    match work.repositories() {
+        1 => Vec::new(),
+        count => (0..count).map(|repo| work.repository_name(repo)).collect(),
+    }
+}
+
+/// The rules, with what several repositories add to them.
+fn told_names(rules: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return rules.to_owned();
+    }
+    format!(
+        "{rules} There are several repositories: {}. Each task is about one, `repository`, and its \
+         files and commands are relative to the top of that one.",
+        names.join(", ")
+    )
+}
+
+/// What is known of every repository.
+fn projects(seen: &Work, elsewhere: &[(Baseline, Brief)]) -> String {
+    let own = prompt::project(seen);
+    if elsewhere.is_empty() {
+        return own;
+    }
+    let mut words = format!("The repository {}:\n{own}", seen.repository_name(0));
+    for (index, (_, brief)) in elsewhere.iter().enumerate() {
+        let mut other = seen.clone();
+        other.brief = Some(brief.clone());
+        other.place = seen.place_of(index + 1).cloned();
+        let name = seen.repository_name(index + 1);
+        let _ = write!(words, "The repository {name}:\n{}", prompt::project(&other));
+    }
+    words
+}
+
 /// Asks until the answer is accepted, and tells why it was not.
 async fn conversation<T>(
     chosen: &Chosen<'_>,
-    rules: &str,
+    (rules, names): (&str, &[String]),
     words: &str,
     tally: &mut Tally,
     ctx: &mut Ctx<'_>,
     accept: &mut (dyn FnMut(Answered) -> Result<T, Vec<String>> + Send),
 ) -> Result<Result<T, (FailureClass, String)>, Stop> {
     let strings = json!({"type": "array", "items": {"type": "string"}});
-    let schema = json!({
+    let mut schema = json!({
         "type": "object", "required": ["replaces", "tasks"], "additionalProperties": false,
         "properties": {
             "replaces": {"type": "string"},
@@ -301,6 +375,13 @@ async fn conversation<T>(
             }},
         },
     });
+    if !names.is_empty() {
+        let task = &mut schema["properties"]["tasks"]["items"];
+        task["properties"]["repository"] = json!({"type": "string", "enum": names});
+        if let Some(required) = task["required"].as_array_mut() {
+            required.push(json!("repository"));
+        }
+    }
     let mind = chosen.mind;
     let output = Output::Json {
         name: "plan".to_owned(),
@@ -341,7 +422,7 @@ async fn conversation<T>(
 }
 
 /// Tasks as a plan has them, or everything that is wrong with them.
-fn jobs(written: Vec<Written>, roles: &Roles) -> Result<Vec<Job>, Vec<String>> {
+fn jobs(written: Vec<Written>, roles: &Roles, names: &[String]) -> Result<Vec<Job>, Vec<String>> {
     let mut wrong = Vec::new();
     let mut jobs = Vec::new();
     for task in written {
@@ -356,11 +437,20 @@ fn jobs(written: Vec<Written>, roles: &Roles) -> Result<Vec<Job>, Vec<String>> {
             (true, true) => Ok(Scope::everything()),
             (true, false) => Scope::new(&task.files),
         };
+        let repo = names.iter().position(|name| *name == task.repository);
+        if repo.is_none() && !names.is_empty() {
+            wrong.push(format!(
+                "{} is about the repository {:?}, and there are only {}",
+                task.id,
+                task.repository,
+                names.join(", ")
+            ));
+        }
         let deps: Result<Vec<JobId>, String> = task.needs.iter().map(|id| JobId::new(id)).collect();
         match (JobId::new(&task.id), scope, deps) {
             (Ok(id), Ok(scope), Ok(deps)) => jobs.push(Job {
                 id,
-                repo: 0,
+                repo: repo.unwrap_or(0),
                 goal: task.goal.chars().take(4000).collect(),
                 deps,
                 scope,
@@ -383,10 +473,13 @@ fn jobs(written: Vec<Written>, roles: &Roles) -> Result<Vec<Job>, Vec<String>> {
 }
 
 /// A plan in a few lines, for whoever changes it.
-fn outline(dag: &Dag) -> String {
+fn outline(dag: &Dag, names: &[String]) -> String {
     let mut text = String::new();
     for entry in dag.in_order() {
         let needs: Vec<&str> = entry.job.deps.iter().map(JobId::as_str).collect();
+        if let Some(name) = names.get(entry.job.repo) {
+            let _ = write!(text, "in {name}: ");
+        }
         let _ = writeln!(
             text,
             "{} ({}, {}) needs [{}] files [{}] done when [{}]: {}",

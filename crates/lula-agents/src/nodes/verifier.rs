@@ -4,7 +4,7 @@ use lula_graph::{Ctx, Leave, Stop, Visit};
 
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
-use crate::nodes::{second_look, tried, workspace};
+use crate::nodes::{second_look, sites, tried, workspace};
 use crate::pick::{self, Picked};
 use crate::recover::{Failure, FailureClass};
 use crate::verdict::{Evidence, Looked, Verdict, judge};
@@ -77,7 +77,7 @@ pub(super) async fn weigh(
     work: &Work,
     ctx: &mut Ctx<'_>,
 ) -> Result<(Evidence, Verdict), Stop> {
-    Ok(match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
+    let own = match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
         Ok(evidence) => {
             let verdict = judge(work.intent(), &evidence);
             (evidence, verdict)
@@ -96,7 +96,8 @@ pub(super) async fn weigh(
             };
             (nothing, Verdict::Inconclusive { why })
         }
-    })
+    };
+    sites::weigh_too(own, work, ctx).await
 }
 
 /// What whoever tries next is told.

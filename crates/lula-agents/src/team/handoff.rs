@@ -126,6 +126,15 @@ pub fn agent_run(parent: &RunId, job: &JobId, attempt: u32) -> RunId {
     RunId::from_parts(0, derived(&format!("{parent}/{job}/{attempt}")))
 }
 
+/// The name that the work of a run in one of its repositories goes by; its own in the first.
+pub fn site_run(run: &RunId, number: usize) -> RunId {
+    match number {
+        0 => run.clone(),
+        // No task has an empty name.
+        _ => RunId::from_parts(0, derived(&format!("{run}//{number}"))),
+    }
+}
+
 fn derived(text: &str) -> [u8; 10] {
     let digest = Digest::of_bytes(text.as_bytes());
     let mut random = [0; 10];

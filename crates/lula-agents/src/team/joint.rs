@@ -50,13 +50,13 @@ pub struct Joint {
     pub considered: BTreeSet<JobId>,
     /// How many patches were refused.
     pub refused: u32,
-    /// What the tests say of what is integrated so far.
-    pub tests: Option<Results>,
+    /// What the tests say of what is integrated so far, by repository.
+    pub tests: BTreeMap<usize, Results>,
 }
 
 impl Joint {
     /// A plan nobody has begun.
-    pub const fn new(dag: Dag, roles: Roles) -> Self {
+    pub fn new(dag: Dag, roles: Roles) -> Self {
         Self {
             dag,
             roles,
@@ -65,7 +65,7 @@ impl Joint {
             candidates: BTreeMap::new(),
             considered: BTreeSet::new(),
             refused: 0,
-            tests: None,
+            tests: BTreeMap::new(),
         }
     }
 
@@ -127,9 +127,9 @@ impl Joint {
             .collect()
     }
 
-    /// What the tests say of what is integrated so far.
-    pub fn baseline(&self, first: &Baseline) -> Baseline {
-        match &self.tests {
+    /// What the tests of a repository say of what is integrated there so far.
+    pub fn baseline(&self, repo: usize, first: &Baseline) -> Baseline {
+        match self.tests.get(&repo) {
             None => first.clone(),
             Some(results) => Baseline {
                 looked: Looked::Ran(results.clone()),
@@ -140,12 +140,20 @@ impl Joint {
         }
     }
 
-    /// Commands that must succeed for everything that is integrated.
-    pub fn acceptance(&self) -> Vec<String> {
+    /// Whether something was integrated in a repository.
+    pub fn changed(&self, repo: usize) -> bool {
+        self.dag.jobs.values().any(|entry| {
+            entry.job.repo == repo && matches!(entry.status, Status::Integrated { commit: Some(_) })
+        })
+    }
+
+    /// Commands that must succeed for everything that is integrated in a repository.
+    pub fn acceptance(&self, repo: usize) -> Vec<String> {
         let done = self
             .dag
             .jobs
             .values()
+            .filter(|entry| entry.job.repo == repo)
             .filter(|entry| matches!(entry.status, Status::Integrated { .. }));
         let mut all: Vec<String> = Vec::new();
         for command in done.flat_map(|entry| &entry.job.acceptance) {

@@ -1,13 +1,15 @@
-//! Several agents on one task: who they are ([`role`]), what each is handed ([`handoff`]), and how
-//! far they are together ([`joint`]). Pure.
+//! Several agents on one task: who they are ([`role`]), what each is handed ([`handoff`]), how far
+//! they are together ([`joint`]), and who of several that try the same is taken ([`contest`]). Pure.
 
+pub mod contest;
 pub mod handoff;
 pub mod joint;
 pub mod role;
 
 use serde::{Deserialize, Serialize};
 
-pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run};
+pub use contest::{Contest, Decided, Rival};
+pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run, site_run};
 pub use joint::{Candidate, Joint, Next};
 pub use role::{Role, Roles, TUNED_AT};
 

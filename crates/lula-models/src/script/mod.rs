@@ -84,6 +84,8 @@ pub struct Turn {
     pub usage: Option<ScriptedUsage>,
     /// Whether the server says nothing of what it counts.
     pub uncounted: bool,
+    /// How long a server takes to answer, in milliseconds.
+    pub wait_ms: u64,
     /// What goes wrong.
     pub fault: Option<ScriptedFault>,
 }

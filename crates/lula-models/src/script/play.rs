@@ -26,6 +26,8 @@ pub struct Played {
     pub breaks_off: bool,
     /// The connection stays open after the pieces, and nothing more comes.
     pub stalls: bool,
+    /// How long a server takes before that, in milliseconds.
+    pub wait_ms: u64,
 }
 
 /// A script and how often each turn was given.
@@ -73,7 +75,11 @@ impl Player {
         };
         let usage = turn.usage.unwrap_or_else(|| count(body, &turn));
         let pieces = render(wire, &turn, streamed, usage);
-        bend(turn.fault.unwrap_or_default(), pieces, wire, streamed)
+        let fault = turn.fault.unwrap_or_default();
+        Played {
+            wait_ms: turn.wait_ms,
+            ..bend(fault, pieces, wire, streamed)
+        }
     }
 
     fn next(&self, words: &str) -> Option<Turn> {
@@ -106,6 +112,7 @@ fn plain(status: u16, body: &Value) -> Played {
         pieces: vec![body.to_string().into_bytes()],
         breaks_off: false,
         stalls: false,
+        wait_ms: 0,
     }
 }
 
@@ -137,6 +144,7 @@ fn bend(fault: ScriptedFault, pieces: Vec<Vec<u8>>, wire: Wire, streamed: bool) 
         pieces,
         breaks_off: fault.cut_after.is_some(),
         stalls: fault.stall_after.is_some(),
+        wait_ms: 0,
     };
     if fault.garbage {
         played.pieces = vec![b"data: <html>busy</html>\n\n".to_vec()];

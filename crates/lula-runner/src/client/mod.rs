@@ -10,7 +10,9 @@ mod lines;
 mod spawn;
 
 use hyper::{Method, StatusCode};
-use lula_protocol::{ApprovalId, ApprovalToken, Digest, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{
+    ApprovalId, ApprovalToken, Digest, EffectId, ToolCall, ToolResult, WorkspaceId,
+};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -242,6 +244,16 @@ impl Client {
             .ask(Method::POST, "/v1/tools/execute", Some(call))
             .await?;
         answer.expect(is_tool_result)
+    }
+
+    /// Ends what runs for a call, and what would.
+    pub async fn stop(&self, effect: &EffectId) -> Result<(), ClientError> {
+        let path = format!("/v1/effects/{effect}/stop");
+        let answer = self
+            .connections
+            .ask(Method::POST, &path, Some(&Empty {}))
+            .await?;
+        answer.nothing()
     }
 
     /// Calls up to 50 tools at once.

@@ -18,6 +18,7 @@ use super::ledger::{self, Entry, Known, Unfinished};
 use super::refusal::Refusal;
 use super::room::Room;
 use super::{Hands, git, result, scope};
+use crate::halt::Halt;
 use crate::toolbox::frame::{Answer, Ask, Image, Plan};
 
 /// Largest layer that is copied before a command, so that a crash in its middle can be taken back.
@@ -96,7 +97,8 @@ impl Hands {
             Gone::Over(result) => return Ok(result),
             Gone::On(begun) => begun,
         };
-        match perform(&room, call) {
+        let under_way = self.halts.begin(&call.effect);
+        match perform(&room, call, &under_way.halt) {
             Ok((outcome, receipt)) => self.finish_call(&room, call, outcome, receipt, &begun),
             Err(refusal) => {
                 self.abandon_call(&room, call, &begun)?;
@@ -661,9 +663,13 @@ fn about(action: &Action) -> String {
     }
 }
 
-fn perform(room: &Room, call: &ToolCall) -> Result<(Outcome, Option<Receipt>), Refusal> {
+fn perform(
+    room: &Room,
+    call: &ToolCall,
+    halt: &Halt,
+) -> Result<(Outcome, Option<Receipt>), Refusal> {
     match &call.action {
-        Action::Exec(asked) => exec::run(asked, &*room.live()?),
+        Action::Exec(asked) => exec::run(asked, &*room.live()?, halt),
         Action::Git(asked) => git::run(asked, &*room.live()?),
         Action::Snapshot(asked) => {
             room.workspace().snapshot(&asked.label)?;

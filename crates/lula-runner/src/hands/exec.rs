@@ -13,6 +13,7 @@ use lula_sandbox::{Captured, Command, Finished, SandboxError};
 
 use super::refusal::Refusal;
 use super::room::Live;
+use crate::halt::Halt;
 
 /// Most words of a command, variables included.
 const WORDS: usize = 4096;
@@ -73,13 +74,21 @@ fn inside(path: &str) -> Result<&str, Outcome> {
     Ok(path)
 }
 
-/// Runs it to its end.
-pub(super) fn run(exec: &Exec, live: &Live) -> Result<(Outcome, Option<Receipt>), Refusal> {
+/// Runs it to its end, unless it is stopped.
+pub(super) fn run(
+    exec: &Exec,
+    live: &Live,
+    halt: &Halt,
+) -> Result<(Outcome, Option<Receipt>), Refusal> {
+    if halt.is_set() {
+        let message = "it was stopped before it began";
+        return Ok((failed(Code::CommandNotStarted, message), None));
+    }
     let command = match command(exec, live) {
         Ok(command) => command,
         Err(outcome) => return Ok((outcome, None)),
     };
-    match live.session.run(&command) {
+    match halt.run(&live.session, &command) {
         Ok(finished) => Ok(told(&finished)),
         Err(error) => not_started(error).map(|outcome| (outcome, None)),
     }

@@ -10,6 +10,7 @@ use lula_workspace::git::INERT;
 use super::exec::{self, failed};
 use super::refusal::Refusal;
 use super::room::Live;
+use crate::halt::Halt;
 
 /// Most commits of a log.
 const COMMITS: u32 = 1000;
@@ -92,7 +93,7 @@ fn one(
         stdin: input.map(str::to_owned),
         timeout_ms: Some(60_000),
     };
-    let (outcome, receipt) = exec::run(&exec, live)?;
+    let (outcome, receipt) = exec::run(&exec, live, &Halt::default())?;
     let Outcome::Done { mut output } = outcome else {
         return Ok((outcome, receipt));
     };

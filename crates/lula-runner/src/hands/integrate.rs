@@ -2,6 +2,7 @@
 //! files say nothing worse, and otherwise nothing is changed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::Principal;
@@ -20,6 +21,7 @@ use crate::api::{
     ConflictFile, ConflictHunk, FailedCommand, IntegrateChange, Integration, MergeTests,
 };
 use crate::ground::SandboxedGround;
+use crate::halt::Halt;
 
 /// How often a merge is made anew because the line was moved meanwhile.
 const TRIES: usize = 8;
@@ -56,7 +58,8 @@ impl Hands {
         }
         line.candidate(&task, &asked.commit)?;
         self.begin(&entry, &Before::Nothing, None)?;
-        match self.integrate_now(&line, asked) {
+        let under_way = self.halts.begin(&asked.effect);
+        match self.integrate_now(&line, asked, &under_way.halt) {
             Ok(came) => {
                 let deed = Deed {
                     who,
@@ -77,7 +80,12 @@ impl Hands {
         }
     }
 
-    fn integrate_now(&self, line: &Line, asked: &IntegrateChange) -> Result<Integration, Refusal> {
+    fn integrate_now(
+        &self,
+        line: &Line,
+        asked: &IntegrateChange,
+        halt: &Arc<Halt>,
+    ) -> Result<Integration, Refusal> {
         // Done before a crash, perhaps: whoever asks again is told the same again.
         if let Some(commit) = line.landed(&asked.commit)? {
             let note = line.note(&asked.commit)?;
@@ -93,7 +101,7 @@ impl Hands {
             }
             let tests = match &asked.tests {
                 Some(tests) if !line.same_files(&merge.onto, &merge.tree)? => {
-                    match self.try_merged(line, &merge, tests)? {
+                    match self.try_merged(line, &merge, tests, halt)? {
                         Ok(results) => results,
                         Err(worse) => return Ok(worse),
                     }
@@ -122,6 +130,7 @@ impl Hands {
         line: &Line,
         merge: &Merge,
         asked: &MergeTests,
+        halt: &Arc<Halt>,
     ) -> Result<Result<Option<Box<Results>>, Integration>, Refusal> {
         let laid = line.lay_out(&merge.tree)?;
         let project = Project::at(&laid.path())
@@ -129,6 +138,7 @@ impl Hands {
         let policy = self.setup.policy.clone();
         let wall = policy.limits.wall.millis();
         let ground = SandboxedGround::on(self.engine.clone(), project, policy)?;
+        let ground = ground.stopping(Arc::clone(halt));
         let within = Duration::from_millis(asked.tests_ms.min(wall).max(1));
         let onto = merge.onto.clone();
         let unclear = |why: String| Integration::Unclear {

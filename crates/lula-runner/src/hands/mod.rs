@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lula_protocol::{Action, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{
+    Action, EffectId, Outcome, ProtocolVersion, ToolCall, ToolResult, WorkspaceId,
+};
 use lula_sandbox::policy::Policy;
 use lula_sandbox::{Engine, Sandbox};
 use lula_workspace::{Git, Store, Wanted, Workspace};
@@ -40,6 +42,7 @@ use sessions::Sessions;
 pub use sessions::{Heard, Started};
 
 use crate::api::{Capabilities, OpenWorkspace, WorkspaceList, WorkspaceView};
+use crate::halt::Halts;
 use crate::toolbox::frame::{Answer, Ask};
 use ledger::Ledger;
 
@@ -78,6 +81,7 @@ pub struct Hands {
     gate: Gate,
     rooms: Mutex<BTreeMap<WorkspaceId, Arc<Room>>>,
     sessions: Sessions,
+    halts: Halts,
     runner: Runner,
     /// Held while a commit is laid out.
     laying: Mutex<()>,
@@ -111,6 +115,7 @@ impl Hands {
             ledger: Mutex::new(Ledger::open(&setup.state.join("hands.db"))?),
             rooms: Mutex::default(),
             sessions: Sessions::default(),
+            halts: Halts::default(),
             runner: Runner::begin(&setup.state)?,
             laying: Mutex::default(),
             setup,
@@ -236,6 +241,11 @@ impl Hands {
     pub fn counts(&self) -> (u64, u64) {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         (number(self.rooms().len()), number(self.sessions.count()))
+    }
+
+    /// Ends what runs for an effect, and what would. Returns when nothing of it is left.
+    pub fn stop_effect(&self, effect: &EffectId) {
+        self.halts.stop(effect);
     }
 
     /// Ends every sandbox.

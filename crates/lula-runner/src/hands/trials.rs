@@ -1,7 +1,6 @@
 //! Finding something out in private forks of a workspace: what its tests say, and what mends them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lula_protocol::WorkspaceId;
@@ -12,6 +11,7 @@ use super::Hands;
 use super::refusal::Refusal;
 use crate::api::{Trial, TrialResult};
 use crate::ground::SandboxedGround;
+use crate::halt::Halt;
 
 /// Most commands that a change has to satisfy, and the longest of them.
 pub(super) const COMMANDS: usize = 32;
@@ -26,7 +26,7 @@ impl Hands {
         id: &WorkspaceId,
         asked: &Trial,
         watch: &(dyn Fn(&str) + Sync),
-        stop: Arc<AtomicBool>,
+        stop: Arc<Halt>,
     ) -> Result<TrialResult, Refusal> {
         let room = self.room(id)?;
         // Nobody writes while it is copied; what comes after goes on beside the workspace.

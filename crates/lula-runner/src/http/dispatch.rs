@@ -5,7 +5,7 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +13,9 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{HeaderMap, Request, Response};
-use lula_protocol::{ApprovalId, Code, Outcome, Principal, ToolCall, ToolResult, WorkspaceId};
+use lula_protocol::{
+    ApprovalId, Code, EffectId, Outcome, Principal, ToolCall, ToolResult, WorkspaceId,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,6 +27,7 @@ use crate::api::{
     Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession, Trial,
     TrialEvent, TrialResult,
 };
+use crate::halt::Halt;
 use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
 /// Largest request.
@@ -216,6 +219,16 @@ async fn answered(
             blocking(shared, move |hands| hands.control(&session, &body)).await?;
             Ok(answer::nothing())
         }
+        Operation::StopEffect => {
+            let effect = effect(variable)?;
+            let hands = Arc::clone(&shared.hands);
+            // Has no place in the queue: what it ends may be what fills it.
+            let stopped = tokio::task::spawn_blocking(move || hands.stop_effect(&effect));
+            match stopped.await {
+                Ok(()) => Ok(answer::nothing()),
+                Err(error) => Err(answer::problem(500, Code::Internal, &error.to_string())),
+            }
+        }
         Operation::CloseSession => {
             let session = name();
             blocking(shared, move |hands| hands.close_session(&session)).await?;
@@ -247,6 +260,11 @@ fn health(shared: &Shared) -> Response<Body> {
 fn workspace(text: &str) -> Result<WorkspaceId, Response<Body>> {
     let id = text.parse::<WorkspaceId>();
     id.map_err(|error| answer::problem(404, Code::NoWorkspace, &error.to_string()))
+}
+
+fn effect(text: &str) -> Result<EffectId, Response<Body>> {
+    let id = text.parse::<EffectId>();
+    id.map_err(|error| answer::problem(400, Code::BadRequest, &error.to_string()))
 }
 
 fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
@@ -454,18 +472,18 @@ async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events:
 }
 
 /// Set when nobody listens to a trial any more.
-struct Unheard(Arc<AtomicBool>);
+struct Unheard(Arc<Halt>);
 
 impl Drop for Unheard {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.set();
     }
 }
 
 /// Tells how a trial goes until it ends. It ends early when nobody listens any more.
 fn trial(shared: &Arc<Shared>, id: WorkspaceId, asked: Trial, events: bool) -> Response<Body> {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(Halt::default());
     let unheard = Unheard(Arc::clone(&stop));
     let shared = Arc::clone(shared);
     tokio::spawn(async move {

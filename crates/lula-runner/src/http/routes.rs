@@ -46,6 +46,7 @@ pub(super) enum Operation {
     DeliverAll,
     Execute,
     BatchExecute,
+    StopEffect,
     StartSession,
     ListSessions,
     ViewSession,
@@ -185,6 +186,9 @@ routes! {
         (ToolCall) => 200 Reply::Json(schema::<ToolResult>), gated;
     BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"
         (Batch) => 200 Reply::Json(schema::<BatchResult>);
+    StopEffect POST "/v1/effects/{effect}/stop" "stop_effect"
+        "End what runs for a call, and what would"
+        () => 204 Reply::Nothing;
     StartSession POST "/v1/sessions" "start_session" "Start a command and stream its output"
         (StartSession) => 200 Reply::Events(schema::<SessionEvent>), gated;
     ListSessions GET "/v1/sessions" "list_sessions" "Commands that were started and not closed"

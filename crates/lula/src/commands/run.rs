@@ -66,7 +66,8 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
             .remedy("say what is to be done: --task 'fix the failing tests'"));
     }
     let git = find_git(session)?;
-    let (repository, here) = repository(flags.repo.as_deref(), &git)?;
+    let (repository, here) = repository(flags.repo.first().map(PathBuf::as_path), &git)?;
+    let also = others(flags, &repository, &git)?;
     let (tests, accept) = commands(flags, &repository, &here);
     let policy = sandboxed::policy(session, Profile::Build);
     let models = minds::named(&flags.model, session)?;
@@ -90,10 +91,17 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
             .remedy("name one with --model, or leave --agents out"));
     }
+    if flags.best_of.is_some() && (models.is_empty() || flags.coder == cli_runs::Coder::Repairer) {
+        let message = "candidates are written by models, and none is to be asked";
+        return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
+            .remedy("name one or several with --model, or leave --best-of out"));
+    }
     Ok(Task {
         tests,
         accept,
         team,
+        best_of: flags.best_of,
+        also,
         deliver: match flags.deliver {
             cli_runs::Deliver::Branch => Deliver::Branch,
             cli_runs::Deliver::Worktree => Deliver::Worktree,
@@ -115,6 +123,32 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         tests_ms: policy.limits.wall.millis(),
         ..Task::new(&flags.task, repository.to_string_lossy())
     })
+}
+
+/// The other repositories, which have to be others.
+fn others(flags: &RunFlags, first: &Path, git: &Git) -> Result<Vec<String>, Failure> {
+    let usage = |message: String, remedy: &str| {
+        Err(Failure::new(Code::BadCommandLine, Exit::Usage, message).remedy(remedy))
+    };
+    let mut also: Vec<String> = Vec::new();
+    for named in flags.repo.iter().skip(1) {
+        let (other, _) = repository(Some(named), git)?;
+        let path = other.to_string_lossy().into_owned();
+        if other == first || also.contains(&path) {
+            let message = format!("{} is named twice", other.display());
+            return usage(message, "name each repository once");
+        }
+        also.push(path);
+    }
+    if !also.is_empty() && flags.agents.is_none() {
+        let message = "several repositories are for several agents".to_owned();
+        return usage(message, "add --agents N, or name one repository");
+    }
+    if !also.is_empty() && flags.deliver == cli_runs::Deliver::Worktree {
+        let message = "files of several checkouts cannot be changed as one".to_owned();
+        return usage(message, "use --deliver branch, patch or none");
+    }
+    Ok(also)
 }
 
 /// What earlier attempts showed, some of it held back.

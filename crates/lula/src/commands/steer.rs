@@ -113,10 +113,7 @@ async fn end_agents(
     store: &Arc<dyn Store>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let Some(joint) = &known.state.joint else {
-        return Ok(());
-    };
-    for (_, agent) in joint.dag.running() {
+    for agent in &known.state.agents_at_work() {
         let Some(row) = store.run(agent).await? else {
             continue;
         };

@@ -20,13 +20,13 @@ pub(crate) struct Hired {
 }
 
 impl Hired {
-    /// Finds the configured runner, or starts one for this repository. It must be started before
+    /// Finds the configured runner, or starts one for these repositories. It must be started before
     /// this process locks itself out: what it starts later would be locked out too.
     ///
     /// Whether its rules may take `beforehand` for an answer is said once, to a runner of our own, as
     /// it starts: nothing that is asked of a runner later speaks about approval.
     pub(crate) async fn find(
-        repository: &Path,
+        repositories: &[&Path],
         beforehand: bool,
         session: &Session,
     ) -> Result<Self, Failure> {
@@ -50,9 +50,11 @@ impl Hired {
             Failure::new(Code::FileAccess, Exit::Environment, message)
         })?;
         let mut spawn = Spawn::new(own_program())
-            .root(repository)
             .state(state)
             .argument("--supervised");
+        for repository in repositories {
+            spawn = spawn.root(*repository);
+        }
         if beforehand {
             spawn = spawn.argument("--approve").argument("auto");
         }

@@ -15,7 +15,7 @@ use lula_agents::hands::{
     OverLine, Place, Refused, Said, Trial, TrialResult, workspace_of,
 };
 use lula_agents::task::Deliver;
-use lula_agents::team::agent_run;
+use lula_agents::team::site_run;
 use lula_agents::{Hands, HandsError, Watch, Work};
 use lula_config::keys;
 use lula_graph::RunState;
@@ -26,8 +26,9 @@ use lula_protocol::{
     WorkspaceId,
 };
 use lula_runner::api::{
-    BatchItem, BatchMode, CheckoutWanted, DeliverChange, IntegrateChange, LayLine, LineStart,
-    MergeTests, OpenAtLine, OpenLine, ProduceChange, START, TrialEvent, WorkspaceView,
+    BatchItem, BatchMode, CheckoutWanted, DeliverAll, DeliverChange, DeliverPart, DeliveredView,
+    IntegrateChange, LayLine, LineStart, MergeTests, OpenAtLine, OpenLine, ProduceChange, START,
+    TrialEvent, WorkspaceView,
 };
 use lula_runner::client::{Client, ClientError};
 use lula_workspace::checkout;
@@ -66,21 +67,26 @@ impl RunnerHands {
     /// Gives the space of everything back that agents did for a run that is over. What they
     /// produced is kept in one file.
     pub(crate) async fn clear_team(&self, known: &RunState<Work>) -> Result<(), HandsError> {
-        let (Some(joint), Some(place)) = (&known.state.joint, &known.state.place) else {
-            return Ok(());
-        };
         let run = &known.progress.run;
-        for (id, entry) in &joint.dag.jobs {
-            for attempt in 0..entry.attempts {
-                self.clear(&agent_run(run, id, attempt)).await?;
-            }
+        let agents = known.state.agents(run);
+        for repo in 1..known.state.repositories() {
+            self.clear(&site_run(run, repo)).await?;
         }
-        let line = Line {
-            run: run.clone(),
-            repository: known.state.task.repository.clone(),
-            base: place.commit.clone(),
-        };
-        if joint.dag.jobs.values().any(|entry| entry.attempts > 0) {
+        if agents.is_empty() {
+            return Ok(());
+        }
+        for (_, agent) in &agents {
+            self.clear(agent).await?;
+        }
+        for repo in 0..known.state.repositories() {
+            let Some(place) = known.state.place_of(repo) else {
+                continue;
+            };
+            let line = Line {
+                run: run.clone(),
+                repository: known.state.repository(repo).to_owned(),
+                base: place.commit.clone(),
+            };
             let line = self.line(&line).await?;
             patiently(|| self.client.archive_line(&line)).await?;
         }
@@ -339,6 +345,11 @@ impl Hands for RunnerHands {
         said(self.execute(call).await?)
     }
 
+    async fn stop(&self, effect: &Effect) {
+        // A runner that does not answer ends with its commands.
+        let _ = self.client.stop(&effect.id).await;
+    }
+
     async fn reset(&self, effect: &Effect, workspace: &WorkspaceId) -> Result<(), HandsError> {
         let call = ToolCall {
             protocol: ProtocolVersion,
@@ -438,9 +449,9 @@ impl Hands for RunnerHands {
             run: effect.run.clone(),
             task: order.job.to_string(),
             commit: order.commit.clone(),
-            tests: Some(MergeTests {
+            tests: order.before.clone().map(|before| MergeTests {
                 command: order.tests.clone(),
-                before: order.before.clone(),
+                before,
                 accept: order.accept.clone(),
                 tests_ms: order.tests_ms,
             }),
@@ -487,12 +498,41 @@ impl Hands for RunnerHands {
             into_files: order.deliver == Deliver::Worktree,
         };
         let arrived = patiently(|| self.client.deliver(&order.workspace, &wanted)).await?;
-        Ok(Delivered {
-            branch: arrived.branch,
-            commit: arrived.commit,
-            directory: arrived.directory,
-            workspace: arrived.workspace,
-        })
+        Ok(delivered(arrived))
+    }
+
+    async fn deliver_all(
+        &self,
+        effect: &Effect,
+        orders: &[Consignment],
+    ) -> Result<Vec<Delivered>, HandsError> {
+        let wanted = DeliverAll {
+            effect: effect.id.clone(),
+            epoch: effect.epoch,
+            run: effect.run.clone(),
+            parts: orders.iter().map(part).collect(),
+        };
+        let arrived = patiently(|| self.client.deliver_all(&wanted)).await?;
+        Ok(arrived.parts.into_iter().map(delivered).collect())
+    }
+}
+
+fn delivered(view: DeliveredView) -> Delivered {
+    Delivered {
+        branch: view.branch,
+        commit: view.commit,
+        directory: view.directory,
+        workspace: view.workspace,
+    }
+}
+
+fn part(order: &Consignment) -> DeliverPart {
+    DeliverPart {
+        workspace: order.workspace.clone(),
+        tree: order.tree,
+        branch: order.branch.clone(),
+        message: order.message.clone(),
+        at: order.at,
     }
 }
 

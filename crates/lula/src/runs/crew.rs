@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use lula_agents::crew::Returned;
 use lula_agents::{Coding, Crew, HandsError, Task, Work};
 use lula_graph::{Engine, OnBudget, Options, Rested, RunState, Start, World};
-use lula_protocol::{Amounts, Dimension, Interrupt, RunId, Signal};
+use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId, Signal};
 use lula_store::{Status, Store, StoreError};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -80,6 +80,11 @@ impl Company {
         for (run, at_work) in locked(&self.at_work).iter() {
             at_work.engine.pause(run);
         }
+    }
+
+    /// Every agent that was worked on here.
+    pub(crate) fn everybody(&self) -> Vec<RunId> {
+        locked(&self.at_work).keys().cloned().collect()
     }
 
     fn engine(&self, agent: &RunId, name: &str) -> Result<Engine<Coding>, HandsError> {
@@ -198,28 +203,41 @@ fn name_of(known: &RunState<Work>) -> String {
 
 fn returned(known: &RunState<Work>) -> Option<Returned> {
     let ended = known.progress.ended.as_ref()?;
+    Some(told(known, ended.exit, &ended.summary))
+}
+
+/// What is told of an agent to whoever sent it.
+fn told(known: &RunState<Work>, exit: Exit, summary: &str) -> Returned {
     let work = &known.state;
     let (by, said) = work.made.clone().unwrap_or_default();
     let by = work.answer.as_ref().map_or(by, |answer| answer.by.clone());
     let produced = work.produced.as_ref();
     let spent = Dimension::ALL.into_iter();
-    Some(Returned {
+    Returned {
         run: known.progress.run.clone(),
-        exit: ended.exit,
-        summary: ended.summary.clone(),
+        exit,
+        summary: summary.to_owned(),
         by,
         said,
         files: produced.map(|made| made.files.clone()).unwrap_or_default(),
         diff: produced
             .map(|made| made.diff.chars().take(TOLD).collect())
             .unwrap_or_default(),
+        lines: produced.map_or(0, |made| changed_lines(&made.diff)),
         tree: produced.map(|made| made.tree),
         answer: work.answer.clone(),
+        confidence: work.confidence.clone(),
         spent: spent
             .map(|dimension| (dimension, known.progress.ledger.spent(dimension)))
             .filter(|(_, amount)| *amount > 0)
             .collect(),
-    })
+    }
+}
+
+/// How many lines a change adds and removes.
+fn changed_lines(diff: &str) -> u64 {
+    let (plus, minus) = super::words::counted(diff);
+    u64::try_from(plus + minus).unwrap_or(u64::MAX)
 }
 
 /// Drives an agent's run until it rests.
@@ -317,6 +335,11 @@ impl Crew for Company {
             };
             let _ = self.store.send(agent, &signal).await;
         }
+        // Whoever rests, or was left by a process that is gone, has to hear it too.
+        self.wake(agents);
+        for agent in agents {
+            let _ = self.employ(agent).await;
+        }
         let working: Vec<AtWork> = {
             let mut at_work = locked(&self.at_work);
             agents
@@ -333,5 +356,19 @@ impl Crew for Company {
                 at_work.task.abort();
             }
         }
+    }
+
+    async fn dismiss(&self, agents: &[RunId]) -> Result<Vec<Returned>, HandsError> {
+        self.stop(agents).await;
+        let reader = super::reader(Arc::clone(&self.store));
+        let reader = reader.map_err(|failure| HandsError::Failed(failure.message))?;
+        let mut ended = Vec::new();
+        for agent in agents {
+            let known = reader.show(agent, None).await;
+            let known = known.map_err(|error| unreachable(&error))?;
+            let late = || told(&known, Exit::Failed, "it did not stop in time");
+            ended.push(returned(&known).unwrap_or_else(late));
+        }
+        Ok(ended)
     }
 }

@@ -34,7 +34,7 @@ const USE: [&str; 4] = ["/dev/null", "/dev/tty", "/dev/urandom", "/dev/random"];
 
 /// Locks this process out of everything but what it needs to think, and tells what came of it.
 /// Comes before anything starts a thread, and after everything that needs more was started.
-pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failure> {
+pub(crate) fn lock(repositories: &[&Path], session: &Session) -> Result<Fence, Failure> {
     let state = session.state_directory()?;
     let own = state.join(RUNS);
     std::fs::create_dir_all(&own)?;
@@ -45,9 +45,9 @@ pub(crate) fn lock(repository: &Path, session: &Session) -> Result<Fence, Failur
     kept.extend(store_directory(&session.config.get(&keys::STORE_URL)).map(Kept::Write));
     let holds = |kept: &Kept| {
         let path = kept.path().canonicalize();
-        path.is_ok_and(|path| repository.starts_with(path))
+        path.is_ok_and(|path| repositories.iter().any(|one| one.starts_with(&path)))
     };
-    // What holds the repository is not kept, whatever it is good for.
+    // What holds a repository is not kept, whatever it is good for.
     kept.retain(|kept| !holds(kept));
     let locked = lock_out(&kept);
     match &locked {

@@ -1,6 +1,7 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
 pub(crate) mod consent;
+pub(crate) mod contest;
 pub(crate) mod crew;
 pub(crate) mod fence;
 pub(crate) mod follow;

@@ -7,11 +7,31 @@ use lula_agents::glean::{Confidence, Rating};
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
 use lula_agents::verdict::{Evidence, Verdict};
+use lula_agents::work::Site;
 use lula_graph::RunState;
 use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId};
 use serde::Serialize;
 
+use super::contest::BestOf;
 use crate::term::{DIM, paint, visible};
+
+/// Another repository of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Elsewhere {
+    repository: String,
+    base: String,
+    delivered: Option<Delivered>,
+}
+
+impl From<&Site> for Elsewhere {
+    fn from(site: &Site) -> Self {
+        Self {
+            repository: site.repository.clone(),
+            base: site.place.commit.clone(),
+            delivered: site.delivered.clone(),
+        }
+    }
+}
 
 /// A run in one document.
 #[derive(Debug, Serialize)]
@@ -37,6 +57,9 @@ pub(crate) struct RunReport {
     ratings: Vec<Rating>,
     /// Where the change is.
     pub(crate) delivered: Option<Delivered>,
+    /// The other repositories, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repositories: Vec<Elsewhere>,
     files: Vec<String>,
     /// The change.
     pub(crate) diff: String,
@@ -46,6 +69,9 @@ pub(crate) struct RunReport {
     /// The tasks of several agents, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Dag>,
+    /// Those who tried the same, where there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) best_of: Option<BestOf>,
     /// What it cost.
     pub(crate) spent: Amounts,
     events: u64,
@@ -59,11 +85,19 @@ impl RunReport {
 
     /// Where the change is, and what can be done with it.
     pub(crate) fn delivery(&self) -> Vec<String> {
+        let elsewhere = self.repositories.iter().filter_map(|other| {
+            let branch = other.delivered.as_ref()?.branch.as_ref()?;
+            let repository = visible(&other.repository);
+            Some(format!(
+                "a change of {repository} is on its branch {branch}"
+            ))
+        });
+        let mut lines: Vec<String> = elsewhere.collect();
         let Some(delivered) = &self.delivered else {
-            return Vec::new();
+            return lines;
         };
         let undo = format!("lula undo {}", self.run);
-        match (&delivered.branch, &delivered.directory) {
+        let own = match (&delivered.branch, &delivered.directory) {
             (Some(branch), _) => vec![
                 format!("the change is on the branch {branch}"),
                 paint(DIM, format!("git merge {branch}   or   {undo}")),
@@ -73,7 +107,9 @@ impl RunReport {
                 paint(DIM, format!("git diff   or   {undo}")),
             ],
             (None, None) => Vec::new(),
-        }
+        };
+        lines.splice(0..0, own);
+        lines
     }
 
     pub(crate) fn of(run: &RunState<Work>) -> Self {
@@ -109,11 +145,13 @@ impl RunReport {
             confidence: work.confidence.clone(),
             ratings: work.ratings.clone(),
             delivered: work.delivered.clone(),
+            repositories: work.sites.iter().map(Elsewhere::from).collect(),
             files: produced.map(|made| made.files.clone()).unwrap_or_default(),
             diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
             attempts: work.failures.clone(),
             models: work.parts.clone(),
             plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
+            best_of: work.contest.as_deref().map(BestOf::from),
             spent,
             events: progress.next_seq,
         }

@@ -103,20 +103,22 @@ pub(super) fn produced_text(produced: &Produced) -> String {
     format!("{}: {files}", size(&produced.diff, produced.files.len()))
 }
 
-/// `2 files, +3 -1`
-pub(crate) fn size(diff: &str, files: usize) -> String {
+/// How many lines a change adds, and how many it removes.
+pub(super) fn counted(diff: &str) -> (usize, usize) {
     let lines = |mark: char, header: &str| {
         let changed = diff
             .lines()
             .filter(|line| line.starts_with(mark) && !line.starts_with(header));
         changed.count()
     };
+    (lines('+', "+++ "), lines('-', "--- "))
+}
+
+/// `2 files, +3 -1`
+pub(crate) fn size(diff: &str, files: usize) -> String {
     let plural = if files == 1 { "file" } else { "files" };
-    format!(
-        "{files} {plural}, +{} -{}",
-        lines('+', "+++ "),
-        lines('-', "--- ")
-    )
+    let (plus, minus) = counted(diff);
+    format!("{files} {plural}, +{plus} -{minus}")
 }
 
 pub(super) fn place(delivered: &Delivered) -> &str {

@@ -122,10 +122,11 @@ impl<'a> Desk<'a> {
         let mut asked = task.models.clone();
         asked.extend(task.guidance.judges.iter().cloned());
         let (door, guard) = minds::door(&asked, session)?;
-        let repository = Path::new(&task.repository);
+        let all = [&task.repository].into_iter().chain(&task.also);
+        let repositories: Vec<&Path> = all.map(Path::new).collect();
         let seal = seal_key(session)?;
-        let hired = Hired::find(repository, answers == Answers::Yes, session).await?;
-        let fence = fence::lock(repository, session)?;
+        let hired = Hired::find(&repositories, answers == Answers::Yes, session).await?;
+        let fence = fence::lock(&repositories, session)?;
         let store = store::open(session, guard).await?;
         let index = session.state_directory()?.join(store::RUNS).join("index");
         let watched = Watched::default();
@@ -336,12 +337,13 @@ impl<'a> Desk<'a> {
             return;
         }
         let mut cleared = self.hired.hands.clear(&known.progress.run).await;
-        if let Some(joint) = &known.state.joint {
-            // Whoever ended the run while agents worked ended them too.
-            let running: Vec<RunId> = joint.dag.running().map(|(_, run)| run.clone()).collect();
+        // Whoever ended the run while agents worked ended them too.
+        let mut running = known.state.agents_at_work();
+        running.extend(self.crew.everybody());
+        if !running.is_empty() {
             self.crew.stop(&running).await;
-            cleared = cleared.and(self.hired.hands.clear_team(known).await);
         }
+        cleared = cleared.and(self.hired.hands.clear_team(known).await);
         if let Err(error) = cleared {
             let text = format!("the workspace of the run could not be removed: {error}");
             self.session.screen.warn(&text);

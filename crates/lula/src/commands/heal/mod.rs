@@ -73,7 +73,7 @@ pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure>
 /// The run that is begun for a breakage.
 fn as_run(flags: &HealFlags) -> RunFlags {
     RunFlags {
-        repo: flags.repo.clone(),
+        repo: flags.repo.iter().cloned().collect(),
         tests: flags.cmd.clone(),
         model: flags.model.clone(),
         deliver: flags.deliver,

@@ -70,6 +70,9 @@ pub(in crate::commands) fn show(flags: &ShowFlags, session: &Session) -> Result<
         if let Some(plan) = &report.plan {
             screen.line(format!("\n{}", plan::table(plan)))?;
         }
+        if let Some(best_of) = &report.best_of {
+            screen.line(format!("\n{}", best_of.table()))?;
+        }
         if !report.diff.is_empty() {
             screen.line(format!("\n{}", paint(STRONG, "The change")))?;
             screen.patch(&report.diff)?;
@@ -154,6 +157,15 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
             .as_deref()
             .or(delivered.directory.as_deref());
         row("delivered", visible(place.unwrap_or_default()));
+    }
+    for site in &work.sites {
+        let delivered = site.delivered.as_ref();
+        let branch = delivered.and_then(|delivered| delivered.branch.as_deref());
+        let text = match branch {
+            Some(branch) => format!("{}, branch {branch}", visible(&site.repository)),
+            None => visible(&site.repository),
+        };
+        row("repository", text);
     }
     if let Some(text) = spend(&report.spent) {
         row("spent", text);

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::hands;
 use crate::runs::{self, labels, store};
 use crate::session::Session;
-use crate::term::{DIM, paint};
+use crate::term::{DIM, paint, visible};
 
 pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, Failure> {
     runs::block_on(async {
@@ -22,11 +22,19 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
             Failure::new(Code::RunRefused, Exit::Failed, message)
                 .remedy("`lula show` tells what the run delivered")
         };
-        let Some(delivered) = &known.state.delivered else {
+        let work = &known.state;
+        let own = work
+            .delivered
+            .iter()
+            .map(|one| (&work.task.repository, one));
+        let others = work.sites.iter();
+        let others = others.filter_map(|site| Some((&site.repository, site.delivered.as_ref()?)));
+        let delivered: Vec<_> = own.chain(others).collect();
+        let Some((_, first)) = delivered.first() else {
             return Err(refuse(format!("{run} delivered nothing")));
         };
         let screen = &session.screen;
-        if let Some(id) = &delivered.workspace {
+        if let Some(id) = &first.workspace {
             let files = review::store(session)?.open(id)?.undo()?;
             labels::was_undone(run, session)?;
             let files: Vec<String> = files.iter().map(ToString::to_string).collect();
@@ -43,17 +51,28 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
             return Ok(Exit::Verified);
         }
         let git = find_git(session)?;
-        let repository = Path::new(&known.state.task.repository);
-        let undone = hands::undo(&git, repository, delivered);
-        let undone = undone.map_err(|error| refuse(error.to_string()))?;
+        let mut undone = Vec::new();
+        for (repository, one) in &delivered {
+            let gone = hands::undo(&git, Path::new(repository), one);
+            undone.push(gone.map_err(|error| refuse(error.to_string()))?);
+        }
         labels::was_undone(run, session)?;
         if screen.is_json() {
-            screen.document(&undone)?;
-        } else {
-            screen.note(&format!("the branch {} is gone", undone.branch));
+            match undone.as_slice() {
+                [one] => screen.document(one)?,
+                several => screen.document(&several)?,
+            }
+        }
+        for ((repository, _), one) in delivered.iter().zip(&undone) {
+            if screen.is_json() {
+                break;
+            }
+            screen.note(&format!("the branch {} is gone", one.branch));
             let back = format!(
-                "git branch {} {}   brings it back",
-                undone.branch, undone.kept_as
+                "git -C {} branch {} {}   brings it back",
+                visible(repository),
+                one.branch,
+                one.kept_as
             );
             screen.note(&paint(DIM, back));
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use lula_agents::Work;
 use lula_agents::dag::{Dag, JobId};
-use lula_agents::team::agent_run;
 use lula_graph::RunState;
 use lula_protocol::RunId;
 use lula_store::Store;
@@ -37,35 +36,29 @@ pub(super) async fn lanes(
     known: &RunState<Work>,
     began_ms: u64,
 ) -> Result<Vec<Lane>, Failure> {
-    let Some(joint) = &known.state.joint else {
-        return Ok(Vec::new());
-    };
     let reader = runs::reader(Arc::clone(store))?;
     let mut lanes = Vec::new();
-    for (id, entry) in &joint.dag.jobs {
-        for attempt in 0..entry.attempts {
-            let run = agent_run(&known.progress.run, id, attempt);
-            let Some(row) = store.run(&run).await? else {
-                continue;
-            };
-            let at = |record: Option<&lula_store::Record>| {
-                record.map_or(0, |record| record.at_ms.saturating_sub(began_ms))
-            };
-            let first = store.read(&run, 0, 1).await?;
-            let last = store.read(&run, row.head.next.saturating_sub(1), 1).await?;
-            let agent = reader.show(&run, None).await?;
-            lanes.push(Lane {
-                task: id.clone(),
-                standing: agent
-                    .progress
-                    .ended
-                    .as_ref()
-                    .map_or("unfinished", |ended| word(ended.exit)),
-                run,
-                begin_ms: at(first.first()),
-                end_ms: at(last.first()),
-            });
-        }
+    for (task, run) in known.state.agents(&known.progress.run) {
+        let Some(row) = store.run(&run).await? else {
+            continue;
+        };
+        let at = |record: Option<&lula_store::Record>| {
+            record.map_or(0, |record| record.at_ms.saturating_sub(began_ms))
+        };
+        let first = store.read(&run, 0, 1).await?;
+        let last = store.read(&run, row.head.next.saturating_sub(1), 1).await?;
+        let agent = reader.show(&run, None).await?;
+        lanes.push(Lane {
+            task,
+            standing: agent
+                .progress
+                .ended
+                .as_ref()
+                .map_or("unfinished", |ended| word(ended.exit)),
+            run,
+            begin_ms: at(first.first()),
+            end_ms: at(last.first()),
+        });
     }
     lanes.sort_by_key(|lane| (lane.begin_ms, lane.task.clone()));
     Ok(lanes)

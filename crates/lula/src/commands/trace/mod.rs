@@ -126,9 +126,10 @@ fn write(file: &Path, page: &str) -> Result<(), Failure> {
 impl Trace {
     /// The agents beside each other, where there were several.
     fn picture(&self) -> Option<String> {
-        let plan = self.report.plan.as_ref()?;
+        // Whoever tries the same as others waits for nobody.
+        let plan = self.report.plan.clone().unwrap_or_default();
         let total = self.timeline.total_ms;
-        (!self.lanes.is_empty()).then(|| lanes::svg(plan, &self.lanes, total))
+        (!self.lanes.is_empty()).then(|| lanes::svg(&plan, &self.lanes, total))
     }
 
     fn standing(&self) -> &'static str {
@@ -176,6 +177,12 @@ fn text(trace: &Trace) -> String {
         plan::table(plan)
             .lines()
             .for_each(|row| line(row.to_owned()));
+    }
+    if let Some(best_of) = &trace.report.best_of {
+        line(String::new());
+        best_of.table().lines().for_each(|row| line(row.to_owned()));
+    }
+    if !trace.lanes.is_empty() {
         line(String::new());
         for lane in &trace.lanes {
             let span = Span {

@@ -6,8 +6,8 @@ use lula_agents::work::{End, Event};
 use serde_json::Value;
 
 use super::{Kind, Teller, Words, read, words};
-use crate::runs::plan;
 use crate::runs::words::{Tally, base, first_line, looked_text, place, produced_text};
+use crate::runs::{contest, plan};
 
 impl Teller {
     /// The end of a node, with what it found out.
@@ -116,9 +116,21 @@ impl Teller {
                 | End::NeedsModel { why }
                 | End::Environment { why } => (why.clone(), Some(false)),
             },
-            Event::Delivered { delivered } => (place(delivered).to_owned(), Some(true)),
+            Event::Delivered { delivered } | Event::DeliveredToo { delivered, .. } => {
+                (place(delivered).to_owned(), Some(true))
+            }
+            Event::OpenedToo { sites } => {
+                let places = sites.iter().map(|site| {
+                    let name = site.repository.rsplit('/').next().unwrap_or_default();
+                    format!("{name} {}", base(&site.place))
+                });
+                (places.collect::<Vec<_>>().join("; "), None)
+            }
+            Event::ExaminedToo { baseline, .. } => (looked_text(&baseline.looked), None),
             Event::Steered { notes } => (format!("heard {} notes", notes.len()), None),
-            other => plan::told(other).unwrap_or_default(),
+            other => plan::told(other)
+                .or_else(|| contest::told(other))
+                .unwrap_or_default(),
         }
     }
 }

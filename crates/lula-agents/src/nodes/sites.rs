@@ -1,0 +1,353 @@
+//! The other repositories of a run: what is done in its own workspace is done in theirs too, and
+//! what comes of all of them is delivered together.
+
+use std::fmt::Write;
+
+use lula_graph::{Ctx, Stop};
+
+use super::{context, tried};
+use crate::deeds::{Deed, Taken};
+use crate::hands::{Consignment, Line, Place, Shipment};
+use crate::recover::FailureClass;
+use crate::survey::Survey;
+use crate::task::intent;
+use crate::verdict::{Evidence, Looked, Verdict, judge};
+use crate::work::{Baseline, Brief, Event, Produced, Site, Work};
+
+/// The same in the workspace of another repository.
+fn there(number: usize, deed: Deed) -> Deed {
+    Deed::Elsewhere {
+        site: number,
+        act: Box::new(deed),
+    }
+}
+
+/// Opens the workspaces of the other repositories.
+pub(super) async fn open(
+    work: &Work,
+    ctx: &mut Ctx<'_>,
+) -> Result<Result<Vec<Site>, String>, Stop> {
+    let mut sites = Vec::new();
+    for (index, repository) in work.task.also.iter().enumerate() {
+        let deed = Deed::Open {
+            repository: repository.clone(),
+        };
+        let place: Place = match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
+            Ok(place) => place,
+            Err(why) => return Ok(Err(why)),
+        };
+        sites.push(Site {
+            repository: repository.clone(),
+            place,
+            baseline: None,
+            taken: None,
+            delivered: None,
+        });
+    }
+    Ok(Ok(sites))
+}
+
+/// What the other repositories hold, and what their tests say.
+pub(super) async fn look(
+    work: &Work,
+    ctx: &mut Ctx<'_>,
+) -> Result<Result<Vec<(Baseline, Brief)>, String>, Stop> {
+    let mut seen = Vec::new();
+    for (index, site) in work.sites.iter().enumerate() {
+        let workspace = site.place.workspace.clone();
+        let baseline = if let Some(baseline) = &site.baseline {
+            baseline.clone()
+        } else {
+            let deed = Deed::Examine {
+                workspace: workspace.clone(),
+                tests: work.task.tests.clone(),
+                tests_ms: work.task.tests_ms,
+            };
+            match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
+                Ok(baseline) => baseline,
+                Err(why) => {
+                    let name = work.repository_name(index + 1);
+                    return Ok(Err(format!(
+                        "the tests of {name} cannot be run here: {why}"
+                    )));
+                }
+            }
+        };
+        let mut wanted = context::wanted(work, &baseline);
+        wanted.repository.clone_from(&site.repository);
+        let deed = Deed::Survey { workspace, wanted };
+        let effect = there(index + 1, deed).effect();
+        let survey: Survey = tried(ctx.effect(effect).await)?.unwrap_or_default();
+        let brief = context::brief(survey, &work.task.text, &baseline);
+        seen.push((baseline, brief));
+    }
+    Ok(Ok(seen))
+}
+
+/// The line of a run in one of its repositories.
+pub(super) fn line(work: &Work, repo: usize, ctx: &Ctx<'_>) -> Line {
+    let base = work.place_of(repo).map(|place| place.commit.clone());
+    Line {
+        run: ctx.run().clone(),
+        repository: work.repository(repo).to_owned(),
+        base: base.unwrap_or_default(),
+    }
+}
+
+/// Takes what is integrated in the other repositories to where it is judged.
+pub(super) async fn lay(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<(), String>, Stop> {
+    let Some(joint) = &work.joint else {
+        return Ok(Ok(()));
+    };
+    for (index, site) in work.sites.iter().enumerate() {
+        if !joint.changed(index + 1) {
+            continue;
+        }
+        let deed = Deed::Lay {
+            line: line(work, index + 1, ctx),
+            workspace: site.place.workspace.clone(),
+        };
+        let laid = tried(ctx.effect::<()>(there(index + 1, deed).effect()).await)?;
+        if let Err(why) = laid {
+            return Ok(Err(why));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Takes the changes of the other repositories, and makes one change of all of them for whoever
+/// reads it.
+pub(super) async fn take(
+    work: &Work,
+    produced: &mut Produced,
+    ctx: &mut Ctx<'_>,
+) -> Result<Vec<Event>, Stop> {
+    let Some(joint) = work.joint.as_ref().filter(|_| !work.sites.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut events = Vec::new();
+    let mut all = Combined::default();
+    all.add(&work.repository_name(0), &produced.diff, &produced.files);
+    for (index, site) in work.sites.iter().enumerate() {
+        if !joint.changed(index + 1) {
+            continue;
+        }
+        let deed = Deed::Change {
+            workspace: site.place.workspace.clone(),
+        };
+        let taken: Taken = ctx.effect(there(index + 1, deed).effect()).await?;
+        all.add(&work.repository_name(index + 1), &taken.diff, &taken.files);
+        events.push(Event::TakenToo {
+            site: index + 1,
+            taken,
+        });
+    }
+    produced.diff = all.diff;
+    produced.files = all.files;
+    Ok(events)
+}
+
+/// Changes of several repositories as one.
+#[derive(Default)]
+struct Combined {
+    diff: String,
+    files: Vec<String>,
+}
+
+impl Combined {
+    fn add(&mut self, name: &str, diff: &str, files: &[String]) {
+        if files.is_empty() {
+            return;
+        }
+        let _ = write!(self.diff, "# {name}\n{diff}");
+        let named = files.iter().map(|path| format!("{name}/{path}"));
+        self.files.extend(named);
+    }
+}
+
+/// Judges the changes of the other repositories too. All of it is right, or it is not.
+pub(super) async fn weigh_too(
+    own: (Evidence, Verdict),
+    work: &Work,
+    ctx: &mut Ctx<'_>,
+) -> Result<(Evidence, Verdict), Stop> {
+    let mut judged = Vec::new();
+    for (index, site) in work.sites.iter().enumerate() {
+        if site
+            .taken
+            .as_ref()
+            .is_none_or(|taken| taken.files.is_empty())
+        {
+            continue;
+        }
+        let before = site.baseline.clone().unwrap_or_else(untested);
+        let failing = before.failing().len();
+        let deed = Deed::Weigh {
+            workspace: site.place.workspace.clone(),
+            tests: work.task.tests.clone(),
+            before: Box::new(before),
+            accept: work.acceptance_of(index + 1),
+            tests_ms: work.task.tests_ms,
+        };
+        let effect = there(index + 1, deed).effect();
+        let name = work.repository_name(index + 1);
+        judged.push(match tried(ctx.effect::<Evidence>(effect).await)? {
+            Ok(evidence) => {
+                let verdict = judge(intent(&work.task.text, failing), &evidence);
+                (name, Some(evidence), verdict)
+            }
+            Err(why) => (name, None, Verdict::Inconclusive { why }),
+        });
+    }
+    if judged.is_empty() {
+        return Ok(own);
+    }
+    Ok(together(&work.repository_name(0), own, judged))
+}
+
+type Judged = (String, Option<Evidence>, Verdict);
+
+/// What is thought of changes of several repositories: the worst that is thought of one. Pure.
+fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evidence, Verdict) {
+    let (evidence, verdict) = own;
+    let mut all: Vec<Judged> = Vec::new();
+    if evidence.changed_files > 0 {
+        all.push((name.to_owned(), Some(evidence.clone()), verdict));
+    } else if let Some(missed) = evidence.accepted.iter().find(|one| !one.after) {
+        // Nothing was to be done here, but for what has to succeed when all of it is done.
+        let why = format!("{:?} does not succeed: {}", missed.command, missed.output);
+        let named = vec![missed.command.clone()];
+        let class = FailureClass::Acceptance;
+        let verdict = Verdict::Fail { class, why, named };
+        all.push((name.to_owned(), Some(evidence.clone()), verdict));
+    }
+    all.extend(others);
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::Fail { .. } => 2,
+        Verdict::Inconclusive { .. } => 1,
+        Verdict::Pass { .. } => 0,
+    };
+    let told: Vec<String> = all
+        .iter()
+        .map(|(name, _, verdict)| format!("{name}: {}", verdict.why()))
+        .collect();
+    // The first of the worst; there is one, or nobody would have asked.
+    let mut worst = 0;
+    for (index, (_, _, verdict)) in all.iter().enumerate() {
+        if rank(verdict) > rank(&all[worst].2) {
+            worst = index;
+        }
+    }
+    let (name, found, verdict) = all.swap_remove(worst);
+    let verdict = match verdict {
+        Verdict::Pass { .. } => Verdict::Pass {
+            why: told.join("; "),
+        },
+        Verdict::Inconclusive { why } => Verdict::Inconclusive {
+            why: format!("{name}: {why}"),
+        },
+        Verdict::Fail { class, why, named } => Verdict::Fail {
+            class,
+            why: format!("{name}: {why}"),
+            named,
+        },
+    };
+    (found.unwrap_or(evidence), verdict)
+}
+
+fn untested() -> Baseline {
+    Baseline {
+        looked: Looked::NoTests,
+        command: None,
+        messages: Vec::new(),
+        unfixable: Vec::new(),
+    }
+}
+
+/// How all changes are delivered, given how the run's own would be.
+pub(super) fn deliver(work: &Work, own: Consignment) -> Deed {
+    if work.sites.is_empty() {
+        return Deed::Deliver { order: own };
+    }
+    let mut parts = Vec::new();
+    if work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
+        parts.push(Shipment {
+            site: 0,
+            order: own.clone(),
+        });
+    }
+    for (index, site) in work.sites.iter().enumerate() {
+        let Some(taken) = site.taken.as_ref().filter(|taken| !taken.files.is_empty()) else {
+            continue;
+        };
+        parts.push(Shipment {
+            site: index + 1,
+            order: Consignment {
+                workspace: site.place.workspace.clone(),
+                tree: taken.tree,
+                ..own.clone()
+            },
+        });
+    }
+    Deed::DeliverAll { parts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Accepted;
+    use proptest::prelude::*;
+
+    fn evidence(changed_files: usize) -> Evidence {
+        Evidence {
+            before: Looked::NoTests,
+            after: Looked::NoTests,
+            as_is: None,
+            without: None,
+            accepted: Vec::new(),
+            touched_tests: Vec::new(),
+            changed_files,
+        }
+    }
+
+    fn verdict(kind: u8) -> Verdict {
+        let why = "because".to_owned();
+        match kind {
+            0 => Verdict::Pass { why },
+            1 => Verdict::Inconclusive { why },
+            _ => Verdict::Fail {
+                class: FailureClass::TestFail,
+                why,
+                named: Vec::new(),
+            },
+        }
+    }
+
+    proptest! {
+        /// A pass of all is a pass of each.
+        #[test]
+        fn one_that_does_not_pass_holds_all_of_them(kinds in proptest::collection::vec(0..3_u8, 2..6)) {
+            let own = (evidence(1), verdict(kinds[0]));
+            let others = kinds[1..].iter().map(|kind| ("x".to_owned(), None, verdict(*kind)));
+            let (_, all) = together("own", own, others.collect());
+            let worst = kinds.iter().max().copied().unwrap();
+            prop_assert_eq!(all.name(), verdict(worst).name());
+        }
+    }
+
+    #[test]
+    fn a_repository_without_a_change_holds_nobody_unless_something_of_it_must_succeed() {
+        let others = || vec![("b".to_owned(), Some(evidence(1)), verdict(0))];
+        let unchanged = (evidence(0), verdict(2));
+        assert_eq!(together("a", unchanged.clone(), others()).1.name(), "pass");
+        let (mut seen, fail) = unchanged;
+        seen.accepted = vec![Accepted {
+            command: "make check".to_owned(),
+            before: false,
+            after: false,
+            timed_out: false,
+            output: String::new(),
+        }];
+        assert_eq!(together("a", (seen, fail), others()).1.name(), "fail");
+    }
+}

@@ -1,0 +1,429 @@
+//! Several candidates for one task, and which of them is taken. Pure: who tries, what came back,
+//! what comes next, who won and why.
+
+use std::cmp::Reverse;
+
+use lula_protocol::{Amounts, Exit, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::crew::Returned;
+use crate::dag::JobId;
+
+/// Least candidates that make a choice.
+pub const FEWEST: u32 = 2;
+/// Most candidates at once.
+pub const MOST: u32 = 5;
+/// From here on, in thousandths, a change is likelier kept than not.
+const LIKELY: u32 = 500;
+
+/// How far a candidate is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Standing {
+    /// An agent works on it.
+    AtWork,
+    /// It came back.
+    Back {
+        /// With this.
+        returned: Box<Returned>,
+    },
+    /// It was stopped: another one was proven first.
+    Dismissed,
+}
+
+/// What a candidate that came back is worth, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// Nothing that could be taken.
+    Failed,
+    /// A change that nothing speaks against, and nothing for.
+    Unproven,
+    /// Tests or commands show that it is right.
+    Proven,
+}
+
+/// One who tries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rival {
+    /// Its name.
+    pub id: JobId,
+    /// Its run.
+    pub run: RunId,
+    /// The model it asks.
+    pub model: String,
+    /// How freely that answers, in hundredths.
+    pub temperature_percent: u32,
+    /// Why this one.
+    pub because: String,
+    /// What it may spend.
+    pub limits: Amounts,
+    /// How far it is.
+    pub standing: Standing,
+}
+
+impl Rival {
+    fn returned(&self) -> Option<&Returned> {
+        match &self.standing {
+            Standing::Back { returned } => Some(returned),
+            Standing::AtWork | Standing::Dismissed => None,
+        }
+    }
+
+    fn worth(&self) -> Worth {
+        let changed = |back: &&Returned| back.tree.is_some() && !back.files.is_empty();
+        match self.returned().filter(changed).map(|back| back.exit) {
+            Some(Exit::Verified) => Worth::Proven,
+            Some(Exit::Inconclusive) => Worth::Unproven,
+            _ => Worth::Failed,
+        }
+    }
+
+    fn confidence(&self) -> Option<u32> {
+        let returned = self.returned()?;
+        returned.confidence.as_ref().map(|sure| sure.permille)
+    }
+
+    /// Whether nobody else has to go on: tests show that it is right, and it is not likelier turned
+    /// down than kept.
+    fn settles_it(&self) -> bool {
+        self.worth() == Worth::Proven && self.confidence().is_none_or(|sure| sure >= LIKELY)
+    }
+
+    /// What became of it, in a word.
+    pub fn word(&self) -> &'static str {
+        match (&self.standing, self.worth()) {
+            (Standing::AtWork, _) => "running",
+            (Standing::Dismissed, _) => "dismissed",
+            (Standing::Back { .. }, Worth::Proven) => "proven",
+            (Standing::Back { .. }, Worth::Unproven) => "unproven",
+            (Standing::Back { .. }, Worth::Failed) => "failed",
+        }
+    }
+
+    /// What it says of itself, where it came back.
+    pub fn summary(&self) -> &str {
+        self.returned().map_or("", |back| back.summary.as_str())
+    }
+
+    /// What it came back with, where it did.
+    pub fn back(&self) -> Option<&Returned> {
+        self.returned()
+    }
+}
+
+/// Who was taken, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decided {
+    /// Who; nobody where no candidate can be taken.
+    pub id: Option<JobId>,
+    /// Why.
+    pub because: String,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Wait for one of these.
+    Wait(Vec<RunId>),
+    /// One is proven: these are stopped.
+    Dismiss(Vec<RunId>),
+    /// Everybody is back or was stopped.
+    Decide,
+}
+
+/// Several candidates for one task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contest {
+    /// Who tries.
+    pub rivals: Vec<Rival>,
+    /// Who was taken, as soon as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
+}
+
+impl Contest {
+    /// The name of a candidate, from 1.
+    pub fn name(number: usize) -> Result<JobId, String> {
+        JobId::new(&format!("candidate-{number}"))
+    }
+
+    /// Those who work.
+    pub fn at_work(&self) -> Vec<RunId> {
+        let working = |rival: &&Rival| rival.standing == Standing::AtWork;
+        let working = self.rivals.iter().filter(working);
+        working.map(|rival| rival.run.clone()).collect()
+    }
+
+    /// What those who work may still spend.
+    pub fn outstanding(&self) -> Amounts {
+        let mut sum = Amounts::none();
+        let working = |rival: &&Rival| rival.standing == Standing::AtWork;
+        for rival in self.rivals.iter().filter(working) {
+            for (dimension, amount) in rival.limits.iter() {
+                let held = sum.0.entry(dimension).or_default();
+                *held = held.saturating_add(amount);
+            }
+        }
+        sum
+    }
+
+    /// What comes next.
+    pub fn next(&self) -> Turn {
+        let working = self.at_work();
+        if working.is_empty() {
+            Turn::Decide
+        } else if self.rivals.iter().any(Rival::settles_it) {
+            Turn::Dismiss(working)
+        } else {
+            Turn::Wait(working)
+        }
+    }
+
+    /// Somebody came back.
+    pub fn came_back(&mut self, returned: &Returned) {
+        self.settle(&returned.run, &|| Standing::Back {
+            returned: Box::new(returned.clone()),
+        });
+    }
+
+    /// Everybody else was stopped.
+    pub fn dismissed(&mut self) {
+        for run in self.at_work() {
+            self.settle(&run, &|| Standing::Dismissed);
+        }
+    }
+
+    fn settle(&mut self, run: &RunId, to: &dyn Fn() -> Standing) {
+        let mut working = self.rivals.iter_mut();
+        if let Some(rival) =
+            working.find(|rival| rival.run == *run && rival.standing == Standing::AtWork)
+        {
+            rival.standing = to();
+        }
+    }
+
+    /// Who is taken: by tests, then by confidence, then the smaller change, then whoever was asked
+    /// first.
+    pub fn decide(&self) -> Decided {
+        let rank = |rival: &Rival| {
+            let lines = rival.returned().map_or(0, |back| back.lines);
+            (rival.worth(), rival.confidence(), Reverse(lines))
+        };
+        let mut field: Vec<&Rival> = self
+            .rivals
+            .iter()
+            .filter(|rival| rival.worth() > Worth::Failed)
+            .collect();
+        // Stable: equals stay in the order they were asked.
+        field.sort_by_key(|rival| Reverse(rank(rival)));
+        let Some(first) = field.first() else {
+            return Decided {
+                id: None,
+                because: self.failures(),
+            };
+        };
+        Decided {
+            id: Some(first.id.clone()),
+            because: why(first, field.get(1).copied()),
+        }
+    }
+
+    fn failures(&self) -> String {
+        let told = self.rivals.iter().map(|rival| {
+            let said = rival.summary();
+            let said = if said.is_empty() { rival.word() } else { said };
+            format!("{} ({}): {said}", rival.id, rival.model)
+        });
+        let told: Vec<String> = told.collect();
+        format!(
+            "none of {} candidates can be taken; {}",
+            self.rivals.len(),
+            told.join("; ")
+        )
+    }
+}
+
+/// Why the first is taken and not the second.
+fn why(first: &Rival, second: Option<&Rival>) -> String {
+    let lines = |rival: &Rival| rival.returned().map_or(0, |back| back.lines);
+    let Some(second) = second else {
+        return match first.worth() {
+            Worth::Proven => "the only one that tests show to be right".to_owned(),
+            _ => "the only one with a change that nothing speaks against".to_owned(),
+        };
+    };
+    if first.worth() > second.worth() {
+        return format!("tests show that it is right, and not so of {}", second.id);
+    }
+    let shown = match first.worth() {
+        Worth::Proven => "tests show that it is right",
+        _ => "nothing speaks against it",
+    };
+    if first.confidence() != second.confidence() {
+        let permille = |rival: &Rival| rival.confidence().unwrap_or_default();
+        return format!(
+            "{shown}, and it is the surest: 0.{:03} against 0.{:03} of {}",
+            permille(first).min(999),
+            permille(second).min(999),
+            second.id
+        );
+    }
+    if lines(first) < lines(second) {
+        return format!(
+            "{shown}, and it is the smallest: {} lines against {} of {}",
+            lines(first),
+            lines(second),
+            second.id
+        );
+    }
+    format!("{shown}, and it was asked before {}, its equal", second.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::glean::{Confidence, FEATURES, Features};
+    use proptest::prelude::*;
+
+    fn rival(number: usize) -> Rival {
+        Rival {
+            id: Contest::name(number).unwrap(),
+            run: RunId::from_parts(number as u64, [0; 10]),
+            model: format!("m{number}"),
+            temperature_percent: 0,
+            because: String::new(),
+            limits: Amounts::none(),
+            standing: Standing::AtWork,
+        }
+    }
+
+    fn contest(count: usize) -> Contest {
+        Contest {
+            rivals: (1..=count).map(rival).collect(),
+            decided: None,
+        }
+    }
+
+    fn back(number: usize, exit: Exit, sure: Option<u32>, lines: u64) -> Returned {
+        Returned {
+            run: RunId::from_parts(number as u64, [0; 10]),
+            exit,
+            summary: format!("said {number}"),
+            by: format!("m{number}"),
+            said: String::new(),
+            files: vec!["a.py".to_owned()],
+            diff: String::new(),
+            lines,
+            tree: Some(lula_protocol::Digest::of_bytes(b"tree")),
+            answer: None,
+            confidence: sure.map(|permille| Confidence {
+                permille,
+                deviation: 100,
+                labels: 0,
+                features: Features::new([0.0; FEATURES]),
+                second_look: false,
+            }),
+            spent: Amounts::none(),
+        }
+    }
+
+    fn decided(backs: &[Returned]) -> Decided {
+        let mut contest = contest(backs.len());
+        for back in backs {
+            contest.came_back(back);
+        }
+        contest.decide()
+    }
+
+    fn winner(backs: &[Returned]) -> (String, String) {
+        let decided = decided(backs);
+        (decided.id.unwrap().to_string(), decided.because)
+    }
+
+    #[test]
+    fn tests_come_before_confidence_and_that_before_size() {
+        use Exit::{Failed, Inconclusive, Verified};
+        let unsure = back(1, Verified, Some(400), 90);
+        let (id, why) = winner(&[unsure.clone(), back(2, Inconclusive, Some(990), 1)]);
+        assert_eq!(id, "candidate-1", "{why}");
+        let (id, why) = winner(&[unsure, back(2, Verified, Some(900), 200)]);
+        assert!(id == "candidate-2" && why.contains("0.900"), "{id} {why}");
+        let (id, why) = winner(&[back(1, Verified, None, 9), back(2, Verified, None, 3)]);
+        assert!(id == "candidate-2" && why.contains("3 lines"), "{id} {why}");
+        let (id, why) = winner(&[back(1, Failed, None, 1), back(2, Verified, None, 3)]);
+        assert!(
+            id == "candidate-2" && why.contains("only one"),
+            "{id} {why}"
+        );
+    }
+
+    #[test]
+    fn where_nobody_passes_nobody_is_taken_and_everybody_is_told_of() {
+        let decided = decided(&[
+            back(1, Exit::Failed, None, 1),
+            back(2, Exit::Budget, None, 1),
+        ]);
+        assert_eq!(decided.id, None);
+        assert!(
+            decided.because.contains("said 1") && decided.because.contains("said 2"),
+            "{}",
+            decided.because
+        );
+        let mut nothing = back(1, Exit::Verified, None, 0);
+        nothing.files.clear();
+        assert_eq!(self::decided(&[nothing]).id, None, "no change, no winner");
+    }
+
+    #[test]
+    fn one_that_is_proven_stops_the_others_and_one_that_will_be_turned_down_does_not() {
+        let mut contest = contest(3);
+        contest.came_back(&back(1, Exit::Failed, None, 1));
+        assert!(matches!(contest.next(), Turn::Wait(runs) if runs.len() == 2));
+        let mut doubtful = contest.clone();
+        doubtful.came_back(&back(2, Exit::Verified, Some(LIKELY - 1), 1));
+        assert!(matches!(doubtful.next(), Turn::Wait(runs) if runs.len() == 1));
+        contest.came_back(&back(2, Exit::Verified, Some(LIKELY), 1));
+        assert!(matches!(contest.next(), Turn::Dismiss(runs) if runs.len() == 1));
+        contest.dismissed();
+        assert_eq!(contest.next(), Turn::Decide);
+        assert_eq!(contest.rivals[2].word(), "dismissed");
+    }
+
+    proptest! {
+        /// Whatever comes back in whatever order: it ends, and whoever is taken is at least as well
+        /// shown to be right as everybody else.
+        #[test]
+        fn a_contest_ends_with_the_best(
+            field in proptest::collection::vec((0..3_u8, proptest::option::of(0..1000_u32), 0..50_u64), 2..6),
+        ) {
+            let mut contest = contest(field.len());
+            let mut steps = 0;
+            for (index, (exit, sure, lines)) in field.iter().enumerate() {
+                let exit = [Exit::Failed, Exit::Inconclusive, Exit::Verified][usize::from(*exit)];
+                match contest.next() {
+                    Turn::Decide => break,
+                    Turn::Dismiss(_) => contest.dismissed(),
+                    Turn::Wait(_) => contest.came_back(&back(index + 1, exit, *sure, *lines)),
+                }
+                steps += 1;
+            }
+            prop_assert!(steps <= field.len());
+            if !matches!(contest.next(), Turn::Decide) {
+                contest.dismissed();
+            }
+            let decided = contest.decide();
+            let best = contest.rivals.iter().map(Rival::worth).max().unwrap();
+            match decided.id {
+                None => prop_assert_eq!(best, Worth::Failed),
+                Some(id) => {
+                    let taken = contest.rivals.iter().find(|rival| rival.id == id).unwrap();
+                    prop_assert_eq!(taken.worth(), best);
+                    prop_assert!(!decided.because.is_empty());
+                }
+            }
+        }
+    }
+}

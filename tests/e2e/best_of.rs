@@ -1,0 +1,251 @@
+//! `lula run --best-of N`: several candidates for one task, the best is taken
+
+use std::process::Stdio;
+
+use lula_models::mock::MockServer;
+use lula_models::script::{Script, ScriptedCall, Turn};
+use serde_json::{Value, json};
+
+use crate::cancelling::is_asleep;
+use crate::lula::{Ran, World};
+use crate::run::{FIX, MENDED, branches, buggy, edit, git, strong};
+use crate::run_doors::{logs, until};
+
+/// A model that does all of this in one turn, as often as it is asked.
+fn model(calls: &[(&str, Value)]) -> MockServer {
+    let submit = ("submit", json!({"summary": "done"}));
+    let call = calls.iter().chain([&submit]).map(|(name, arguments)| {
+        let (name, arguments) = ((*name).to_owned(), arguments.clone());
+        ScriptedCall { name, arguments }
+    });
+    let turn = Turn {
+        times: Some(0),
+        call: call.collect(),
+        ..Turn::default()
+    };
+    MockServer::start(Script { turn: vec![turn] }).unwrap()
+}
+
+fn right() -> MockServer {
+    model(&[("edit_file", edit())])
+}
+
+fn wrong() -> MockServer {
+    let edit = json!({"path": "items.py", "search": "    return items[len(items)]",
+        "replace": "    return items[0]"});
+    model(&[("edit_file", edit)])
+}
+
+/// One that would be right in an hour.
+fn slow() -> MockServer {
+    model(&[
+        ("run", json!({"command": "sleep 3621"})),
+        ("edit_file", edit()),
+    ])
+}
+
+fn line(servers: &[&MockServer]) -> Vec<String> {
+    let count = servers.len().to_string();
+    let fixed = [
+        "run",
+        "--json",
+        "--task",
+        FIX,
+        "--max-loops",
+        "0",
+        "--best-of",
+        &count,
+    ];
+    let models = servers.iter().map(|server| strong(server));
+    let mut line: Vec<String> = fixed.map(str::to_owned).to_vec();
+    line.extend(models.flat_map(|model| ["--model".to_owned(), model]));
+    line
+}
+
+fn run(world: &World, servers: &[&MockServer]) -> Ran {
+    let line = line(servers);
+    let words: Vec<&str> = line.iter().map(String::as_str).collect();
+    world.run(&words)
+}
+
+fn standings(report: &Value) -> Vec<&str> {
+    let candidates = report["best_of"]["candidates"].as_array().unwrap();
+    let standing = |one: &'static str| move |value: &'_ Value| value[one].as_str().is_some();
+    assert!(candidates.iter().all(standing("model")), "{report}");
+    candidates
+        .iter()
+        .map(|one| one["standing"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn of_three_candidates_the_one_that_passes_is_delivered() {
+    let world = World::new();
+    buggy(&world);
+    let before = git(&world.work(), &["rev-parse", "HEAD"]);
+    let (bad, good, worse) = (wrong(), right(), wrong());
+    let report = run(&world, &[&bad, &good, &worse]).exits(0).json();
+    let best = &report["best_of"];
+    assert_eq!(best["chosen"], "candidate-2", "{best:#}");
+    assert!(
+        best["because"].as_str().unwrap().contains("tests show"),
+        "{best:#}"
+    );
+    let standings = standings(&report);
+    assert_eq!(standings[1], "proven", "{standings:?}");
+    assert!(
+        standings
+            .iter()
+            .all(|word| ["proven", "failed", "dismissed"].contains(word)),
+        "{standings:?}"
+    );
+    // Different models, each asked once.
+    for server in [&bad, &good, &worse] {
+        assert!(server.arrived().len() <= 1, "{:?}", server.arrived());
+    }
+    let made = branches(&world);
+    assert_eq!(made.len(), 1, "{made:?}");
+    let code = git(&world.work(), &["show", &format!("{}:items.py", made[0])]);
+    assert!(code.contains(MENDED), "{code}");
+    assert_eq!(git(&world.work(), &["rev-parse", "HEAD"]), before);
+    let run = report["run"].as_str().unwrap();
+    world.run(&["replay", run, "--verify"]).exits(0);
+    let shown = world.run(&["show", run]).exits(0).stdout;
+    assert!(shown.contains("candidate-2 was taken"), "{shown}");
+    let trace = world.run(&["trace", run, "--json"]).exits(0).json();
+    assert_eq!(trace["agents"].as_array().unwrap().len(), 3, "{trace}");
+    let told = world.run(&["trace", run]).exits(0).stdout;
+    assert!(told.contains("candidate-2 was taken"), "{told}");
+    let listed = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[test]
+fn where_no_candidate_passes_nothing_is_delivered_and_the_run_says_so() {
+    let world = World::new();
+    buggy(&world);
+    let servers = [wrong(), wrong()];
+    let report = run(&world, &[&servers[0], &servers[1]]).exits(1).json();
+    assert_eq!(report["best_of"]["chosen"], Value::Null);
+    assert_eq!(standings(&report), ["failed", "failed"]);
+    let summary = report["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("none of 2 candidates") && summary.contains("still fail"),
+        "{summary}"
+    );
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
+fn a_proven_candidate_stops_the_others() {
+    let world = World::new();
+    buggy(&world);
+    let (good, late) = (right(), slow());
+    let report = run(&world, &[&late, &good]).exits(0).json();
+    assert_eq!(report["best_of"]["chosen"], "candidate-2");
+    assert_eq!(standings(&report), ["dismissed", "proven"]);
+    let run = report["best_of"]["candidates"][0]["run"].as_str().unwrap();
+    let agent = world.run(&["show", run, "--json"]).exits(0).json();
+    assert_eq!(agent["status"], "done", "{agent}");
+    assert!(agent["summary"].as_str().unwrap().contains("cancelled"));
+    assert!(!is_asleep(3621), "nothing of it is left");
+}
+
+#[test]
+fn one_model_tries_with_different_temperatures() {
+    let world = World::new();
+    buggy(&world);
+    let server = wrong();
+    let model = strong(&server);
+    let line = [
+        "run",
+        "--json",
+        "--task",
+        FIX,
+        "--max-loops",
+        "0",
+        "--best-of",
+        "3",
+        "--model",
+        &model,
+    ];
+    let report = world.run(&line).exits(1).json();
+    let warmth: Vec<u64> = report["best_of"]["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["temperature_percent"].as_u64().unwrap())
+        .collect();
+    assert_eq!(warmth, [0, 70, 30]);
+    let mut asked: Vec<String> = server
+        .arrived()
+        .iter()
+        .map(|arrived| {
+            let body: Value = serde_json::from_slice(&arrived.body).unwrap();
+            body["temperature"].to_string()
+        })
+        .collect();
+    asked.sort();
+    assert_eq!(asked, ["0", "0.3", "0.7"]);
+}
+
+#[test]
+fn candidates_that_were_killed_with_their_run_go_on_where_they_were() {
+    let world = World::new();
+    buggy(&world);
+    let sleepy = || {
+        model(&[
+            ("run", json!({"command": "sleep 4"})),
+            ("edit_file", edit()),
+        ])
+    };
+    let (bad, good) = (wrong(), sleepy());
+    let line = line(&[&bad, &good]);
+    let words: Vec<&str> = line.iter().map(String::as_str).collect();
+    let mut child = world
+        .command(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(&world, |logs| {
+        logs.iter()
+            .any(|line| line["event"] == "effect_intended" && line["name"] == "await_agent")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = world.run(&["resume", "last", "--json"]).exits(0).json();
+    assert_eq!(report["best_of"]["chosen"], "candidate-2");
+    assert_eq!(branches(&world).len(), 1);
+    // One question for each; at most what the kill cut off is asked again.
+    for server in [&bad, &good] {
+        assert!(server.arrived().len() <= 2, "{}", server.arrived().len());
+    }
+    let taken = logs(&world)
+        .iter()
+        .filter(|line| {
+            line["text"]
+                .as_str()
+                .is_some_and(|text| text.contains("was taken"))
+        })
+        .count();
+    assert_eq!(taken, 1);
+}
+
+#[test]
+fn candidates_need_a_model_and_share_no_plan() {
+    let world = World::new();
+    buggy(&world);
+    world
+        .run(&["run", "--task", FIX, "--best-of", "3"])
+        .exits(2)
+        .says("written by models");
+    world
+        .run(&["run", "--task", FIX, "--best-of", "1"])
+        .exits(2)
+        .says("2..=5");
+    world
+        .run(&["run", "--task", FIX, "--best-of", "2", "--agents", "2"])
+        .exits(2)
+        .says("--agents");
+}

@@ -1,0 +1,59 @@
+//! `lula cancel` ends what runs, whatever it is, and leaves no process behind
+
+use std::process::Stdio;
+
+use lula_models::mock::MockServer;
+use lula_models::script::Script;
+use serde_json::json;
+
+use crate::lula::World;
+use crate::run::{FIX, branches, buggy, repository, strong};
+use crate::run_doors::until;
+
+/// Whether somewhere on this machine a `sleep` of exactly so many seconds runs.
+pub(crate) fn is_asleep(seconds: u32) -> bool {
+    let wanted = format!("sleep\0{seconds}\0");
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.filter_map(Result::ok).any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).ends_with(&wanted)
+    })
+}
+
+/// Cancels a run while a `sleep` of so many seconds is what it does.
+fn cancelled_asleep(world: &World, line: &[&str], seconds: u32) {
+    let mut child = world
+        .command(line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(world, |_| is_asleep(seconds));
+    world.run(&["cancel", "last"]).exits(0);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!is_asleep(seconds), "the command outlived its run");
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "done");
+    assert!(shown["summary"].as_str().unwrap().contains("cancelled"));
+    assert!(branches(world).is_empty());
+}
+
+#[test]
+fn a_command_of_a_model_ends_with_its_run() {
+    let world = World::new();
+    buggy(&world);
+    let script = Script::default().then_call("run", json!({"command": "sleep 3601 & sleep 3602"}));
+    let server = MockServer::start(script).unwrap();
+    let model = strong(&server);
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    cancelled_asleep(&world, &line, 3602);
+    assert!(!is_asleep(3601), "nor what it left in the background");
+}
+
+#[test]
+fn tests_that_hang_end_with_their_run() {
+    let world = World::new();
+    repository(&world, &[("hang.sh", "exec sleep 3603\n")]);
+    let line = ["run", "--task", FIX, "--tests", "sh hang.sh"];
+    cancelled_asleep(&world, &line, 3603);
+}

@@ -1,0 +1,235 @@
+//! `lula run --repo A --repo B`: one plan for several repositories, branches in all of them or in none
+
+use std::path::{Path, PathBuf};
+
+use lula_models::mock::MockServer;
+use serde_json::{Value, json};
+
+use crate::agents::{TASK, agent, plan, project, script, status, writes};
+use crate::lula::{Ran, World};
+use crate::run::{git, strong};
+
+const RULES: &str = r#"
+[[rule]]
+id = "test.guarded"
+paths = ["guarded/**"]
+decision = "ask"
+reason = "it is guarded"
+"#;
+
+/// A second repository beside the world's own.
+fn client(world: &World) -> PathBuf {
+    let tree = world.work().with_file_name("client");
+    std::fs::create_dir(&tree).unwrap();
+    git(&tree, &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(tree.join("call.py"), "def call():\n    return 1\n").unwrap();
+    git(&tree, &["add", "--all"]);
+    git(&tree, &["commit", "--quiet", "--message=one"]);
+    tree
+}
+
+fn name(tree: &Path) -> &str {
+    tree.file_name().unwrap().to_str().unwrap()
+}
+
+/// A task in one of the repositories that writes one file.
+fn job(id: &str, needs: &[&str], tree: &Path, file: &str) -> Value {
+    json!({"id": id, "goal": format!("do the {id} thing"), "needs": needs, "files": [file],
+        "done_when": [format!("test -f {file}")], "role": "coder", "repository": name(tree)})
+}
+
+fn models(world: &World, tree: &Path, file: &str) -> MockServer {
+    let work = world.work();
+    let tasks = [
+        job("serve", &[], &work, "serve.py"),
+        job("call", &["serve"], tree, file),
+    ];
+    script(vec![
+        plan(TASK, &tasks),
+        // What was integrated in one repository is no part of the other.
+        agent(
+            "do the serve thing",
+            &[writes("serve.py", "def serve():\n    return 7\n")],
+        ),
+        agent("do the call thing", &[writes(file, "seven\n")]),
+    ])
+}
+
+fn line(world: &World, tree: &Path, server: &MockServer) -> Vec<String> {
+    let own = world.work();
+    let words = [
+        "run", "--json", "--task", TASK, "--coder", "model", "--agents", "2",
+    ];
+    let mut line: Vec<String> = words.map(str::to_owned).to_vec();
+    line.extend(["--model".to_owned(), strong(server)]);
+    for repository in [own.as_path(), tree] {
+        line.extend(["--repo".to_owned(), repository.display().to_string()]);
+    }
+    line
+}
+
+fn run(world: &World, tree: &Path, server: &MockServer) -> Ran {
+    let line = line(world, tree, server);
+    let words: Vec<&str> = line.iter().map(String::as_str).collect();
+    world.run(&words)
+}
+
+fn branches(tree: &Path) -> Vec<String> {
+    let format = ["branch", "--list", "--format=%(refname:short)", "lula/*"];
+    git(tree, &format).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn two_repositories_get_their_parts_of_one_change() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let work = world.work();
+    let heads = || [&work, &tree].map(|tree| git(tree, &["rev-parse", "HEAD"]));
+    let before = heads();
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(0).json();
+    for job in ["serve", "call"] {
+        assert_eq!(status(&report, job), "integrated");
+    }
+    assert_eq!(branches(&work), branches(&tree), "one name for all of it");
+    let [branch] = &branches(&tree)[..] else {
+        panic!("{:?}", branches(&tree));
+    };
+    assert_eq!(
+        git(&tree, &["show", &format!("{branch}:seven.txt")]),
+        "seven"
+    );
+    let text = git(&work, &["show", &format!("{branch}:serve.py")]);
+    assert!(text.contains("return 7"), "{text}");
+    // Neither got anything of the other.
+    let files = |tree: &Path| git(tree, &["ls-tree", "-r", "--name-only", branch]);
+    assert!(!files(&tree).contains("serve.py"));
+    assert!(!files(&work).contains("seven.txt"));
+    assert_eq!(heads(), before);
+    let run = report["run"].as_str().unwrap();
+    assert_eq!(
+        report["repositories"][0]["delivered"]["branch"],
+        json!(branch)
+    );
+    for tree in [&work, &tree] {
+        let message = git(tree, &["log", "-1", "--format=%B", branch]);
+        assert!(message.contains(&format!("Lula-Run: {run}")), "{message}");
+    }
+    world.run(&["replay", run, "--verify"]).exits(0);
+    let shown = world.run(&["show", run]).exits(0).stdout;
+    assert!(shown.contains("client"), "{shown}");
+    world.run(&["undo", run]).exits(0);
+    assert!(branches(&work).is_empty() && branches(&tree).is_empty());
+}
+
+#[test]
+fn where_one_repository_cannot_take_its_part_no_other_gets_one() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    // A branch of this name leaves no room for lula/….
+    git(&tree, &["branch", "lula"]);
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(1).json();
+    let summary = report["summary"].as_str().unwrap();
+    assert!(summary.contains("not delivered"), "{summary}");
+    assert!(branches(&world.work()).is_empty());
+    assert_eq!(report["delivered"], Value::Null);
+    assert_eq!(report["repositories"][0]["delivered"], Value::Null);
+}
+
+#[test]
+fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let rules = world.home().join(".config/lula/rules.toml");
+    std::fs::create_dir_all(rules.parent().unwrap()).unwrap();
+    std::fs::write(rules, RULES).unwrap();
+    let own = world.work();
+    // Written in a way that no rule about commands understands: only the delivery is asked about.
+    let command = json!({"command": "python3 -c \"import os; os.mkdir('gu' + 'arded'); open('gu' + 'arded/a.txt', 'w').write('x')\""});
+    let server = script(vec![
+        plan(
+            TASK,
+            &[
+                job("serve", &[], &own, "serve.py"),
+                job("call", &[], &tree, "guarded/a.txt"),
+            ],
+        ),
+        agent(
+            "do the serve thing",
+            &[writes("serve.py", "def serve():\n    return 7\n")],
+        ),
+        agent("do the call thing", &[("run", command)]),
+    ]);
+    let report = run(&world, &tree, &server).exits(3).json();
+    assert!(
+        report["summary"]
+            .as_str()
+            .unwrap()
+            .contains("it is guarded"),
+        "{report}"
+    );
+    assert!(branches(&own).is_empty() && branches(&tree).is_empty());
+    let asked = world.run(&["approvals", "--json"]).exits(0).json();
+    let id = asked[0]["id"].as_str().unwrap().to_owned();
+    let shown = world.run(&["diff", &id]).exits(0).stdout;
+    // People see all of it.
+    assert!(
+        shown.contains("serve.py") && shown.contains("guarded/a.txt"),
+        "{shown}"
+    );
+    world.run(&["approve", &id, "--yes"]).exits(0);
+    world.run(&["resume", "last"]).exits(0);
+    assert_eq!(branches(&own).len(), 1);
+    assert_eq!(branches(&tree).len(), 1);
+}
+
+#[test]
+fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let own = world.work();
+    let stray = job("stray", &[], Path::new("/elsewhere"), "x.txt");
+    let good = [
+        job("serve", &[], &own, "serve.py"),
+        job("call", &[], &tree, "seven.txt"),
+    ];
+    let server = script(vec![
+        plan(TASK, &[stray]),
+        plan("must be one of", &good),
+        agent(
+            "do the serve thing",
+            &[writes("serve.py", "def serve():\n    return 7\n")],
+        ),
+        agent("do the call thing", &[writes("seven.txt", "seven\n")]),
+    ]);
+    run(&world, &tree, &server).exits(0);
+    assert_eq!(branches(&tree).len(), 1);
+}
+
+#[test]
+fn several_repositories_need_agents_and_are_several() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let (own, other) = (world.work(), tree.to_str().unwrap());
+    let own = own.to_str().unwrap();
+    let two = ["run", "--task", TASK, "--repo", own, "--repo"];
+    world
+        .run(&[&two[..], &[other]].concat())
+        .exits(2)
+        .says("--agents");
+    world
+        .run(&[&two[..], &[own, "--agents", "2"]].concat())
+        .exits(2)
+        .says("named twice");
+    let worktree = [other, "--agents", "2", "--deliver", "worktree"];
+    world
+        .run(&[&two[..], &worktree].concat())
+        .exits(2)
+        .says("--deliver");
+}
