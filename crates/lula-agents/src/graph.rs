@@ -93,7 +93,7 @@ impl Graph for Coding {
     type State = Work;
     type Event = Event;
     const NAME: &'static str = "coding";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn outcomes(&self, node: Node) -> &'static [Way] {
         match node {

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::graph::{Graph, Label, Leave, Report};
 use crate::load::{self, Loaded, RunState, Step};
 use crate::progress::{Ended, Pending, Progress};
-use crate::stop::Stop;
+use crate::stop::{EffectError, Stop};
 
 /// So many events wait at most before they are committed.
 const MAX_WAITING: usize = 32;
@@ -198,7 +198,15 @@ impl<G: Graph> Driver<'_, G> {
                 Ok(Some(Rested::Paused))
             }
             Err(Stop::Halt(summary)) => self.halt(summary).await,
-            Err(Stop::Effect(error)) => self.halt(error.to_string()).await,
+            Err(Stop::Effect(error)) => {
+                // A budget that is spent is no failure of the work, and can be raised.
+                let exit = match error {
+                    EffectError::OverBudget { .. } => Exit::Budget,
+                    _ => Exit::Failed,
+                };
+                let ended = self.end(Ending::Halted, exit, error.to_string()).await?;
+                Ok(Some(ended))
+            }
             Err(Stop::Trouble(message)) => {
                 let backoff = self.inner.options.backoff.as_millis();
                 let backoff = u64::try_from(backoff).unwrap_or(u64::MAX);

@@ -186,6 +186,7 @@ pub(super) async fn weigh_too(
             workspace: site.place.workspace.clone(),
             tests: work.task.tests.clone(),
             before: Box::new(before),
+            first: Vec::new(),
             accept: work.acceptance_of(index + 1),
             tests_ms: work.task.tests_ms,
         };

@@ -87,7 +87,11 @@ impl Teller {
                     Verdict::Fail { .. } => Some(false),
                     Verdict::Inconclusive { .. } => None,
                 };
-                (format!("{}: {}", verdict.name(), verdict.why()), good)
+                let name = match verdict {
+                    Verdict::Fail { class, .. } => format!("fail, {class:?}"),
+                    _ => verdict.name().to_owned(),
+                };
+                (format!("{name}: {}", verdict.why()), good)
             }
             Event::Rated { rating } => {
                 let broken = rating.scores.iter();
