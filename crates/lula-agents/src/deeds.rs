@@ -3,12 +3,15 @@
 use lula_graph::Effect;
 use lula_models::normal::ModelRequest;
 use lula_models::spend::{input_bound, worst_case};
-use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId};
+use lula_protocol::{Action, Amounts, Dimension, EffectClass, EffectId, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::hands::{Consignment, Harvest, Joining, Line, OverLine, Shipment};
+use crate::dag::JobId;
+use crate::hands::{Consignment, Harvest, Joining, Line, OverLine, Said, Shipment};
 use crate::survey::Wanted;
 use crate::task::{Mind, Task};
+use crate::team::PROPOSE;
 use crate::work::Baseline;
 
 pub use lula_repair::trial::Found;
@@ -124,6 +127,18 @@ pub enum Deed {
         /// Their runs.
         agents: Vec<RunId>,
     },
+    /// Say what an agent wants changed in the plan it is part of.
+    Propose {
+        /// What it works on.
+        job: JobId,
+        /// In its words.
+        arguments: Value,
+    },
+    /// Tell agents what was decided of their wishes.
+    Answer {
+        /// Each.
+        answers: Vec<(EffectId, Said)>,
+    },
     /// Keep what an agent did as a commit.
     Harvest {
         /// What.
@@ -191,6 +206,8 @@ impl Deed {
             Self::Begin { .. } => "begin_agent",
             Self::Await { .. } => "await_agent",
             Self::Dismiss { .. } => "dismiss_agents",
+            Self::Propose { .. } => PROPOSE,
+            Self::Answer { .. } => "answer_agents",
             Self::Harvest { .. } => "produce",
             Self::Join { .. } => "integrate",
             Self::Lay { .. } => "gather",
@@ -218,6 +235,8 @@ impl Deed {
             Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::Deliver { .. }
@@ -236,6 +255,8 @@ impl Deed {
             | Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::DeliverAll { .. }
@@ -265,6 +286,8 @@ impl Deed {
             | Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::DeliverAll { .. }
