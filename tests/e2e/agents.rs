@@ -456,6 +456,100 @@ fn agents_that_were_killed_with_their_run_go_on_where_they_were() {
 }
 
 #[test]
+fn an_agent_proposes_another_plan_and_is_told_why_not_or_sees_it_done() {
+    let world = World::new();
+    project(&world);
+    let says = |when: &str, wish: Value| {
+        let call = vec![ScriptedCall {
+            name: "propose".to_owned(),
+            arguments: wish,
+        }];
+        Turn {
+            when: Some(when.to_owned()),
+            call,
+            ..Turn::default()
+        }
+    };
+    let halves = [module("first", &[]), module("second", &[])];
+    let server = script(vec![
+        plan(
+            TASK,
+            &[
+                module("alpha", &[]),
+                module("beta", &["alpha"]),
+                module("gamma", &["beta"]),
+            ],
+        ),
+        // What it is told leads it on, from one proposal to the next.
+        says("wait for each other", json!({"cancel": ["alpha"]})),
+        says(
+            "has begun",
+            json!({"replace": {"task": "gamma", "with": halves}}),
+        ),
+        agent(
+            "Accepted. The plan is now",
+            &[writes("alpha.py", "def value():\n    return 7\n")],
+        ),
+        builds("second"),
+        builds("first"),
+        builds("beta"),
+        says(
+            "do the alpha thing",
+            json!({"need": [{"task": "beta", "needs": "gamma"}]}),
+        ),
+    ]);
+    let report = run(&world, &server, &[]).exits(0).json();
+    for job in ["alpha", "beta", "first", "second"] {
+        assert_eq!(status(&report, job), "integrated", "{job}");
+    }
+    assert_eq!(status(&report, "gamma"), "superseded");
+    assert_eq!(report["plan"]["version"], 2);
+    let needs = &report["plan"]["jobs"]["first"]["job"]["deps"];
+    assert_eq!(*needs, json!(["beta"]), "what it replaced needed that");
+    let told: Vec<String> = logs(&world)
+        .iter()
+        .filter_map(|line| Some(line["text"].as_str()?.to_owned()))
+        .filter(|text| text.contains("alpha wants another plan"))
+        .collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("Refused") && told[1].contains("Refused"));
+    assert!(told[2].contains("Accepted"), "{told:?}");
+    let spec = format!("{}:second.py", branches(&world)[0]);
+    assert!(git(&world.work(), &["show", &spec]).contains("return 7"));
+    world.run(&["replay", "last", "--verify"]).exits(0);
+    assert_eq!(server.unused(), 0);
+}
+
+#[test]
+fn fail_fast_begins_nothing_after_the_first_failure() {
+    let world = World::new();
+    project(&world);
+    // It says that it is done and has done nothing.
+    let idle = || agent("do the alpha thing", &[]);
+    let server = script(vec![
+        plan(
+            TASK,
+            &[
+                module("alpha", &[]),
+                module("beta", &[]),
+                module("gamma", &["alpha"]),
+            ],
+        ),
+        idle(),
+    ]);
+    let more = ["--agents", "1", "--fail-fast", "--max-loops", "0"];
+    let report = run(&world, &server, &more).exits(1).json();
+    assert_eq!(status(&report, "alpha"), "failed");
+    assert_eq!(status(&report, "beta"), "skipped");
+    assert_eq!(status(&report, "gamma"), "skipped");
+    let why = &report["plan"]["jobs"]["beta"]["reason"]["why"];
+    assert_eq!(why, "fail_fast");
+    // Nobody was asked to mend the plan, and nobody began.
+    assert_eq!(server.arrived().len(), 2);
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
 fn cancelling_a_run_ends_its_agents() {
     let world = World::new();
     project(&world);

@@ -3,13 +3,16 @@
 use lula_graph::Effect;
 use lula_models::normal::ModelRequest;
 use lula_models::spend::{input_bound, worst_case};
-use lula_protocol::{Action, Amounts, Dimension, EffectClass, RunId, WorkspaceId};
+use lula_protocol::{Action, Amounts, Dimension, EffectClass, EffectId, RunId, WorkspaceId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::hands::{Consignment, Harvest, Joining, Line, OverLine, Shipment};
+use crate::dag::JobId;
+use crate::hands::{Consignment, Harvest, Joining, Line, OverLine, Said, Shipment};
 use crate::pick::Change;
 use crate::survey::Wanted;
 use crate::task::{Mind, Task};
+use crate::team::PROPOSE;
 use crate::work::Baseline;
 
 pub use lula_repair::trial::Found;
@@ -135,6 +138,18 @@ pub enum Deed {
         /// Their runs.
         agents: Vec<RunId>,
     },
+    /// Say what an agent wants changed in the plan it is part of.
+    Propose {
+        /// What it works on.
+        job: JobId,
+        /// In its words.
+        arguments: Value,
+    },
+    /// Tell agents what was decided of their wishes.
+    Answer {
+        /// Each.
+        answers: Vec<(EffectId, Said)>,
+    },
     /// Keep what an agent did as a commit.
     Harvest {
         /// What.
@@ -203,6 +218,8 @@ impl Deed {
             Self::Begin { .. } => "begin_agent",
             Self::Await { .. } => "await_agent",
             Self::Dismiss { .. } => "dismiss_agents",
+            Self::Propose { .. } => PROPOSE,
+            Self::Answer { .. } => "answer_agents",
             Self::Harvest { .. } => "produce",
             Self::Join { .. } => "integrate",
             Self::Lay { .. } => "gather",
@@ -231,6 +248,8 @@ impl Deed {
             Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::Deliver { .. }
@@ -249,6 +268,8 @@ impl Deed {
             | Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::DeliverAll { .. }
@@ -279,6 +300,8 @@ impl Deed {
             | Self::Begin { .. }
             | Self::Await { .. }
             | Self::Dismiss { .. }
+            | Self::Propose { .. }
+            | Self::Answer { .. }
             | Self::Harvest { .. }
             | Self::Join { .. }
             | Self::DeliverAll { .. }

@@ -1,6 +1,6 @@
 //! The state of a run: what its events add up to. `apply` is pure and total.
 
-use lula_protocol::{Amounts, Digest, RunId};
+use lula_protocol::{Amounts, Digest, EffectId, RunId};
 use lula_repair::trial::Results;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::crew::Returned;
 use crate::dag::{Dag, JobId, Patch, Step};
 use crate::deeds::Taken;
 use crate::glean::{Confidence, Rating};
-use crate::hands::{Delivered, Place};
+use crate::hands::{Delivered, Place, Said};
 use crate::lessons::Recalled;
 use crate::recover::{Failure, Target};
 use crate::route::Lane;
@@ -287,6 +287,17 @@ pub enum Event {
         /// Why not.
         reason: String,
     },
+    /// An agent wanted the plan changed, and this is what it is told.
+    Wished {
+        /// Which wish.
+        wish: EffectId,
+        /// Of whoever works on this.
+        job: JobId,
+        /// What was decided.
+        answer: Said,
+    },
+    /// Agents know what was decided.
+    Told,
     /// Somebody thought about a job that failed.
     Considered {
         /// Which.
@@ -591,6 +602,8 @@ impl Work {
             }
             Event::Patched { .. }
             | Event::PatchRefused { .. }
+            | Event::Wished { .. }
+            | Event::Told
             | Event::Considered { .. }
             | Event::Job { .. }
             | Event::Promised { .. }
@@ -657,6 +670,8 @@ impl Work {
         match event {
             Event::Patched { dag, .. } => joint.dag = dag.clone(),
             Event::PatchRefused { .. } => joint.refused += 1,
+            Event::Wished { wish, answer, .. } => joint.wishes.decide(wish, answer),
+            Event::Told => joint.wishes.owed.clear(),
             Event::Considered { job } => {
                 joint.considered.insert(job.clone());
             }

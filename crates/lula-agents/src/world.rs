@@ -9,11 +9,11 @@ use lula_models::normal::ModelRequest;
 use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::crew::{Alone, Crew};
+use crate::crew::{Alone, Crew, News};
 use crate::deeds::Deed;
 use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
 use crate::minds::{MindError, Minds};
-use crate::team::site_run;
+use crate::team::{Wish, site_run};
 use crate::{pick, survey};
 
 /// Hears how far something is that takes a while.
@@ -150,7 +150,7 @@ impl Workshop {
     }
 
     /// What is done by having agents.
-    async fn company(&self, deed: Deed) -> Result<Performed, Trouble> {
+    async fn company(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
         match deed {
             Deed::Begin {
                 agent,
@@ -161,11 +161,30 @@ impl Workshop {
                 said(&begun.map_err(trouble)?)
             }
             Deed::Await { agents } => {
-                let returned = self.crew.wait(&agents).await.map_err(trouble)?;
+                let news = self.crew.wait(&agents).await.map_err(trouble)?;
+                let spent = match &news {
+                    News::Back(returned) => returned.spent.clone(),
+                    News::Wish { .. } => Amounts::none(),
+                };
                 Ok(Performed {
-                    spent: returned.spent.clone(),
-                    ..said(&returned)?
+                    spent,
+                    ..said(&news)?
                 })
+            }
+            Deed::Propose { job, arguments } => {
+                let wish = Wish {
+                    id: order.effect.clone(),
+                    run: order.run.clone(),
+                    job,
+                    arguments,
+                };
+                said(&self.crew.propose(&wish).await.map_err(trouble)?)
+            }
+            Deed::Answer { answers } => {
+                for (wish, answer) in &answers {
+                    self.crew.answer(wish, answer).await.map_err(trouble)?;
+                }
+                said(&())
             }
             Deed::Dismiss { agents } => {
                 let ended = self.crew.dismiss(&agents).await.map_err(trouble)?;
@@ -265,9 +284,11 @@ impl Workshop {
             Deed::OpenOver { wanted } => {
                 said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
             }
-            Deed::Begin { .. } | Deed::Await { .. } | Deed::Dismiss { .. } => {
-                self.company(deed).await
-            }
+            Deed::Begin { .. }
+            | Deed::Await { .. }
+            | Deed::Dismiss { .. }
+            | Deed::Propose { .. }
+            | Deed::Answer { .. } => self.company(order, deed).await,
             Deed::Harvest { order: what } => {
                 let kept = self.hands.harvest(&whose(order), &what).await;
                 said(&kept.map_err(trouble)?)
@@ -316,6 +337,7 @@ fn spoken(deed: &Deed) -> Option<String> {
         Deed::Survey { .. } => "looking the project over".to_owned(),
         Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
         Deed::Await { agents } => format!("{} agents at work", agents.len()),
+        Deed::Propose { .. } => "proposing another plan".to_owned(),
         Deed::Join { order } => format!("integrating {}, with the tests of the whole", order.job),
         Deed::Fence { .. }
         | Deed::Fetch { .. }
@@ -323,6 +345,7 @@ fn spoken(deed: &Deed) -> Option<String> {
         | Deed::Reset { .. }
         | Deed::Begin { .. }
         | Deed::Dismiss { .. }
+        | Deed::Answer { .. }
         | Deed::Lay { .. }
         | Deed::Harvest { .. }
         | Deed::Elsewhere { .. }

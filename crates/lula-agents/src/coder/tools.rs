@@ -18,6 +18,7 @@ use crate::graph::{Coding, Way};
 use crate::hands::{Refused, Said};
 use crate::nodes::{tried, workspace};
 use crate::recover::FailureClass;
+use crate::team::PROPOSE;
 use crate::work::{Answer, Event, Work};
 use lula_repair::trial::tail;
 
@@ -82,6 +83,7 @@ pub(super) async fn write(
             }
             let said = match forbidden(work, call) {
                 Some(why) => Said::failed(why),
+                None if call.name == PROPOSE => propose(work, call, ctx).await?,
                 None => act(&place, call, &mut changed, ctx).await?,
             };
             // A rule can be worked around; a person's no is for whoever plans.
@@ -124,6 +126,18 @@ pub(super) async fn write(
     Ok(done(way, &mind.name, summary))
 }
 
+/// Says what is wanted to whoever leads the plan.
+async fn propose(work: &Work, call: &Call, ctx: &mut Ctx<'_>) -> Result<Said, Stop> {
+    let Some(handoff) = &work.task.handoff else {
+        return Ok(Said::failed("there is no plan here"));
+    };
+    let deed = Deed::Propose {
+        job: handoff.job.clone(),
+        arguments: call.arguments.clone(),
+    };
+    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(Said::failed))
+}
+
 /// Whether whoever works on it may change files.
 fn writes(work: &Work) -> bool {
     let handoff = work.task.handoff.as_ref();
@@ -134,6 +148,7 @@ fn writes(work: &Work) -> bool {
 fn given(work: &Work) -> Vec<Tool> {
     let mut tools = offered();
     if let Some(handoff) = &work.task.handoff {
+        tools.push(proposing());
         let allowed = &handoff.authority.tools;
         tools.retain(|tool| tool.name == SUBMIT || allowed.contains(&tool.name));
         if handoff.role_name == "reviewer" {
@@ -287,6 +302,36 @@ fn tool(name: &str, description: &str, required: &[&str], properties: &Value) ->
         parameters: json!({"type": "object", "required": required, "properties": properties,
             "additionalProperties": false}),
     }
+}
+
+fn proposing() -> Tool {
+    let strings = json!({"type": "array", "items": {"type": "string"}});
+    let tasks = json!({"type": "array", "items": {
+        "type": "object", "required": ["id", "goal"], "additionalProperties": false,
+        "properties": {
+            "id": {"type": "string"}, "goal": {"type": "string"}, "needs": strings,
+            "files": strings, "done_when": strings, "role": {"type": "string"},
+            "repository": {"type": "string"},
+        },
+    }});
+    let edges = json!({"type": "array", "items": {
+        "type": "object", "required": ["task", "needs"], "additionalProperties": false,
+        "properties": {"task": {"type": "string"}, "needs": {"type": "string"}},
+    }});
+    tool(
+        PROPOSE,
+        "Proposes a change of the plan that your task is part of: tasks to add, one that nobody has \
+         begun to replace with others, tasks to cancel, and what needs what. All of it is applied or \
+         nothing; the answer says why not, and shows the plan. Your own task stays as it is.",
+        &[],
+        &json!({
+            "add": tasks,
+            "replace": {"type": "object", "required": ["task", "with"],
+                "additionalProperties": false,
+                "properties": {"task": {"type": "string"}, "with": tasks}},
+            "cancel": strings, "need": edges, "unneed": edges,
+        }),
+    )
 }
 
 fn offered() -> Vec<Tool> {

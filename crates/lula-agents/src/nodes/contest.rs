@@ -8,14 +8,14 @@ use super::sending::first_baseline;
 use super::sites::line;
 use super::{shared_plan, tried, workspace};
 use crate::choose::{Entrant, entrants};
-use crate::crew::Returned;
+use crate::crew::{News, Returned};
 use crate::dag::Scope;
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
 use crate::hands::{Harvest, Joined, Joining, Kept, workspace_of};
 use crate::task::{CoderChoice, Deliver, Task};
 use crate::team::contest::{Standing, Turn};
-use crate::team::{Authority, Contest, Handoff, Rival, Role, Start, agent_run};
+use crate::team::{Authority, Contest, Handoff, PROPOSE, Rival, Role, Start, agent_run};
 use crate::work::{End, Event, Work};
 
 /// What everybody who tries is.
@@ -29,8 +29,9 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         Turn::Wait(agents) => {
             let deed = Deed::Await { agents };
             let effect = deed.effect().reserving(contest.outstanding());
-            let returned: Returned = ctx.effect(effect).await?;
-            let returned = Box::new(returned);
+            let News::Back(returned) = ctx.effect(effect).await? else {
+                return Err(Stop::Halt("a candidate has no plan to change".to_owned()));
+            };
             Ok(Leave::by(Way::More).with(Event::CameBack { returned }))
         }
         Turn::Dismiss(agents) => {
@@ -118,6 +119,13 @@ fn handoff(work: &Work, rival: &Rival, role: &Role, free: &Amounts, ctx: &Ctx<'_
         role: role.clone(),
         role_name: ROLE.to_owned(),
         authority: Authority {
+            // There is no plan that it could change.
+            tools: role
+                .tools
+                .iter()
+                .filter(|tool| *tool != PROPOSE)
+                .cloned()
+                .collect(),
             models: [rival.model.clone()].into(),
             budget: rival.limits.clone(),
             ..of.clone()

@@ -8,7 +8,7 @@ use lula_protocol::Exit;
 use super::sending::{first_baseline, start};
 use super::sites::{self, line};
 use super::{shared_plan, tried, workspace};
-use crate::crew::Returned;
+use crate::crew::{News, Returned};
 use crate::dag::{Bounds, JobId, Move, Op, Patch, Reason, Scope, Status, Step};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
@@ -25,9 +25,14 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         return Err(Stop::Halt("there is no plan".to_owned()));
     };
     match joint.next(team.at_once) {
+        Next::Tell => {
+            let answers = joint.wishes.untold();
+            ctx.effect::<()>(Deed::Answer { answers }.effect()).await?;
+            Ok(Leave::by(Way::More).with(Event::Told))
+        }
         Next::Amend(_) => Ok(Leave::by(Way::Amend)),
         Next::Move(Move::Start(jobs)) => start(work, joint, &jobs, ctx).await,
-        Next::Move(Move::Wait) => wait(joint, ctx).await,
+        Next::Move(Move::Wait) => wait(work, joint, ctx).await,
         Next::Move(Move::Integrate(job)) => integrate(work, joint, &job, ctx).await,
         Next::Move(Move::Resolve(job)) => resolve(work, joint, &job, ctx).await,
         Next::Move(Move::Skip(jobs)) => {
@@ -45,13 +50,16 @@ fn happened(steps: impl IntoIterator<Item = Step>) -> Left {
     events.fold(Leave::by(Way::More), Leave::with)
 }
 
-/// Waits for one of the agents.
-async fn wait(joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+/// Waits for one of the agents, who is done or wants something.
+async fn wait(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let agents = joint.dag.running().map(|(_, run)| run.clone()).collect();
     let effect = Deed::Await { agents }
         .effect()
         .reserving(joint.outstanding());
-    let returned: Returned = ctx.effect(effect).await?;
+    let returned = match ctx.effect(effect).await? {
+        News::Wish { wish } => return Ok(shared_plan::consider(work, joint, &wish, ctx)),
+        News::Back(returned) => *returned,
+    };
     let mut running = joint.dag.running();
     let Some((id, _)) = running.find(|(_, run)| **run == returned.run) else {
         return Err(Stop::Halt(format!("{} is no agent here", returned.run)));
@@ -220,7 +228,7 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
     let again = id.as_str().contains(RESOLVE);
     if again && joint.dag.running().next().is_some() {
         // A person is asked when nobody else has anything to do.
-        return wait(joint, ctx).await;
+        return wait(work, joint, ctx).await;
     }
     if again {
         let question = format!(

@@ -15,8 +15,10 @@ use crate::coder::{asked, conversation::Talk, prompt};
 use crate::dag::{Bounds, Dag, Job, JobId, OnFailure, Op, Patch, Scope, Status};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
+use crate::hands::Said;
 use crate::recover::{Failure, FailureClass};
-use crate::team::{Joint, Next, Roles, TUNED_AT, Team};
+use crate::team::wish::MOST;
+use crate::team::{Joint, Next, Roles, TUNED_AT, Team, Wish};
 use crate::work::{Baseline, Brief, End, Event, Work};
 
 /// So often a plan that was refused may be made again.
@@ -215,7 +217,7 @@ pub(super) async fn roles(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<Roles
 async fn amend(work: &Work, joint: &Joint, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let failed = match joint.next(team.at_once) {
         Next::Amend(id) => Some(id),
-        Next::Move(_) => None,
+        Next::Move(_) | Next::Tell => None,
     };
     let evidence = match &failed {
         Some(id) => joint.dag.jobs.get(id).map(|entry| match &entry.status {
@@ -312,6 +314,124 @@ fn ops(replaces: &str, new: Vec<Job>) -> Result<Vec<Op>, Vec<String>> {
     }
     let old = JobId::new(replaces.trim()).map_err(|why| vec![why])?;
     Ok(vec![Op::Replace { old, new }])
+}
+
+/// What an agent wants changed, as it writes it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Wanted {
+    add: Vec<Written>,
+    replace: Option<Replacing>,
+    cancel: Vec<String>,
+    need: Vec<Needing>,
+    unneed: Vec<Needing>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Replacing {
+    task: String,
+    with: Vec<Written>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Needing {
+    task: String,
+    needs: String,
+}
+
+/// Decides about the wish of an agent. The same wish is decided once, however often it is said.
+pub(super) fn consider(work: &Work, joint: &Joint, wish: &Wish, ctx: &Ctx<'_>) -> Left {
+    let told = |answer: Said| Event::Wished {
+        wish: wish.id.clone(),
+        job: wish.job.clone(),
+        answer,
+    };
+    if let Some(answer) = joint.wishes.decided.get(&wish.id) {
+        return Leave::by(Way::More).with(told(answer.clone()));
+    }
+    let names = names(work);
+    let bounds = Bounds {
+        repositories: work.repositories(),
+        roles: &joint.roles.names(),
+        left: left(ctx),
+    };
+    match wished(joint, wish, &names, &bounds) {
+        Ok((patch, dag)) => {
+            let plan = outline(&dag, &names);
+            let text = format!("Accepted. The plan is now:\n{plan}");
+            let patched = Event::Patched {
+                by: wish.job.to_string(),
+                patch,
+                dag,
+            };
+            Leave::by(Way::More).with(patched).with(told(Said {
+                text,
+                failed: false,
+                refused: None,
+            }))
+        }
+        Err(reasons) => {
+            let plan = outline(&joint.dag, &names);
+            let why = reasons.join("; ");
+            let text = format!("Refused: {why}. The plan stays as it is:\n{plan}");
+            Leave::by(Way::More).with(told(Said::failed(text)))
+        }
+    }
+}
+
+/// The plan as an agent wants it, or everything that speaks against it.
+fn wished(
+    joint: &Joint,
+    wish: &Wish,
+    names: &[String],
+    bounds: &Bounds<'_>,
+) -> Result<(Patch, Dag), Vec<String>> {
+    if joint.wishes.decided.len() >= MOST {
+        return Err(vec![format!("{MOST} wishes of agents were considered")]);
+    }
+    let wanted: Wanted =
+        serde_json::from_value(wish.arguments.clone()).map_err(|error| vec![error.to_string()])?;
+    let id = |text: &str| JobId::new(text).map_err(|why| vec![why]);
+    // What somebody works on is not another agent's to take away.
+    let unbegun = |text: &str| {
+        let id = id(text)?;
+        match joint.dag.jobs.get(&id).map(|entry| &entry.status) {
+            Some(Status::Pending) | None => Ok(id),
+            Some(status) => Err(vec![format!(
+                "{id} has begun ({}), and only whoever leads the plan can take it out",
+                status.name()
+            )]),
+        }
+    };
+    let mut ops = Vec::new();
+    let added = jobs(wanted.add, &joint.roles, names)?;
+    ops.extend(added.into_iter().map(|job| Op::AddTask { job }));
+    if let Some(replacing) = wanted.replace {
+        ops.push(Op::Replace {
+            old: unbegun(&replacing.task)?,
+            new: jobs(replacing.with, &joint.roles, names)?,
+        });
+    }
+    for text in &wanted.cancel {
+        ops.push(Op::Cancel { id: unbegun(text)? });
+    }
+    for edge in &wanted.need {
+        let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
+        ops.push(Op::AddEdge { from, to });
+    }
+    for edge in &wanted.unneed {
+        let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
+        ops.push(Op::RemoveEdge { from, to });
+    }
+    let patch = Patch {
+        base_version: joint.dag.version,
+        ops,
+    };
+    let dag = joint.dag.patch(&patch, bounds);
+    dag.map(|dag| (patch, dag))
+        .map_err(|refusal| vec![refusal.to_string()])
 }
 
 /// The repositories as a plan names them; none where there is only one.

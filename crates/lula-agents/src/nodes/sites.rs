@@ -301,6 +301,7 @@ mod tests {
 
     fn evidence(changed_files: usize) -> Evidence {
         Evidence {
+            first: None,
             before: Looked::NoTests,
             after: Looked::NoTests,
             as_is: None,

@@ -7,7 +7,7 @@ use lula_protocol::{Amounts, RunId};
 use lula_repair::trial::{Baseline, Looked, Results};
 use serde::{Deserialize, Serialize};
 
-use super::Roles;
+use super::{Roles, Wishes};
 use crate::crew::Returned;
 use crate::dag::{Dag, JobId, MAX_PATCHES, Move, OnFailure, Status, Step};
 
@@ -26,6 +26,8 @@ pub struct Candidate {
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
+    /// Agents are to be told what was decided of their wishes.
+    Tell,
     /// Somebody has to think about a failed job.
     Amend(JobId),
     /// The plan says.
@@ -50,6 +52,9 @@ pub struct Joint {
     pub considered: BTreeSet<JobId>,
     /// How many patches were refused.
     pub refused: u32,
+    /// What agents wanted changed.
+    #[serde(default, skip_serializing_if = "Wishes::is_empty")]
+    pub wishes: Wishes,
     /// What the tests say of what is integrated so far, by repository.
     pub tests: BTreeMap<usize, Results>,
 }
@@ -65,12 +70,16 @@ impl Joint {
             candidates: BTreeMap::new(),
             considered: BTreeSet::new(),
             refused: 0,
+            wishes: Wishes::default(),
             tests: BTreeMap::new(),
         }
     }
 
     /// What comes next, with so many agents at once.
     pub fn next(&self, at_once: u32) -> Next {
+        if !self.wishes.owed.is_empty() {
+            return Next::Tell;
+        }
         let open = |id: &JobId, status: &Status| {
             matches!(status, Status::Failed { .. }) && !self.considered.contains(id)
         };

@@ -5,6 +5,7 @@ pub mod contest;
 pub mod handoff;
 pub mod joint;
 pub mod role;
+pub mod wish;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ pub use contest::{Contest, Decided, Rival};
 pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run, site_run};
 pub use joint::{Candidate, Joint, Next};
 pub use role::{Role, Roles, TUNED_AT};
+pub use wish::{PROPOSE, Wish, Wishes};
 
 /// How several agents share a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

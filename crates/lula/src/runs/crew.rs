@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lula_agents::crew::Returned;
+use lula_agents::crew::{News, Returned};
+use lula_agents::hands::Said;
+use lula_agents::team::Wish;
 use lula_agents::{Coding, Crew, HandsError, Task, Work};
 use lula_graph::{Engine, OnBudget, Options, Rested, RunState, Start, World};
-use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId, Signal};
+use lula_protocol::{Amounts, Dimension, EffectId, Exit, Interrupt, RunId, Signal};
 use lula_store::{Status, Store, StoreError};
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::mailbox::Mailbox;
 use super::worker::{self, Held};
 use crate::record::local_principal;
 
@@ -49,7 +51,7 @@ pub(crate) struct Company {
     options: Options,
     worlds: Worlds,
     at_work: Mutex<HashMap<RunId, AtWork>>,
-    news: Arc<Notify>,
+    mailbox: Arc<Mailbox>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,7 +63,12 @@ fn unreachable(error: &dyn std::fmt::Display) -> HandsError {
 }
 
 impl Company {
-    pub(crate) fn new(store: Arc<dyn Store>, options: Options, worlds: Worlds) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        options: Options,
+        worlds: Worlds,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
         Self {
             store,
             options: Options {
@@ -71,12 +78,13 @@ impl Company {
             },
             worlds,
             at_work: Mutex::new(HashMap::new()),
-            news: Arc::new(Notify::new()),
+            mailbox,
         }
     }
 
     /// Asks every agent to stop before its next step.
     pub(crate) fn pause(&self) {
+        self.mailbox.close();
         for (run, at_work) in locked(&self.at_work).iter() {
             at_work.engine.pause(run);
         }
@@ -112,7 +120,7 @@ impl Company {
         let rest = Arc::new(Mutex::new(None));
         let task = {
             let (engine, store) = (engine.clone(), Arc::clone(&self.store));
-            let (rest, news) = (Arc::clone(&rest), Arc::clone(&self.news));
+            let (rest, news) = (Arc::clone(&rest), Arc::clone(&self.mailbox.news));
             let agent = agent.clone();
             tokio::spawn(async move {
                 let came = drive(&engine, &*store, &agent).await;
@@ -307,18 +315,24 @@ impl Crew for Company {
         self.employ(agent).await
     }
 
-    async fn wait(&self, agents: &[RunId]) -> Result<Returned, HandsError> {
+    async fn wait(&self, agents: &[RunId]) -> Result<News, HandsError> {
         self.wake(agents);
         for agent in agents {
             self.employ(agent).await?;
         }
         loop {
-            let news = self.news.notified();
+            let news = self.mailbox.news.notified();
             tokio::pin!(news);
             // Heard from here on, also what comes while it is looked.
             news.as_mut().enable();
+            if let Some(wish) = self.mailbox.first(agents) {
+                return Ok(News::Wish { wish });
+            }
             match self.settled(agents) {
-                Some(Ok(agent)) => return self.returned(&agent).await,
+                Some(Ok(agent)) => {
+                    let returned = self.returned(&agent).await?;
+                    return Ok(News::Back(Box::new(returned)));
+                }
                 Some(Err(error)) => return Err(error),
                 None => news.await,
             }
@@ -356,6 +370,17 @@ impl Crew for Company {
                 at_work.task.abort();
             }
         }
+    }
+
+    async fn propose(&self, _: &Wish) -> Result<Said, HandsError> {
+        Err(HandsError::Failed(
+            "whoever leads a plan decides about it".to_owned(),
+        ))
+    }
+
+    async fn answer(&self, wish: &EffectId, said: &Said) -> Result<(), HandsError> {
+        self.mailbox.answer(wish, said);
+        Ok(())
     }
 
     async fn dismiss(&self, agents: &[RunId]) -> Result<Vec<Returned>, HandsError> {

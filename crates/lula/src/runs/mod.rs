@@ -7,6 +7,7 @@ pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod labels;
 pub(crate) mod lessons;
+pub(crate) mod mailbox;
 pub(crate) mod minds;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -77,6 +77,11 @@ pub(crate) fn told(event: &Event) -> Option<(String, Option<bool>)> {
             let text = format!("a change of the plan by {by} was refused: {reason}");
             (text, Some(false))
         }
+        Event::Wished { job, answer, .. } => {
+            let first = answer.text.lines().next().unwrap_or_default();
+            let text = format!("{job} wants another plan: {first}");
+            (text, Some(!answer.failed))
+        }
         Event::Job { change } => match change {
             Step::Leased { id, run } => (format!("{id} begins as {run}"), None),
             Step::Produced { id } => (format!("{id} is done and verified"), None),

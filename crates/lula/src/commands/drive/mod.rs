@@ -20,6 +20,7 @@ use crate::record::{local_principal, now_ms};
 use crate::runs::consent;
 use crate::runs::crew::Company;
 use crate::runs::follow::Follower;
+use crate::runs::mailbox::{Mailbox, Member};
 use crate::runs::view::View;
 use crate::runs::worker::{self, Held};
 use crate::runs::{fence, minds, seal_key, store};
@@ -158,10 +159,12 @@ impl<'a> Desk<'a> {
             backoff: Duration::ZERO,
             ..Options::default()
         };
+        let mailbox = Mailbox::new();
         let worlds = {
             let (hands, door) = (Arc::clone(&hands), Arc::clone(&door));
             let (fence, index) = (Arc::clone(&fence), index.clone());
             let watched = Arc::clone(&watched);
+            let mailbox = Arc::clone(&mailbox);
             move |_: &RunId, name: &str| -> Arc<dyn World> {
                 let (name, watched) = (name.to_owned(), Arc::clone(&watched));
                 let say = move |text: &str| {
@@ -171,14 +174,21 @@ impl<'a> Desk<'a> {
                 };
                 let hands: Arc<dyn Hands> = Arc::clone(&hands) as Arc<dyn Hands>;
                 let workshop = Workshop::new(hands, Arc::clone(&door), Arc::new(say));
+                let member = Arc::new(Member(Arc::clone(&mailbox)));
                 Arc::new(
                     workshop
+                        .crewed(member)
                         .fenced(Arc::clone(&fence))
                         .indexed_in(index.clone()),
                 )
             }
         };
-        let crew = Company::new(Arc::clone(&store), options.clone(), Box::new(worlds));
+        let crew = Company::new(
+            Arc::clone(&store),
+            options.clone(),
+            Box::new(worlds),
+            mailbox,
+        );
         let crew = Arc::new(crew);
         let workshop = Workshop::new(hands, door, Arc::new(say))
             .crewed(Arc::clone(&crew) as Arc<dyn Crew>)
