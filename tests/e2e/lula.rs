@@ -115,18 +115,37 @@ impl Ran {
 
 /// Whether two directories hold the same files with the same bytes.
 pub(crate) fn listing(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    look(directory).unwrap()
+}
+
+/// What a directory holds once nobody changes it any more: a runner goes a moment after the command
+/// that started it, and takes its files along.
+pub(crate) fn at_rest(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut before = None;
+    for _ in 0..600 {
+        let now = look(directory).ok();
+        match now {
+            Some(files) if before.as_ref() == Some(&files) => return files,
+            other => before = other,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{} does not come to rest", directory.display());
+}
+
+fn look(directory: &Path) -> std::io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut files = Vec::new();
     let mut waiting = vec![directory.to_owned()];
     while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
             if path.is_dir() {
                 waiting.push(path);
             } else {
-                files.push((path.clone(), std::fs::read(path).unwrap()));
+                files.push((path.clone(), std::fs::read(path)?));
             }
         }
     }
     files.sort();
-    files
+    Ok(files)
 }

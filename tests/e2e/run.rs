@@ -7,7 +7,7 @@ use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedFault};
 use serde_json::json;
 
-use crate::lula::{Ran, World, listing};
+use crate::lula::{Ran, World, at_rest, listing};
 
 pub(crate) const CODE: &str = "\
 def last(items):
@@ -375,7 +375,7 @@ fn a_secret_in_the_environment_reaches_no_store() {
         "control: the key was used"
     );
     let state = world.home().join(".local/state/lula");
-    for (path, bytes) in listing(&state) {
+    for (path, bytes) in at_rest(&state) {
         let found = bytes
             .windows(canary.len())
             .any(|part| part == canary.as_bytes());
