@@ -177,6 +177,24 @@ fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
 }
 
 #[test]
+fn a_budget_that_allows_no_plan_waits_for_more_and_asks_nobody() {
+    let world = World::new();
+    project(&world);
+    let server = script(vec![
+        plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
+        builds("alpha"),
+        builds("beta"),
+    ]);
+    let report = run(&world, &server, &["--agents", "3", "--budget", "0.0001"])
+        .exits(4)
+        .json();
+    assert_eq!(report["status"], "waiting", "{report}");
+    assert!(server.arrived().is_empty());
+    world.run(&["resume", "last", "--budget", "50"]).exits(0);
+    assert_eq!(branches(&world).len(), 1);
+}
+
+#[test]
 fn a_plan_can_be_seen_before_anything_is_begun() {
     let world = World::new();
     project(&world);
