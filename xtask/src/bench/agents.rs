@@ -1,10 +1,12 @@
 //! `cargo xtask bench agents`
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 
+use super::program;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -30,22 +32,15 @@ pub(crate) fn run(
     repository: &Repository,
     interrupt: &Interrupt,
 ) -> Result<ExitCode> {
-    let (release, folder) = if flags.debug {
-        ("", "debug")
-    } else {
-        ("--release", "release")
+    let program = match program::lula(repository, interrupt, flags.debug)? {
+        ControlFlow::Continue(program) => program,
+        ControlFlow::Break(ended) => return Ok(ended),
     };
-    let built = command::run(
-        &mut repository.cargo(&format!("build --quiet -p lula {release}")),
-        interrupt,
-    )?;
-    if built != ExitCode::SUCCESS {
-        return Ok(built);
-    }
+    let release = program::profile(flags.debug);
     let mut bench = repository.cargo(&format!(
         "run --quiet -p lula --example agents_bench {release} --"
     ));
-    bench.arg(repository.root().join("target").join(folder).join("lula"));
+    bench.arg(program);
     bench.args([flags.latency.to_string(), flags.rounds.to_string()]);
     bench.args(flags.json.then_some("--json"));
     command::run(&mut bench, interrupt)

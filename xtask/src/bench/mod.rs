@@ -5,6 +5,7 @@ mod chart;
 mod crash;
 mod graph;
 mod index;
+mod program;
 mod repair;
 mod runner;
 mod sandbox;

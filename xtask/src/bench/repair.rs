@@ -1,11 +1,13 @@
 //! `cargo xtask bench repair`
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
+use super::program;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -50,17 +52,14 @@ pub(crate) fn run(
     let place = repository.root().join("target/bench");
     std::fs::create_dir_all(&place)?;
     let file = place.join("repair.json");
-    let built = command::run(
-        &mut repository.cargo("build --release --quiet -p lula"),
-        interrupt,
-    )?;
-    if built != ExitCode::SUCCESS {
-        return Ok(built);
-    }
+    let program = match program::lula(repository, interrupt, false)? {
+        ControlFlow::Continue(program) => program,
+        ControlFlow::Break(ended) => return Ok(ended),
+    };
     let mut bench = repository.cargo("run --release --quiet -p lula-repair --example bench --");
     bench
         .arg("--lula")
-        .arg(repository.root().join("target/release/lula"))
+        .arg(program)
         .args(&flags.filter)
         .args(flags.held_out.then_some("--held-out"))
         .args(flags.practice.then_some("--practice"))
