@@ -1,8 +1,8 @@
 //! The log on disk: appended under a lock, made durable, rotated, recovered.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use lula_protocol::Digest;
@@ -110,8 +110,8 @@ impl Log {
         let lock = self.lock()?;
         let mut file = self.current()?;
         let remembered = self.remembered();
-        let torn = self.put_aside_torn_end(&mut file)?;
-        let found = self.found_head(&mut file)?;
+        let torn = self.put_aside_torn_end(&file)?;
+        let found = self.found_head(&file)?;
         // Where the log ends before what is remembered it was cut: the chain goes on from what is
         // remembered, and the hole stays visible.
         let mut head = match (found, remembered) {
@@ -206,18 +206,27 @@ impl Log {
         serde_json::from_slice(&text).ok()
     }
 
+    /// Written over what was there, in one write of one sector: whole or not at all, and for the
+    /// lock's holder alone to read. It is not waited for: the log itself is.
     fn remember(&self, remembered: Remembered) -> Result<(), AuditError> {
+        const SECTOR: usize = 512;
         let path = self.directory.join(HEAD);
-        let staged = self.directory.join(format!("{HEAD}.new"));
-        let text = serde_json::to_vec(&remembered)
+        let mut text = serde_json::to_vec(&remembered)
             .map_err(lula_protocol::canonical::CanonicalError::from)?;
-        fs::write(&staged, text)
-            .and_then(|()| fs::rename(&staged, &path))
+        text.resize(SECTOR.max(text.len()) - 1, b' ');
+        text.push(b'\n');
+        OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|file| file.write_all_at(&text, 0))
             .map_err(AuditError::io(&path))
     }
 
     /// The head of the log as it lies there: of the current file, or of the newest one put aside.
-    fn found_head(&self, file: &mut File) -> Result<Option<Head>, AuditError> {
+    fn found_head(&self, file: &File) -> Result<Option<Head>, AuditError> {
         let path = self.path();
         if let Some(last) = last_line(file).map_err(AuditError::io(&path))? {
             let line = Line::read(&last).ok_or(AuditError::Damaged { path })?;
@@ -226,8 +235,8 @@ impl Log {
         let Some(path) = rotated(&self.directory)?.pop() else {
             return Ok(None);
         };
-        let mut file = File::open(&path).map_err(AuditError::io(&path))?;
-        let last = last_line(&mut file).map_err(AuditError::io(&path))?;
+        let file = File::open(&path).map_err(AuditError::io(&path))?;
+        let last = last_line(&file).map_err(AuditError::io(&path))?;
         last.map(|last| {
             Line::read(&last)
                 .map(|line| line.head())
@@ -237,7 +246,7 @@ impl Log {
     }
 
     /// A crash can leave half a line. It is kept in a file of its own and recorded.
-    fn put_aside_torn_end(&self, file: &mut File) -> Result<Option<Body>, AuditError> {
+    fn put_aside_torn_end(&self, file: &File) -> Result<Option<Body>, AuditError> {
         let path = self.path();
         let unusable = AuditError::io(&path);
         let torn = torn_end(file).map_err(&unusable)?;
@@ -328,51 +337,56 @@ pub(crate) fn remembered_head(directory: &Path) -> Option<Head> {
     (remembered.head.hash != line::GENESIS).then_some(remembered.head)
 }
 
-/// Bytes behind the last line break.
-fn torn_end(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut torn = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(64 * 1024);
-        let chunk = read_between(file, start, end)?;
-        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
-            torn.splice(0..0, chunk[at + 1..].iter().copied());
-            return Ok(torn);
+/// The end of a log: what was read of it lies in `bytes`, from `start` to the end of the file.
+struct End {
+    bytes: Vec<u8>,
+    start: u64,
+}
+
+impl End {
+    /// Enough for the last lines of nearly every log.
+    const USUAL: u64 = 8 * 1024;
+
+    /// Reads from the end until a line break is found beyond the last `skip` bytes, or the beginning
+    /// of the file.
+    fn read(file: &File, skip: usize) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut wanted = Self::USUAL.max(skip as u64);
+        loop {
+            let start = length.saturating_sub(wanted);
+            let mut bytes = vec![0; usize::try_from(length - start).map_err(io::Error::other)?];
+            file.read_exact_at(&mut bytes, start)?;
+            let end = Self { bytes, start };
+            if start == 0 || end.last_break(skip).is_some() {
+                return Ok(end);
+            }
+            wanted = wanted.saturating_mul(8);
         }
-        torn.splice(0..0, chunk);
-        end = start;
     }
-    Ok(torn)
+
+    /// Where the last line break before the last `skip` bytes is.
+    fn last_break(&self, skip: usize) -> Option<usize> {
+        let before = self.bytes.len().checked_sub(skip)?;
+        self.bytes[..before].iter().rposition(|byte| *byte == b'\n')
+    }
+}
+
+/// Bytes behind the last line break.
+fn torn_end(file: &File) -> io::Result<Vec<u8>> {
+    let mut end = End::read(file, 0)?;
+    let torn = end.last_break(0).map_or(0, |at| at + 1);
+    Ok(end.bytes.split_off(torn))
 }
 
 /// The last whole line, without its line break.
-fn last_line(file: &mut File) -> io::Result<Option<Vec<u8>>> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    if end == 0 {
+fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
+    let mut end = End::read(file, 1)?;
+    if end.bytes.pop().is_none() {
         return Ok(None);
     }
-    end -= 1;
-    let mut line = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(64 * 1024);
-        let chunk = read_between(file, start, end)?;
-        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
-            line.splice(0..0, chunk[at + 1..].iter().copied());
-            return Ok(Some(line));
-        }
-        line.splice(0..0, chunk);
-        end = start;
-    }
-    Ok(Some(line))
-}
-
-fn read_between(file: &mut File, start: u64, end: u64) -> io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(start))?;
-    let mut chunk = Vec::new();
-    Read::by_ref(file)
-        .take(end - start)
-        .read_to_end(&mut chunk)?;
-    Ok(chunk)
+    let begin = end.last_break(0).map_or(0, |at| at + 1);
+    debug_assert!(begin > 0 || end.start == 0);
+    Ok(Some(end.bytes.split_off(begin)))
 }
 
 fn now_ms() -> u64 {

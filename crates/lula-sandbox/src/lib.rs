@@ -55,6 +55,7 @@ mod landlock;
 mod lock_out;
 mod mounts;
 mod owner;
+mod page;
 pub mod policy;
 pub mod probes;
 mod receipt;

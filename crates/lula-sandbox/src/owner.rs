@@ -70,7 +70,7 @@ impl fmt::Display for Owner {
 }
 
 fn started(pid: u32) -> Option<u64> {
-    start_time(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    start_time(&crate::page::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Field 22 of `/proc/PID/stat`. The second field may hold anything, so count from its end.

@@ -17,6 +17,10 @@ use crate::workspace::Workspace;
 const RECORD: &str = "record.json";
 /// Decided ones that are kept for undoing, however small they are.
 const MAX_DECIDED: usize = 200;
+/// Empty workspaces put aside that are worth the removal, all at once.
+const ENOUGH_ASIDE: usize = 16;
+/// More than these were left by commands that were too quick to remove any: the next one waits.
+const MOST_ASIDE: usize = 64;
 
 /// The state directory's workspaces.
 #[derive(Debug, Clone)]
@@ -282,6 +286,9 @@ impl Store {
 
     /// Removes what was left of workspaces whose making or removal was cut off.
     fn sweep(&self) -> Result<()> {
+        if self.aside_beyond(MOST_ASIDE) {
+            self.empty_trash();
+        }
         const OLD: u64 = 10 * 60 * 1000;
         let older_than = now_ms().saturating_sub(OLD);
         for id in self.ids()? {
@@ -302,6 +309,41 @@ impl Store {
 
     /// Removes a workspace with everything in it; `false` if somebody works in it.
     pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
+        let aside = self.put_aside(id)?;
+        if aside {
+            let trash = self.trash()?;
+            remove(&trash.top, id.as_str().as_ref())
+                .map_err(|error| WorkspaceError::io("remove", trash.path.display(), error))?;
+        }
+        Ok(aside)
+    }
+
+    fn trash(&self) -> Result<Tree> {
+        Tree::create(&self.root.join("trash"))
+    }
+
+    /// Whether so much was put aside that somebody should call [`Store::empty_trash`].
+    pub fn trash_is_full(&self) -> bool {
+        self.aside_beyond(ENOUGH_ASIDE)
+    }
+
+    fn aside_beyond(&self, count: usize) -> bool {
+        let aside = std::fs::read_dir(self.root.join("trash")).into_iter();
+        aside.flatten().nth(count).is_some()
+    }
+
+    /// Removes what was put aside. For a moment in which nobody waits; what cannot be removed now is
+    /// met again the next time.
+    pub fn empty_trash(&self) {
+        let Ok(trash) = self.trash() else { return };
+        for entry in std::fs::read_dir(&trash.path).into_iter().flatten().flatten() {
+            let _ = remove(&trash.top, &entry.file_name());
+        }
+    }
+
+    /// Takes a workspace away: it is none any more, and what is left of it waits in the trash.
+    /// `false` if somebody works in it.
+    pub(crate) fn put_aside(&self, id: &WorkspaceId) -> Result<bool> {
         let path = self.directory(id);
         let Ok(directory) = Tree::open(&path) else {
             return Ok(true);
@@ -321,12 +363,9 @@ impl Store {
         };
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
         let home = Tree::open(&self.root.join("workspaces"))?;
-        // Without its record it is no workspace any more, whatever happens next.
-        match rustix::fs::unlinkat(&directory.top, RECORD, rustix::fs::AtFlags::empty()) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        remove(&home.top, id.as_str().as_ref()).map_err(failed)?;
+        let (name, trash) = (id.as_str(), self.trash()?);
+        // In one step, whatever happens next.
+        rustix::fs::renameat(&home.top, name, &trash.top, name).map_err(failed)?;
         Ok(true)
     }
 

@@ -294,12 +294,13 @@ impl Workspace {
         self.note(diff)
     }
 
-    /// Remembers how many changes it has and how much space it takes; removes it if there are none
-    /// and it was never committed. Tells what it changes. For the end of a session.
+    /// Remembers how many changes it has and how much space it takes; takes it away if there are none
+    /// and it was never committed ([`Store::empty_trash`] removes what is left of it). Tells what it
+    /// changes. For the end of a session.
     pub fn close(mut self) -> Result<(Self, Diff)> {
         let diff = self.diff()?;
         if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
-            self.store.remove(&self.record.id)?;
+            self.store.put_aside(&self.record.id)?;
         } else {
             self.flush()?;
             self.remember(&diff)?;

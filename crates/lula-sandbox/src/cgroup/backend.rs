@@ -9,6 +9,7 @@ use super::layout::{Controller, Hierarchy, Version, layout};
 use super::leaf::Leaf;
 use super::{CgroupError, Kind, Limits};
 use crate::owner::Owner;
+use crate::page;
 
 /// The directory below which all groups of this program live.
 const HOME: &str = "lula";
@@ -68,7 +69,7 @@ impl Backend {
     /// As [`Backend::detect`] without making a group: whoever makes the first one finds out whether
     /// that works.
     pub(crate) fn find() -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let read = |path| page::read(path).unwrap_or_default();
         let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         Self::among(&hierarchies)
     }

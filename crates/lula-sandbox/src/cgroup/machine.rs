@@ -3,12 +3,13 @@
 use super::dir::Dir;
 use super::layout::{Controller, Hierarchy, Version, layout};
 use super::limits::{keyed, read};
+use crate::page;
 use crate::policy::Machine;
 
 /// The machine as this process may use it: within the memory limits of its own control groups, and
 /// on the CPUs it is allowed to run on.
 pub fn machine() -> Machine {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let read = |path| page::read(path).unwrap_or_default();
     let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
     let total = memory_total(&read("/proc/meminfo"));
     let limits = hierarchies.iter().filter_map(smallest_limit);

@@ -116,6 +116,17 @@ impl Engine {
         sandbox: &Sandbox,
         command: &Command,
     ) -> Result<(Session, Process), SandboxError> {
+        self.start_alone_with(sandbox, command, |_| ())
+    }
+
+    /// As [`Engine::start_alone`]; `meanwhile` is done while the sandbox is being built. It is given
+    /// the command, which has not begun and may never begin.
+    pub fn start_alone_with(
+        &self,
+        sandbox: &Sandbox,
+        command: &Command,
+        meanwhile: impl FnOnce(&Process),
+    ) -> Result<(Session, Process), SandboxError> {
         let begun = Instant::now();
         let tier = self.tier_for(sandbox)?;
         let session = self.begin(tier, sandbox)?;
@@ -126,6 +137,9 @@ impl Engine {
         let process = session.start(command);
         // It goes as soon as the command has gone.
         let _ = session.link.end_with_last();
+        if let Ok(process) = &process {
+            meanwhile(process);
+        }
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
         Ok((session, process?))
@@ -250,6 +264,7 @@ impl Engine {
         let mut built = zygote.build(&mut blueprint, root, &descriptors, || {
             // No command runs before these were read.
             limits = leaf.as_ref().map(Leaf::read_back).transpose();
+            inner.groups().sweep();
         });
         if matches!(built, Err(SandboxError::HelperGone)) {
             // Its sandboxes died with it; new ones need a new helper.

@@ -2,7 +2,7 @@
 //! the scenes, so that opening and closing a sandbox wait for nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use crate::cgroup::{Backend, CgroupError, Kind, Leaf, Limits};
 
@@ -24,6 +24,7 @@ struct Shared {
     backend: Backend,
     /// Takes the place of the backend where its first group cannot be made.
     none: OnceLock<Backend>,
+    swept: Once,
     books: Mutex<Books>,
     changed: Condvar,
 }
@@ -126,16 +127,25 @@ impl Shared {
 impl Stock {
     pub(super) fn new() -> Self {
         let backend = Backend::find();
-        backend.sweep();
         Self(Arc::new(Keeper {
             shared: Arc::new(Shared {
                 backend,
                 none: OnceLock::new(),
+                swept: Once::new(),
                 books: Mutex::new(Books::default()),
                 changed: Condvar::new(),
             }),
             thread: Mutex::new(None),
         }))
+    }
+
+    /// Removes what runners that died left behind, the first time this is called. Nothing depends on
+    /// it, so it is for a moment in which there is something to wait for anyway.
+    pub(super) fn sweep(&self) {
+        let shared = &self.0.shared;
+        shared.swept.call_once(|| {
+            shared.backend.sweep();
+        });
     }
 
     pub(super) fn kind(&self) -> Kind {

@@ -15,7 +15,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// As the kernel says.
     pub(crate) fn of_this_process() -> io::Result<Self> {
-        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        let stat = crate::page::read("/proc/self/stat")?;
         Self::parse(&stat).ok_or_else(|| io::Error::other("/proc/self/stat says too little"))
     }
 

@@ -70,50 +70,82 @@ pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io:
     })
 }
 
+/// A process that was told to end and runs on memory of this one until it has: dropping this waits
+/// for it.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    /// `None` once somebody has waited for it.
+    pid: Option<i32>,
+    _stack: Vec<u128>,
+}
+
+impl Leaving {
+    /// Takes note that a child was reaped, which may have been this one.
+    pub(crate) fn reaped(&mut self, pid: i32) {
+        self.pid = self.pid.filter(|own| *own != pid);
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            // The only failure is that it is no child any more, and so is gone.
+            let _ = wait_for(pid);
+        }
+    }
+}
+
 /// Does something with a process that only waits to be looked at, in the namespaces asked for, and
-/// ends it. It shares this process's memory, which is much quicker than copying it, and ends by itself
-/// where this process dies.
+/// tells it to end. It shares this process's memory, which is much quicker than copying it, and ends by
+/// itself where this process dies. Nobody has to wait for its end at once: on a busy machine that takes
+/// longer than everything else here.
 pub(crate) fn with_bystander<T>(
     apart: Apart,
     act: impl FnOnce(i32) -> io::Result<T>,
-) -> io::Result<T> {
+) -> io::Result<(T, Leaving)> {
     /// Enough for one function that makes three system calls.
     const STACK: usize = 16 * 1024;
     extern "C" fn wait(line: *mut libc::c_void) -> libc::c_int {
         let mut end = 0_u8;
-        // SAFETY: the parent passed two live numbers; its descriptors were copied, so only the copy of
-        // the writing end is closed. Nothing here fails, so the error number that this process shares
-        // with its parent is not touched.
+        let line = line.addr();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+        let (hears, says) = ((line >> 16) as libc::c_int, (line & 0xffff) as libc::c_int);
+        // SAFETY: the parent passed two numbers; its descriptors were copied, so only the copy of the
+        // writing end is closed. Nothing here fails, so the error number that this process shares with
+        // its parent is not touched.
         unsafe {
-            let line = *line.cast::<[libc::c_int; 2]>();
-            libc::close(line[1]);
-            libc::read(line[0], (&raw mut end).cast(), 1);
+            libc::close(says);
+            libc::read(hears, (&raw mut end).cast(), 1);
             libc::_exit(0)
         }
     }
     let (hears, says) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let mut line = [hears.as_raw_fd(), says.as_raw_fd()];
+    // As a number: the parent's stack may have moved on before the new process looks.
+    let number = |end: &OwnedFd| u16::try_from(end.as_raw_fd()).map_err(io::Error::other);
+    let line = usize::from(number(&hears)?) << 16 | usize::from(number(&says)?);
     let flags = i32::try_from(apart.0).map_err(io::Error::other)?;
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
-    // SAFETY: the stack, 16-aligned at its end, and `line` are live until the process was waited for
-    // below; what runs there makes system calls only.
+    // SAFETY: the stack, 16-aligned at its end, is live until the process was waited for, by
+    // `Leaving`; what runs there makes system calls only, and is given a number.
     let pid = unsafe {
         let top = stack.as_mut_ptr().cast::<u8>().add(STACK);
         libc::clone(
             wait,
             top.cast(),
             libc::CLONE_VM | libc::SIGCHLD | flags,
-            (&raw mut line).cast(),
+            std::ptr::without_provenance_mut(line),
         )
     };
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
+    let leaving = Leaving {
+        pid: Some(pid),
+        _stack: stack,
+    };
     let done = act(pid);
     drop(says);
-    wait_for(pid)?;
-    drop(stack);
-    done
+    Ok((done?, leaving))
 }
 
 /// A copy of this process as the C library makes one: where the copy is to live on as if it had been

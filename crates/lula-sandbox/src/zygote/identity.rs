@@ -12,7 +12,7 @@ use crate::blueprint::Blueprint;
 use crate::frames::{HeldBack, SetupStage};
 use crate::idmap::{self, Ids};
 use crate::init::Identity;
-use crate::sys::process::{self, Apart};
+use crate::sys::process::{self, Apart, Leaving};
 
 /// How many user namespaces for id maps are kept.
 const KEPT: usize = 64;
@@ -25,6 +25,8 @@ pub(crate) struct Identities {
     shifts: HashMap<(u32, (u32, u32)), OwnedFd>,
     /// Filesystems that refused an id map once, by device.
     refusing: Vec<u64>,
+    /// Whoever the last map was made with, unless its end was seen.
+    leaving: Option<Leaving>,
 }
 
 impl Identities {
@@ -37,6 +39,7 @@ impl Identities {
             ids: None,
             shifts: HashMap::new(),
             refusing: Vec::new(),
+            leaving: None,
         };
         if rustix::process::geteuid().is_root() && process::unshare(Apart::MOUNT).is_ok() {
             identities.ids = Some(Ids::of_engine(std::process::id()));
@@ -121,6 +124,13 @@ impl Identities {
         self.give_back(id);
     }
 
+    /// Takes note that a child of this process was reaped.
+    pub(crate) fn reaped(&mut self, pid: i32) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.reaped(pid);
+        }
+    }
+
     /// How many filesystems are known to refuse id maps.
     pub(crate) fn refusing(&self) -> usize {
         self.refusing.len()
@@ -155,9 +165,9 @@ impl Identities {
     }
 
     /// A process is needed to make one; the namespace outlives it.
-    fn make_shift(&self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
+    fn make_shift(&mut self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
         let proc = self.proc.as_fd();
-        process::with_bystander(Apart::USER, |pid| {
+        let (made, leaving) = process::with_bystander(Apart::USER, |pid| {
             write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))?;
             write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))?;
             Ok(rustix::fs::openat(
@@ -166,7 +176,9 @@ impl Identities {
                 OFlags::RDONLY | OFlags::CLOEXEC,
                 Mode::empty(),
             )?)
-        })
+        })?;
+        self.leaving = Some(leaving);
+        Ok(made)
     }
 }
 

@@ -233,6 +233,9 @@ impl Zygote {
     fn bury(&mut self) -> io::Result<()> {
         signal::drain(self.endings.as_fd());
         while let Some(ended) = process::reap()? {
+            if let Some(namespaces) = &mut self.namespaces {
+                namespaces.identities.reaped(ended.pid);
+            }
             if let Some(lent) = self.living.remove(&ended.pid)
                 && let Some(namespaces) = &mut self.namespaces
             {

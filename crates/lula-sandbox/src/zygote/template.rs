@@ -3,12 +3,12 @@
 //! A sandbox is cloned out of one, so its root costs a copy of a dozen mounts instead of building
 //! it, and the host's file tree is not even reachable from where it is born.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use super::identity::Identities;
 use super::{During, Failure, hold_namespace};
@@ -130,49 +130,82 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Builds the root and makes it this namespace's.
 fn build(plan: &RootPlan) -> Result<(), Failure> {
     let stage = SetupStage::Root;
-    let tmpfs = |options: &[(&str, &str)]| {
-        mount::new_filesystem("tmpfs", options, Without::SETUID.and(Without::DEVICES))
-    };
-    let root = tmpfs(&[("mode", "0755"), ("size", "4m")]).during(stage, || "/".to_owned())?;
+    // Modes are meant as they are written.
+    rustix::process::umask(Mode::empty());
+    let root = mount::new_filesystem(
+        "tmpfs",
+        &[("mode", "0755"), ("size", "4m")],
+        Without::SETUID.and(Without::DEVICES),
+    )
+    .during(stage, || "/".to_owned())?;
     // Attached anywhere: the place disappears with the old root.
     let anywhere = mount::hold_host(Path::new("/tmp"))
         .or_else(|_| mount::hold_host(Path::new("/proc")))
         .during(stage, || "/tmp".to_owned())?;
     mount::attach(&root, &anywhere).during(stage, || "/".to_owned())?;
 
+    let mut scaffold = Scaffold::new(root);
     for directory in &plan.directories {
-        make_directories(&root, directory).during(stage, || directory.clone())?;
+        scaffold
+            .directories(directory)
+            .during(stage, || directory.clone())?;
     }
     for bind in &plan.binds {
-        show(&root, bind, Without::SETUID.and(Without::DEVICES))
+        scaffold
+            .show(bind, Without::SETUID.and(Without::DEVICES))
             .during(stage, || format!("{} at {}", bind.source, bind.target))?;
     }
     for (link, to) in &plan.links {
-        make_parents(&root, link).during(stage, || link.clone())?;
-        rustix::fs::symlinkat(to, &root, relative(link))
-            .map_err(io::Error::from)
-            .during(stage, || link.clone())?;
+        scaffold.link(link, to).during(stage, || link.clone())?;
     }
     for (path, text) in &plan.files {
-        write_file(&root, path, text).during(stage, || path.clone())?;
+        scaffold.file(path, text).during(stage, || path.clone())?;
     }
+    devices(&mut scaffold)?;
+    for directory in ["/dev/shm", "/dev/pts"] {
+        scaffold
+            .directories(directory)
+            .during(stage, || directory.to_owned())?;
+    }
+    // A view of /proc must stay mounted: without one the kernel lets an unprivileged sandbox mount
+    // none of its own.
+    scaffold
+        .show(
+            &Bind {
+                source: "/proc".to_owned(),
+                target: "/proc".to_owned(),
+                file: false,
+            },
+            Without::SETUID
+                .and(Without::DEVICES)
+                .and(Without::EXECUTION),
+        )
+        .during(stage, || "/proc".to_owned())?;
+    mount::pivot_into(&scaffold.root).during(stage, || "/".to_owned())?;
+    mount::make_read_only(c"/").during(stage, || "/".to_owned())?;
+    mount::make_read_only(c"/dev").during(stage, || "/dev".to_owned())
+}
 
-    make_directories(&root, "/dev").during(stage, || "/dev".to_owned())?;
+/// `/dev` with the few devices every program may use.
+fn devices(scaffold: &mut Scaffold) -> Result<(), Failure> {
+    let stage = SetupStage::Root;
+    let whole = || "/dev".to_owned();
     let devices = mount::new_filesystem(
         "tmpfs",
         &[("mode", "0755"), ("size", "64k")],
         Without::SETUID.and(Without::EXECUTION),
     )
-    .during(stage, || "/dev".to_owned())?;
-    let place = mount::hold(&root, Path::new("/dev")).during(stage, || "/dev".to_owned())?;
-    mount::attach(&devices, &place).during(stage, || "/dev".to_owned())?;
+    .during(stage, whole)?;
+    scaffold.directories("/dev").during(stage, whole)?;
+    let place = mount::hold(&scaffold.root, Path::new("/dev")).during(stage, whole)?;
+    mount::attach(&devices, &place).during(stage, whole)?;
     for device in DEVICES {
-        let bind = Bind {
-            source: format!("/dev/{device}"),
-            target: format!("/dev/{device}"),
-            file: true,
-        };
-        show_device(&root, &bind).during(stage, || bind.source.clone())?;
+        // A node costs every sandbox less than a mount; only the machine's root can make one.
+        if node(&devices, device).is_err() {
+            scaffold
+                .show_device(&format!("/dev/{device}"))
+                .during(stage, || format!("/dev/{device}"))?;
+        }
     }
     for (link, to) in [
         ("fd", "/proc/self/fd"),
@@ -185,46 +218,113 @@ fn build(plan: &RootPlan) -> Result<(), Failure> {
             .map_err(io::Error::from)
             .during(stage, || format!("/dev/{link}"))?;
     }
-    for directory in ["/dev/shm", "/dev/pts", "/proc"] {
-        make_directories(&root, directory).during(stage, || directory.to_owned())?;
-    }
-    // A view of /proc must stay mounted: without one the kernel lets an unprivileged sandbox mount
-    // none of its own.
-    show(
-        &root,
-        &Bind {
-            source: "/proc".to_owned(),
-            target: "/proc".to_owned(),
-            file: false,
-        },
-        Without::SETUID
-            .and(Without::DEVICES)
-            .and(Without::EXECUTION),
-    )
-    .during(stage, || "/proc".to_owned())?;
-    mount::pivot_into(&root).during(stage, || "/".to_owned())?;
-    mount::make_read_only(c"/").during(stage, || "/".to_owned())?;
-    mount::make_read_only(c"/dev").during(stage, || "/dev".to_owned())
+    Ok(())
 }
 
-fn show(root: &OwnedFd, bind: &Bind, without: Without) -> io::Result<()> {
-    let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
-    mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
-    if bind.file {
-        make_file(root, &bind.target)?;
-    } else {
-        make_directories(root, &bind.target)?;
+/// A device like the host's of that name.
+fn node(devices: &OwnedFd, name: &str) -> io::Result<()> {
+    let host = rustix::fs::stat(format!("/dev/{name}"))?;
+    let kind = FileType::from_raw_mode(host.st_mode);
+    if kind != FileType::CharacterDevice {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
-    let place = mount::hold(root, Path::new(&bind.target))?;
-    mount::attach(&tree, &place)
+    let mode = Mode::from_raw_mode(0o666);
+    Ok(rustix::fs::mknodat(devices, name, kind, mode, host.st_rdev)?)
 }
 
-fn show_device(root: &OwnedFd, bind: &Bind) -> io::Result<()> {
-    let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
-    mount::restrict_tree(tree.as_fd(), Without::SETUID.and(Without::EXECUTION), None)?;
-    make_file(root, &bind.target)?;
-    let place = mount::hold(root, Path::new(&bind.target))?;
-    mount::attach(&tree, &place)
+/// A root while it is being put together. What is in it, only this process has put there.
+struct Scaffold {
+    root: OwnedFd,
+    /// Directories that are there, by their path without the slash it begins with.
+    known: HashSet<String>,
+}
+
+impl Scaffold {
+    fn new(root: OwnedFd) -> Self {
+        Self {
+            root,
+            known: HashSet::new(),
+        }
+    }
+
+    fn show(&mut self, bind: &Bind, without: Without) -> io::Result<()> {
+        let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
+        mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
+        if bind.file {
+            self.place_for_file(&bind.target)?;
+        } else {
+            self.directories(&bind.target)?;
+        }
+        mount::attach(&tree, &mount::hold(&self.root, Path::new(&bind.target))?)
+    }
+
+    fn show_device(&mut self, path: &str) -> io::Result<()> {
+        let tree = mount::clone_tree(rustix::fs::CWD, Path::new(path))?;
+        mount::restrict_tree(tree.as_fd(), Without::SETUID.and(Without::EXECUTION), None)?;
+        self.place_for_file(path)?;
+        mount::attach(&tree, &mount::hold(&self.root, Path::new(path))?)
+    }
+
+    /// Makes a directory and its parents. What is there already, also inside a bind, is left alone.
+    fn directories(&mut self, path: &str) -> io::Result<()> {
+        let whole = relative(path);
+        if whole.is_empty() || self.known.contains(whole) {
+            return Ok(());
+        }
+        let mode = Mode::from_raw_mode(0o755);
+        match rustix::fs::mkdirat(&self.root, whole, mode) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(rustix::io::Errno::NOENT) => {
+                self.parents(path)?;
+                match rustix::fs::mkdirat(&self.root, whole, mode) {
+                    Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.known.insert(whole.to_owned());
+        Ok(())
+    }
+
+    fn parents(&mut self, path: &str) -> io::Result<()> {
+        match Path::new(path).parent().and_then(Path::to_str) {
+            Some(parent) => self.directories(parent),
+            None => Ok(()),
+        }
+    }
+
+    fn link(&mut self, path: &str, to: &str) -> io::Result<()> {
+        self.parents(path)?;
+        Ok(rustix::fs::symlinkat(to, &self.root, relative(path))?)
+    }
+
+    fn place_for_file(&mut self, path: &str) -> io::Result<()> {
+        if mount::hold(&self.root, Path::new(path)).is_ok() {
+            return Ok(());
+        }
+        self.file(path, "")
+    }
+
+    fn file(&mut self, path: &str, text: &str) -> io::Result<()> {
+        self.parents(path)?;
+        let file = rustix::fs::openat(
+            &self.root,
+            relative(path),
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o644),
+        )?;
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, rest)?;
+            rest = &rest[written..];
+        }
+        Ok(())
+    }
+}
+
+fn relative(path: &str) -> &str {
+    path.trim_start_matches('/')
 }
 
 /// A copy of a tree of the host, with its owner shifted and without what it must not do.
@@ -265,64 +365,4 @@ fn shifted(
     }
     restricted.during(SetupStage::Identity, || format!("owners of {source}"))?;
     Ok(tree)
-}
-
-fn relative(path: &str) -> &str {
-    path.trim_start_matches('/')
-}
-
-/// Makes a directory and its parents. What is there already, also inside a bind, is left alone.
-fn make_directories(root: &OwnedFd, path: &str) -> io::Result<()> {
-    let whole = relative(path);
-    if whole.is_empty() {
-        return Ok(());
-    }
-    match rustix::fs::mkdirat(root, whole, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => return Ok(()),
-        // Its parent first.
-        Err(rustix::io::Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut so_far = String::new();
-    for part in relative(path).split('/').filter(|part| !part.is_empty()) {
-        if !so_far.is_empty() {
-            so_far.push('/');
-        }
-        so_far.push_str(part);
-        match rustix::fs::mkdirat(root, &*so_far, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-fn make_parents(root: &OwnedFd, path: &str) -> io::Result<()> {
-    match Path::new(path).parent().and_then(Path::to_str) {
-        Some(parent) => make_directories(root, parent),
-        None => Ok(()),
-    }
-}
-
-fn make_file(root: &OwnedFd, path: &str) -> io::Result<()> {
-    if mount::hold(root, Path::new(path)).is_ok() {
-        return Ok(());
-    }
-    write_file(root, path, "")
-}
-
-fn write_file(root: &OwnedFd, path: &str, text: &str) -> io::Result<()> {
-    make_parents(root, path)?;
-    let file = rustix::fs::openat(
-        root,
-        relative(path),
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::from_raw_mode(0o644),
-    )?;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let written = rustix::io::write(&file, rest)?;
-        rest = &rest[written..];
-    }
-    Ok(())
 }

@@ -1,19 +1,16 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
-use std::io::{self, Read, Write as _};
-use std::os::unix::fs::MetadataExt;
+mod streams;
+
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
-    Command, EarlyHelper, Engine, Finished, Overlay, Process, Sandbox, SandboxError,
-    Session as Opened,
+    Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
 };
 use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
 
 use crate::cli::{ExecFlags, Write};
 use crate::commands::review;
@@ -22,10 +19,8 @@ use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
-use crate::term::RawTerminal;
 
-/// Signals that are for the command.
-const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
+use streams::Streams;
 
 pub(super) fn run(
     flags: &ExecFlags,
@@ -183,7 +178,7 @@ fn fenced(
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let (ran, opened) = attend(session, &engine, &sandbox, command);
+    let (ran, opened) = attend(session, &engine, &sandbox, command, || ());
     let left = Left {
         opened,
         layer: None,
@@ -277,7 +272,14 @@ fn held(
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
-    Ok((attend(session, engine, &sandbox, command), layer))
+    let store = review::store(session)?;
+    let tidy = move || {
+        if store.trash_is_full() {
+            // Ends with this process, wherever it is: what it leaves is found by the next.
+            std::thread::spawn(move || store.empty_trash());
+        }
+    };
+    Ok((attend(session, engine, &sandbox, command, tidy), layer))
 }
 
 /// Whether a copy might do where this was refused.
@@ -293,36 +295,40 @@ fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
 /// How the command ended, and the sandbox it was in.
 type Attended = (Result<Finished, Ended>, Option<Opened>);
 
-/// Runs the command, connected with our own streams unless they are for a document.
-fn attend(session: &Session, engine: &Engine, sandbox: &Sandbox, command: Command) -> Attended {
+/// Runs the command, connected with our own streams unless they are for a document. `meanwhile` is
+/// done while its sandbox is being built.
+fn attend(
+    session: &Session,
+    engine: &Engine,
+    sandbox: &Sandbox,
+    command: Command,
+    meanwhile: impl FnOnce(),
+) -> Attended {
     let screen = &session.screen;
-    let start = |command: &Command| -> Result<(Opened, Process), SandboxError> {
-        let (opened, process) = engine.start_alone(sandbox, command)?;
-        screen.detail(&format!("{} tier", opened.tier()));
-        Ok((opened, process))
+    let streams = if screen.is_json() {
+        Ok((None, command))
+    } else {
+        Streams::connect(command).map(|(streams, command)| (Some(streams), command))
     };
-    if screen.is_json() {
-        return match start(&command) {
-            Ok((opened, process)) => (process.wait().map_err(Ended::from), Some(opened)),
-            Err(error) => (Err(error.into()), None),
-        };
-    }
-    let terminal = RawTerminal::if_interactive();
-    let command = match &terminal {
-        Some(terminal) => {
-            let (rows, columns) = terminal.size();
-            with_terminal_name(command)
-                .terminal(rows, columns)
-                .streamed()
-        }
-        None => command.open_input().streamed(),
-    };
-    let signals = match Signals::new(FORWARDED) {
-        Ok(signals) => signals,
+    let (mut streams, command) = match streams {
+        Ok(connected) => connected,
         Err(error) => return (Err(error.into()), None),
     };
-    match start(&command) {
-        Ok((opened, process)) => (pass_through(process, signals), Some(opened)),
+    let started = engine.start_alone_with(sandbox, &command, |process| {
+        if let Some(streams) = &mut streams {
+            streams.forward_signals(process);
+        }
+        meanwhile();
+    });
+    match started {
+        Ok((opened, process)) => {
+            screen.detail(&format!("{} tier", opened.tier()));
+            let ended = match streams {
+                Some(streams) => streams.pass_through(&process),
+                None => process.wait().map_err(Ended::from),
+            };
+            (ended, Some(opened))
+        }
         Err(error) => (Err(error.into()), None),
     }
 }
@@ -391,89 +397,6 @@ fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
         command = command.timeout(timeout);
     }
     command
-}
-
-/// Programs draw for the terminal that is really there. The name is all that is passed on.
-fn with_terminal_name(command: Command) -> Command {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-    match std::env::var("TERM") {
-        Ok(name) if name.len() < 64 && name.chars().all(plain) => command.variable("TERM", name),
-        _ => command,
-    }
-}
-
-/// Connects the command with our own streams and signals until it ends.
-fn pass_through(process: Process, signals: Signals) -> Result<Finished, Ended> {
-    let process = Arc::new(process);
-    let handle = signals.handle();
-    let target = Arc::clone(&process);
-    // These threads end with the process: reading a terminal cannot be interrupted.
-    std::thread::spawn(move || forward_signals(signals, &target));
-    if has_no_input() {
-        let _ = process.close_input();
-    } else {
-        let input = Arc::clone(&process);
-        std::thread::spawn(move || forward_input(&input));
-    }
-    let result = forward_output(&process);
-    handle.close();
-    result?;
-    Ok(process.wait()?)
-}
-
-/// Whether standard input is nothing: what starts programs by the hundred gives them that, and
-/// nobody has to wait for it.
-fn has_no_input() -> bool {
-    let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
-    let input = rustix::fs::fstat(io::stdin()).map(|input| input.st_rdev);
-    matches!((null, input), (Ok(null), Ok(input)) if null == input && null != 0)
-}
-
-fn forward_output(process: &Process) -> Result<(), Ended> {
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
-    while let Some(output) = process.next_output()? {
-        let written = match output.stream {
-            lula_sandbox::frames::Stream::Stdout => {
-                out.write_all(&output.bytes).and_then(|()| out.flush())
-            }
-            lula_sandbox::frames::Stream::Stderr => err.write_all(&output.bytes),
-        };
-        // Nobody reads any more: the command learns it as it would from a pipe.
-        if written.is_err() {
-            const SIGPIPE: u8 = 13;
-            process.signal(SIGPIPE)?;
-        }
-    }
-    Ok(())
-}
-
-fn forward_input(process: &Process) {
-    let mut buffer = vec![0; 32 * 1024];
-    let mut stdin = io::stdin().lock();
-    loop {
-        match stdin.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) if process.write_input(&buffer[..count]).is_ok() => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => return,
-        }
-    }
-    // The command may have ended meanwhile.
-    let _ = process.close_input();
-}
-
-fn forward_signals(mut signals: Signals, process: &Process) {
-    for signal in signals.forever() {
-        // A command that ended meanwhile needs no signal.
-        let _ = if signal == SIGWINCH {
-            match terminal_size::terminal_size() {
-                Some((columns, rows)) => process.resize(rows.0, columns.0),
-                None => Ok(()),
-            }
-        } else {
-            u8::try_from(signal).map_or(Ok(()), |signal| process.signal(signal))
-        };
-    }
 }
 
 fn write_receipt(path: &Path, receipt: &Receipt) -> Result<(), Failure> {

@@ -1,0 +1,139 @@
+//! The command's streams and signals, connected with our own.
+
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::MetadataExt;
+
+use lula_sandbox::{Command, Finished, Process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::Ended;
+use crate::term::RawTerminal;
+
+/// Signals that are for the command.
+const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
+
+/// Our own streams while they are a command's.
+pub(super) struct Streams {
+    /// Puts the terminal back where it was when this is dropped.
+    _terminal: Option<RawTerminal>,
+    handle: Handle,
+    /// Until somebody forwards them.
+    signals: Option<Signals>,
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+impl Streams {
+    /// Takes our streams over for a command, which is told what they are.
+    pub(super) fn connect(command: Command) -> io::Result<(Self, Command)> {
+        let terminal = RawTerminal::if_interactive();
+        let command = match &terminal {
+            Some(terminal) => {
+                let (rows, columns) = terminal.size();
+                with_terminal_name(command)
+                    .terminal(rows, columns)
+                    .streamed()
+            }
+            None => command.open_input().streamed(),
+        };
+        let signals = Signals::new(FORWARDED)?;
+        let streams = Self {
+            _terminal: terminal,
+            handle: signals.handle(),
+            signals: Some(signals),
+        };
+        Ok((streams, command))
+    }
+
+    /// From now on, signals go to the command.
+    pub(super) fn forward_signals(&mut self, process: &Process) {
+        if let Some(signals) = self.signals.take() {
+            let process = process.clone();
+            // Ends with the streams.
+            std::thread::spawn(move || forward_signals(signals, &process));
+        }
+    }
+
+    /// Connects the command with our streams until it ends.
+    pub(super) fn pass_through(mut self, process: &Process) -> Result<Finished, Ended> {
+        self.forward_signals(process);
+        if has_no_input() {
+            let _ = process.close_input();
+        } else {
+            let process = process.clone();
+            // Ends with this process: reading a terminal cannot be interrupted.
+            std::thread::spawn(move || forward_input(&process));
+        }
+        forward_output(process)?;
+        Ok(process.wait()?)
+    }
+}
+
+/// Programs draw for the terminal that is really there. The name is all that is passed on.
+fn with_terminal_name(command: Command) -> Command {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    match std::env::var("TERM") {
+        Ok(name) if name.len() < 64 && name.chars().all(plain) => command.variable("TERM", name),
+        _ => command,
+    }
+}
+
+/// Whether standard input is nothing: what starts programs by the hundred gives them that, and
+/// nobody has to wait for it.
+fn has_no_input() -> bool {
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
+    let input = rustix::fs::fstat(io::stdin()).map(|input| input.st_rdev);
+    matches!((null, input), (Ok(null), Ok(input)) if null == input && null != 0)
+}
+
+fn forward_output(process: &Process) -> Result<(), Ended> {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    while let Some(output) = process.next_output()? {
+        let written = match output.stream {
+            lula_sandbox::frames::Stream::Stdout => {
+                out.write_all(&output.bytes).and_then(|()| out.flush())
+            }
+            lula_sandbox::frames::Stream::Stderr => err.write_all(&output.bytes),
+        };
+        // Nobody reads any more: the command learns it as it would from a pipe.
+        if written.is_err() {
+            const SIGPIPE: u8 = 13;
+            process.signal(SIGPIPE)?;
+        }
+    }
+    Ok(())
+}
+
+fn forward_input(process: &Process) {
+    let mut buffer = vec![0; 32 * 1024];
+    let mut stdin = io::stdin().lock();
+    loop {
+        match stdin.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) if process.write_input(&buffer[..count]).is_ok() => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+    // The command may have ended meanwhile.
+    let _ = process.close_input();
+}
+
+fn forward_signals(mut signals: Signals, process: &Process) {
+    for signal in signals.forever() {
+        // A command that ended meanwhile needs no signal.
+        let _ = if signal == SIGWINCH {
+            match terminal_size::terminal_size() {
+                Some((columns, rows)) => process.resize(rows.0, columns.0),
+                None => Ok(()),
+            }
+        } else {
+            u8::try_from(signal).map_or(Ok(()), |signal| process.signal(signal))
+        };
+    }
+}
