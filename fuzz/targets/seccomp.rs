@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use lula_sandbox::seccomp::{
-    Abi, Call, Instruction, Program, Refusals, Returned, Rules, UnixSockets,
+    Abi, Call, Instruction, Program, Refusals, Returned, Rules, UnixSockets, Watched,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -32,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         unix_sockets: if on(2) { UnixSockets::All } else { UnixSockets::ConnectedPairs },
         private_ids: on(3),
         refusals: if on(4) { Refusals::Notify } else { Refusals::Errno },
+        watched: if on(6) { Watched::ConnectionsAndPaths } else { Watched::Nothing },
     };
     for abi in Abi::ALL {
         let here = Call { arch: if on(5) { call.arch } else { abi.audit_arch() }, ..call };

@@ -284,15 +284,38 @@ fn an_attempt_to_get_out_is_in_the_receipt() {
             .len();
         assert!(unseen > 0, "{document}");
         let denials = document["receipt"]["denials"].as_array().unwrap().clone();
-        let network = |denial: &&serde_json::Value| denial["attempt"]["tried"] == "network";
-        denials.iter().find(network).cloned()
+        denials.first().cloned()
     };
     let out = "import socket\nfor _ in range(3): socket.socket().connect_ex(('192.0.2.1', 443))";
     let denial = denied(out).expect("a denial");
     assert_eq!(denial["count"], 3);
+    assert_eq!(denial["attempt"]["host"], "192.0.2.1");
+    assert_eq!(denial["attempt"]["port"], 443);
     assert_eq!(denial["rule"], "network = \"none\"");
     let within = "import socket\nsocket.socket().connect_ex(('127.0.0.1', 443))";
     assert_eq!(denied(within), None);
+}
+
+#[test]
+fn a_command_that_is_explained_names_what_it_was_denied_and_what_would_grant_it() {
+    let world = World::new();
+    let key = world.home().join("deploy.key");
+    std::fs::write(&key, "secret").unwrap();
+    let path = key.to_str().unwrap();
+    let ran = world.run(&["exec", "--explain", "--", "cat", path]);
+    let said = ran.exits(1).stderr;
+    let expected =
+        format!("denied: read {path} (not in the sandbox); paths.read = [{path:?}] would allow it");
+    assert!(said.contains(&expected), "{said}");
+
+    // The grant as it was named is one.
+    let policy = world.home().join("reading.toml");
+    std::fs::write(&policy, format!("[paths]\nread = [{path:?}]\n")).unwrap();
+    let policy = policy.to_str().unwrap();
+    let ran = world.run(&["exec", "--explain", "--policy", policy, "--", "cat", path]);
+    let ran = ran.exits(0);
+    assert_eq!(ran.stdout, "secret");
+    assert!(!ran.stderr.contains(path), "{}", ran.stderr);
 }
 
 #[test]

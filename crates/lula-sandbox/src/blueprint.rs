@@ -107,6 +107,9 @@ pub(crate) struct Blueprint {
     pub(crate) program: Vec<Instruction>,
     /// Whether the program's refusals are answered by the runner, which remembers them.
     pub(crate) listened: bool,
+    /// Whether the calls of the first process itself are watched: then the runner listens before it
+    /// looks around.
+    pub(crate) watched: bool,
     pub(crate) switches: Switches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
@@ -192,7 +195,9 @@ impl Blueprint {
         ] {
             w.bool(switch);
         }
-        w.bool(self.born_in_cgroup).bool(self.listened);
+        w.bool(self.born_in_cgroup)
+            .bool(self.listened)
+            .bool(self.watched);
         writer.bytes
     }
 
@@ -261,6 +266,7 @@ impl Blueprint {
             },
             born_in_cgroup: r.bool("cgroup")?,
             listened: r.bool("listened")?,
+            watched: r.bool("watched")?,
         };
         reader.end()?;
         Ok(blueprint)

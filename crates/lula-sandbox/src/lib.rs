@@ -63,6 +63,7 @@ pub mod seccomp;
 mod session;
 mod sys;
 pub mod tiers;
+mod watch;
 mod zygote;
 
 pub use built_in::BuiltIn;

@@ -336,7 +336,11 @@ impl Store {
     /// met again the next time.
     pub fn empty_trash(&self) {
         let Ok(trash) = self.trash() else { return };
-        for entry in std::fs::read_dir(&trash.path).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(&trash.path)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let _ = remove(&trash.top, &entry.file_name());
         }
     }

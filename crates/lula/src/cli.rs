@@ -269,6 +269,10 @@ pub(crate) struct ExecFlags {
     /// Write the posture receipt to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
+    /// Say what was denied and what would grant it; looks at every path the command opens, which
+    /// slows it down
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// The directory to work in, instead of the repository around this one
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lula_config::{files, keys};
+use lula_protocol::denial::{Attempt, Denial};
 use lula_protocol::receipt::{Limits, WorkspaceMode};
 use lula_protocol::{Code, Exit, Layer, Receipt, Tier};
 use lula_sandbox::policy::{Policy, Profile, Wall};
@@ -105,16 +106,7 @@ pub(crate) fn posture(receipt: &Receipt) -> Table {
         ]);
     }
     for denial in &receipt.denials {
-        let grant = denial.grant.as_ref().map(|grant| format!(" ({grant})"));
-        table.row([
-            paint(WARN, "denied"),
-            format!(
-                "{:?} by {}{}",
-                denial.attempt,
-                denial.rule,
-                grant.unwrap_or_default()
-            ),
-        ]);
+        table.row([paint(WARN, "denied"), spoken(denial)]);
     }
     for what in &receipt.not_observed {
         table.row([paint(DIM, "not observed"), paint(DIM, what)]);
@@ -127,6 +119,43 @@ pub(crate) fn posture(receipt: &Receipt) -> Table {
     );
     table.row([paint(DIM, "time"), paint(DIM, times)]);
     table
+}
+
+/// What was denied, a line each; one that says so where nothing was.
+pub(crate) fn denials(receipt: &Receipt) -> Vec<String> {
+    if receipt.denials.is_empty() {
+        return vec!["nothing was denied".to_owned()];
+    }
+    let denials = receipt.denials.iter();
+    denials
+        .map(|denial| format!("denied: {}", spoken(denial)))
+        .collect()
+}
+
+/// A denial for people: what was tried, what said no, what would allow it.
+fn spoken(denial: &Denial) -> String {
+    let tried = match &denial.attempt {
+        Attempt::Read { path } => format!("read {path}"),
+        Attempt::Write { path } => format!("write {path}"),
+        Attempt::Execute { program } => format!("start {program}"),
+        Attempt::Connect { host, port } if host.contains(':') => {
+            format!("connect to [{host}]:{port}")
+        }
+        Attempt::Connect { host, port } => format!("connect to {host}:{port}"),
+        Attempt::Network => "reach a network".to_owned(),
+        Attempt::Syscall { name } => format!("call {name}"),
+        Attempt::Exceed { limit, granted } => format!("more {limit} than {granted}"),
+        Attempt::Call { tool } => format!("use {tool}"),
+    };
+    let often = match denial.count {
+        0 | 1 => String::new(),
+        count => format!(", {count} times"),
+    };
+    let grant = match &denial.grant {
+        Some(grant) => format!("; {grant} would allow it"),
+        None => String::new(),
+    };
+    format!("{tried}{often} ({}){grant}", denial.rule)
 }
 
 fn describe(layer: &Layer) -> String {

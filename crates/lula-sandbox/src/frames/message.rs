@@ -112,6 +112,9 @@ pub enum ExitHow {
 /// What the exec server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The exec server is locked in; a descriptor for its refusals comes along. Sent ahead of `Ready`
+    /// where its own calls are watched too.
+    Locked,
     /// The sandbox stands, and this is what the kernel says about it.
     Ready {
         /// Read back from the exec server itself, after its last step.
@@ -400,6 +403,7 @@ impl Event {
     pub fn frame(&self, command: u32) -> Frame {
         let mut writer = Writer::new();
         let kind = match self {
+            Self::Locked => 100,
             Self::Ready { posture, held_back } => {
                 posture.write(&mut writer);
                 writer.list(held_back, |w, item| {
@@ -469,6 +473,7 @@ impl Event {
     pub fn from_frame(frame: &Frame) -> Result<Self, FrameError> {
         let mut reader = Reader::new(&frame.payload);
         let event = match frame.kind {
+            100 => Self::Locked,
             101 => Self::Ready {
                 posture: Posture::read(&mut reader)?,
                 held_back: reader.list("held back", |r| {

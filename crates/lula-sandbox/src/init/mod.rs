@@ -12,7 +12,7 @@ mod readback;
 pub(crate) mod routes;
 mod serve;
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use lula_protocol::Tier;
 
@@ -95,7 +95,17 @@ fn build(
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
     fence::tie_life(zygote, blueprint.tier)?;
-    let fence::Locked { enforced, refusals } = fence::lock(blueprint)?;
+    let fence::Locked {
+        enforced,
+        mut refusals,
+    } = fence::lock(blueprint)?;
+    if blueprint.watched
+        && let Some(listener) = refusals.take()
+    {
+        // From here on every path this process opens waits for the runner.
+        serve::tell(&connection, &Event::Locked, &[listener.as_fd()])
+            .during(SetupStage::Seccomp, || "its listener".to_owned())?;
+    }
     let posture = readback::own(blueprint, enforced, &interfaces)?;
     let ready = Event::Ready { posture, held_back };
     let inherited = serve::Inherited {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
@@ -53,6 +53,20 @@ enum Source {
     Leftover,
 }
 
+/// Says something about the sandbox as a whole, with descriptors along.
+pub(super) fn tell(
+    connection: &OwnedFd,
+    event: &Event,
+    along: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    event
+        .frame(0)
+        .encode_into(&mut bytes)
+        .map_err(io::Error::other)?;
+    socket::send(connection, &bytes, along)
+}
+
 impl Server {
     pub(super) fn new(
         connection: OwnedFd,
@@ -62,13 +76,8 @@ impl Server {
     ) -> io::Result<Self> {
         // The descriptor goes with the first words, before anything else runs in here; afterwards
         // the runner takes none.
-        let mut first = Vec::new();
-        ready
-            .frame(0)
-            .encode_into(&mut first)
-            .map_err(io::Error::other)?;
         let along: Vec<_> = refusals.iter().map(AsFd::as_fd).collect();
-        socket::send(&connection, &first, &along)?;
+        tell(&connection, ready, &along)?;
         drop(refusals);
         rustix::io::ioctl_fionbio(&connection, true)?;
         Ok(Self {

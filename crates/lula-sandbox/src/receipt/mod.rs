@@ -7,6 +7,7 @@ use lula_protocol::{Digest, Tier};
 use crate::cgroup::{self, Events};
 use crate::frames::{ExitHow, Posture};
 use crate::policy::{ByteSize, Granted, LayerName};
+use crate::seccomp::Watched;
 
 const SIGKILL: u8 = 9;
 const SIGXFSZ: u8 = 25;
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) instructions: u32,
     /// Whether the seccomp program refuses internet sockets.
     pub(crate) no_sockets: bool,
+    /// Which calls are looked at before they go ahead.
+    pub(crate) watched: Watched,
     /// Nothing was inherited into the commands' environment.
     pub(crate) clean_environment: bool,
     pub(crate) cgroup: Option<(&'static str, cgroup::Limits)>,
@@ -277,22 +280,28 @@ pub(crate) fn receipt(
             stderr_bytes: outcome.stderr.0,
         },
         denials: denials(context, outcome),
-        not_observed: not_observed(context.tier)
+        not_observed: not_observed(context)
             .iter()
             .map(|what| (*what).to_owned())
             .collect(),
     }
 }
 
-/// What a tier refuses without anybody being told.
-const fn not_observed(tier: Tier) -> &'static [&'static str] {
-    match tier {
-        Tier::Namespace => &[
-            "paths that are hidden, masked or read-only",
-            "where a blocked connection was to go to",
-            "IPv6 attempts of commands that succeeded",
+/// What is refused without anybody being told.
+fn not_observed(context: &Context) -> &'static [&'static str] {
+    match (context.tier, context.watched) {
+        (Tier::Namespace, Watched::ConnectionsAndPaths) => &[
+            "questions whether a hidden path is there",
+            "where messages without a connection were to go to",
+            "IPv6 messages of commands that succeeded",
         ],
-        Tier::Landlock => &["paths that Landlock refused"],
+        (Tier::Namespace, _) => &[
+            "paths that are hidden, masked or read-only",
+            "where messages without a connection were to go to",
+            "IPv6 messages of commands that succeeded",
+        ],
+        (Tier::Landlock, Watched::ConnectionsAndPaths) => &[],
+        (Tier::Landlock, _) => &["paths that Landlock refused"],
         _ => &[],
     }
 }

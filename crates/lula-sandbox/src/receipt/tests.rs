@@ -18,6 +18,7 @@ fn context() -> Context {
         program: Digest::of_bytes(b"program"),
         instructions: 1,
         no_sockets: false,
+        watched: crate::seccomp::Watched::Connections,
         clean_environment: true,
         cgroup: None,
         host: Host {

@@ -281,10 +281,12 @@ impl Emitter {
 
     fn answer(&self, verdict: Verdict) -> Instruction {
         let k = match verdict {
-            Verdict::Allow => RET_ALLOW,
-            Verdict::Errno(_) if self.refusals == Refusals::Notify && verdict.is_reported() => {
+            Verdict::Errno(_) | Verdict::Watch
+                if self.refusals == Refusals::Notify && verdict.is_reported() =>
+            {
                 RET_USER_NOTIFICATION
             }
+            Verdict::Allow | Verdict::Watch => RET_ALLOW,
             Verdict::Errno(errno) => RET_ERRNO | u32::from(errno),
         };
         Instruction {

@@ -98,3 +98,34 @@ pub(super) const REFUSED: &[&str] = &[
 /// Answered as if the kernel were older: their arguments are behind a pointer where no filter can
 /// look, and everybody who calls them has a fallback.
 pub(super) const MISSING: &[&str] = &["openat2", "statmount", "listmount"];
+
+/// Calls that read, change or start what a path names. Those that only ask whether something is there
+/// are not among them: programs ask far more often than they need.
+pub(crate) const PATHS: &[&str] = &[
+    "chmod",
+    "chown",
+    "creat",
+    "execve",
+    "execveat",
+    "fchmodat",
+    "fchmodat2",
+    "fchownat",
+    "lchown",
+    "link",
+    "linkat",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "open",
+    "openat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "rmdir",
+    "symlink",
+    "symlinkat",
+    "truncate",
+    "unlink",
+    "unlinkat",
+];

@@ -2,8 +2,9 @@
 //!
 //! A program compiled with [`Refusals::Notify`](super::Refusals::Notify) sends its refusals here
 //! instead of answering by itself. The answer is the same error either way; what is gained is a
-//! record made where the decision is made. Nothing is ever let through: the memory behind a call's
-//! pointers may change while one looks at it.
+//! record made where the decision is made. No refusal ever becomes a permission: the memory behind a
+//! call's pointers may change while one looks at it. Calls that are watched go ahead whatever is found
+//! out about them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,13 +23,13 @@ pub struct Listener {
     rules: Rules,
 }
 
-/// A call that was refused.
+/// A call that the listener was told about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedCall {
-    /// The caller, as numbered in the listener's pid namespace.
-    pub pid: u32,
-    /// The record.
-    pub denial: Denial,
+pub enum Heard {
+    /// It was refused, by these rules.
+    Refused(Denial),
+    /// It went ahead; what the one who was asked made of it.
+    Watched(Option<Denial>),
 }
 
 impl Listener {
@@ -42,9 +43,13 @@ impl Listener {
         }
     }
 
-    /// Waits for the next refused call and answers it. `None` once nobody is left who could make
-    /// one.
-    pub fn next(&self) -> io::Result<Option<RefusedCall>> {
+    /// Waits for the next call and answers it. `None` once nobody is left who could make one. One that
+    /// is watched waits until `look` has seen it, with the caller as numbered in this process's pid
+    /// namespace.
+    pub fn next(
+        &self,
+        mut look: impl FnMut(u32, &Call) -> Option<Denial>,
+    ) -> io::Result<Option<Heard>> {
         loop {
             let mut ready = [PollFd::new(&self.descriptor, PollFlags::IN)];
             match poll(&mut ready, None) {
@@ -65,21 +70,29 @@ impl Listener {
                 number: waiting.number,
                 args: waiting.args,
             };
-            let errno = match self.rules.decide(self.abi, &call) {
-                Verdict::Errno(errno) => errno,
-                // The program asked although the rules allow: they differ, so neither is trusted.
-                Verdict::Allow => 1,
+            let (heard, answered) = match self.rules.decide(self.abi, &call) {
+                Verdict::Watch => {
+                    let seen = look(waiting.pid, &call);
+                    let answered = refusals::let_go(&self.descriptor, waiting.id);
+                    (Heard::Watched(seen), answered)
+                }
+                refusal => {
+                    let errno = match refusal {
+                        Verdict::Errno(errno) => errno,
+                        // The program asked although the rules allow: they differ, so neither is
+                        // trusted.
+                        Verdict::Allow | Verdict::Watch => 1,
+                    };
+                    let answered = refusals::refuse(&self.descriptor, waiting.id, errno);
+                    (Heard::Refused(refused(self.abi, &call)), answered)
+                }
             };
-            match refusals::refuse(&self.descriptor, waiting.id, errno) {
+            match answered {
                 Ok(()) => {}
                 Err(error) if gone(&error) => {}
                 Err(error) => return Err(error),
             }
-            let denial = refused(self.abi, &call);
-            return Ok(Some(RefusedCall {
-                pid: waiting.pid,
-                denial,
-            }));
+            return Ok(Some(heard));
         }
     }
 }

@@ -113,8 +113,10 @@ fn refusals_reach_the_listener_and_fail_all_the_same() {
     });
     let listener = Listener::new(receive.recv().unwrap(), native(), rules);
     let mut seen = Vec::new();
-    while let Some(refused) = listener.next().unwrap() {
-        seen.push(refused.denial.attempt);
+    while let Some(heard) = listener.next(|_, _| None).unwrap() {
+        if let Heard::Refused(denial) = heard {
+            seen.push(denial.attempt);
+        }
     }
     let (bpf, socket, unseen) = caller.join().unwrap();
     assert_eq!((bpf, socket), (Err(libc::EPERM), Err(libc::EAFNOSUPPORT)));

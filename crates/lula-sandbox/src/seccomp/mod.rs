@@ -17,11 +17,14 @@ mod families;
 mod listener;
 mod rules;
 
+#[cfg(test)]
+pub(crate) use families::PATHS;
+
 pub use bpf::{Instruction, Returned, RunError};
 pub use denials::refused;
 pub use emit::Program;
-pub use listener::{Listener, RefusedCall};
-pub use rules::{Abi, Call, Condition, Refusals, Rule, Rules, UnixSockets, Verdict};
+pub use listener::{Heard, Listener};
+pub use rules::{Abi, Call, Condition, Refusals, Rule, Rules, UnixSockets, Verdict, Watched};
 
 #[cfg(test)]
 mod live;

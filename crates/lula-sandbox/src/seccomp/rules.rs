@@ -1,6 +1,6 @@
 //! The declarative policy: what each system call may do.
 
-use super::families::{KERNEL_IPC, MISSING, NAMESPACES, REFUSED};
+use super::families::{KERNEL_IPC, MISSING, NAMESPACES, PATHS, REFUSED};
 
 /// An instruction set with its own numbering of system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +51,8 @@ pub struct Rules {
     pub private_ids: bool,
     /// How a refusal is answered.
     pub refusals: Refusals,
+    /// Which calls are looked at before they go ahead, where somebody listens.
+    pub watched: Watched,
 }
 
 impl Rules {
@@ -61,6 +63,7 @@ impl Rules {
         unix_sockets: UnixSockets::All,
         private_ids: true,
         refusals: Refusals::Errno,
+        watched: Watched::Nothing,
     };
 
     /// For a sandbox that shares the host's network, processes and file tree.
@@ -70,6 +73,7 @@ impl Rules {
         unix_sockets: UnixSockets::ConnectedPairs,
         private_ids: false,
         refusals: Refusals::Errno,
+        watched: Watched::Nothing,
     };
 }
 
@@ -94,6 +98,29 @@ pub enum Refusals {
     Notify,
 }
 
+/// Which allowed calls the listener is shown before they go ahead. What becomes of them is the same
+/// either way: this is for knowing, not for deciding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Watched {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that connect.
+    Connections,
+    /// Those that connect and those that name a path.
+    ConnectionsAndPaths,
+}
+
+impl Watched {
+    fn includes(self, name: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Connections => name == "connect",
+            Self::ConnectionsAndPaths => name == "connect" || PATHS.contains(&name),
+        }
+    }
+}
+
 /// One system call as seccomp sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Call {
@@ -110,6 +137,8 @@ pub struct Call {
 pub enum Verdict {
     /// The call goes ahead.
     Allow,
+    /// The call goes ahead once the listener has seen it.
+    Watch,
     /// The call fails with this error and does nothing.
     Errno(u16),
 }
@@ -122,9 +151,9 @@ impl Verdict {
     /// There is no such kind of socket here.
     pub const EAFNOSUPPORT: Self = Self::Errno(97);
 
-    /// Whether a refusal is worth a record: `ENOSYS` answers calls that libraries merely try.
+    /// Whether a listener is told: `ENOSYS` answers calls that libraries merely try.
     pub const fn is_reported(self) -> bool {
-        matches!(self, Self::Errno(_)) && !matches!(self, Self::ENOSYS)
+        !matches!(self, Self::Allow | Self::ENOSYS)
     }
 }
 
@@ -227,6 +256,15 @@ impl Rules {
 
     /// What holds for the call of that name.
     pub fn rule(&self, name: &str) -> Rule {
+        let rule = self.unwatched_rule(name);
+        if self.refusals == Refusals::Notify && self.watched.includes(name) {
+            rule.watched()
+        } else {
+            rule
+        }
+    }
+
+    fn unwatched_rule(&self, name: &str) -> Rule {
         if MISSING.contains(&name) {
             return Rule::always(Verdict::ENOSYS);
         }
@@ -339,6 +377,17 @@ impl Rule {
             cases,
             otherwise: Verdict::EPERM,
         }
+    }
+
+    /// The same with everything that is allowed seen before.
+    fn watched(mut self) -> Self {
+        let verdicts = self.cases.iter_mut().map(|(_, verdict)| verdict);
+        for verdict in verdicts.chain([&mut self.otherwise]) {
+            if *verdict == Verdict::Allow {
+                *verdict = Verdict::Watch;
+            }
+        }
+        self
     }
 
     fn make_node(mode: u8) -> Self {

@@ -9,7 +9,7 @@ use seccompiler::{
 
 use super::*;
 
-const VARIANTS: [Rules; 4] = [
+const VARIANTS: [Rules; 5] = [
     Rules::NAMESPACE,
     Rules::SHARED,
     Rules {
@@ -19,6 +19,11 @@ const VARIANTS: [Rules; 4] = [
     Rules {
         refusals: Refusals::Notify,
         ..Rules::NAMESPACE
+    },
+    Rules {
+        refusals: Refusals::Notify,
+        watched: Watched::ConnectionsAndPaths,
+        ..Rules::SHARED
     },
 ];
 
@@ -328,7 +333,7 @@ fn oracle(abi: Abi, rules: Rules) -> Vec<(Verdict, Program)> {
         // rules are compared by hand in `conditions_agree_with_seccompiler`.
         if rule.cases.is_empty() {
             let code = match rule.otherwise {
-                Verdict::Allow => 0,
+                Verdict::Allow | Verdict::Watch => 0,
                 Verdict::Errno(errno) => errno,
             };
             by_verdict
@@ -478,11 +483,17 @@ proptest! {
         number in prop_oneof![0_u32..600, any::<u32>()],
         args: [u64; 6],
         x86: bool, nested_userns: bool, internet_sockets: bool, pairs: bool, private_ids: bool, notify: bool,
+        watch in 0..3_u8,
     ) {
         let abi = if x86 { Abi::X86_64 } else { Abi::Aarch64 };
         let unix_sockets = if pairs { UnixSockets::ConnectedPairs } else { UnixSockets::All };
         let refusals = if notify { Refusals::Notify } else { Refusals::Errno };
-        let rules = Rules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals };
+        let watched = match watch {
+            0 => Watched::Nothing,
+            1 => Watched::Connections,
+            _ => Watched::ConnectionsAndPaths,
+        };
+        let rules = Rules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals, watched };
         let call = Call { arch: abi.audit_arch(), number, args };
         let returned = Program::compile(abi, &rules).run(&call).unwrap().0;
         prop_assert_eq!(returned, as_returned(rules, rules.decide(abi, &call)));

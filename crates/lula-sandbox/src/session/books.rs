@@ -34,6 +34,8 @@ pub(super) struct State {
     pub(super) refusals: u64,
     /// Ways to an address that were missed so far.
     pub(super) unrouted: u64,
+    /// Blocked connections that were seen since, each of which the kernel counts as such a miss.
+    pub(super) connections: u64,
 }
 
 /// Why a command was ended.
@@ -134,6 +136,14 @@ impl State {
         self.book_denial(denial);
     }
 
+    /// Books what a watched call was going to be refused.
+    pub(super) fn book_seen(&mut self, denial: &Denial) {
+        if matches!(denial.attempt, Attempt::Connect { .. }) {
+            self.connections += 1;
+        }
+        self.book_denial(denial);
+    }
+
     fn book_denial(&mut self, denial: &Denial) {
         for entry in self.commands.values_mut().filter(|entry| !entry.is_over()) {
             let same =
@@ -149,7 +159,8 @@ impl State {
     /// Books what the private network kept in since the last look. It counts for every command that
     /// runs, as a refused call does.
     fn book_unrouted(&mut self, count: u64) {
-        let more = count.saturating_sub(self.unrouted);
+        let seen = std::mem::take(&mut self.connections);
+        let more = count.saturating_sub(self.unrouted).saturating_sub(seen);
         self.unrouted = self.unrouted.max(count);
         if more > 0 {
             self.book_denial(&Denial {
@@ -176,6 +187,7 @@ impl State {
 
     fn book(&mut self, id: u32, event: Event) -> Result<Option<Request>, SandboxError> {
         match event {
+            Event::Locked => return Ok(None),
             Event::Ready { posture, held_back } => {
                 self.ready = Some((posture, held_back));
                 return Ok(None);
@@ -201,7 +213,7 @@ impl State {
             return Ok(None);
         };
         match event {
-            Event::Ready { .. } | Event::SetupFailed { .. } => {}
+            Event::Locked | Event::Ready { .. } | Event::SetupFailed { .. } => {}
             Event::Started { pid, posture } => entry.started = Some((pid, posture)),
             Event::NotStarted { step, errno } => entry.not_started = Some((step, errno)),
             Event::StdinCredit(bytes) => entry.input.grant(bytes)?,

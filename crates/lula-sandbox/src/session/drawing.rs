@@ -49,6 +49,7 @@ impl Drawn {
             grants: Vec::new(),
             program: program.instructions().to_vec(),
             listened: true,
+            watched: sandbox.watched,
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };

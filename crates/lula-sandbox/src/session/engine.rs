@@ -22,9 +22,10 @@ use crate::helper::{EarlyHelper, Helper};
 use crate::mounts::{self, System};
 use crate::policy::{Granted, LayerName, Machine};
 use crate::receipt::{Context, Host};
-use crate::seccomp::{Abi, Program, Refusals, Rules};
+use crate::seccomp::{Abi, Program, Refusals, Rules, Watched};
 use crate::sys::socket;
 use crate::tiers;
+use crate::watch::Watch;
 
 /// How long a sandbox may take to stand.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -227,6 +228,12 @@ impl Engine {
         let rules = Rules {
             nested_userns: policy.nested_userns,
             refusals: Refusals::Notify,
+            watched: match tier {
+                _ if sandbox.watched => Watched::ConnectionsAndPaths,
+                Tier::Namespace => Watched::Connections,
+                // There, no socket that could connect is to be had.
+                _ => Watched::Nothing,
+            },
             ..if tier == Tier::Namespace {
                 Rules::NAMESPACE
             } else {
@@ -272,7 +279,7 @@ impl Engine {
             zygote = inner.zygote(tier)?;
             built = zygote.build(&mut blueprint, root, &descriptors, || ());
         }
-        let pidfd = built?;
+        let (first, pidfd) = built?;
         drop(theirs);
         let limits = match limits {
             Ok(limits) => limits,
@@ -282,11 +289,19 @@ impl Engine {
             }
         };
 
+        let watch = Watch {
+            abi: Abi::native().ok_or(SandboxError::Processor)?,
+            first,
+            workspace: blueprint.workspace.path.clone(),
+            masks: std::mem::take(&mut blueprint.masks),
+            shared: (tier != Tier::Namespace).then(|| std::mem::take(&mut blueprint.grants)),
+        };
         let link = Link::new(Parts {
             connection,
             pidfd,
             leaf,
             rules,
+            watch,
             context: Context {
                 tier,
                 policy: policy.digest()?,
@@ -296,6 +311,7 @@ impl Engine {
                 program: program.digest(),
                 instructions: u32::try_from(program.instructions().len()).unwrap_or(u32::MAX),
                 no_sockets: !rules.internet_sockets,
+                watched: rules.watched,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
                 host: inner.host.clone(),

@@ -24,6 +24,7 @@ pub struct Sandbox {
     pub(super) writable: bool,
     owned: bool,
     unflushed: bool,
+    pub(super) watched: bool,
 }
 
 impl Sandbox {
@@ -50,6 +51,7 @@ impl Sandbox {
             writable: true,
             owned: false,
             unflushed: false,
+            watched: false,
         }
     }
 
@@ -89,6 +91,15 @@ impl Sandbox {
     #[must_use]
     pub fn read_only_workspace(mut self) -> Self {
         self.writable = false;
+        self
+    }
+
+    /// Has every path that commands open, change or start looked at, so that receipts say which of them
+    /// were hidden or read-only, and what would grant them. It changes nothing of what they may do, and
+    /// slows down commands that open many files.
+    #[must_use]
+    pub fn watch_paths(mut self) -> Self {
+        self.watched = true;
         self
     }
 

@@ -110,7 +110,7 @@ impl Zygote {
         root: Option<&RootPlan>,
         descriptors: &[BorrowedFd<'_>],
         meanwhile: impl FnOnce(),
-    ) -> Result<OwnedFd, SandboxError> {
+    ) -> Result<(u32, OwnedFd), SandboxError> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         blueprint.template = root.map_or(Ok(0), |root| line.template(root))?;
         let control = &line.control;
@@ -127,7 +127,10 @@ impl Zygote {
             Answer::Failed(failure) => {
                 Err(setup_error(failure.stage, failure.detail, failure.errno))
             }
-            Answer::Cloned { .. } => received.into_iter().next().ok_or(SandboxError::HelperGone),
+            Answer::Cloned { pid } => {
+                let pidfd = received.into_iter().next();
+                Ok((pid, pidfd.ok_or(SandboxError::HelperGone)?))
+            }
         }
     }
 }

@@ -73,11 +73,24 @@ pub(crate) fn receive(listener: impl AsFd) -> io::Result<Waiting> {
 
 /// Answers a call with an error.
 pub(crate) fn refuse(listener: impl AsFd, id: u64, errno: u16) -> io::Result<()> {
+    let error = -i32::from(errno);
+    answer(listener, id, error, 0)
+}
+
+/// Lets a call go ahead as if nobody had looked: only for one that the rules allow whatever its
+/// pointers lead to.
+pub(crate) fn let_go(listener: impl AsFd, id: u64) -> io::Result<()> {
+    /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`
+    const CONTINUE: u32 = 1;
+    answer(listener, id, 0, CONTINUE)
+}
+
+fn answer(listener: impl AsFd, id: u64, error: i32, flags: u32) -> io::Result<()> {
     let mut answer = libc::seccomp_notif_resp {
         id,
         val: 0,
-        error: -i32::from(errno),
-        flags: 0,
+        error,
+        flags,
     };
     // SAFETY: the request reads one `seccomp_notif_resp`, which is live.
     let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), SEND, &raw mut answer) };

@@ -229,7 +229,13 @@ fn node(devices: &OwnedFd, name: &str) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mode = Mode::from_raw_mode(0o666);
-    Ok(rustix::fs::mknodat(devices, name, kind, mode, host.st_rdev)?)
+    Ok(rustix::fs::mknodat(
+        devices,
+        name,
+        kind,
+        mode,
+        host.st_rdev,
+    )?)
 }
 
 /// A root while it is being put together. What is in it, only this process has put there.

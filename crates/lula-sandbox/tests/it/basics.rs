@@ -75,30 +75,6 @@ fn a_refused_system_call_is_named_with_the_grant_that_would_allow_it() {
 }
 
 #[test]
-fn a_blocked_connection_is_recorded_and_a_local_one_is_not() {
-    let blocked = |finished: &lula_sandbox::Finished| -> u64 {
-        let denials = finished.receipt.denials.iter();
-        let network = denials.filter(|denial| denial.attempt == Attempt::Network);
-        network.map(|denial| denial.count).sum()
-    };
-    let (session, _workspace) = session();
-    let run = |line: &str| session.run(&Command::shell(line)).unwrap();
-    let outside = "bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'";
-    assert_eq!(blocked(&run(&format!("{outside}; {outside}; true"))), 2);
-    // Refused by the port, not by the sandbox.
-    assert_eq!(blocked(&run("bash -c 'exec 3<>/dev/tcp/127.0.0.1/9'")), 0);
-    let six = run("bash -c 'exec 3<>/dev/tcp/2001:db8::1/80'");
-    assert_eq!(blocked(&six), 1, "{:?}", six.receipt.denials);
-    // What was counted once is not counted again.
-    assert_eq!(blocked(&run("true")), 0);
-    let unseen = &run("true").receipt.not_observed;
-    assert!(
-        unseen.iter().any(|what| what.contains("paths")),
-        "{unseen:?}"
-    );
-}
-
-#[test]
 fn a_flood_of_refused_calls_ends_with_its_deadline() {
     let (session, _workspace) = session();
     let flood = "import ctypes\nlibc = ctypes.CDLL(None)\nwhile True: libc.unshare(0x10000000)";

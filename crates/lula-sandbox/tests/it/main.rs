@@ -7,6 +7,7 @@ mod basics;
 mod bombs;
 mod built_ins;
 mod containers;
+mod denials;
 mod leaks;
 mod overlay;
 mod probes;

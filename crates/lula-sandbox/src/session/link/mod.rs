@@ -26,8 +26,9 @@ use crate::cgroup::Leaf;
 use crate::error::SandboxError;
 use crate::frames::{CHUNK, Request};
 use crate::receipt::Context;
-use crate::seccomp::{Abi, Listener, Rules};
+use crate::seccomp::{Abi, Heard, Listener, Rules};
 use crate::sys::socket;
+use crate::watch::Watch;
 
 pub(crate) use outcome::setup_error;
 use standing::Standing;
@@ -46,6 +47,7 @@ pub(crate) struct Link {
     leaf: Mutex<Option<Leaf>>,
     /// The rules the sandbox's program was made from, and where its refusals arrive.
     rules: Rules,
+    watch: Watch,
     listener: OnceLock<Listener>,
     /// What is known once the sandbox stands.
     standing: OnceLock<Standing>,
@@ -73,6 +75,7 @@ pub(crate) struct Parts {
     pub(crate) pidfd: OwnedFd,
     pub(crate) leaf: Option<Leaf>,
     pub(crate) rules: Rules,
+    pub(crate) watch: Watch,
     pub(crate) context: Context,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) workspace: PathBuf,
@@ -94,6 +97,7 @@ impl Link {
             changed: Condvar::new(),
             leaf: Mutex::new(parts.leaf),
             rules: parts.rules,
+            watch: parts.watch,
             listener: OnceLock::new(),
             standing: OnceLock::new(),
             context: parts.context,
@@ -221,6 +225,10 @@ impl Link {
                 }
                 Ok(Vec::new())
             }
+            Ok(Received::Seen(denial)) => {
+                state.book_seen(&denial);
+                Ok(Vec::new())
+            }
             Ok(Received::End) => {
                 state
                     .ended
@@ -312,9 +320,13 @@ impl Link {
             }
             if let (Some(listener), Some(polled)) = (listener, waiting.get(1))
                 && polled.revents().contains(PollFlags::IN)
-                && let Some(call) = listener.next()?
+                && let Some(heard) = listener.next(|pid, call| self.watch.look(pid, call))?
             {
-                return Ok(Received::Refused(call.denial));
+                match heard {
+                    Heard::Refused(denial) => return Ok(Received::Refused(denial)),
+                    Heard::Watched(Some(denial)) => return Ok(Received::Seen(denial)),
+                    Heard::Watched(None) => {}
+                }
             }
         }
     }
@@ -349,6 +361,7 @@ impl Link {
 enum Received {
     Bytes(usize),
     Refused(Denial),
+    Seen(Denial),
     Nothing,
     End,
 }

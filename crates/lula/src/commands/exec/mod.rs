@@ -170,6 +170,9 @@ fn fenced(
     if let Some(tier) = flags.tier {
         sandbox = sandbox.tier(tier);
     }
+    if flags.explain {
+        sandbox = sandbox.watch_paths();
+    }
     engine.expect(&sandbox);
     if flags.write == Write::Review {
         return reviewed(flags, session, engine, &sandbox, workspace);
@@ -341,6 +344,10 @@ fn report(flags: &ExecFlags, session: &Session, finished: &Finished) -> Result<(
     let screen = &session.screen;
     if screen.is_verbose() {
         screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
+    } else if flags.explain {
+        for line in sandboxed::denials(&finished.receipt) {
+            screen.warn(&line);
+        }
     }
     Ok(())
 }
