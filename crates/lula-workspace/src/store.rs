@@ -286,10 +286,10 @@ impl Store {
 
     /// Removes what was left of workspaces whose making or removal was cut off.
     fn sweep(&self) -> Result<()> {
+        const OLD: u64 = 10 * 60 * 1000;
         if self.aside_beyond(MOST_ASIDE) {
             self.empty_trash();
         }
-        const OLD: u64 = 10 * 60 * 1000;
         let older_than = now_ms().saturating_sub(OLD);
         for id in self.ids()? {
             let Ok(directory) = Tree::open(&self.directory(&id)) else {

@@ -264,7 +264,7 @@ impl Rules {
         }
     }
 
-    fn unwatched_rule(&self, name: &str) -> Rule {
+    fn unwatched_rule(self, name: &str) -> Rule {
         if MISSING.contains(&name) {
             return Rule::always(Verdict::ENOSYS);
         }

@@ -13,7 +13,7 @@ use crate::error::SandboxError;
 use crate::mounts::{self, HOME, System};
 use crate::policy::{Granted, LayerName};
 use crate::receipt::human;
-use crate::seccomp::Program;
+use crate::seccomp::{Program, Watched};
 
 /// A blueprint and what the receipt will say about it.
 pub(super) struct Drawn {
@@ -49,7 +49,7 @@ impl Drawn {
             grants: Vec::new(),
             program: program.instructions().to_vec(),
             listened: true,
-            watched: sandbox.watched,
+            watched: sandbox.watched == Watched::ConnectionsAndPaths,
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };

@@ -22,7 +22,7 @@ use crate::helper::{EarlyHelper, Helper};
 use crate::mounts::{self, System};
 use crate::policy::{Granted, LayerName, Machine};
 use crate::receipt::{Context, Host};
-use crate::seccomp::{Abi, Program, Refusals, Rules, Watched};
+use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
 use crate::tiers;
 use crate::watch::Watch;
@@ -228,12 +228,7 @@ impl Engine {
         let rules = Rules {
             nested_userns: policy.nested_userns,
             refusals: Refusals::Notify,
-            watched: match tier {
-                _ if sandbox.watched => Watched::ConnectionsAndPaths,
-                Tier::Namespace => Watched::Connections,
-                // There, no socket that could connect is to be had.
-                _ => Watched::Nothing,
-            },
+            watched: sandbox.watched,
             ..if tier == Tier::Namespace {
                 Rules::NAMESPACE
             } else {

@@ -12,6 +12,7 @@ use crate::error::SandboxError;
 use crate::mounts::Toolchains;
 use crate::policy::{LayerName, Policy};
 use crate::receipt::Context;
+use crate::seccomp::Watched;
 
 /// A sandbox to be opened: what is allowed in it, around which workspace.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub struct Sandbox {
     pub(super) writable: bool,
     owned: bool,
     unflushed: bool,
-    pub(super) watched: bool,
+    pub(super) watched: Watched,
 }
 
 impl Sandbox {
@@ -51,7 +52,7 @@ impl Sandbox {
             writable: true,
             owned: false,
             unflushed: false,
-            watched: false,
+            watched: Watched::Connections,
         }
     }
 
@@ -99,7 +100,7 @@ impl Sandbox {
     /// slows down commands that open many files.
     #[must_use]
     pub fn watch_paths(mut self) -> Self {
-        self.watched = true;
+        self.watched = Watched::ConnectionsAndPaths;
         self
     }
 

@@ -103,7 +103,6 @@ impl Watch {
             Ok(found) if wish == Wish::Write && is_read_only(&found) => {
                 Some(denial(wish, path, "read-only", write_grant(path)))
             }
-            Ok(_) => None,
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
                 if is_below(path, &self.workspace) {
                     return None;
@@ -122,7 +121,7 @@ impl Watch {
                 (wish == Wish::Write && read_only)
                     .then(|| denial(wish, path, "read-only", write_grant(parent)))
             }
-            Err(_) => None,
+            Ok(_) | Err(_) => None,
         }
     }
 }

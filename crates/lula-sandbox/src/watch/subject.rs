@@ -26,7 +26,6 @@ pub(super) const HERE: i32 = -100;
 pub(super) fn paths(name: &str, args: &[u64; 6]) -> Vec<Named> {
     #[expect(
         clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
         reason = "the kernel takes the low word as a descriptor"
     )]
     let descriptor = |index: usize| args[index] as i32;

@@ -39,10 +39,10 @@ fn a_message_without_a_connection_is_counted_by_the_kernel() {
     let (session, _workspace) = session();
     let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                 try: s.sendto(b'x', ('192.0.2.1', 53))\nexcept OSError: pass";
-    let sent = session
+    let finished = session
         .run(&Command::new("/usr/bin/python3").arguments(["-c", send]))
         .unwrap();
-    assert_eq!(count(&sent, |attempt| *attempt == Attempt::Network), 1);
+    assert_eq!(count(&finished, |attempt| *attempt == Attempt::Network), 1);
     // What was counted once is not counted again.
     let after = session.run(&Command::shell("true")).unwrap();
     assert_eq!(after.receipt.denials, []);
@@ -66,9 +66,13 @@ fn all(finished: &Finished) -> Vec<&Denial> {
 
 fn denied<'a>(finished: &'a Finished, wanted: &Attempt) -> &'a Denial {
     let mut denials = finished.receipt.denials.iter();
-    denials
-        .find(|denial| denial.attempt == *wanted)
-        .unwrap_or_else(|| panic!("{wanted:?} is not in {:?}", finished.receipt.denials))
+    let found = denials.find(|denial| denial.attempt == *wanted);
+    assert!(
+        found.is_some(),
+        "{wanted:?}: {:?}",
+        finished.receipt.denials
+    );
+    found.unwrap()
 }
 
 #[test]
