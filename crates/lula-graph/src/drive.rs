@@ -46,6 +46,17 @@ pub(crate) async fn drive<G: Graph>(
         let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
         (None, loaded)
     };
+    if loaded.head.next < lease.head.next {
+        return Err(StoreError::CorruptEvent {
+            run: lease.run,
+            seq: loaded.head.next,
+            why: format!(
+                "the log ends here, the run should have {} entries: restore it from a backup",
+                lease.head.next
+            ),
+        }
+        .into());
+    }
     if loaded.head != lease.head {
         // Between the claim and the read nobody else could have written: something is wrong.
         return Err(StoreError::Fenced {

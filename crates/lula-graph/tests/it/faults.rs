@@ -393,7 +393,7 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         weight: 9_000,
         ..job()
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(8));
+    let mortal = Mortal::new(Arc::clone(&store), Death::After(5));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&heavy, &Start::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
@@ -410,4 +410,39 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         "{stopped}"
     );
     assert_eq!(yard.pushes(&run), 0);
+}
+
+/// While a run is worked on nothing but its log says how long it is; what was announced is listed
+/// beside it.
+#[tokio::test]
+async fn a_log_that_lost_its_end_is_not_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let mortal = Mortal::new(Arc::clone(&store), Death::After(6));
+    let first = engine(Delivery, mortal, yard.clone(), &clock);
+    let run = first.start(&job(), &Start::default()).await.unwrap();
+    first.resume(&run).await.unwrap_err();
+    check_run(&*store, &run).await.unwrap();
+    let effects = store.effects(&run).await.unwrap();
+    let intent = effects.iter().map(|row| row.intent_seq).max().unwrap();
+    let end = store.run(&run).await.unwrap().unwrap().head.next;
+    assert!(intent < end && intent > 1);
+
+    let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
+    let torn = format!("DELETE FROM events WHERE pos & 0xffffff >= {intent}");
+    assert_eq!(file.execute(&torn, []).unwrap() as u64, end - intent);
+    let found = check_run(&*store, &run).await.unwrap_err();
+    assert!(found.to_string().contains("the log ends here"), "{found}");
+    clock.forward(LEASE);
+    let second = engine(Delivery, Arc::clone(&store), yard, &clock);
+    let refused = second.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            EngineError::Store(StoreError::CorruptEvent { seq, .. }) if seq == intent
+        ),
+        "{refused}"
+    );
 }
