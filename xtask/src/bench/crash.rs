@@ -72,17 +72,18 @@ pub(super) fn theirs(python: &Path, script: &Path, place: &Path, kills: u32) -> 
 
 pub(super) fn table(rows: &[Value]) -> String {
     let mut out = String::from(
-        "\n| killed with SIGKILL | backend | kills | restarts of the server | runs | stuck | pushes lost | pushes doubled | \
-         ended otherwise |\n|---|---|---|---|---|---|---|---|---|\n",
+        "\n| killed with SIGKILL | backend | kills | at a commit | server ended | runs | stuck | \
+         pushes lost | pushes doubled | ended otherwise |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
         let text = |field: &str| row[field].as_str().unwrap_or_default();
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             text("engine"),
             text("backend"),
             row["kills"],
+            row["at_commits"].as_u64().unwrap_or(0),
             row["restarts"].as_u64().unwrap_or(0),
             row["runs"],
             row["stuck"],

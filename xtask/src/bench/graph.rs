@@ -63,7 +63,8 @@ Both persist every step's kilobyte, and both go on after a crash with the step t
   these, because run again it comes out the same. A crash repeats a call whose answer was not
   committed.
 - langgraph (durability=\"sync\"): the writes of each step and then a checkpoint of the whole state:
-  21 commits for a run. It does not know which steps ask the world for something.
+  21 commits for a run, each before the next step begins. It does not know which steps ask the world
+  for something. A crash repeats a step whose writes were not committed.
 - power-loss is synchronous=FULL and process-crash synchronous=NORMAL on both sides, in WAL mode;
   Postgres runs as installed. CPU is that of the client's process, system calls included.
 ";
