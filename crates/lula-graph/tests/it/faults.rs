@@ -383,6 +383,53 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
     assert_eq!(ended.summary, "all written");
 }
 
+/// Another process keeps the database to itself from the moment the world was asked: the answer
+/// cannot be kept, and what became of it is found out when the database is free again.
+#[tokio::test]
+async fn a_database_that_stays_busy_stops_a_run_which_goes_on_later() {
+    struct Locks(std::sync::Mutex<Option<rusqlite::Connection>>);
+    #[async_trait]
+    impl World for Locks {
+        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+            let other = self.0.lock().unwrap();
+            let other = other.as_ref().expect("it was pushed before");
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+            Ok(Performed::free("pushed".into()))
+        }
+        async fn probe(&self, _: &Order) -> Evidence {
+            Evidence::Done(Performed::free("pushed".into()))
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.db");
+    let impatient = SqliteOptions {
+        durability: Durability::ProcessCrash,
+        busy_timeout: Duration::from_millis(50),
+        ..SqliteOptions::default()
+    };
+    let store = Arc::new(SqliteStore::open(&path, impatient).unwrap());
+    let clock = HandClock::new();
+    let graph =
+        Single::new(|ctx| Box::pin(async { ctx.effect(Effect::external("push", "")).await }));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let world = Arc::new(Locks(std::sync::Mutex::new(Some(other))));
+    let engine = engine(graph, store.clone(), world.clone(), &clock);
+    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let busy = engine.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(busy, EngineError::Store(StoreError::Busy(_))),
+        "{busy}"
+    );
+
+    // It ends, and its transaction with it.
+    drop(world.0.lock().unwrap().take());
+    clock.forward(LEASE);
+    let rested = engine.resume(&run).await.unwrap().unwrap();
+    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    check_run(&*store, &run).await.unwrap();
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
 #[tokio::test]
 async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
     let directory = tempfile::tempdir().unwrap();
