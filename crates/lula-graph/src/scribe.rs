@@ -138,8 +138,9 @@ impl Scribe {
         }
         let at_ms = sheet.now(&*self.clock);
         let bodies = std::mem::take(&mut sheet.bodies);
-        // From here on what was taken is in this append or nowhere.
+        // From here on what was taken is in this append or nowhere, and waits for nothing else.
         sheet.torn = true;
+        sheet.due = None;
         let (records, _) = Record::continue_log(&run, sheet.head, epoch, at_ms, &bodies)?;
         let count = bodies.len() as u64;
         sheet.since_seal += count;
@@ -175,7 +176,6 @@ impl Scribe {
         sheet.head = head;
         sheet.torn = false;
         sheet.owes = false;
-        sheet.due = None;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! kept for long.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::crash::start;
-use crate::delivery::{Death, HandClock, LEASE, Mortal, engine, engine_with, options, sqlite};
+use crate::delivery::{
+    Death, HandClock, LEASE, Mortal, Slowly, engine, engine_with, options, sqlite,
+};
 use crate::single::{Obliging, Single};
 
 /// Longer than any test: only what comes next takes an answer along.
@@ -104,6 +107,37 @@ async fn of_several_calls_none_keeps_the_answers_of_the_others_waiting() {
         panic!("{rested:?}")
     };
     assert_eq!(ended.summary, "[Ok(0), Ok(1)]");
+}
+
+/// A commit may take longer than an answer may wait; until it is done nothing is to be done.
+#[tokio::test]
+async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
+    let directory = tempfile::tempdir().unwrap();
+    let looks = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&looks);
+    let slowly: Slowly = Box::new(move || {
+        let looks = Arc::clone(&counted);
+        let mut wait = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
+        Box::pin(std::future::poll_fn(move |cx| {
+            looks.fetch_add(1, Ordering::Relaxed);
+            wait.as_mut().poll(cx)
+        }))
+    });
+    let mortal = Mortal::new(sqlite(directory.path()), Death::Never);
+    mortal.take_time(slowly);
+    let graph = Single::new(|ctx| {
+        Box::pin(async {
+            let _: String = ctx.effect(Effect::model("think", "")).await?;
+            let _: String = ctx.effect(Effect::model("think again", "")).await?;
+            Ok("thought".to_owned())
+        })
+    });
+    let engine = engine(graph, mortal.clone(), Arc::new(Obliging), &HandClock::new());
+    let (_, rested) = engine.run(&(), &start()).await.unwrap();
+    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert_eq!(mortal.appends(), 3);
+    let looks = looks.load(Ordering::Relaxed);
+    assert!(looks <= 30, "three appends were looked at {looks} times");
 }
 
 /// What changes something outside is known to be done before anything else happens.
