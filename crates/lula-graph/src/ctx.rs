@@ -117,7 +117,7 @@ impl<'a> Ctx<'a> {
             None => {
                 self.enter()?;
                 self.desk.commit(Rest::Keep, None).await?;
-                let head = self.desk.head.hash;
+                let head = self.desk.scribe.sheet().head.hash;
                 self.desk.note(EventBody::HeadRead { ordinal, head })?;
                 Ok(head)
             }
@@ -228,10 +228,10 @@ impl<'a> Ctx<'a> {
         if self.desk.replay {
             return Err(Stop::EndOfJournal);
         }
-        if self.desk.live.cancel.is_cancelled() {
+        if self.desk.scribe.live.cancel.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        if self.desk.live.pause.is_cancelled() {
+        if self.desk.scribe.live.pause.is_cancelled() {
             return Err(Stop::Paused);
         }
         if !self.desk.progress.entered {

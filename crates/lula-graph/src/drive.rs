@@ -8,16 +8,15 @@ use lula_protocol::{EventBody, Exit, Payload};
 use lula_store::{Lease, NewRun, Rest, StoreError};
 
 use crate::ctx::Ctx;
-use crate::desk::{Desk, Tools};
+use crate::desk::Desk;
 use crate::engine::{Inner, Live};
 use crate::error::EngineError;
 use crate::graph::{Graph, Label, Leave, Report};
+use crate::linger;
 use crate::load::{self, Loaded, RunState, Step};
 use crate::progress::{Ended, Pending, Progress};
+use crate::scribe::Scribe;
 use crate::stop::{EffectError, Stop};
-
-/// So many events wait at most before they are committed.
-const MAX_WAITING: usize = 32;
 
 /// Why an engine put a run down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +45,17 @@ pub(crate) async fn drive<G: Graph>(
         let loaded = load::load(&inner.graph, &*inner.store, &lease.run, None).await?;
         (None, loaded)
     };
+    if loaded.head.next < lease.head.next {
+        return Err(StoreError::CorruptEvent {
+            run: lease.run,
+            seq: loaded.head.next,
+            why: format!(
+                "the log ends here, the run should have {} entries: restore it from a backup",
+                lease.head.next
+            ),
+        }
+        .into());
+    }
     if loaded.head != lease.head {
         // Between the claim and the read nobody else could have written: something is wrong.
         return Err(StoreError::Fenced {
@@ -54,23 +64,24 @@ pub(crate) async fn drive<G: Graph>(
         }
         .into());
     }
-    let tools = Tools {
-        store: Arc::clone(&inner.store),
-        world: Arc::clone(&inner.world),
-        clock: Arc::clone(&inner.clock),
-        options: Arc::clone(&inner.options),
+    let scribe = Scribe::new(
+        Arc::clone(&inner.store),
+        Arc::clone(&inner.clock),
+        Arc::clone(&inner.options),
         live,
-    };
+        lease,
+        (loaded.head, loaded.last_at),
+    );
     let RunState { progress, state } = loaded.run;
     let mut driver = Driver {
         inner,
-        desk: Desk::new(tools, lease, progress, loaded.head, loaded.last_at),
+        desk: Desk::new(Arc::new(scribe), Arc::clone(&inner.world), progress),
         state,
     };
     if let Some(run) = newborn {
         driver.desk.give_birth_to(run);
     }
-    if resumed && driver.desk.lease.epoch > 1 && driver.desk.progress.ended.is_none() {
+    if resumed && driver.desk.scribe.lease.epoch > 1 && driver.desk.progress.ended.is_none() {
         let worker = inner.options.worker.clone();
         let noted = driver.desk.note(EventBody::RunTaken { worker });
         driver.settle(noted)?;
@@ -90,7 +101,7 @@ impl<G: Graph> Driver<'_, G> {
         result.map_err(|stop| match stop {
             Stop::Store(error) => EngineError::Store(error),
             other => EngineError::Store(StoreError::CorruptEvent {
-                run: self.desk.lease.run.clone(),
+                run: self.desk.scribe.lease.run.clone(),
                 seq: self.desk.progress.next_seq,
                 why: other.to_string(),
             }),
@@ -168,11 +179,12 @@ impl<G: Graph> Driver<'_, G> {
     /// One visit. `None` where the run goes on.
     async fn visit(&mut self, node: G::Node, visit: u32) -> Result<Option<Rested>, EngineError> {
         if let Some(hears) = &self.inner.options.on_visit {
-            hears(&self.desk.lease.run, node.name(), visit);
+            hears(&self.desk.scribe.lease.run, node.name(), visit);
         }
-        let state = Arc::clone(&self.state);
+        let (state, scribe) = (Arc::clone(&self.state), Arc::clone(&self.desk.scribe));
         let mut ctx = Ctx::new(&mut self.desk, node.name(), visit);
-        let mut left = self.inner.graph.visit(node, &state, &mut ctx).await;
+        let body = self.inner.graph.visit(node, &state, &mut ctx);
+        let mut left = linger::attend(body, &scribe).await;
         if left.is_ok()
             && let Err(stop) = ctx.finish().await
         {
@@ -187,7 +199,11 @@ impl<G: Graph> Driver<'_, G> {
             },
             Err(Stop::Cancelled) => {
                 if self.desk.progress.cancel.is_none() {
-                    self.desk.live.signalled.store(true, Ordering::Release);
+                    self.desk
+                        .scribe
+                        .live
+                        .signalled
+                        .store(true, Ordering::Release);
                     self.take_signals().await?;
                 }
                 Ok(None)
@@ -215,7 +231,11 @@ impl<G: Graph> Driver<'_, G> {
                 self.settle(rested)?;
                 Ok(Some(Rested::Trouble(message)))
             }
-            Err(stop) => self.settle(Err(stop)).map(|()| None),
+            Err(stop) => {
+                // What the world answered before is kept, if the store still takes anything.
+                let _ = scribe.flush().await;
+                self.settle(Err(stop)).map(|()| None)
+            }
         }
     }
 
@@ -258,11 +278,11 @@ impl<G: Graph> Driver<'_, G> {
         }
         // Run again after a crash, a visit comes out the same: what it asked for is answered from
         // the journal. So its end is committed with the next thing that cannot be taken back.
-        self.desk.owes |= acted;
-        if self.desk.waiting() < MAX_WAITING && !self.desk.snapshot_is_due() {
+        if !self.desk.close_visit(acted) {
             return Ok(None);
         }
-        let (state, epoch, last_at) = (&*self.state, self.desk.lease.epoch, self.desk.last_at);
+        let (state, epoch) = (&*self.state, self.desk.scribe.lease.epoch);
+        let last_at = self.desk.scribe.sheet().last_at;
         let snap = |progress: &Progress| load::to_snapshot::<G>(progress, state, epoch, last_at);
         let committed = self.desk.commit(Rest::Keep, Some(&snap)).await;
         self.settle(committed)?;

@@ -114,7 +114,7 @@ impl Ctx<'_> {
         let order = Order {
             run: self.desk.progress.run.clone(),
             effect: EffectId::from_parts(ms, random),
-            epoch: self.desk.lease.epoch,
+            epoch: self.desk.scribe.lease.epoch,
             attempt: 0,
             class: effect.class,
             name: effect.name.clone(),
@@ -154,7 +154,7 @@ impl Ctx<'_> {
         let order = Order {
             run: self.desk.progress.run.clone(),
             effect: EffectId::from_parts(ms, random),
-            epoch: self.desk.lease.epoch,
+            epoch: self.desk.scribe.lease.epoch,
             attempt: 0,
             class: effect.class,
             name: effect.name.clone(),
@@ -187,9 +187,9 @@ impl Ctx<'_> {
     /// Looks at the world. The result is committed with whatever comes next: losing it costs
     /// another look.
     async fn look(&mut self, ordinal: u32, order: Order, request: Digest) -> Result<Value, Stop> {
-        let begun_ms = self.desk.clock.now_ms();
+        let begun_ms = self.desk.scribe.clock.now_ms();
         let performed = self.perform(&order).await?;
-        let took_ms = self.desk.clock.now_ms().saturating_sub(begun_ms);
+        let took_ms = self.desk.scribe.clock.now_ms().saturating_sub(begun_ms);
         let (result, value) = match performed {
             Ok(performed) => {
                 let payload = self
@@ -233,7 +233,7 @@ impl Ctx<'_> {
             asked,
             free,
         } = over;
-        let refuse = self.desk.options.on_budget == OnBudget::Refuse
+        let refuse = self.desk.scribe.options.on_budget == OnBudget::Refuse
             || self.desk.progress.refused.contains(&ordinal);
         if !refuse {
             let interrupt = Interrupt::Budget {
@@ -267,7 +267,7 @@ impl Ctx<'_> {
     async fn perform(&self, order: &Order) -> Result<Result<Performed, Trouble>, Stop> {
         tokio::select! {
             biased;
-            () = self.desk.live.cancel.cancelled() => {
+            () = self.desk.scribe.live.cancel.cancelled() => {
                 self.desk.world.abort(order).await;
                 Err(Stop::Cancelled)
             }
@@ -308,13 +308,14 @@ impl Ctx<'_> {
     }
 
     async fn reconcile(&mut self, effect: &EffectId, value: &Value) -> Result<Reconciled, Stop> {
+        self.desk.settle_up().await?;
         let Some(entry) = self.desk.progress.effect(effect).cloned() else {
             return Err(Stop::Halt(format!("{effect} is not in the journal")));
         };
         let order = Order {
             run: self.desk.progress.run.clone(),
             effect: effect.clone(),
-            epoch: self.desk.lease.epoch,
+            epoch: self.desk.scribe.lease.epoch,
             attempt: entry.attempt,
             class: entry.class,
             name: entry.name.clone(),
@@ -419,13 +420,13 @@ impl Ctx<'_> {
             // The effect happened; that its answer cannot be kept must not hide it.
             Err(error) => return self.fail(order, error.to_string(), done.spent).await,
         };
-        self.desk.note(EventBody::EffectSettled {
+        let body = EventBody::EffectSettled {
             effect: order.effect.clone(),
             via,
             spent: done.spent,
             result: EffectResult::Done(payload),
-        })?;
-        self.desk.commit(Rest::Keep, None).await?;
+        };
+        self.desk.answered(order.class, body).await?;
         Ok(done.value)
     }
 
@@ -435,13 +436,13 @@ impl Ctx<'_> {
         message: String,
         spent: Amounts,
     ) -> Result<Value, Stop> {
-        self.desk.note(EventBody::EffectSettled {
+        let body = EventBody::EffectSettled {
             effect: order.effect.clone(),
             via: Via::Executed,
             spent,
             result: EffectResult::Failed(message.clone()),
-        })?;
-        self.desk.commit(Rest::Keep, None).await?;
+        };
+        self.desk.answered(order.class, body).await?;
         let name = order.name.clone();
         Err(EffectError::Failed { name, message }.into())
     }

@@ -32,7 +32,7 @@ pub(crate) struct Live {
     /// Set when something was sent to the run.
     pub(crate) signalled: AtomicBool,
     /// Set when the run is in the store.
-    pub(crate) born: AtomicBool,
+    born: AtomicBool,
     poke: Notify,
     deadline: Mutex<Instant>,
 }
@@ -53,6 +53,11 @@ impl Live {
     /// When the owner has to stop by its own clock, which does not jump.
     pub(crate) fn deadline(&self) -> Instant {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run is in the store.
+    pub(crate) fn bear(&self) {
+        self.born.store(true, Ordering::Release);
     }
 
     fn extend(&self, deadline: Instant) {

@@ -143,7 +143,9 @@ pub trait Graph: Send + Sync + 'static {
     /// Changes the state.
     fn apply(&self, state: &mut Self::State, event: &Self::Event);
 
-    /// The body of a node.
+    /// The body of a node. Long computation belongs on a thread of its own: a body that keeps its
+    /// thread also keeps what it was told from being committed
+    /// ([`Options::linger`](crate::Options::linger)).
     async fn visit(&self, node: Self::Node, state: &Self::State, ctx: &mut Ctx<'_>) -> Visit<Self>
     where
         Self: Sized;

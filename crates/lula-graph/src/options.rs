@@ -37,7 +37,12 @@ pub struct Options {
     pub concurrency: usize,
     /// What happens when an effect does not fit into the budget.
     pub on_budget: OnBudget,
-    /// Hears which node of which run is visited now, before the log can tell.
+    /// How long an answer of the world may wait for something it can be committed with. Nothing
+    /// that follows from it is done, asked or shown before; a crash meanwhile is as if the answer
+    /// had not come. Zero commits each at once.
+    pub linger: Duration,
+    /// Hears which node of which run is visited now, before the log can tell: for a display of the
+    /// moment, not for anything that is to last.
     pub on_visit: Option<OnVisit>,
     /// Vouches for logs.
     pub seal: Option<SigningKey>,
@@ -58,6 +63,7 @@ impl Default for Options {
             poll: Duration::from_secs(1),
             concurrency: 256,
             on_budget: OnBudget::Ask,
+            linger: Duration::from_millis(2),
             on_visit: None,
             seal: None,
             seal_every: 256,

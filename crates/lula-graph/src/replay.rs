@@ -13,12 +13,13 @@ use lula_store::{Head, Lease, Record, StoreError};
 use serde::Serialize;
 
 use crate::ctx::Ctx;
-use crate::desk::{Desk, Tools};
+use crate::desk::Desk;
 use crate::drive::{left_body, stuck};
 use crate::engine::{Engine, Live};
 use crate::error::EngineError;
 use crate::graph::{Graph, Label};
 use crate::load::{self, RunState, Step};
+use crate::scribe::Scribe;
 use crate::seal::verify_seal;
 use crate::signals;
 use crate::stop::Stop;
@@ -277,15 +278,16 @@ impl<G: Graph> Replay<'_, G> {
             epoch: 0,
             head: Head::empty(),
         };
-        let tools = Tools {
-            store: Arc::clone(&inner.store),
-            world: Arc::clone(&inner.world),
-            clock: Arc::clone(&inner.clock),
-            options: Arc::clone(&inner.options),
-            live: Arc::new(Live::new(Instant::now() + Duration::from_hours(1), true)),
-        };
+        let scribe = Scribe::new(
+            Arc::clone(&inner.store),
+            Arc::clone(&inner.clock),
+            Arc::clone(&inner.options),
+            Arc::new(Live::new(Instant::now() + Duration::from_hours(1), true)),
+            lease,
+            (Head::empty(), 0),
+        );
         let progress = self.run.progress.clone();
-        let mut desk = Desk::new(tools, lease, progress, Head::empty(), 0);
+        let mut desk = Desk::new(Arc::new(scribe), Arc::clone(&inner.world), progress);
         desk.replay = true;
         desk.rerun.clone_from(&self.rerun);
         let mut ctx = Ctx::new(&mut desk, node.name(), visit);

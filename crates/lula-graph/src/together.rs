@@ -70,7 +70,7 @@ impl Ctx<'_> {
             let order = Order {
                 run: self.desk.progress.run.clone(),
                 effect: id,
-                epoch: self.desk.lease.epoch,
+                epoch: self.desk.scribe.lease.epoch,
                 attempt: 0,
                 class: effect.class,
                 name: effect.name.clone(),
@@ -110,13 +110,13 @@ impl Ctx<'_> {
 
     async fn perform_together(&mut self, fresh: Vec<Fresh>) -> Result<(), Stop> {
         let world = self.desk.world.clone();
-        let cancel = self.desk.live.cancel.clone();
+        let cancel = self.desk.scribe.live.cancel.clone();
         let orders: Vec<Order> = fresh.iter().map(|one| one.order.clone()).collect();
         let mut running: FuturesUnordered<_> = fresh
             .into_iter()
             .map(|one| {
                 let world = world.clone();
-                let clock = self.desk.clock.clone();
+                let clock = self.desk.scribe.clock.clone();
                 async move {
                     let begun_ms = clock.now_ms();
                     let done = world.perform(&one.order).await;
@@ -167,13 +167,15 @@ impl Ctx<'_> {
                 took_ms,
             });
         }
-        self.desk.note(EventBody::EffectSettled {
+        // The others may take long. Answers that come at nearly the same time are committed
+        // together, and none waits for those that take long.
+        let body = EventBody::EffectSettled {
             effect: one.order.effect,
             via: Via::Executed,
             spent,
             result,
-        })?;
-        self.desk.commit(Rest::Keep, None).await
+        };
+        self.desk.answered(one.order.class, body).await
     }
 
     fn pack_answer(&mut self, value: &Value) -> EffectResult {

@@ -1,11 +1,13 @@
 //! Whole stores: checking one, and copying one into another of any kind.
 
+use std::collections::HashSet;
+
 use lula_protocol::event::Chain;
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{Payload, RunId};
+use lula_protocol::{EventBody, Payload, RunId};
 use serde::Serialize;
 
-use crate::append::{Append, ApprovalChange, ApprovalState, Blob, Rest};
+use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, EffectState, Rest};
 use crate::compact::Retention;
 use crate::error::{Result, StoreError};
 use crate::record::{Head, Record};
@@ -84,13 +86,46 @@ async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<(Vec<Blob>, Vec<B
     Ok((blobs, dropped))
 }
 
-/// Verifies the log of one run and every blob it names.
+/// Every effect that is listed stands in the log: where it was announced, and that it ended.
+fn effects_stand(run: &RunId, log: &[Record], effects: &[EffectRow]) -> Result<()> {
+    let (mut announced, mut settled) = (HashSet::new(), HashSet::new());
+    for record in log {
+        match record.read_body()? {
+            EventBody::EffectIntended { effect, .. } => drop(announced.insert(effect)),
+            EventBody::EffectSettled { effect, .. } => drop(settled.insert(effect)),
+            _ => {}
+        }
+    }
+    for row in effects {
+        let missing = if !announced.contains(&row.effect) {
+            "announced"
+        } else if row.state == EffectState::Settled && !settled.contains(&row.effect) {
+            "settled"
+        } else {
+            continue;
+        };
+        return Err(StoreError::CorruptEvent {
+            run: run.clone(),
+            seq: row.intent_seq,
+            why: format!(
+                "{} is listed as {missing}, the log does not say so",
+                row.effect
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Verifies the log of one run, every blob it names and every effect that is listed for it.
 pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
     let row = store
         .run(run)
         .await?
         .ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    // Read before the log, which may grow meanwhile.
+    let effects = store.effects(run).await?;
     let log = whole_log(store, &row).await?;
+    effects_stand(run, &log, &effects)?;
     let (blobs, dropped) = blobs_of(store, &log).await?;
     Ok(Checked {
         runs: 1,

@@ -57,11 +57,14 @@ const RATIOS: [(&str, &str, u32, Bound); 3] = [
 const PERSISTED: &str = "
 Both persist every step's kilobyte, and both go on after a crash with the step that was cut off.
 - lula: nine steps, two of them calls of a model. Every event, hash-chained and compressed, with the
-  state of each call; committed before each call, after it and at the end: 5 commits for a run. A
-  step that asks the world for nothing is committed with the next of these, because run again it
-  comes out the same.
+  state of each call; committed before each call and at the end: 3 commits for a run. What a call
+  answered is committed with the next of these, or alone after 2 ms; until then nothing that follows
+  from it is asked or shown. A step that asks the world for nothing is committed with the next of
+  these, because run again it comes out the same. A crash repeats a call whose answer was not
+  committed.
 - langgraph (durability=\"sync\"): the writes of each step and then a checkpoint of the whole state:
-  21 commits for a run. It does not know which steps ask the world for something.
+  21 commits for a run, each before the next step begins. It does not know which steps ask the world
+  for something. A crash repeats a step whose writes were not committed.
 - power-loss is synchronous=FULL and process-crash synchronous=NORMAL on both sides, in WAL mode;
   Postgres runs as installed. CPU is that of the client's process, system calls included.
 ";
@@ -186,7 +189,7 @@ fn kill(flags: &Flags, repository: &Repository, place: &Path) -> Result<ExitCode
     let mut servers = Servers::default();
     servers.start(Need::Postgres)?;
     servers.start(Need::Redis)?;
-    let mut rows = crash::ours(repository, &servers, flags.kills)?;
+    let mut rows = crash::ours(repository, &mut servers, flags.kills)?;
     let directory = tempfile::tempdir_in(place)?;
     rows.push(crash::theirs(
         &python,

@@ -56,7 +56,8 @@ pub(crate) fn run(
         ControlFlow::Continue(program) => program,
         ControlFlow::Break(ended) => return Ok(ended),
     };
-    let mut bench = repository.cargo("run --release --quiet -p lula-repair --example bench --");
+    let mut bench =
+        repository.cargo("run --release --quiet -p lula-repair --example repair_bench --");
     bench
         .arg("--lula")
         .arg(program)

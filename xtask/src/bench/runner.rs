@@ -32,7 +32,7 @@ pub(crate) fn run(
     };
     let release = program::profile(flags.debug);
     let mut bench = repository.cargo(&format!(
-        "run --quiet -p lula-runner --example bench {release} --"
+        "run --quiet -p lula-runner --example runner_bench {release} --"
     ));
     bench.arg(program);
     bench.args(flags.json.then_some("--json"));

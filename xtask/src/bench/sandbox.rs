@@ -62,13 +62,14 @@ pub(crate) fn run(
     std::fs::create_dir_all(&place)?;
     let noop = place.join("noop");
     build_noop(repository, &noop)?;
-    let mut build = repository.cargo("build --release -p lula -p lula-sandbox --example bench");
+    let mut build =
+        repository.cargo("build --release -p lula -p lula-sandbox --example sandbox_bench");
     build.arg("--bin").arg("lula").stdout(Stdio::null());
     if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
         bail!("the release build failed");
     }
     let release = repository.root().join("target/release");
-    let output = Command::new(release.join("examples/bench"))
+    let output = Command::new(release.join("examples/sandbox_bench"))
         .arg(flags.rounds.to_string())
         .arg(&noop)
         .arg(release.join("lula"))

@@ -46,6 +46,15 @@ impl Need {
         }
     }
 
+    /// The signal that ends the server at once, with nothing written that was not: what
+    /// `pg_ctl stop -m immediate` sends, and SIGKILL.
+    fn sudden_end(self) -> &'static str {
+        match self {
+            Self::Postgres => "QUIT",
+            Self::Redis => "KILL",
+        }
+    }
+
     fn start(self) -> Result<Running> {
         match self {
             Self::Postgres => postgres::start(),
@@ -84,6 +93,20 @@ impl Servers {
         let also = self.0.iter().flat_map(|(_, running)| &running.also);
         self.variables()
             .chain(also.map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// A shell command that ends every server at once, with nothing written that was not.
+    pub(crate) fn end_suddenly(&self) -> String {
+        let ends = self.0.iter();
+        let ends = ends.map(|(need, running)| running.process.signal_command(need.sudden_end()));
+        ends.collect::<Vec<_>>().join(" && ")
+    }
+
+    /// Starts those again that have ended. Only from the thread that started them: they end with
+    /// it.
+    pub(crate) fn revive(&mut self) -> Result<()> {
+        let mut running = self.0.iter_mut();
+        running.try_for_each(|(_, running)| running.process.revive())
     }
 
     /// One line for each server: its address, its process and its files.

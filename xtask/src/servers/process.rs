@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     net::{Ipv4Addr, TcpListener},
     os::unix::fs::chown,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -104,6 +104,7 @@ fn id(flag: &str) -> Result<u32> {
 /// A running server; dropping it stops the process, and only then removes its directory.
 pub(super) struct Server {
     child: Child,
+    command: Command,
     home: Home,
 }
 
@@ -122,16 +123,19 @@ impl Server {
             let port = free_port()?;
             let log = home.path().join("server.log");
             let output = File::create(&log).context("cannot write a test server's log")?;
-            let child = command(&home, port)?
-                .stdout(
-                    output
-                        .try_clone()
-                        .context("cannot share a test server's log")?,
-                )
-                .stderr(output)
-                .spawn()
-                .with_context(|| format!("cannot start {name}"))?;
-            let mut server = Self { child, home };
+            let mut command = command(&home, port)?;
+            let shared = output.try_clone();
+            command
+                .stdout(shared.context("cannot share a test server's log")?)
+                .stderr(output);
+            let child = command.spawn();
+            let child = child.with_context(|| format!("cannot start {name}"))?;
+            let mut server = Self {
+                child,
+                command,
+                home,
+            };
+            server.write_pid()?;
             match server.wait_until_up(|| ping(port)) {
                 Ok(()) => return Ok((server, port)),
                 Err(error) => {
@@ -165,6 +169,31 @@ impl Server {
 
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Starts the server again, on its data and its port, where its process has ended.
+    pub(super) fn revive(&mut self) -> Result<()> {
+        let ended = self.child.try_wait();
+        if ended.context("cannot wait for a test server")?.is_none() {
+            return Ok(());
+        }
+        let child = self.command.spawn();
+        self.child = child.context("cannot start a test server again")?;
+        self.write_pid()
+    }
+
+    /// A shell command that sends the server's process a signal, whichever process it is then.
+    pub(super) fn signal_command(&self, signal: &str) -> String {
+        format!("kill -{signal} \"$(cat '{}')\"", self.pid_file().display())
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.home.path().join("server.pid")
+    }
+
+    fn write_pid(&self) -> Result<()> {
+        let written = fs::write(self.pid_file(), self.pid().to_string());
+        written.context("cannot write down a test server's process")
     }
 
     pub(super) fn directory(&self) -> &Path {

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use lula_graph::{
@@ -334,10 +335,14 @@ pub(crate) enum Death {
     Never,
 }
 
+/// What is waited for before each append.
+pub(crate) type Slowly = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
 /// A store whose process dies. From then on it answers nothing.
 pub(crate) struct Mortal {
     store: Arc<dyn Store>,
     state: Mutex<(Death, u32, bool)>,
+    slowly: OnceLock<Slowly>,
     /// Takes the whole process along.
     really: bool,
 }
@@ -347,6 +352,7 @@ impl Mortal {
         Arc::new(Self {
             store,
             state: Mutex::new((death, 0, false)),
+            slowly: OnceLock::new(),
             really: false,
         })
     }
@@ -356,6 +362,7 @@ impl Mortal {
         Arc::new(Self {
             store,
             state: Mutex::new((death, 0, false)),
+            slowly: OnceLock::new(),
             really: true,
         })
     }
@@ -366,6 +373,11 @@ impl Mortal {
         }
         state.2 = true;
         Self::dead()
+    }
+
+    /// Has every append wait for something first.
+    pub(crate) fn take_time(&self, slowly: Slowly) {
+        assert!(self.slowly.set(slowly).is_ok(), "once");
     }
 
     /// How many appends reached it.
@@ -412,6 +424,9 @@ impl Store for Mortal {
             }
             number
         };
+        if let Some(slowly) = self.slowly.get() {
+            slowly().await;
+        }
         let head = self.store.append(append).await;
         let mut state = self.state.lock().unwrap();
         if state.0 == Death::After(number) {

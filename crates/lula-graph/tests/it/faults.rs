@@ -383,6 +383,53 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
     assert_eq!(ended.summary, "all written");
 }
 
+/// Another process keeps the database to itself from the moment the world was asked: the answer
+/// cannot be kept, and what became of it is found out when the database is free again.
+#[tokio::test]
+async fn a_database_that_stays_busy_stops_a_run_which_goes_on_later() {
+    struct Locks(std::sync::Mutex<Option<rusqlite::Connection>>);
+    #[async_trait]
+    impl World for Locks {
+        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+            let other = self.0.lock().unwrap();
+            let other = other.as_ref().expect("it was pushed before");
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+            Ok(Performed::free("pushed".into()))
+        }
+        async fn probe(&self, _: &Order) -> Evidence {
+            Evidence::Done(Performed::free("pushed".into()))
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.db");
+    let impatient = SqliteOptions {
+        durability: Durability::ProcessCrash,
+        busy_timeout: Duration::from_millis(50),
+        ..SqliteOptions::default()
+    };
+    let store = Arc::new(SqliteStore::open(&path, impatient).unwrap());
+    let clock = HandClock::new();
+    let graph =
+        Single::new(|ctx| Box::pin(async { ctx.effect(Effect::external("push", "")).await }));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let world = Arc::new(Locks(std::sync::Mutex::new(Some(other))));
+    let engine = engine(graph, store.clone(), world.clone(), &clock);
+    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let busy = engine.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(busy, EngineError::Store(StoreError::Busy(_))),
+        "{busy}"
+    );
+
+    // It ends, and its transaction with it.
+    drop(world.0.lock().unwrap().take());
+    clock.forward(LEASE);
+    let rested = engine.resume(&run).await.unwrap().unwrap();
+    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    check_run(&*store, &run).await.unwrap();
+    assert_eq!(engine.replay(&run).await.unwrap().differences, []);
+}
+
 #[tokio::test]
 async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
     let directory = tempfile::tempdir().unwrap();
@@ -393,7 +440,7 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         weight: 9_000,
         ..job()
     };
-    let mortal = Mortal::new(Arc::clone(&store), Death::After(8));
+    let mortal = Mortal::new(Arc::clone(&store), Death::After(5));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
     let run = first.start(&heavy, &Start::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
@@ -410,4 +457,39 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
         "{stopped}"
     );
     assert_eq!(yard.pushes(&run), 0);
+}
+
+/// While a run is worked on nothing but its log says how long it is; what was announced is listed
+/// beside it.
+#[tokio::test]
+async fn a_log_that_lost_its_end_is_not_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = sqlite(directory.path());
+    let clock = HandClock::new();
+    let yard = Arc::new(Yard::default());
+    let mortal = Mortal::new(Arc::clone(&store), Death::After(6));
+    let first = engine(Delivery, mortal, yard.clone(), &clock);
+    let run = first.start(&job(), &Start::default()).await.unwrap();
+    first.resume(&run).await.unwrap_err();
+    check_run(&*store, &run).await.unwrap();
+    let effects = store.effects(&run).await.unwrap();
+    let intent = effects.iter().map(|row| row.intent_seq).max().unwrap();
+    let end = store.run(&run).await.unwrap().unwrap().head.next;
+    assert!(intent < end && intent > 1);
+
+    let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
+    let torn = format!("DELETE FROM events WHERE pos & 0xffffff >= {intent}");
+    assert_eq!(file.execute(&torn, []).unwrap() as u64, end - intent);
+    let found = check_run(&*store, &run).await.unwrap_err();
+    assert!(found.to_string().contains("the log ends here"), "{found}");
+    clock.forward(LEASE);
+    let second = engine(Delivery, Arc::clone(&store), yard, &clock);
+    let refused = second.resume(&run).await.unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            EngineError::Store(StoreError::CorruptEvent { seq, .. }) if seq == intent
+        ),
+        "{refused}"
+    );
 }

@@ -5,8 +5,9 @@
 //! - I2 (no gap, one chain): `lula_protocol::event`, and `check_run` at the end of every story.
 //! - I3 (one owner writes), I12 (an approval is used once, for what was asked): the stores'
 //!   conformance kit, by a model; with engines `crash` and `people`.
-//! - I4, I5, I6, I13, I14 (the same end wherever it dies, every decision derived again): `crash`,
-//!   and with real processes `kill`.
+//! - I4, I5, I13, I14 (the same end wherever it dies, every decision derived again): `crash`, and
+//!   with real processes `kill`.
+//! - I6 (nothing that anybody was told is lost): `linger`.
 //! - I7 for any order of moves, children included: `lula_graph::ledger`.
 //! - I15 (no secret anywhere): `backends`, and `canary` of the stores.
 //! - I16 (it ends): `guards`. I21 (nothing is stuck): here. I22 (nothing runs on): `people`.

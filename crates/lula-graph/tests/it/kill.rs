@@ -1,13 +1,15 @@
 //! Killing real processes, over every backend.
 //!
 //! The test starts itself again as a victim: a process that works on a queue of runs until it is
-//! killed with SIGKILL at a random moment, or dies at a random commit. The world is a directory
+//! killed with SIGKILL at a random moment, or dies at a commit, each in its turn. The world is a directory
 //! that survives. In the end every run must have come to the end of an undisturbed one, with every
 //! push done exactly once. `LULA_CRASH_KILLS` sets how many deaths there are per backend;
-//! `LULA_CRASH_RESTART` is a command that kills and restarts the server now and then.
+//! `LULA_CRASH_RESTART` is a command that ends the servers now and then; whoever started them starts
+//! them again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -214,6 +216,21 @@ fn job() -> (Job, Start) {
     (job, start)
 }
 
+/// A victim that dies at a commit dies at one of its first so many.
+const COMMITS: u32 = 40;
+const SIGKILL: i32 = 9;
+
+/// Waits for a victim that is to die at a commit to come to it. It may never, where the work is
+/// done before.
+async fn give_time(victim: &mut Child) {
+    for _ in 0..150 {
+        if victim.try_wait().unwrap().is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Asks again while a server is down.
 async fn patiently<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
     mut ask: impl FnMut() -> F,
@@ -231,15 +248,17 @@ async fn patiently<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
     }
 }
 
-/// Kills and restarts the server, where a command for that was given.
-fn restart_server() {
-    if let Ok(command) = std::env::var("LULA_CRASH_RESTART") {
-        let restarted = Command::new("sh")
-            .args(["-c", &command])
-            .stdout(Stdio::null())
-            .status();
-        assert!(restarted.unwrap().success(), "{command}");
-    }
+/// Ends the servers in the middle of everything, where a command for that was given. Whether it was.
+fn end_servers() -> bool {
+    let Ok(command) = std::env::var("LULA_CRASH_RESTART") else {
+        return false;
+    };
+    let ended = Command::new("sh")
+        .args(["-c", &command])
+        .stdout(Stdio::null())
+        .status();
+    assert!(ended.unwrap().success(), "{command}");
+    true
 }
 
 async fn unfinished(store: &dyn Store, runs: &[RunId]) -> usize {
@@ -263,31 +282,39 @@ async fn slaughter(place: &str, herd: usize) {
     let mut dice = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
     let mut between = |low: u32, high: u32| low + dice.next_u32() % (high - low);
     let mut runs = Vec::new();
-    let (mut deaths, mut life) = (0, 0);
+    let (mut deaths, mut life, mut restarts) = (0, 0, 0);
+    let (mut turn, mut at_commits) = (0, 0);
     while deaths < kills() {
         while unfinished(&*store, &runs).await < 6 {
             runs.push(patiently(|| parent.start(&job, &start)).await);
         }
         life += 1;
-        let mut victims: Vec<Child> = (0..herd)
+        let mut victims: Vec<(Child, bool)> = (0..herd)
             .map(|_| {
-                let death = match between(0, 3) {
-                    0 => format!("before {}", between(0, 60)),
-                    1 => format!("after {}", between(0, 60)),
+                // Each commit in turn, before it and after it; a third at any moment.
+                turn += 1;
+                let death = match turn % 3 {
+                    0 => format!("before {}", turn / 3 % COMMITS),
+                    1 => format!("after {}", turn / 3 % COMMITS),
                     _ => String::new(),
                 };
-                start_victim(place, &world, life, &death)
+                let by_itself = !death.is_empty();
+                (start_victim(place, &world, life, &death), by_itself)
             })
             .collect();
         let patience = Duration::from_millis(u64::from(between(30, 150)));
         tokio::time::sleep(patience).await;
-        if life % 10 == 0 {
-            restart_server();
+        if !place.starts_with("sqlite") && life % 10 == 0 {
+            restarts += u32::from(end_servers());
         }
-        for victim in &mut victims {
+        for (victim, by_itself) in &mut victims {
+            if *by_itself {
+                give_time(victim).await;
+            }
             // SIGKILL; fails where it is dead already.
             let _ = victim.kill();
-            victim.wait().unwrap();
+            let ended = victim.wait().unwrap();
+            at_commits += u32::from(ended.signal() != Some(SIGKILL));
             deaths += 1;
         }
     }
@@ -327,7 +354,8 @@ async fn slaughter(place: &str, herd: usize) {
     // Read by `cargo xtask bench graph --crash`. Everything that could be lost was looked for.
     let (backend, _) = place.split_once(' ').unwrap();
     let found = json!({
-        "engine": "lula", "backend": backend, "kills": deaths, "runs": runs.len(),
+        "engine": "lula", "backend": backend, "kills": deaths, "at_commits": at_commits,
+        "restarts": restarts, "runs": runs.len(),
         "taken_over": taken, "stuck": 0, "lost_external": 0, "doubled_external": 0,
         "ended_otherwise": 0,
     });

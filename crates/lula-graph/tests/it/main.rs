@@ -16,6 +16,7 @@ mod faults;
 mod guards;
 mod invariants;
 mod kill;
+mod linger;
 mod people;
 mod replay;
 mod single;

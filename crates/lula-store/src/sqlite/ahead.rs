@@ -6,7 +6,7 @@
 //! overwrite them. SQLite takes zeros for what they are: a frame without the log's salt and a right
 //! checksum ends the log.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,11 @@ const ZEROS: [u8; 4096] = [0; 4096];
 
 /// Makes room in the log of one database.
 pub(super) struct Ahead {
-    log: PathBuf,
+    path: PathBuf,
+    /// Open for as long as the database is, like SQLite's own: while one process has a database
+    /// open, its log stays the same file. How long it is is asked by seeking: to ask for its status
+    /// would make the next write note the exact time, and the next flush write that down too.
+    log: Option<File>,
     /// How long the log was after the last step.
     seen: u64,
     step: u64,
@@ -29,7 +33,8 @@ impl Ahead {
         let mut log = database.as_os_str().to_owned();
         log.push("-wal");
         Self {
-            log: log.into(),
+            path: log.into(),
+            log: None,
             seen: 0,
             step: FIRST,
         }
@@ -40,25 +45,22 @@ impl Ahead {
     /// Only to be called while this process may write to the database and has written nothing yet:
     /// then nobody else writes to the log, and nothing of it lies past its end.
     pub(super) fn look(&mut self) {
-        let Ok(found) = std::fs::metadata(&self.log) else {
+        let Some(log) = &mut self.log else {
+            self.log = OpenOptions::new().write(true).open(&self.path).ok();
+            return;
+        };
+        let Ok(length) = log.seek(SeekFrom::End(0)) else {
             return;
         };
         // A log that is shorter than before was begun anew.
-        if found.len() == self.seen || found.len() == 0 {
+        if length == self.seen || length == 0 {
             return;
         }
         // Without room, as on a full disk, a commit only takes longer; it says so where it fails.
-        self.seen = self.extend(found.len()).unwrap_or(found.len());
-        self.step = (self.step * 2).min(LARGEST);
-    }
-
-    fn extend(&self, length: u64) -> std::io::Result<u64> {
-        let mut file = OpenOptions::new().write(true).open(&self.log)?;
-        let end = length + self.step;
-        file.seek(SeekFrom::Start(length))?;
         let zeros = ZEROS.repeat(usize::try_from(self.step / 4096).unwrap_or(0));
-        file.write_all(&zeros)?;
-        Ok(end)
+        let made = log.write_all(&zeros).is_ok();
+        self.seen = if made { length + self.step } else { length };
+        self.step = (self.step * 2).min(LARGEST);
     }
 }
 
@@ -77,6 +79,8 @@ mod tests {
         assert!(!log.exists(), "a log is SQLite's to make");
 
         std::fs::write(&log, [7; 100]).unwrap();
+        ahead.look();
+        assert_eq!(length(), 100, "it is opened first");
         ahead.look();
         assert_eq!(length(), 100 + FIRST);
         assert_eq!(std::fs::read(&log).unwrap()[..100], [7; 100]);

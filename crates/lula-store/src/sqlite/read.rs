@@ -4,7 +4,7 @@ use lula_protocol::event::Parent;
 use lula_protocol::{ApprovalId, Digest, Dimension, EffectClass, RunId, Signal};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::values::{SEQ_BITS, digest, position, uint};
+use super::values::{SEQ_BITS, digest, position, seq_bits, uint};
 use super::{corrupt, failed};
 use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot};
 use crate::body;
@@ -106,18 +106,37 @@ fn head_at(pos: i64, hash: &[u8]) -> Result<Head> {
     })
 }
 
-/// The end of the log as it was when the run last rested, and as it is where the run does not rest.
-/// `SEQ_BITS` is written out.
-pub(super) const HEAD_COLUMNS: &str = "head_next,head_hash,\
-    CASE status WHEN 'running' THEN (SELECT pos FROM events \
-      WHERE pos >= (runs.id << 24) AND pos < ((runs.id + 1) << 24) ORDER BY pos DESC LIMIT 1) END,\
-    CASE status WHEN 'running' THEN (SELECT hash FROM events \
-      WHERE pos >= (runs.id << 24) AND pos < ((runs.id + 1) << 24) ORDER BY pos DESC LIMIT 1) END";
+/// The last entry of the log of a row of `runs` that does not rest.
+macro_rules! last_entry {
+    ($column:literal) => {
+        concat!(
+            "CASE status WHEN 'running' THEN (SELECT ",
+            $column,
+            " FROM events WHERE pos >= (runs.id << ",
+            seq_bits!(),
+            ") AND pos < ((runs.id + 1) << ",
+            seq_bits!(),
+            ") ORDER BY pos DESC LIMIT 1) END"
+        )
+    };
+}
+
+/// The end of the log as it was when the run last rested, as it is where the run does not rest, and
+/// the last effect that was announced in it.
+pub(super) const HEAD_COLUMNS: &str = concat!(
+    "head_next,head_hash,",
+    last_entry!("pos"),
+    ",",
+    last_entry!("hash"),
+    ",CASE status WHEN 'running' THEN
+        (SELECT max(intent_seq) FROM effects WHERE run = runs.id) END"
+);
 
 /// What [`HEAD_COLUMNS`] hold.
 pub(super) struct HeadColumns {
     rested: (i64, Vec<u8>),
     running: Option<(i64, Vec<u8>)>,
+    announced: Option<i64>,
 }
 
 impl HeadColumns {
@@ -127,23 +146,26 @@ impl HeadColumns {
         Ok(Self {
             rested: (row.get(first)?, row.get(first + 1)?),
             running: pos.zip(hash),
+            announced: row.get(first + 4)?,
         })
     }
 
-    /// Never before the place where the run last rested: a log that lost its end is not taken for a
-    /// shorter one.
+    /// Never before the place where the run last rested, nor before an effect that was announced: a
+    /// log that lost its end is not taken for a shorter one.
     pub(super) fn head(&self) -> Result<Head> {
-        let rested = Head {
+        let mut head = Head {
             next: uint(self.rested.0),
             hash: digest(&self.rested.1)?,
         };
-        match &self.running {
-            None => Ok(rested),
-            Some((pos, hash)) => {
-                let end = head_at(*pos, hash)?;
-                Ok(if end.next > rested.next { end } else { rested })
+        if let Some((pos, hash)) = &self.running {
+            let end = head_at(*pos, hash)?;
+            if end.next > head.next {
+                head = end;
             }
         }
+        // Its digest went with it.
+        head.next = head.next.max(self.announced.map_or(0, |seq| uint(seq) + 1));
+        Ok(head)
     }
 }
 

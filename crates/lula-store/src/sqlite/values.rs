@@ -5,7 +5,15 @@ use lula_protocol::Digest;
 use super::corrupt;
 use crate::error::{Result, StoreError};
 
-pub(super) const SEQ_BITS: u32 = 24;
+/// How many bits of a position say where in a log it is; a literal, so that SQL can say it too.
+macro_rules! seq_bits {
+    () => {
+        24
+    };
+}
+pub(super) use seq_bits;
+
+pub(super) const SEQ_BITS: u32 = seq_bits!();
 
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)

@@ -1,7 +1,7 @@
 //! Has `lula repair` mend the seeded bugs, as a user would, and reports what it mended, as tables
 //! and as JSON.
 //!
-//!     cargo run --release -p lula-repair --example bench -- --lula PROGRAM [FILTER] [--budget SECONDS] [--json FILE] [--held-out|--practice]
+//!     cargo run --release -p lula-repair --example repair_bench -- --lula PROGRAM [FILTER] [--budget SECONDS] [--json FILE] [--held-out|--practice]
 //!
 //! `--rate` measures validations per minute instead; `--verify` shows whether the bugs are sound.
 #![allow(
