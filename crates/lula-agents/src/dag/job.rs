@@ -12,16 +12,17 @@ use super::Scope;
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
-/// Longest name.
-const LONGEST: usize = 40;
-
 impl JobId {
+    /// Longest name.
+    pub const LONGEST: usize = 40;
+
     /// Reads a name: letters, digits, `-` and `_`.
     pub fn new(text: &str) -> Result<Self, String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if text.is_empty() || text.len() > LONGEST || !text.chars().all(fits) {
+        if text.is_empty() || text.len() > Self::LONGEST || !text.chars().all(fits) {
             return Err(format!(
-                "{text:?} is no name of a task: 1 to {LONGEST} letters, digits, - and _"
+                "{text:?} is no name of a task: 1 to {} letters, digits, - and _",
+                Self::LONGEST
             ));
         }
         Ok(Self(text.to_owned()))

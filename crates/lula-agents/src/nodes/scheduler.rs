@@ -244,12 +244,7 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
             }]));
         }
     }
-    let name: String = format!(
-        "{}{RESOLVE}{}",
-        id.as_str().split(RESOLVE).next().unwrap_or_default(),
-        joint.dag.version
-    );
-    let resolver = JobId::new(&name).map_err(Stop::Halt)?;
+    let resolver = resolver(id, joint.dag.version).map_err(Stop::Halt)?;
     let files = Scope::new(&candidate.files).unwrap_or_default();
     let mut job = entry.job.clone();
     job.id = resolver.clone();
@@ -300,6 +295,14 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
     }
 }
 
+/// What whoever resolves a job is called, however long the job's name is.
+fn resolver(id: &JobId, version: u32) -> Result<JobId, String> {
+    let end = format!("{RESOLVE}{version}");
+    let first = id.as_str().split(RESOLVE).next().unwrap_or_default();
+    let room = JobId::LONGEST.saturating_sub(end.len());
+    JobId::new(&format!("{}{end}", first.get(..room).unwrap_or(first)))
+}
+
 /// Everything is over: what came together is taken to where it is judged as a whole.
 async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let halted = |why: String| {
@@ -335,4 +338,19 @@ async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> 
         by: by.join(", "),
         summary: joint.told(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_resolves_a_job_has_a_name_however_long_that_of_the_job_is() {
+        let long = JobId::new(&"x".repeat(JobId::LONGEST)).unwrap();
+        let first = resolver(&long, 3).unwrap();
+        assert!(first.as_str().ends_with("x-resolve3"), "{first}");
+        let again = resolver(&first, 16).unwrap();
+        assert!(again.as_str().ends_with("x-resolve16"), "{again}");
+        assert_eq!(resolver(&JobId::new("a").unwrap(), 2).unwrap().as_str(), "a-resolve2");
+    }
 }

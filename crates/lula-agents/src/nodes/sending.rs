@@ -13,7 +13,7 @@ use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
-use crate::team::{Authority, Handoff, Input, Joint, Start, agent_run};
+use crate::team::{Authority, Handoff, Input, Joint, Roles, Start, agent_run};
 use crate::verdict::Looked;
 use crate::work::{Baseline, Event, Work};
 use lula_repair::trial::tail;
@@ -49,7 +49,7 @@ pub(super) async fn start(
         let agent = agent_run(ctx.run(), id, entry.attempts);
         let limits = ahead.share(id, &free);
         let of = Authority {
-            tools: all_tools(joint),
+            tools: all_tools(joint.roles_of(entry.job.repo)),
             models: work.task.models.iter().map(|m| m.name.clone()).collect(),
             scope: Scope::everything(),
             budget: free.clone(),
@@ -79,9 +79,9 @@ pub(super) async fn start(
     Ok(left)
 }
 
-fn all_tools(joint: &Joint) -> BTreeSet<String> {
-    let names = joint.roles.names();
-    let roles = names.iter().filter_map(|name| joint.roles.get(name));
+fn all_tools(roles: &Roles) -> BTreeSet<String> {
+    let names = roles.names();
+    let roles = names.iter().filter_map(|name| roles.get(name));
     roles.flat_map(|role| role.tools.iter().cloned()).collect()
 }
 
@@ -95,7 +95,7 @@ fn handoff(
     ctx: &Ctx<'_>,
 ) -> Result<Handoff, String> {
     let job = &entry.job;
-    let role = joint.roles.get(&job.role).cloned();
+    let role = joint.roles_of(job.repo).get(&job.role).cloned();
     let role = role.ok_or_else(|| format!("there is no role {}", job.role))?;
     let mut inputs = Vec::new();
     let mut contains = Vec::new();

@@ -15,7 +15,7 @@ use crate::verdict::{Evidence, Looked, Verdict, judge};
 use crate::work::{Baseline, Brief, Event, Produced, Site, Work};
 
 /// The same in the workspace of another repository.
-fn there(number: usize, deed: Deed) -> Deed {
+pub(super) fn there(number: usize, deed: Deed) -> Deed {
     Deed::Elsewhere {
         site: number,
         act: Box::new(deed),

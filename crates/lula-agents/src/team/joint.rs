@@ -42,6 +42,9 @@ pub struct Joint {
     pub dag: Dag,
     /// Who the agents can be.
     pub roles: Roles,
+    /// The same as the other repositories want them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles_too: Vec<Roles>,
     /// What each agent came back with, the last for each job.
     pub returned: BTreeMap<JobId, Returned>,
     /// What was promised to agents at work.
@@ -61,10 +64,11 @@ pub struct Joint {
 
 impl Joint {
     /// A plan nobody has begun.
-    pub fn new(dag: Dag, roles: Roles) -> Self {
+    pub fn new(dag: Dag, roles: Roles, roles_too: Vec<Roles>) -> Self {
         Self {
             dag,
             roles,
+            roles_too,
             returned: BTreeMap::new(),
             promised: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -73,6 +77,12 @@ impl Joint {
             wishes: Wishes::default(),
             tests: BTreeMap::new(),
         }
+    }
+
+    /// Who agents can be that work in a repository: as that repository wants them.
+    pub fn roles_of(&self, repo: usize) -> &Roles {
+        let too = repo.checked_sub(1).and_then(|index| self.roles_too.get(index));
+        too.unwrap_or(&self.roles)
     }
 
     /// What comes next, with so many agents at once.
@@ -217,7 +227,7 @@ mod tests {
             left: Amounts::none(),
         };
         let dag = Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap();
-        Joint::new(dag, Roles::built_in())
+        Joint::new(dag, Roles::built_in(), Vec::new())
     }
 
     #[test]
