@@ -22,6 +22,7 @@ mod index;
 mod lessons;
 mod lula;
 mod models;
+mod plans;
 mod policy;
 mod repair;
 mod repositories;
