@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use lula_models::mock::MockServer;
 use serde_json::{Value, json};
 
-use crate::agents::{TASK, agent, plan, project, script, status, writes};
+use crate::agents::{TASK, plan, project, status, writes};
 use crate::lula::{Ran, World};
 use crate::run::{git, strong};
+use crate::scripts::{does, server};
 
 const RULES: &str = r#"
 [[rule]]
@@ -44,14 +45,14 @@ fn models(world: &World, tree: &Path, file: &str) -> MockServer {
         job("serve", &[], &work, "serve.py"),
         job("call", &["serve"], tree, file),
     ];
-    script(vec![
+    server(vec![
         plan(TASK, &tasks),
         // What was integrated in one repository is no part of the other.
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[writes(file, "seven\n")]),
+        does("do the call thing", &[writes(file, "seven\n")]),
     ])
 }
 
@@ -150,7 +151,7 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
     let own = world.work();
     // Written in a way that no rule about commands understands: only the delivery is asked about.
     let command = json!({"command": "python3 -c \"import os; os.mkdir('gu' + 'arded'); open('gu' + 'arded/a.txt', 'w').write('x')\""});
-    let server = script(vec![
+    let server = server(vec![
         plan(
             TASK,
             &[
@@ -158,11 +159,11 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
                 job("call", &[], &tree, "guarded/a.txt"),
             ],
         ),
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[("run", command)]),
+        does("do the call thing", &[("run", command)]),
     ]);
     let report = run(&world, &tree, &server).exits(3).json();
     assert!(
@@ -198,14 +199,14 @@ fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
         job("serve", &[], &own, "serve.py"),
         job("call", &[], &tree, "seven.txt"),
     ];
-    let server = script(vec![
+    let server = server(vec![
         plan(TASK, &[stray]),
         plan("must be one of", &good),
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[writes("seven.txt", "seven\n")]),
+        does("do the call thing", &[writes("seven.txt", "seven\n")]),
     ]);
     run(&world, &tree, &server).exits(0);
     assert_eq!(branches(&tree).len(), 1);

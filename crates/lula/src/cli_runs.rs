@@ -278,6 +278,9 @@ pub(crate) struct ResumeFlags {
     /// The run: its id, the end of it, or last
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    /// What you choose, where the run waits for a choice; `lula show RUN` says which there are
+    #[arg(long, value_name = "CHOICE")]
+    pub(crate) answer: Option<String>,
     /// Who answers what the run asks
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,

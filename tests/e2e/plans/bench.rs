@@ -178,6 +178,11 @@ impl Agent {
             Edit::Word(number) => format!("{WORD}{number}\n"),
             _ => format!("{mark}\n"),
         };
+        // Whoever sees that a word is there does not write it again.
+        let stands = |text: &String| text.lines().any(|other| other == line.trim_end());
+        if matches!(edit, Edit::Word(_)) && self.everything().iter().any(stands) {
+            return;
+        }
         match edit {
             Edit::Replace(at) if *at < lines.len() => lines[*at] = line.clone(),
             Edit::Insert(at) => lines.insert((*at).min(lines.len()), line.clone()),

@@ -208,7 +208,7 @@ fn edit() -> impl Strategy<Value = (usize, Edit)> {
         3 => (0..8_usize).prop_map(Edit::Replace),
         3 => (0..8_usize).prop_map(Edit::Insert),
         1 => Just(Edit::Delete),
-        4 => (0..3_u8).prop_map(Edit::Word),
+        12 => (0..4_u8).prop_map(Edit::Word),
     ];
     (any::<usize>(), edit)
 }
@@ -234,14 +234,12 @@ pub(super) fn drawn() -> impl Strategy<Value = Drawn> {
         prop::collection::vec(rewiring(), 0..5),
         prop::collection::vec(any::<bool>(), 0..4),
     )
-        .prop_map(
-            |(plan, fail_fast, at_once, fates, amends, answers)| Drawn {
-                plan,
-                fail_fast,
-                at_once,
-                fates,
-                amends,
-                answers,
-            },
-        )
+        .prop_map(|(plan, fail_fast, at_once, fates, amends, answers)| Drawn {
+            plan,
+            fail_fast,
+            at_once,
+            fates,
+            amends,
+            answers,
+        })
 }

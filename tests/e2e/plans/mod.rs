@@ -252,22 +252,33 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
     }
     for product in &state.bench.products {
         let there = line.contains(&product.commit).unwrap();
-        let resolved = || joint.dag.jobs.values().any(|entry| {
-            // What did not fit is a parent of what took its place.
-            matches!(entry.status, Status::Integrated { .. })
-                && entry.job.id.as_str().starts_with(product.job.as_str())
-        });
+        let resolved = || {
+            joint.dag.jobs.values().any(|entry| {
+                // What did not fit is a parent of what took its place.
+                matches!(entry.status, Status::Integrated { .. })
+                    && entry.job.id.as_str().starts_with(product.job.as_str())
+            })
+        };
         let integrated = product.integrated == Some(true);
         assert!(there || !integrated, "{product:?} is lost");
-        assert!(!there || integrated || resolved(), "{product:?} came in unsaid");
-        assert!(told.contains_key(&product.job), "{product:?} is not told of");
+        assert!(
+            !there || integrated || resolved(),
+            "{product:?} came in unsaid"
+        );
+        assert!(
+            told.contains_key(&product.job),
+            "{product:?} is not told of"
+        );
     }
-    let counted = state.bench.git(&line, &[
-        "rev-list",
-        "--first-parent",
-        "--count",
-        &format!("{}..{}", line.base(), line.commit().unwrap()),
-    ]);
+    let counted = state.bench.git(
+        &line,
+        &[
+            "rev-list",
+            "--first-parent",
+            "--count",
+            &format!("{}..{}", line.base(), line.commit().unwrap()),
+        ],
+    );
     assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
     for entry in joint.dag.jobs.values() {
         if let Status::Integrated {

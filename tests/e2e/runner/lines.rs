@@ -14,9 +14,9 @@ use lula_runner::api::{
 use lula_runner::client::ClientError;
 use serde_json::json;
 
-use super::kills::Dice;
 use super::{Scene, effect, fresh, refusal};
 use crate::lula::listing;
+use crate::processes::Dice;
 use crate::run::git;
 
 const CODE: &str = "\

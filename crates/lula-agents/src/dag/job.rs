@@ -68,7 +68,7 @@ pub struct Job {
     pub deps: Vec<JobId>,
     /// What it may write. Nothing, for a job that only looks.
     pub scope: Scope,
-    /// What it may spend, where the plan says so.
+    /// What it needs at least, where that is known.
     pub budget: Amounts,
     /// Commands that must succeed when it is done.
     pub acceptance: Vec<String>,
@@ -87,6 +87,11 @@ pub enum Reason {
     },
     /// Its agent did not get there.
     NotDone {
+        /// What the agent's run says.
+        said: String,
+    },
+    /// Its agent spent what it had been given.
+    OutOfBudget {
         /// What the agent's run says.
         said: String,
     },
@@ -117,7 +122,7 @@ impl fmt::Display for Reason {
             Self::ScopeViolation { files } => {
                 write!(f, "it wrote outside its scope: {}", files.join(", "))
             }
-            Self::NotDone { said } => f.write_str(said),
+            Self::NotDone { said } | Self::OutOfBudget { said } => f.write_str(said),
             Self::Rejected { said } => write!(f, "the review says no: {said}"),
             Self::Conflict { said } => write!(f, "it does not fit to the others: {said}"),
             Self::Cancelled => f.write_str("it was taken out of the plan"),

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use lula_graph::{Ctx, Leave, Stop, Visit};
-use lula_protocol::Amounts;
+use lula_graph::{Ctx, Effect, Leave, Stop};
+use lula_protocol::{Amounts, Dimension};
 
 use super::shared_plan;
 use super::sites::line;
 use crate::crew::Returned;
 use crate::dag::{Entry, JobId, Scope, Status, Step};
 use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
+use crate::graph::{Left, Way};
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
 use crate::team::{Authority, Handoff, Input, Joint, Roles, Start, agent_run};
@@ -32,13 +32,14 @@ pub(super) fn first_baseline(work: &Work, repo: usize) -> Baseline {
     })
 }
 
-/// Begins the runs of agents.
+/// Begins the runs of agents; nothing where there is too little for the first while others work. Where
+/// nobody works a person is asked for more.
 pub(super) async fn start(
     work: &Work,
     joint: &Joint,
     jobs: &[JobId],
     ctx: &mut Ctx<'_>,
-) -> Visit<Coding> {
+) -> Result<Option<Left>, Stop> {
     let free = shared_plan::left(ctx);
     let mut left = Leave::by(Way::More);
     let mut ahead = joint.clone();
@@ -48,6 +49,11 @@ pub(super) async fn start(
         };
         let agent = agent_run(ctx.run(), id, entry.attempts);
         let limits = ahead.share(id, &free);
+        let missing = lacking(entry, &limits);
+        if missing.is_some() && ahead.dag.running().next().is_some() {
+            let begun = ahead.promised.len() > joint.promised.len();
+            return Ok(begun.then_some(left));
+        }
         let of = Authority {
             tools: all_tools(joint.roles_of(entry.job.repo)),
             models: work.task.models.iter().map(|m| m.name.clone()).collect(),
@@ -69,14 +75,26 @@ pub(super) async fn start(
             task,
             limits: limits.clone(),
         };
-        ctx.effect::<()>(deed.effect()).await?;
+        // The first effect of the visit: once there is more, all of it is thought over again.
+        let effect = missing.into_iter().fold(deed.effect(), Effect::reserving);
+        ctx.effect::<()>(effect).await?;
         ahead.step(&change);
         ahead.promised.insert(agent.clone(), limits.clone());
         left = left
             .with(Event::Job { change })
             .with(Event::Promised { run: agent, limits });
     }
-    Ok(left)
+    Ok(Some(left))
+}
+
+/// What an agent needs to begin and would not have: what the plan says, or anything at all.
+fn lacking(entry: &Entry, limits: &Amounts) -> Option<Amounts> {
+    let short = |(dimension, has): (Dimension, u64)| {
+        let needs = entry.job.budget.get(dimension).unwrap_or(1);
+        (has < needs).then_some((dimension, needs))
+    };
+    let missing: Amounts = limits.iter().filter_map(short).collect();
+    (!missing.is_empty()).then_some(missing)
 }
 
 fn all_tools(roles: &Roles) -> BTreeSet<String> {

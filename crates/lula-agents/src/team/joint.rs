@@ -81,7 +81,9 @@ impl Joint {
 
     /// Who agents can be that work in a repository: as that repository wants them.
     pub fn roles_of(&self, repo: usize) -> &Roles {
-        let too = repo.checked_sub(1).and_then(|index| self.roles_too.get(index));
+        let too = repo
+            .checked_sub(1)
+            .and_then(|index| self.roles_too.get(index));
         too.unwrap_or(&self.roles)
     }
 
@@ -125,8 +127,8 @@ impl Joint {
         sum
     }
 
-    /// What the next agent may spend: an equal share of what nobody was promised, and no more than
-    /// the plan says.
+    /// What the next agent may spend: an equal share of what nobody was promised, or what the plan says
+    /// where that is more.
     pub fn share(&self, id: &JobId, free: &Amounts) -> Amounts {
         let outstanding = self.outstanding();
         let waiting = self
@@ -139,9 +141,10 @@ impl Joint {
         free.iter()
             .map(|(dimension, free)| {
                 let left = free.saturating_sub(outstanding.get(dimension).unwrap_or(0));
-                let share = left / heads;
+                // Less than one is nothing: then fewer begin, and the others wait for what is left.
+                let share = (left / heads).max(left.min(1));
                 let wanted = planned.and_then(|budget| budget.get(dimension));
-                (dimension, wanted.map_or(share, |wanted| wanted.min(left)))
+                (dimension, share.max(wanted.unwrap_or(0)).min(left))
             })
             .collect()
     }

@@ -23,7 +23,7 @@ use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFla
 use crate::failure::Failure;
 use crate::guidelines;
 use crate::record::local_principal;
-use crate::runs::{self, labels, lessons, minds, standing, store, worker};
+use crate::runs::{self, consent, labels, lessons, minds, standing, store, worker};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -207,6 +207,10 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
             let by = local_principal()?;
             let raise = Signal::RaiseLimit { dimension, to, by };
             reader.send(&run, &raise).await?;
+        }
+        if let Some(choice) = &flags.answer {
+            let answer = consent::choose(&known, choice)?;
+            reader.send(&run, &answer).await?;
         }
         if let Some(answer) = worker::go_on(&known) {
             reader.send(&run, &answer).await?;

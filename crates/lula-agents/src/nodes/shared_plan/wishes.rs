@@ -143,7 +143,12 @@ fn within(joint: &Joint, giver: &JobId, new: &[Job]) -> Result<(), Vec<String>> 
     };
     let may = authority(joint, giver);
     let wider = |job: &Job| {
-        let told = |what: String| format!("{} would be given {what}, which {} does not have", job.id, giver.id);
+        let told = |what: String| {
+            format!(
+                "{} would be given {what}, which {} does not have",
+                job.id, giver.id
+            )
+        };
         if job.repo != giver.repo {
             return Some(told("another repository".to_owned()));
         }
@@ -240,6 +245,9 @@ mod tests {
         let split = with(task("guide", "coder", &["docs/guide.md"])).unwrap();
         assert_eq!(split.version, 2);
         let refused = with(task("guide", "coder", &["src/a.py"])).unwrap_err();
-        assert!(refused.contains("src/a.py, which docs does not have"), "{refused}");
+        assert!(
+            refused.contains("src/a.py, which docs does not have"),
+            "{refused}"
+        );
     }
 }
