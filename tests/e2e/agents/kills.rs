@@ -47,6 +47,11 @@ fn drawn(dice: &mut Dice) -> Drawn {
     Drawn { tasks, shared }
 }
 
+/// As an agent is told it. What was integrated before is told otherwise: it is history.
+fn goal(task: &str) -> String {
+    format!("The task:\ndo the {task} thing")
+}
+
 /// Models that answer the same to the same, however often they are asked. The first agent wants one
 /// task more before it does its own.
 fn turns(drawn: &Drawn) -> Vec<Turn> {
@@ -64,14 +69,12 @@ fn turns(drawn: &Drawn) -> Vec<Turn> {
     let mut turns = vec![
         always(plan("Roles: ", &drawn.tasks)),
         always(does("Accepted. The plan is now", &own(0))),
-        always(does("do the extra thing", &[writes("extra.py", SEVEN)])),
+        always(does(&goal("extra"), &[writes("extra.py", SEVEN)])),
     ];
-    // What was integrated before is in the history that an agent is shown.
     for number in (1..drawn.tasks.len()).rev() {
-        let goal = format!("The task:\ndo the m{number} thing");
-        turns.push(always(does(&goal, &own(number))));
+        turns.push(always(does(&goal(&format!("m{number}")), &own(number))));
     }
-    turns.push(always(acts("do the m0 thing", &[("propose", extra)])));
+    turns.push(always(acts(&goal("m0"), &[("propose", extra)])));
     turns
 }
 
