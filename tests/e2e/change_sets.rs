@@ -1,12 +1,14 @@
 //! `lula run --repo A --repo B`: one plan for several repositories, branches in all of them or in none
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lula_models::mock::MockServer;
 use serde_json::{Value, json};
 
 use crate::agents::{TASK, plan, project, status, writes};
 use crate::lula::{Ran, World};
+use crate::processes::{Dice, begin, strike};
 use crate::run::{git, strong};
 use crate::scripts::{does, server};
 
@@ -233,4 +235,42 @@ fn several_repositories_need_agents_and_are_several() {
         .run(&[&two[..], &worktree].concat())
         .exits(2)
         .says("--deliver");
+}
+
+#[test]
+fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let work = world.work();
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(0).json();
+    let run = report["run"].as_str().unwrap();
+    let branch = branches(&tree).pop().unwrap();
+    // Somebody works on what arrived in one of them.
+    git(&tree, &["checkout", "--quiet", &branch]);
+    world
+        .run(&["undo", run])
+        .exits(1)
+        .says("nothing was changed");
+    assert_eq!(branches(&work).len(), 1, "the other one stays too");
+    git(&tree, &["checkout", "--quiet", "main"]);
+    // Cut off at any moment, all of it can be undone, and brought back.
+    let commits = [&work, &tree].map(|tree| git(tree, &["rev-parse", &branch]));
+    let mut dice = Dice(5);
+    for _ in 0..6 {
+        let mut undoing = begin(&world, &["undo", run]);
+        std::thread::sleep(Duration::from_micros(dice.roll(120_000)));
+        strike(undoing.id());
+        undoing.wait().unwrap();
+        let ran = world.run(&["undo", run]);
+        let gone = [&work, &tree].map(|tree| branches(tree).is_empty());
+        assert_eq!(gone, [true, true], "{}{}", ran.stdout, ran.stderr);
+        for (tree, commit) in [&work, &tree].into_iter().zip(&commits) {
+            let kept = format!("refs/lula/undone/{}", branch.rsplit('/').next().unwrap());
+            assert_eq!(git(tree, &["rev-parse", &kept]), *commit);
+            git(tree, &["branch", &branch, commit]);
+            git(tree, &["update-ref", "-d", &kept]);
+        }
+    }
 }

@@ -198,6 +198,8 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
     let world = Workshop::new(luck.clone(), luck.clone(), Arc::new(|_| ())).crewed(luck.clone());
     let options = Options {
         backoff: Duration::ZERO,
+        // What is done here blocks, so nobody renews a lease.
+        lease: Duration::from_hours(1),
         ..Options::default()
     };
     let engine = Engine::new(Coding, store.clone(), Arc::new(world), options).unwrap();
