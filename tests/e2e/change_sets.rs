@@ -10,6 +10,7 @@ use crate::agents::{TASK, plan, project, status, writes};
 use crate::lula::{Ran, World};
 use crate::processes::{Dice, begin, strike};
 use crate::run::{git, strong};
+use crate::run_doors::logs;
 use crate::scripts::{does, server};
 
 const RULES: &str = r#"
@@ -273,4 +274,71 @@ fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
             git(tree, &["update-ref", "-d", &kept]);
         }
     }
+}
+
+/// The client with files of its own for whoever works there.
+fn particular(world: &World) -> PathBuf {
+    let tree = client(world);
+    let guideline = "[[guideline]]\nid = \"client-small\"\nphase = \"change\"\ntext = \"Changes are \
+                     small.\"\ncheck = \"small_diff\"\nlimit = 1\n";
+    std::fs::create_dir(tree.join(".lula")).unwrap();
+    let role = "[role.coder]\nnote = \"Speak kindly to the server.\"\n";
+    std::fs::write(tree.join(".lula/roles.toml"), role).unwrap();
+    std::fs::write(tree.join(".lula-guidelines.toml"), guideline).unwrap();
+    git(&tree, &["add", "--all"]);
+    git(&tree, &["commit", "--quiet", "--message=two"]);
+    tree
+}
+
+#[test]
+fn each_repository_has_its_own_roles_and_guidelines() {
+    let world = World::new();
+    project(&world);
+    let tree = particular(&world);
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(0).json();
+    let arrived = server.arrived();
+    let told = |goal: &str| {
+        let bodies = arrived.iter().map(|one| String::from_utf8_lossy(&one.body));
+        let mut about = bodies.filter(|body| body.contains(goal));
+        about.any(|body| body.contains("Speak kindly"))
+    };
+    assert!(told("do the call thing"));
+    assert!(!told("do the serve thing"), "that is another's repository");
+    let rated = |job: &str| {
+        let begun = format!("{job} begins as ");
+        let logs = logs(&world);
+        let mut texts = logs.iter().filter_map(|line| line["text"].as_str());
+        let run = texts.find_map(|text| text.split(&begun).nth(1)).unwrap();
+        let run = run.split(';').next().unwrap();
+        let shown = world.run(&["show", run, "--json"]);
+        shown.exits(0).json()["ratings"].to_string()
+    };
+    assert!(rated("call").contains("client-small"));
+    assert!(!rated("serve").contains("client-small"));
+    assert!(report["ratings"].to_string().contains("client-small"));
+}
+
+#[test]
+fn a_command_must_succeed_in_every_repository_or_in_the_one_it_names() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let held = |accept: &str| {
+        let server = models(&world, &tree, "seven.txt");
+        let mut line = line(&world, &tree, &server);
+        line.extend(["--max-loops", "0", "--accept", accept].map(str::to_owned));
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        world.run(&words)
+    };
+    held("client: test -f seven.txt").exits(0);
+    let wrong = held("client: test -f serve.py").exits(1).json();
+    let summary = wrong["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("client") && summary.contains("test -f serve.py"),
+        "{summary}"
+    );
+    assert_eq!(branches(&tree).len(), 1, "only what was right arrived");
+    // Without a name it is for both, and only one of them has the file.
+    held("test -f serve.py").exits(1);
 }

@@ -198,7 +198,7 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
         coder: of.coder,
         models,
         standing: of.standing.clone(),
-        guidance: of.guidance.clone(),
+        guidance: of.guidance_of(entry.job.repo),
         lessons: of.lessons.clone(),
         handoff: Some(Box::new(handoff)),
         max_loops: of.max_loops,

@@ -142,19 +142,18 @@ impl Work {
         running
     }
 
-    /// Commands that must succeed when the task is done, in the first repository.
-    pub fn acceptance(&self) -> Vec<String> {
-        let mut all = self.task.accept.clone();
-        all.extend(self.acceptance_of(0));
-        all
-    }
-
-    /// Commands that must succeed for what agents did in a repository.
-    pub fn acceptance_of(&self, repo: usize) -> Vec<String> {
+    /// Commands that must succeed when the task is done, in a repository.
+    pub fn acceptance(&self, repo: usize) -> Vec<String> {
+        let terms = self.task.terms(repo).map(|terms| &terms.accept);
+        let own = (repo == 0).then_some(&self.task.accept).or(terms);
+        let mut all = own.cloned().unwrap_or_default();
         let joint = self.joint.as_ref();
-        joint
-            .map(|joint| joint.acceptance(repo))
-            .unwrap_or_default()
+        all.extend(
+            joint
+                .map(|joint| joint.acceptance(repo))
+                .unwrap_or_default(),
+        );
+        all
     }
 
     /// How many repositories there are.
@@ -164,21 +163,12 @@ impl Work {
 
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
-        let also = || self.task.also.get(repo.checked_sub(1)?);
-        also().unwrap_or(&self.task.repository)
+        self.task.repository(repo)
     }
 
-    /// A repository in a word: the name of its directory, with its number where that is not enough.
+    /// A repository in a word.
     pub fn repository_name(&self, repo: usize) -> String {
-        let name = |repo: usize| {
-            let path = self.repository(repo).trim_end_matches('/');
-            path.rsplit('/').next().unwrap_or_default()
-        };
-        let others = (0..self.repositories()).filter(|other| *other != repo);
-        if others.map(name).any(|other| other == name(repo)) {
-            return format!("{}-{}", name(repo), repo + 1);
-        }
-        name(repo).to_owned()
+        self.task.repository_name(repo)
     }
 
     /// Where a repository is worked on.
