@@ -240,6 +240,16 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
         let run = runs::named(&*looked, &flags.run).await?;
         let reader = runs::reader(Arc::clone(&looked))?;
         let known = reader.show(&run, None).await?;
+        if let Some(handoff) = &known.state.task.handoff {
+            // Agents and whoever leads them are one process, in which they talk.
+            let message = format!("{run} is an agent's part of {}", handoff.parent);
+            return Err(
+                Failure::new(Code::RunRefused, Exit::Usage, message).remedy(format!(
+                    "`lula resume {}` goes on with all of it",
+                    handoff.parent
+                )),
+            );
+        }
         for (dimension, to) in limits(&flags.limits).iter() {
             let by = local_principal()?;
             let raise = Signal::RaiseLimit { dimension, to, by };
