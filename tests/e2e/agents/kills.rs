@@ -32,8 +32,8 @@ fn drawn(dice: &mut Dice) -> Drawn {
         let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
         let mut task = module(&format!("m{number}"), &needs);
         let mut files = vec![format!("m{number}.py")];
-        let shares = dice.roll(2) == 0;
-        if shares {
+        let writes_there = dice.roll(2) == 0;
+        if writes_there {
             files.push(SHARED.to_owned());
         }
         if number == 0 {
@@ -42,7 +42,7 @@ fn drawn(dice: &mut Dice) -> Drawn {
         }
         task["files"] = json!(files);
         tasks.push(task);
-        shared.push(shares);
+        shared.push(writes_there);
     }
     Drawn { tasks, shared }
 }

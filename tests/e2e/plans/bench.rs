@@ -184,7 +184,7 @@ impl Agent {
             return;
         }
         match edit {
-            Edit::Replace(at) if *at < lines.len() => lines[*at] = line.clone(),
+            Edit::Replace(at) if *at < lines.len() => lines[*at].clone_from(&line),
             Edit::Insert(at) => lines.insert((*at).min(lines.len()), line.clone()),
             _ => lines.push(line.clone()),
         }
@@ -359,7 +359,7 @@ impl Bench {
         let _turn = line.turn().unwrap();
         line.candidate(&job.parse().unwrap(), commit).unwrap();
         let was = line.commit().unwrap();
-        let landed = self.merge(line, commit, message);
+        let landed = merged(line, commit, message);
         let product = self.products.iter_mut();
         let product = product.rev().find(|one| one.commit == commit).unwrap();
         assert_eq!(product.integrated, None, "{job} is brought in once");
@@ -386,32 +386,6 @@ impl Bench {
         self.git(line, &["rev-parse", &name]).trim().to_owned()
     }
 
-    fn merge(
-        &self,
-        line: &Line,
-        commit: &str,
-        message: &str,
-    ) -> Result<String, (String, Vec<String>)> {
-        let merge = line.merge(commit).unwrap();
-        if !merge.conflicts.is_empty() {
-            let files = merge.conflicts.iter().map(|one| one.path.clone()).collect();
-            return Err(("both sides changed the same".to_owned(), files));
-        }
-        let laid = line.lay_out(&merge.tree).unwrap();
-        let texts: Vec<String> = files(&laid.path())
-            .into_values()
-            .map(|bytes| String::from_utf8(bytes).unwrap())
-            .collect();
-        if !bearable(texts.iter().map(String::as_str)) {
-            let said = "it merges, and then a word stands twice".to_owned();
-            return Err((said, Vec::new()));
-        }
-        match line.land(&merge, &order(message), b"null").unwrap() {
-            Landing::Landed(commit) => Ok(commit),
-            Landing::Moved => panic!("it is our turn"),
-        }
-    }
-
     /// Takes the whole into the run's own workspace.
     pub(super) fn lay(&mut self, line: &Line, id: &WorkspaceId) {
         let commit = line.commit().unwrap();
@@ -431,5 +405,27 @@ fn order(message: &str) -> Delivery<'_> {
         branch: "",
         message,
         at: 1_000_000,
+    }
+}
+
+/// Merges a product and lands it, where it merges and every word stands once.
+fn merged(line: &Line, commit: &str, message: &str) -> Result<String, (String, Vec<String>)> {
+    let merge = line.merge(commit).unwrap();
+    if !merge.conflicts.is_empty() {
+        let files = merge.conflicts.iter().map(|one| one.path.clone()).collect();
+        return Err(("both sides changed the same".to_owned(), files));
+    }
+    let laid = line.lay_out(&merge.tree).unwrap();
+    let texts: Vec<String> = files(&laid.path())
+        .into_values()
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .collect();
+    if !bearable(texts.iter().map(String::as_str)) {
+        let said = "it merges, and then a word stands twice".to_owned();
+        return Err((said, Vec::new()));
+    }
+    match line.land(&merge, &order(message), b"null").unwrap() {
+        Landing::Landed(commit) => Ok(commit),
+        Landing::Moved => panic!("it is our turn"),
     }
 }

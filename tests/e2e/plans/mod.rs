@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lula_agents::dag::{Dag, Reason, Status, Step};
 use lula_agents::task::{Mind, Rates};
-use lula_agents::team::Team;
+use lula_agents::team::{Joint, Team};
 use lula_agents::work::Event;
 use lula_agents::{Coding, Deliver, Task, Work, Workshop};
 use lula_graph::{Engine, Options, Rested, Start};
@@ -66,10 +66,12 @@ async fn run_to_the_end(engine: &Engine<Coding>, run: &RunId, drawn: &Drawn, see
     let mut answers = drawn.answers.iter();
     for _ in 0..RESTS {
         let rested = tokio::time::timeout(Duration::from_mins(2), engine.resume(run)).await;
-        let rested = rested.expect("nothing happens any more: a deadlock");
-        match rested.unwrap().expect("nobody else works on it") {
-            Rested::Done(_) => return,
-            Rested::Waiting(pending) => {
+        let Ok(rested) = rested else {
+            panic!("nothing happens any more: a deadlock");
+        };
+        match rested.unwrap() {
+            Some(Rested::Done(_)) => return,
+            Some(Rested::Waiting(pending)) => {
                 let Interrupt::Operator { options, .. } = &pending.interrupt else {
                     panic!("{:?}", pending.interrupt);
                 };
@@ -182,6 +184,78 @@ fn walk(task: &Task, events: &[Event], seen: &mut Seen) -> (Work, BTreeMap<Strin
     (work, told)
 }
 
+/// Everything that was produced is in the line, once, or in a conflict or a failure that is told.
+fn accounted(
+    luck: &Luck,
+    run: &RunId,
+    joint: &Joint,
+    told: &BTreeMap<String, Told>,
+    seen: &mut Seen,
+) {
+    let state = luck.state();
+    let line = state.bench.line(run);
+    let kept = line.produced().unwrap();
+    assert_eq!(kept.len(), state.bench.products.len(), "all of it is kept");
+    let mut merges = 0;
+    for (id, told) in told {
+        let of_it = || state.bench.products.iter().filter(|one| one.job == *id);
+        let count = |integrated| of_it().filter(|one| one.integrated == integrated).count();
+        assert_eq!(count(Some(true)), told.integrated, "{id}");
+        assert_eq!(count(Some(false)), told.conflicts, "{id}");
+        assert!(count(None) <= told.failed, "{id} was left out unsaid");
+        merges += told.integrated;
+    }
+    for product in &state.bench.products {
+        let there = line.contains(&product.commit).unwrap();
+        let resolved = || {
+            joint.dag.jobs.values().any(|entry| {
+                // What did not fit is a parent of what took its place.
+                matches!(entry.status, Status::Integrated { .. })
+                    && entry.job.id.as_str().starts_with(product.job.as_str())
+            })
+        };
+        let integrated = product.integrated == Some(true);
+        assert!(there || !integrated, "{product:?} is lost");
+        assert!(
+            !there || integrated || resolved(),
+            "{product:?} came in unsaid"
+        );
+        assert!(
+            told.contains_key(&product.job),
+            "{product:?} is not told of"
+        );
+    }
+    let counted = state.bench.git(
+        &line,
+        &[
+            "rev-list",
+            "--first-parent",
+            "--count",
+            &format!("{}..{}", line.base(), line.commit().unwrap()),
+        ],
+    );
+    assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
+    for entry in joint.dag.jobs.values() {
+        if let Status::Integrated {
+            commit: Some(commit),
+        } = &entry.status
+        {
+            assert!(line.contains(commit).unwrap(), "{}", entry.job.id);
+        }
+    }
+    let unanswered = state.wishes.values().filter(|said| said.is_none()).count();
+    assert_eq!(unanswered, 0, "every agent that asked was answered");
+    let counted = |integrated| {
+        let of_it = state.bench.products.iter();
+        of_it.filter(|one| one.integrated == integrated).count()
+    };
+    seen.runs += 1;
+    seen.jobs += joint.dag.jobs.len();
+    seen.produced += state.bench.products.len();
+    seen.integrated += counted(Some(true));
+    seen.conflicts += counted(Some(false));
+}
+
 async fn live(drawn: &Drawn, seen: &mut Seen) {
     let luck = Arc::new(Luck::new(drawn));
     let (database, repository) = {
@@ -238,73 +312,9 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
         seen.whole += 1;
     }
 
-    // Everything that was produced is in the line, once, or in a conflict or a failure that is told.
-    let state = luck.state();
-    let line = state.bench.line(&run);
-    let kept = line.produced().unwrap();
-    assert_eq!(kept.len(), state.bench.products.len(), "all of it is kept");
-    let mut merges = 0;
-    for (id, told) in &told {
-        let of_it = || state.bench.products.iter().filter(|one| one.job == *id);
-        let count = |integrated| of_it().filter(|one| one.integrated == integrated).count();
-        assert_eq!(count(Some(true)), told.integrated, "{id}");
-        assert_eq!(count(Some(false)), told.conflicts, "{id}");
-        assert!(count(None) <= told.failed, "{id} was left out unsaid");
-        merges += told.integrated;
-    }
-    for product in &state.bench.products {
-        let there = line.contains(&product.commit).unwrap();
-        let resolved = || {
-            joint.dag.jobs.values().any(|entry| {
-                // What did not fit is a parent of what took its place.
-                matches!(entry.status, Status::Integrated { .. })
-                    && entry.job.id.as_str().starts_with(product.job.as_str())
-            })
-        };
-        let integrated = product.integrated == Some(true);
-        assert!(there || !integrated, "{product:?} is lost");
-        assert!(
-            !there || integrated || resolved(),
-            "{product:?} came in unsaid"
-        );
-        assert!(
-            told.contains_key(&product.job),
-            "{product:?} is not told of"
-        );
-    }
-    let counted = state.bench.git(
-        &line,
-        &[
-            "rev-list",
-            "--first-parent",
-            "--count",
-            &format!("{}..{}", line.base(), line.commit().unwrap()),
-        ],
-    );
-    assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
-    for entry in joint.dag.jobs.values() {
-        if let Status::Integrated {
-            commit: Some(commit),
-        } = &entry.status
-        {
-            assert!(line.contains(commit).unwrap(), "{}", entry.job.id);
-        }
-    }
-    let unanswered = state.wishes.values().filter(|said| said.is_none()).count();
-    assert_eq!(unanswered, 0, "every agent that asked was answered");
-
+    accounted(&luck, &run, joint, &told, seen);
     // What is the person's is byte by byte what it was, the git directory included.
     assert_eq!(bench::files(&repository), before);
-    let conflicts = |integrated| {
-        let of_it = state.bench.products.iter();
-        of_it.filter(|one| one.integrated == integrated).count()
-    };
-    seen.runs += 1;
-    seen.jobs += joint.dag.jobs.len();
-    seen.produced += state.bench.products.len();
-    seen.integrated += conflicts(Some(true));
-    seen.conflicts += conflicts(Some(false));
-    drop(state);
     let again = engine.replay(&run).await.unwrap();
     assert!(again.differences.is_empty(), "{:?}", again.differences);
 }

@@ -195,7 +195,7 @@ fn named_for(task: &Task, commands: &[String], repo: usize) -> Vec<String> {
     let command = |text: &String| {
         let (name, rest) = text.split_once(':').unwrap_or_default();
         match names.iter().position(|known| known == name.trim()) {
-            Some(named) => (named == repo).then(|| rest.trim().to_owned()),
+            Some(place) => (place == repo).then(|| rest.trim().to_owned()),
             None => Some(text.clone()),
         }
     };
