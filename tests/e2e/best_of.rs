@@ -1,29 +1,17 @@
 //! `lula run --best-of N`: several candidates for one task, the best is taken
 
-use std::process::Stdio;
-
 use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedCall, Turn};
 use serde_json::{Value, json};
 
-use crate::cancelling::is_asleep;
 use crate::lula::{Ran, World};
+use crate::processes::{begin, is_asleep};
 use crate::run::{FIX, MENDED, branches, buggy, edit, git, strong};
 use crate::run_doors::{logs, until};
+use crate::scripts::{Act, always, does, server};
 
 /// A model that does all of this in one turn, as often as it is asked.
-fn model(calls: &[(&str, Value)]) -> MockServer {
-    let submit = ("submit", json!({"summary": "done"}));
-    let call = calls.iter().chain([&submit]).map(|(name, arguments)| {
-        let (name, arguments) = ((*name).to_owned(), arguments.clone());
-        ScriptedCall { name, arguments }
-    });
-    let turn = Turn {
-        times: Some(0),
-        call: call.collect(),
-        ..Turn::default()
-    };
-    MockServer::start(Script { turn: vec![turn] }).unwrap()
+fn model(calls: &[Act]) -> MockServer {
+    server(vec![always(does("The task:", calls))])
 }
 
 fn right() -> MockServer {
@@ -202,12 +190,7 @@ fn candidates_that_were_killed_with_their_run_go_on_where_they_were() {
     let (bad, good) = (wrong(), sleepy());
     let line = line(&[&bad, &good]);
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
-    let mut child = world
-        .command(&words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = begin(&world, &words);
     until(&world, |logs| {
         logs.iter()
             .any(|line| line["event"] == "effect_intended" && line["name"] == "await_agent")

@@ -1,33 +1,17 @@
 //! `lula cancel` ends what runs, whatever it is, and leaves no process behind
 
-use std::process::Stdio;
-
 use lula_models::mock::MockServer;
 use lula_models::script::Script;
 use serde_json::json;
 
 use crate::lula::World;
+use crate::processes::{begin, is_asleep};
 use crate::run::{FIX, branches, buggy, repository, strong};
 use crate::run_doors::until;
 
-/// Whether somewhere on this machine a `sleep` of exactly so many seconds runs.
-pub(crate) fn is_asleep(seconds: u32) -> bool {
-    let wanted = format!("sleep\0{seconds}\0");
-    let processes = std::fs::read_dir("/proc").unwrap();
-    processes.filter_map(Result::ok).any(|process| {
-        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).ends_with(&wanted)
-    })
-}
-
 /// Cancels a run while a `sleep` of so many seconds is what it does.
 fn cancelled_asleep(world: &World, line: &[&str], seconds: u32) {
-    let mut child = world
-        .command(line)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = begin(world, line);
     until(world, |_| is_asleep(seconds));
     world.run(&["cancel", "last"]).exits(0);
     assert_eq!(child.wait().unwrap().code(), Some(1));

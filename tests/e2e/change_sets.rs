@@ -1,13 +1,17 @@
 //! `lula run --repo A --repo B`: one plan for several repositories, branches in all of them or in none
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lula_models::mock::MockServer;
 use serde_json::{Value, json};
 
-use crate::agents::{TASK, agent, plan, project, script, status, writes};
+use crate::agents::{TASK, plan, project, status, writes};
 use crate::lula::{Ran, World};
+use crate::processes::{Dice, begin, strike};
 use crate::run::{git, strong};
+use crate::run_doors::logs;
+use crate::scripts::{does, server};
 
 const RULES: &str = r#"
 [[rule]]
@@ -44,14 +48,14 @@ fn models(world: &World, tree: &Path, file: &str) -> MockServer {
         job("serve", &[], &work, "serve.py"),
         job("call", &["serve"], tree, file),
     ];
-    script(vec![
+    server(vec![
         plan(TASK, &tasks),
         // What was integrated in one repository is no part of the other.
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[writes(file, "seven\n")]),
+        does("do the call thing", &[writes(file, "seven\n")]),
     ])
 }
 
@@ -150,7 +154,7 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
     let own = world.work();
     // Written in a way that no rule about commands understands: only the delivery is asked about.
     let command = json!({"command": "python3 -c \"import os; os.mkdir('gu' + 'arded'); open('gu' + 'arded/a.txt', 'w').write('x')\""});
-    let server = script(vec![
+    let server = server(vec![
         plan(
             TASK,
             &[
@@ -158,11 +162,11 @@ fn what_a_rule_asks_about_in_one_repository_holds_the_others_until_people_agree(
                 job("call", &[], &tree, "guarded/a.txt"),
             ],
         ),
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[("run", command)]),
+        does("do the call thing", &[("run", command)]),
     ]);
     let report = run(&world, &tree, &server).exits(3).json();
     assert!(
@@ -198,14 +202,14 @@ fn a_plan_that_names_no_repository_of_the_run_is_sent_back() {
         job("serve", &[], &own, "serve.py"),
         job("call", &[], &tree, "seven.txt"),
     ];
-    let server = script(vec![
+    let server = server(vec![
         plan(TASK, &[stray]),
         plan("must be one of", &good),
-        agent(
+        does(
             "do the serve thing",
             &[writes("serve.py", "def serve():\n    return 7\n")],
         ),
-        agent("do the call thing", &[writes("seven.txt", "seven\n")]),
+        does("do the call thing", &[writes("seven.txt", "seven\n")]),
     ]);
     run(&world, &tree, &server).exits(0);
     assert_eq!(branches(&tree).len(), 1);
@@ -232,4 +236,109 @@ fn several_repositories_need_agents_and_are_several() {
         .run(&[&two[..], &worktree].concat())
         .exits(2)
         .says("--deliver");
+}
+
+#[test]
+fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let work = world.work();
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(0).json();
+    let run = report["run"].as_str().unwrap();
+    let branch = branches(&tree).pop().unwrap();
+    // Somebody works on what arrived in one of them.
+    git(&tree, &["checkout", "--quiet", &branch]);
+    world
+        .run(&["undo", run])
+        .exits(1)
+        .says("nothing was changed");
+    assert_eq!(branches(&work).len(), 1, "the other one stays too");
+    git(&tree, &["checkout", "--quiet", "main"]);
+    // Cut off at any moment, all of it can be undone, and brought back.
+    let commits = [&work, &tree].map(|tree| git(tree, &["rev-parse", &branch]));
+    let mut dice = Dice(5);
+    for _ in 0..6 {
+        let mut undoing = begin(&world, &["undo", run]);
+        std::thread::sleep(Duration::from_micros(dice.roll(120_000)));
+        strike(undoing.id());
+        undoing.wait().unwrap();
+        let ran = world.run(&["undo", run]);
+        let gone = [&work, &tree].map(|tree| branches(tree).is_empty());
+        assert_eq!(gone, [true, true], "{}{}", ran.stdout, ran.stderr);
+        for (tree, commit) in [&work, &tree].into_iter().zip(&commits) {
+            let kept = format!("refs/lula/undone/{}", branch.rsplit('/').next().unwrap());
+            assert_eq!(git(tree, &["rev-parse", &kept]), *commit);
+            git(tree, &["branch", &branch, commit]);
+            git(tree, &["update-ref", "-d", &kept]);
+        }
+    }
+}
+
+/// The client with files of its own for whoever works there.
+fn particular(world: &World) -> PathBuf {
+    let tree = client(world);
+    let guideline = "[[guideline]]\nid = \"client-small\"\nphase = \"change\"\ntext = \"Changes are \
+                     small.\"\ncheck = \"small_diff\"\nlimit = 1\n";
+    std::fs::create_dir(tree.join(".lula")).unwrap();
+    let role = "[role.coder]\nnote = \"Speak kindly to the server.\"\n";
+    std::fs::write(tree.join(".lula/roles.toml"), role).unwrap();
+    std::fs::write(tree.join(".lula-guidelines.toml"), guideline).unwrap();
+    git(&tree, &["add", "--all"]);
+    git(&tree, &["commit", "--quiet", "--message=two"]);
+    tree
+}
+
+#[test]
+fn each_repository_has_its_own_roles_and_guidelines() {
+    let world = World::new();
+    project(&world);
+    let tree = particular(&world);
+    let server = models(&world, &tree, "seven.txt");
+    let report = run(&world, &tree, &server).exits(0).json();
+    let arrived = server.arrived();
+    let told = |goal: &str| {
+        let bodies = arrived.iter().map(|one| String::from_utf8_lossy(&one.body));
+        let mut about = bodies.filter(|body| body.contains(goal));
+        about.any(|body| body.contains("Speak kindly"))
+    };
+    assert!(told("do the call thing"));
+    assert!(!told("do the serve thing"), "that is another's repository");
+    let rated = |job: &str| {
+        let begun = format!("{job} begins as ");
+        let logs = logs(&world);
+        let mut texts = logs.iter().filter_map(|line| line["text"].as_str());
+        let run = texts.find_map(|text| text.split(&begun).nth(1)).unwrap();
+        let run = run.split(';').next().unwrap();
+        let shown = world.run(&["show", run, "--json"]);
+        shown.exits(0).json()["ratings"].to_string()
+    };
+    assert!(rated("call").contains("client-small"));
+    assert!(!rated("serve").contains("client-small"));
+    assert!(report["ratings"].to_string().contains("client-small"));
+}
+
+#[test]
+fn a_command_must_succeed_in_every_repository_or_in_the_one_it_names() {
+    let world = World::new();
+    project(&world);
+    let tree = client(&world);
+    let held = |accept: &str| {
+        let server = models(&world, &tree, "seven.txt");
+        let mut line = line(&world, &tree, &server);
+        line.extend(["--max-loops", "0", "--accept", accept].map(str::to_owned));
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        world.run(&words)
+    };
+    held("client: test -f seven.txt").exits(0);
+    let wrong = held("client: test -f serve.py").exits(1).json();
+    let summary = wrong["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("client") && summary.contains("test -f serve.py"),
+        "{summary}"
+    );
+    assert_eq!(branches(&tree).len(), 1, "only what was right arrived");
+    // Without a name it is for both, and only one of them has the file.
+    held("test -f serve.py").exits(1);
 }

@@ -1,13 +1,14 @@
 //! The doors of a run: lanes, questions, the background, steering, cancelling, logs
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedFault};
 use serde_json::{Value, json};
 
-use crate::lula::{Ran, World};
+use crate::lula::World;
+use crate::processes::{begin_heard, ended, interrupt};
 use crate::run::{FIX, branches, buggy, edit, run_with, strong, weak};
 
 /// A model that looks slow: the command it runs takes a while.
@@ -32,12 +33,7 @@ pub(crate) fn mending(times: usize) -> MockServer {
 /// Starts a run in another process.
 fn spawn(world: &World, model: &str) -> Child {
     let line = ["run", "--task", FIX, "--model", model, "--coder", "model"];
-    world
-        .command(&line)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    begin_heard(world, &line)
 }
 
 /// Waits until the log of the last run says something.
@@ -68,16 +64,6 @@ pub(crate) fn logs(world: &World) -> Vec<Value> {
 fn has(logs: &[Value], event: &str, name: &str) -> bool {
     logs.iter()
         .any(|line| line["event"] == event && line["name"] == name)
-}
-
-fn interrupt(child: &Child) {
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    assert!(sent.success());
-}
-
-fn ended(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
 }
 
 #[test]

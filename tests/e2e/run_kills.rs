@@ -1,17 +1,19 @@
 //! Runs that are killed, or put down by Ctrl-C, and gone on with.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedCall, ScriptedFault, Turn};
+use lula_models::script::{Script, ScriptedFault};
 use serde_json::{Value, json};
 
-use crate::lula::{Ran, World};
+use crate::lula::World;
+use crate::processes::{
+    BLOWS, Dice, begin, begin_heard, blows, ended, interrupt, runners_of, strike, wait_until,
+};
 use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, strong};
-use crate::run_hands::{processes_of, untouched};
+use crate::run_hands::untouched;
+use crate::scripts::{acts, always};
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
@@ -24,17 +26,8 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     let server = MockServer::start(script).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
-    let mut child = world
-        .command(&line)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let patience = Instant::now() + Duration::from_mins(3);
-    while server.arrived().len() < 2 {
-        assert!(Instant::now() < patience, "the model was not asked twice");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut child = begin(&world, &line);
+    wait_until("the second question", || server.arrived().len() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(branches(&world).is_empty());
@@ -69,21 +62,10 @@ fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
     let server = MockServer::start(script).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
-    let child = world
-        .command(&line)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let patience = Instant::now() + Duration::from_mins(3);
-    while server.arrived().len() < 2 {
-        assert!(Instant::now() < patience, "the model was not asked twice");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    assert!(sent.success());
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(5);
+    let child = begin_heard(&world, &line);
+    wait_until("the second question", || server.arrived().len() >= 2);
+    interrupt(&child);
+    let ran = ended(child).exits(5);
     ran.says("interrupted").says("lula resume run_");
     world.run(&["resume", "last"]).exits(0);
     assert_eq!(branches(&world).len(), 1);
@@ -106,12 +88,7 @@ fn wherever_a_run_is_killed_it_ends_the_same() {
     let mut line = vec!["run", "--task", FIX];
     // The moments are where the log has grown to so many events.
     for events in [2, 9, 13, 19, 23] {
-        let mut child = world
-            .command(&line)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = begin(&world, &line);
         loop {
             let ended = child.try_wait().unwrap().is_some();
             let runs = world.run(&["runs", "--json"]).exits(0).json();
@@ -132,36 +109,6 @@ fn wherever_a_run_is_killed_it_ends_the_same() {
     world.run(&["replay", "last", "--verify"]).exits(0);
 }
 
-/// The runners of a brain that do the work: those that nobody keeps running.
-fn runners_of(world: &World) -> Vec<u32> {
-    let kept = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !String::from_utf8_lossy(&line).contains("--supervised")
-    };
-    processes_of(world).into_iter().filter(kept).collect()
-}
-
-fn strike(pid: u32) {
-    let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) else {
-        return;
-    };
-    // It may have ended by itself.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-}
-
-/// A small generator: the same number gives the same sequence.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
 /// What a run came to, without what differs between two runs of the same task.
 fn outcome(world: &World) -> Value {
     let [branch] = &branches(world)[..] else {
@@ -180,26 +127,10 @@ fn outcome(world: &World) -> Value {
     })
 }
 
-fn spawn(world: &World, line: &[&str]) -> Child {
-    world
-        .command(line)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
 /// A model that answers the same to the same, however often it is asked.
 fn steady() -> Script {
-    let turn = |when: &str, name: &str, arguments: Value| Turn {
-        when: Some(when.to_owned()),
-        times: Some(0),
-        call: vec![ScriptedCall {
-            name: name.to_owned(),
-            arguments,
-        }],
-        ..Turn::default()
-    };
+    let turn =
+        |when: &str, name: &'static str, arguments: Value| always(acts(when, &[(name, arguments)]));
     Script {
         turn: vec![
             turn("exit status 0", "submit", json!({"summary": "mended"})),
@@ -221,11 +152,11 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
     let server = MockServer::start(steady()).unwrap();
     let model = strong(&server);
-    let begin = vec!["run", "--task", FIX, "--model", &model, "--coder", "model"];
+    let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let calm = World::new();
     buggy(&calm);
     let clock = Instant::now();
-    calm.run(&begin).exits(0);
+    calm.run(&line).exits(0);
     let whole = u64::try_from(clock.elapsed().as_micros()).unwrap();
     let expected = outcome(&calm);
     assert_eq!(expected["files"], json!(["count.txt", "items.py"]));
@@ -237,31 +168,11 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
         let world = World::new();
         buggy(&world);
         let before = untouched(&world);
-        let mut line = begin.clone();
-        // Several blows to one run, then it is let go.
-        for _ in 0..3 {
-            let mut brain = spawn(&world, &line);
-            std::thread::sleep(Duration::from_micros(dice.roll(whole)));
-            let whom = dice.roll(3);
-            if whom != 0 {
-                runners_of(&world).into_iter().for_each(strike);
-            }
-            // A brain whose runner died goes on with another.
-            if whom != 1 {
-                strike(brain.id());
-            }
-            brain.wait().unwrap();
-            struck += 1;
-            let runs = world.run(&["runs", "--json"]).exits(0).json();
-            moments.insert(runs[0]["events"].as_u64().unwrap_or(0));
-            assert_eq!(untouched(&world), before, "seed {seed}");
-            line = if runs == json!([]) {
-                begin.clone()
-            } else {
-                vec!["resume", "last"]
-            };
-        }
-        world.run(&line).exits(0);
+        let untouched_yet = || assert_eq!(untouched(&world), before, "seed {seed}");
+        let (next, at) = blows(&world, &line, (&mut dice, whole), untouched_yet);
+        moments.extend(at);
+        struck += BLOWS;
+        world.run(&next).exits(0);
         assert_eq!(outcome(&world), expected, "seed {seed}");
         assert_eq!(untouched(&world), before, "seed {seed}");
         world.run(&["replay", "last", "--verify"]).exits(0);
@@ -274,18 +185,11 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
 fn a_runner_that_is_killed_in_mid_run_is_replaced_and_the_run_goes_on() {
     let world = World::new();
     buggy(&world);
-    let mut brain = spawn(&world, &["run", "--task", FIX]);
-    let patience = Instant::now() + Duration::from_mins(1);
-    let first = loop {
-        if let [pid] = runners_of(&world)[..]
-            && Path::new(&world.home().join(".local/state/lula/checkouts")).exists()
-        {
-            break pid;
-        }
-        assert!(Instant::now() < patience);
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    strike(first);
+    let mut brain = begin(&world, &["run", "--task", FIX]);
+    let works = || runners_of(&world).len() == 1;
+    let checkouts = world.home().join(".local/state/lula/checkouts");
+    wait_until("a runner at work", || works() && checkouts.exists());
+    runners_of(&world).into_iter().for_each(strike);
     assert!(brain.wait().unwrap().success());
     assert_eq!(branches(&world).len(), 1);
 }

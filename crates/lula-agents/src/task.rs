@@ -3,12 +3,14 @@
 //! A run derives every decision from its task and from what its effects returned; so whatever comes
 //! from configuration (models, prices, limits) is written down here when the run starts.
 
+use std::collections::BTreeSet;
+
 use lula_models::output::Capability;
 use lula_models::spend::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
-use crate::glean::Guidance;
+use crate::glean::{Guidance, Guideline};
 use crate::lessons::View;
 use crate::route::Lane;
 use crate::team::{Handoff, Team};
@@ -24,9 +26,12 @@ pub struct Task {
     /// Other repositories that the task is about too, as absolute paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
+    /// What each of those is held to; nothing of its own where nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_terms: Vec<Terms>,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
-    /// Commands that must succeed when the task is done, as a shell reads them.
+    /// Commands that must succeed when the task is done, as a shell reads them, in the first repository.
     pub accept: Vec<String>,
     /// What becomes of the change.
     pub deliver: Deliver,
@@ -78,6 +83,7 @@ impl Task {
             text: text.into(),
             repository: repository.into(),
             also: Vec::new(),
+            also_terms: Vec::new(),
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,
@@ -98,6 +104,61 @@ impl Task {
             tests_ms: 600_000,
         }
     }
+}
+
+impl Task {
+    /// A repository by its number, as an absolute path.
+    pub fn repository(&self, repo: usize) -> &str {
+        let also = || self.also.get(repo.checked_sub(1)?);
+        also().unwrap_or(&self.repository)
+    }
+
+    /// A repository in a word: the name of its directory, with its number where that is not enough.
+    pub fn repository_name(&self, repo: usize) -> String {
+        let name = |repo: usize| {
+            let path = self.repository(repo).trim_end_matches('/');
+            path.rsplit('/').next().unwrap_or_default()
+        };
+        let others = (0..=self.also.len()).filter(|other| *other != repo);
+        if others.map(name).any(|other| other == name(repo)) {
+            return format!("{}-{}", name(repo), repo + 1);
+        }
+        name(repo).to_owned()
+    }
+
+    /// What one of the other repositories is held to, where something is said.
+    pub fn terms(&self, repo: usize) -> Option<&Terms> {
+        self.also_terms.get(repo.checked_sub(1)?)
+    }
+
+    /// What the whole is rated by: what every repository says, the first where several say the same.
+    pub fn guidelines(&self) -> impl Iterator<Item = &Guideline> {
+        let own = &self.guidance.guidelines;
+        let mut known: BTreeSet<&str> = BTreeSet::new();
+        let others = self.also_terms.iter().flat_map(|terms| &terms.guidelines);
+        own.iter()
+            .chain(others)
+            .filter(move |one| known.insert(&one.id))
+    }
+
+    /// How changes of a repository are rated.
+    pub fn guidance_of(&self, repo: usize) -> Guidance {
+        let mut guidance = self.guidance.clone();
+        if let Some(terms) = self.terms(repo) {
+            guidance.guidelines.clone_from(&terms.guidelines);
+        }
+        guidance
+    }
+}
+
+/// What one of several repositories is held to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// Commands that must succeed there when the task is done.
+    pub accept: Vec<String>,
+    /// How changes of it are rated.
+    pub guidelines: Vec<Guideline>,
 }
 
 /// What becomes of a change.

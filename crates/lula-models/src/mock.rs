@@ -122,11 +122,22 @@ fn serve(
             .push(request.clone());
         let reply = player.play(&request.path, &request.body);
         std::thread::sleep(Duration::from_millis(reply.wait_ms));
+        while !ended.load(Ordering::SeqCst) && !has_come(reply.after.as_deref(), arrived) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         if !answer(stream, &reply, ended)? {
             return stream.shutdown(Shutdown::Both);
         }
     }
     Ok(())
+}
+
+/// Whether a request has come that holds this.
+fn has_come(text: Option<&str>, arrived: &Mutex<Vec<Arrived>>) -> bool {
+    let Some(text) = text else { return true };
+    let arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bodies = arrived.iter().map(|one| String::from_utf8_lossy(&one.body));
+    bodies.any(|body| body.contains(text))
 }
 
 fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Arrived>> {

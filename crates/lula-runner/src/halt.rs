@@ -1,6 +1,6 @@
 //! Stopping what runs: whoever holds a [`Halt`] ends every command that was begun under it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use lula_sandbox::{Command, Finished, Process, SandboxError, Session};
 
 /// How long the end of killed commands is waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
-/// Most effects that are remembered as stopped before they began.
-const REMEMBERED: usize = 1024;
+/// Most effects that are remembered as stopped. A runner lives as long as a run, which has fewer.
+const REMEMBERED: usize = 1 << 16;
 
 /// Ends commands.
 #[derive(Debug, Default)]
@@ -66,7 +66,16 @@ impl Halt {
 /// What runs for effects, and effects that must not run any more.
 #[derive(Debug, Default)]
 pub(crate) struct Halts {
-    all: Mutex<HashMap<EffectId, Arc<Halt>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    under_way: HashMap<EffectId, Arc<Halt>>,
+    /// Stopped, whether they had begun or not: whatever of them comes later does not run.
+    stopped: HashSet<EffectId>,
+    /// More were stopped than are remembered. Any effect may be one of those: nothing begins any more.
+    full: bool,
 }
 
 /// An effect under way.
@@ -79,20 +88,28 @@ pub(crate) struct UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        if !self.halt.is_set() {
-            self.halts.all().remove(self.effect);
+        let mut known = self.halts.known();
+        // The map and this: nobody else is at it.
+        if Arc::strong_count(&self.halt) <= 2 {
+            known.under_way.remove(self.effect);
         }
     }
 }
 
 impl Halts {
-    fn all(&self) -> MutexGuard<'_, HashMap<EffectId, Arc<Halt>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something begins for an effect.
     pub(crate) fn begin<'a>(&'a self, effect: &'a EffectId) -> UnderWay<'a> {
-        let halt = Arc::clone(self.all().entry(effect.clone()).or_default());
+        let mut known = self.known();
+        let stopped = known.full || known.stopped.contains(effect);
+        let halt = Arc::clone(known.under_way.entry(effect.clone()).or_default());
+        drop(known);
+        if stopped {
+            halt.set();
+        }
         UnderWay {
             halts: self,
             effect,
@@ -103,14 +120,18 @@ impl Halts {
     /// Ends what runs for an effect. What comes too late for that does not run either.
     pub(crate) fn stop(&self, effect: &EffectId) {
         let halt = {
-            let mut all = self.all();
-            if all.len() >= REMEMBERED {
-                all.retain(|_, halt| Arc::strong_count(halt) > 1);
+            let mut known = self.known();
+            if known.stopped.len() < REMEMBERED {
+                known.stopped.insert(effect.clone());
+            } else if !known.stopped.contains(effect) {
+                known.full = true;
             }
-            Arc::clone(all.entry(effect.clone()).or_default())
+            known.under_way.get(effect).map(Arc::clone)
         };
-        halt.set();
-        halt.wait();
+        if let Some(halt) = halt {
+            halt.set();
+            halt.wait();
+        }
     }
 }
 
@@ -133,18 +154,55 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten_and_what_is_remembered_is_bounded() {
+    fn what_is_over_is_forgotten_and_what_was_stopped_is_not() {
         let halts = Halts::default();
         let one = effect(1);
         drop(halts.begin(&one));
-        assert!(halts.all().is_empty());
+        assert!(halts.known().under_way.is_empty());
         let kept = halts.begin(&one);
-        for number in 2..2000 {
+        for number in 2..5000 {
             halts.stop(&effect(number));
         }
-        assert!(halts.all().len() <= REMEMBERED);
         assert!(!kept.halt.is_set());
         halts.stop(&one);
         assert!(kept.halt.is_set());
+        drop(kept);
+        // However many were stopped since, whichever comes late does not run.
+        for number in 1..5000 {
+            assert!(halts.begin(&effect(number)).halt.is_set(), "{number}");
+        }
+        assert!(halts.known().under_way.is_empty());
+    }
+
+    #[test]
+    fn where_no_more_can_be_remembered_nothing_begins_any_more() {
+        let halts = Halts::default();
+        let before = effect(1);
+        let running = halts.begin(&before);
+        for number in 0..u64::try_from(REMEMBERED).unwrap() {
+            halts.stop(&effect(number + 2));
+        }
+        let free = effect(0);
+        assert!(!halts.begin(&free).halt.is_set());
+        // Stopping one of them again takes no room.
+        halts.stop(&effect(2));
+        assert!(!halts.begin(&free).halt.is_set());
+        halts.stop(&effect(u64::MAX >> 20));
+        assert!(
+            halts.begin(&free).halt.is_set(),
+            "it may be the one that was not remembered"
+        );
+        assert!(!running.halt.is_set(), "what runs goes on");
+        assert_eq!(halts.known().stopped.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn two_that_are_at_one_effect_are_stopped_together() {
+        let halts = Halts::default();
+        let one = effect(1);
+        let (first, second) = (halts.begin(&one), halts.begin(&one));
+        drop(first);
+        halts.stop(&one);
+        assert!(second.halt.is_set());
     }
 }

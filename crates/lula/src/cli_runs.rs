@@ -41,7 +41,8 @@ pub(crate) struct RunFlags {
     /// The command that runs the tests, instead of the one detected
     #[arg(long, value_name = "CMD")]
     pub(crate) tests: Option<String>,
-    /// A shell command that must succeed when the task is done; may be given several times
+    /// A shell command that must succeed when the task is done; may be given several times. With
+    /// several repositories it must in each, or in one: 'NAME: CMD'
     #[arg(long, value_name = "CMD")]
     pub(crate) accept: Vec<String>,
     /// A model to ask, the preferred one first; may be given several times
@@ -278,6 +279,9 @@ pub(crate) struct ResumeFlags {
     /// The run: its id, the end of it, or last
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
+    /// What you choose, where the run waits for a choice; `lula show RUN` says which there are
+    #[arg(long, value_name = "CHOICE")]
+    pub(crate) answer: Option<String>,
     /// Who answers what the run asks
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,

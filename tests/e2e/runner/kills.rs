@@ -7,6 +7,7 @@ use lula_runner::client::ClientError;
 use serde_json::json;
 
 use super::Scene;
+use crate::processes::{Dice, strike};
 
 /// Sequences in the suite; `LULA_RUNNER_KILLS` makes it more.
 const SEQUENCES: u64 = 20;
@@ -39,21 +40,7 @@ impl Scene {
     }
 
     fn strike(&self) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    }
-}
-
-/// A small generator: the same number gives the same sequence.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        strike(self.pid());
     }
 }
 

@@ -12,16 +12,17 @@ use super::Scope;
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
-/// Longest name.
-const LONGEST: usize = 40;
-
 impl JobId {
+    /// Longest name.
+    pub const LONGEST: usize = 40;
+
     /// Reads a name: letters, digits, `-` and `_`.
     pub fn new(text: &str) -> Result<Self, String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if text.is_empty() || text.len() > LONGEST || !text.chars().all(fits) {
+        if text.is_empty() || text.len() > Self::LONGEST || !text.chars().all(fits) {
             return Err(format!(
-                "{text:?} is no name of a task: 1 to {LONGEST} letters, digits, - and _"
+                "{text:?} is no name of a task: 1 to {} letters, digits, - and _",
+                Self::LONGEST
             ));
         }
         Ok(Self(text.to_owned()))
@@ -67,7 +68,7 @@ pub struct Job {
     pub deps: Vec<JobId>,
     /// What it may write. Nothing, for a job that only looks.
     pub scope: Scope,
-    /// What it may spend, where the plan says so.
+    /// What it needs at least, where that is known.
     pub budget: Amounts,
     /// Commands that must succeed when it is done.
     pub acceptance: Vec<String>,
@@ -86,6 +87,11 @@ pub enum Reason {
     },
     /// Its agent did not get there.
     NotDone {
+        /// What the agent's run says.
+        said: String,
+    },
+    /// Its agent spent what it had been given.
+    OutOfBudget {
         /// What the agent's run says.
         said: String,
     },
@@ -116,7 +122,7 @@ impl fmt::Display for Reason {
             Self::ScopeViolation { files } => {
                 write!(f, "it wrote outside its scope: {}", files.join(", "))
             }
-            Self::NotDone { said } => f.write_str(said),
+            Self::NotDone { said } | Self::OutOfBudget { said } => f.write_str(said),
             Self::Rejected { said } => write!(f, "the review says no: {said}"),
             Self::Conflict { said } => write!(f, "it does not fit to the others: {said}"),
             Self::Cancelled => f.write_str("it was taken out of the plan"),

@@ -35,7 +35,7 @@ pub(crate) fn panel(work: &Work) -> Vec<&Mind> {
 
 /// The guidelines that a judge rates.
 pub(crate) fn asked(work: &Work) -> Vec<&Guideline> {
-    let all = work.task.guidance.guidelines.iter();
+    let all = work.task.guidelines();
     all.filter(|one| one.rater == Rater::Judge && one.applies(work))
         .collect()
 }

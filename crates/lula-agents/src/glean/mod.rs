@@ -163,7 +163,7 @@ const WHY: usize = 200;
 
 /// Rates a step by code. Pure.
 pub fn rate(work: &Work, phase: Phase) -> Rating {
-    let own = work.task.guidance.guidelines.iter();
+    let own = work.task.guidelines();
     let scores = own
         .filter(|guideline| guideline.phase == phase)
         .filter_map(|guideline| {

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use lula_graph::{Ctx, Leave, Stop, Visit};
-use lula_protocol::Exit;
+use lula_protocol::{Amounts, Exit};
 
 use super::sending::{first_baseline, start};
 use super::sites::{self, line};
 use super::{shared_plan, tried, workspace};
 use crate::crew::{News, Returned};
-use crate::dag::{Bounds, JobId, Move, Op, Patch, Reason, Scope, Status, Step};
+use crate::dag::{Bounds, Job, JobId, Move, Op, Patch, Reason, Scope, Status, Step};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
 use crate::hands::{Harvest, Joined, Joining, Kept, workspace_of};
@@ -19,6 +19,8 @@ use lula_repair::trial::tail;
 
 /// What a job that resolves another is called.
 const RESOLVE: &str = "-resolve";
+/// And one that is done again because its agent had too little.
+const MORE: &str = "-more";
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let (Some(joint), Some(team)) = (&work.joint, &work.task.team) else {
@@ -31,7 +33,11 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
             Ok(Leave::by(Way::More).with(Event::Told))
         }
         Next::Amend(_) => Ok(Leave::by(Way::Amend)),
-        Next::Move(Move::Start(jobs)) => start(work, joint, &jobs, ctx).await,
+        Next::Move(Move::Start(jobs)) => match start(work, joint, &jobs, ctx).await? {
+            Some(left) => Ok(left),
+            // Somebody at work may leave enough for the next.
+            None => wait(work, joint, ctx).await,
+        },
         Next::Move(Move::Wait) => wait(work, joint, ctx).await,
         Next::Move(Move::Integrate(job)) => integrate(work, joint, &job, ctx).await,
         Next::Move(Move::Resolve(job)) => resolve(work, joint, &job, ctx).await,
@@ -65,6 +71,9 @@ async fn wait(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         return Err(Stop::Halt(format!("{} is no agent here", returned.run)));
     };
     let (id, writes) = (id.clone(), writes(joint, id));
+    if returned.exit == Exit::Budget {
+        return Ok(again_with_more(work, joint, &id, returned));
+    }
     let steps = back(&id, writes, &returned);
     let came = Event::Returned {
         job: id,
@@ -73,6 +82,65 @@ async fn wait(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let left = Leave::by(Way::More).with(came);
     let events = steps.into_iter().map(|change| Event::Job { change });
     Ok(events.fold(left, Leave::with))
+}
+
+/// An agent has spent what it had: another one takes its place and may spend twice that. Where that is
+/// not there, a person is asked for it before anybody begins.
+fn again_with_more(work: &Work, joint: &Joint, id: &JobId, returned: Returned) -> Left {
+    let mut more = joint.clone();
+    let had = joint.promised.get(&returned.run).cloned();
+    let reason = Reason::OutOfBudget {
+        said: returned.summary.clone(),
+    };
+    let failed = Step::Failed {
+        id: id.clone(),
+        reason,
+    };
+    let came = Event::Returned {
+        job: id.clone(),
+        returned: Box::new(returned),
+    };
+    more.step(&failed);
+    let left = Leave::by(Way::More)
+        .with(came)
+        .with(Event::Job { change: failed });
+    let (Some(entry), Ok(name)) = (joint.dag.jobs.get(id), named(id, MORE, joint.dag.version))
+    else {
+        return left;
+    };
+    let twice = had.unwrap_or_default();
+    let twice = twice.iter().map(|(of, had)| (of, had.saturating_mul(2)));
+    let job = Job {
+        id: name,
+        deps: Vec::new(),
+        budget: twice.collect(),
+        ..entry.job.clone()
+    };
+    let patch = Patch {
+        base_version: more.dag.version,
+        ops: vec![Op::Replace {
+            old: id.clone(),
+            new: vec![job],
+        }],
+    };
+    let bounds = Bounds {
+        repositories: work.repositories(),
+        roles: &joint.roles.names(),
+        // Whether it is there is asked when it is begun.
+        left: Amounts::none(),
+    };
+    match more.dag.patch(&patch, &bounds) {
+        Ok(dag) => left.with(Event::Patched {
+            by: "scheduler".to_owned(),
+            patch,
+            dag,
+        }),
+        // It stays failed, and whoever planned it thinks about that.
+        Err(refusal) => left.with(Event::PatchRefused {
+            by: "scheduler".to_owned(),
+            reason: refusal.to_string(),
+        }),
+    }
 }
 
 fn writes(joint: &Joint, id: &JobId) -> bool {
@@ -244,12 +312,7 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
             }]));
         }
     }
-    let name: String = format!(
-        "{}{RESOLVE}{}",
-        id.as_str().split(RESOLVE).next().unwrap_or_default(),
-        joint.dag.version
-    );
-    let resolver = JobId::new(&name).map_err(Stop::Halt)?;
+    let resolver = named(id, RESOLVE, joint.dag.version).map_err(Stop::Halt)?;
     let files = Scope::new(&candidate.files).unwrap_or_default();
     let mut job = entry.job.clone();
     job.id = resolver.clone();
@@ -300,6 +363,14 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
     }
 }
 
+/// What a job is called that takes the place of another, however long the name of that is.
+fn named(id: &JobId, why: &str, version: u32) -> Result<JobId, String> {
+    let end = format!("{why}{version}");
+    let first = id.as_str().split(why).next().unwrap_or_default();
+    let room = JobId::LONGEST.saturating_sub(end.len());
+    JobId::new(&format!("{}{end}", first.get(..room).unwrap_or(first)))
+}
+
 /// Everything is over: what came together is taken to where it is judged as a whole.
 async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let halted = |why: String| {
@@ -335,4 +406,20 @@ async fn finish(work: &Work, joint: &Joint, ctx: &mut Ctx<'_>) -> Visit<Coding> 
         by: by.join(", "),
         summary: joint.told(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_the_place_of_a_job_has_a_name_however_long_that_of_the_job_is() {
+        let long = JobId::new(&"x".repeat(JobId::LONGEST)).unwrap();
+        let first = named(&long, RESOLVE, 3).unwrap();
+        assert!(first.as_str().ends_with("x-resolve3"), "{first}");
+        let again = named(&first, RESOLVE, 16).unwrap();
+        assert!(again.as_str().ends_with("x-resolve16"), "{again}");
+        let short = named(&JobId::new("a").unwrap(), MORE, 2).unwrap();
+        assert_eq!(short.as_str(), "a-more2");
+    }
 }

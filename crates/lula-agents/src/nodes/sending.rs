@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use lula_graph::{Ctx, Leave, Stop, Visit};
-use lula_protocol::Amounts;
+use lula_graph::{Ctx, Effect, Leave, Stop};
+use lula_protocol::{Amounts, Dimension};
 
 use super::shared_plan;
 use super::sites::line;
 use crate::crew::Returned;
 use crate::dag::{Entry, JobId, Scope, Status, Step};
 use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
+use crate::graph::{Left, Way};
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
-use crate::team::{Authority, Handoff, Input, Joint, Start, agent_run};
+use crate::team::{Authority, Handoff, Input, Joint, Roles, Start, agent_run};
 use crate::verdict::Looked;
 use crate::work::{Baseline, Event, Work};
 use lula_repair::trial::tail;
@@ -32,13 +32,14 @@ pub(super) fn first_baseline(work: &Work, repo: usize) -> Baseline {
     })
 }
 
-/// Begins the runs of agents.
+/// Begins the runs of agents; nothing where there is too little for the first while others work. Where
+/// nobody works a person is asked for more.
 pub(super) async fn start(
     work: &Work,
     joint: &Joint,
     jobs: &[JobId],
     ctx: &mut Ctx<'_>,
-) -> Visit<Coding> {
+) -> Result<Option<Left>, Stop> {
     let free = shared_plan::left(ctx);
     let mut left = Leave::by(Way::More);
     let mut ahead = joint.clone();
@@ -48,8 +49,13 @@ pub(super) async fn start(
         };
         let agent = agent_run(ctx.run(), id, entry.attempts);
         let limits = ahead.share(id, &free);
+        let missing = lacking(entry, &limits);
+        if missing.is_some() && ahead.dag.running().next().is_some() {
+            let begun = ahead.promised.len() > joint.promised.len();
+            return Ok(begun.then_some(left));
+        }
         let of = Authority {
-            tools: all_tools(joint),
+            tools: all_tools(joint.roles_of(entry.job.repo)),
             models: work.task.models.iter().map(|m| m.name.clone()).collect(),
             scope: Scope::everything(),
             budget: free.clone(),
@@ -69,19 +75,31 @@ pub(super) async fn start(
             task,
             limits: limits.clone(),
         };
-        ctx.effect::<()>(deed.effect()).await?;
+        // The first effect of the visit: once there is more, all of it is thought over again.
+        let effect = missing.into_iter().fold(deed.effect(), Effect::reserving);
+        ctx.effect::<()>(effect).await?;
         ahead.step(&change);
         ahead.promised.insert(agent.clone(), limits.clone());
         left = left
             .with(Event::Job { change })
             .with(Event::Promised { run: agent, limits });
     }
-    Ok(left)
+    Ok(Some(left))
 }
 
-fn all_tools(joint: &Joint) -> BTreeSet<String> {
-    let names = joint.roles.names();
-    let roles = names.iter().filter_map(|name| joint.roles.get(name));
+/// What an agent needs to begin and would not have: what the plan says, or anything at all.
+fn lacking(entry: &Entry, limits: &Amounts) -> Option<Amounts> {
+    let short = |(dimension, has): (Dimension, u64)| {
+        let needs = entry.job.budget.get(dimension).unwrap_or(1);
+        (has < needs).then_some((dimension, needs))
+    };
+    let missing: Amounts = limits.iter().filter_map(short).collect();
+    (!missing.is_empty()).then_some(missing)
+}
+
+fn all_tools(roles: &Roles) -> BTreeSet<String> {
+    let names = roles.names();
+    let roles = names.iter().filter_map(|name| roles.get(name));
     roles.flat_map(|role| role.tools.iter().cloned()).collect()
 }
 
@@ -95,7 +113,7 @@ fn handoff(
     ctx: &Ctx<'_>,
 ) -> Result<Handoff, String> {
     let job = &entry.job;
-    let role = joint.roles.get(&job.role).cloned();
+    let role = joint.roles_of(job.repo).get(&job.role).cloned();
     let role = role.ok_or_else(|| format!("there is no role {}", job.role))?;
     let mut inputs = Vec::new();
     let mut contains = Vec::new();
@@ -180,7 +198,7 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
         coder: of.coder,
         models,
         standing: of.standing.clone(),
-        guidance: of.guidance.clone(),
+        guidance: of.guidance_of(entry.job.repo),
         lessons: of.lessons.clone(),
         handoff: Some(Box::new(handoff)),
         max_loops: of.max_loops,

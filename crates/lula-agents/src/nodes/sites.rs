@@ -15,7 +15,7 @@ use crate::verdict::{Evidence, Looked, Verdict, judge};
 use crate::work::{Baseline, Brief, Event, Produced, Site, Work};
 
 /// The same in the workspace of another repository.
-fn there(number: usize, deed: Deed) -> Deed {
+pub(super) fn there(number: usize, deed: Deed) -> Deed {
     Deed::Elsewhere {
         site: number,
         act: Box::new(deed),
@@ -173,11 +173,10 @@ pub(super) async fn weigh_too(
 ) -> Result<(Evidence, Verdict), Stop> {
     let mut judged = Vec::new();
     for (index, site) in work.sites.iter().enumerate() {
-        if site
-            .taken
-            .as_ref()
-            .is_none_or(|taken| taken.files.is_empty())
-        {
+        let accept = work.acceptance(index + 1);
+        let taken = site.taken.as_ref();
+        let changed = taken.is_some_and(|taken| !taken.files.is_empty());
+        if !changed && accept.is_empty() {
             continue;
         }
         let before = site.baseline.clone().unwrap_or_else(untested);
@@ -187,16 +186,20 @@ pub(super) async fn weigh_too(
             tests: work.task.tests.clone(),
             before: Box::new(before),
             first: Vec::new(),
-            accept: work.acceptance_of(index + 1),
+            accept,
             tests_ms: work.task.tests_ms,
         };
         let effect = there(index + 1, deed).effect();
         let name = work.repository_name(index + 1);
         judged.push(match tried(ctx.effect::<Evidence>(effect).await)? {
-            Ok(evidence) => {
+            Ok(evidence) if changed => {
                 let verdict = judge(intent(&work.task.text, failing), &evidence);
                 (name, Some(evidence), verdict)
             }
+            Ok(evidence) => match unmet(&evidence) {
+                Some(verdict) => (name, Some(evidence), verdict),
+                None => continue,
+            },
             Err(why) => (name, None, Verdict::Inconclusive { why }),
         });
     }
@@ -204,6 +207,16 @@ pub(super) async fn weigh_too(
         return Ok(own);
     }
     Ok(together(&work.repository_name(0), own, judged))
+}
+
+/// Where nothing was to be done: what has to succeed when all of it is done, and does not.
+fn unmet(evidence: &Evidence) -> Option<Verdict> {
+    let missed = evidence.accepted.iter().find(|one| !one.after)?;
+    Some(Verdict::Fail {
+        class: FailureClass::Acceptance,
+        why: format!("{:?} does not succeed: {}", missed.command, missed.output),
+        named: vec![missed.command.clone()],
+    })
 }
 
 type Judged = (String, Option<Evidence>, Verdict);
@@ -214,12 +227,7 @@ fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evide
     let mut all: Vec<Judged> = Vec::new();
     if evidence.changed_files > 0 {
         all.push((name.to_owned(), Some(evidence.clone()), verdict));
-    } else if let Some(missed) = evidence.accepted.iter().find(|one| !one.after) {
-        // Nothing was to be done here, but for what has to succeed when all of it is done.
-        let why = format!("{:?} does not succeed: {}", missed.command, missed.output);
-        let named = vec![missed.command.clone()];
-        let class = FailureClass::Acceptance;
-        let verdict = Verdict::Fail { class, why, named };
+    } else if let Some(verdict) = unmet(&evidence) {
         all.push((name.to_owned(), Some(evidence.clone()), verdict));
     }
     all.extend(others);

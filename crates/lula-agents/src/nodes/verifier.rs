@@ -26,7 +26,7 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
         before: Box::new(before),
-        accept: work.acceptance(),
+        accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
     let by = work.made.as_ref().map_or("", |(by, _)| by);

@@ -42,6 +42,9 @@ pub struct Joint {
     pub dag: Dag,
     /// Who the agents can be.
     pub roles: Roles,
+    /// The same as the other repositories want them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles_too: Vec<Roles>,
     /// What each agent came back with, the last for each job.
     pub returned: BTreeMap<JobId, Returned>,
     /// What was promised to agents at work.
@@ -61,10 +64,11 @@ pub struct Joint {
 
 impl Joint {
     /// A plan nobody has begun.
-    pub fn new(dag: Dag, roles: Roles) -> Self {
+    pub fn new(dag: Dag, roles: Roles, roles_too: Vec<Roles>) -> Self {
         Self {
             dag,
             roles,
+            roles_too,
             returned: BTreeMap::new(),
             promised: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -73,6 +77,14 @@ impl Joint {
             wishes: Wishes::default(),
             tests: BTreeMap::new(),
         }
+    }
+
+    /// Who agents can be that work in a repository: as that repository wants them.
+    pub fn roles_of(&self, repo: usize) -> &Roles {
+        let too = repo
+            .checked_sub(1)
+            .and_then(|index| self.roles_too.get(index));
+        too.unwrap_or(&self.roles)
     }
 
     /// What comes next, with so many agents at once.
@@ -115,8 +127,8 @@ impl Joint {
         sum
     }
 
-    /// What the next agent may spend: an equal share of what nobody was promised, and no more than
-    /// the plan says.
+    /// What the next agent may spend: an equal share of what nobody was promised, or what the plan says
+    /// where that is more.
     pub fn share(&self, id: &JobId, free: &Amounts) -> Amounts {
         let outstanding = self.outstanding();
         let waiting = self
@@ -129,9 +141,10 @@ impl Joint {
         free.iter()
             .map(|(dimension, free)| {
                 let left = free.saturating_sub(outstanding.get(dimension).unwrap_or(0));
-                let share = left / heads;
+                // Less than one is nothing: then fewer begin, and the others wait for what is left.
+                let share = (left / heads).max(left.min(1));
                 let wanted = planned.and_then(|budget| budget.get(dimension));
-                (dimension, wanted.map_or(share, |wanted| wanted.min(left)))
+                (dimension, share.max(wanted.unwrap_or(0)).min(left))
             })
             .collect()
     }
@@ -217,7 +230,7 @@ mod tests {
             left: Amounts::none(),
         };
         let dag = Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap();
-        Joint::new(dag, Roles::built_in())
+        Joint::new(dag, Roles::built_in(), Vec::new())
     }
 
     #[test]

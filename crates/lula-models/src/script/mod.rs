@@ -86,6 +86,8 @@ pub struct Turn {
     pub uncounted: bool,
     /// How long a server takes to answer, in milliseconds.
     pub wait_ms: u64,
+    /// The server answers only when a request has come that holds this.
+    pub after: Option<String>,
     /// What goes wrong.
     pub fault: Option<ScriptedFault>,
 }

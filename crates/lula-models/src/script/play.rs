@@ -28,6 +28,8 @@ pub struct Played {
     pub stalls: bool,
     /// How long a server takes before that, in milliseconds.
     pub wait_ms: u64,
+    /// A request has to hold this before, where something is named.
+    pub after: Option<String>,
 }
 
 /// A script and how often each turn was given.
@@ -78,6 +80,7 @@ impl Player {
         let fault = turn.fault.unwrap_or_default();
         Played {
             wait_ms: turn.wait_ms,
+            after: turn.after,
             ..bend(fault, pieces, wire, streamed)
         }
     }
@@ -113,6 +116,7 @@ fn plain(status: u16, body: &Value) -> Played {
         breaks_off: false,
         stalls: false,
         wait_ms: 0,
+        after: None,
     }
 }
 
@@ -145,6 +149,7 @@ fn bend(fault: ScriptedFault, pieces: Vec<Vec<u8>>, wire: Wire, streamed: bool) 
         breaks_off: fault.cut_after.is_some(),
         stalls: fault.stall_after.is_some(),
         wait_ms: 0,
+        after: None,
     };
     if fault.garbage {
         played.pieces = vec![b"data: <html>busy</html>\n\n".to_vec()];

@@ -1,4 +1,4 @@
-//! Bringing a change into the user's repository, and taking it back.
+//! Bringing a change into the user's repository.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,17 +22,6 @@ pub struct Delivery<'a> {
 pub struct Delivered {
     /// The commit that the branch names.
     pub commit: String,
-}
-
-/// What was taken back.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Undone {
-    /// The branch that is gone.
-    pub branch: String,
-    /// The commit it named, which is kept.
-    pub commit: String,
-    /// The reference that keeps it.
-    pub kept_as: String,
 }
 
 pub(super) fn reference(branch: &str) -> String {
@@ -134,39 +123,4 @@ pub(crate) fn commit_tree(
     let output = feed(command.args(&arguments), message.as_bytes())?;
     let made = succeeded(output, &arguments)?;
     Ok(String::from_utf8_lossy(&made).trim().to_owned())
-}
-
-/// Takes a delivery back, if nobody has built on it. The commit stays under a reference of ours, so
-/// that this too can be undone.
-pub fn undo(git: &Git, repository: &Path, branch: &str, commit: &str) -> Result<Undone> {
-    let refused = |message: String| Err(CheckoutError::Refused(message));
-    let name = reference(branch);
-    match resolve(git, repository, &name) {
-        None => return refused(format!("the branch {branch} is gone already")),
-        Some(found) if found != commit => {
-            return refused(format!(
-                "the branch {branch} has moved since it was delivered: it is yours now, nothing \
-                 was changed"
-            ));
-        }
-        Some(_) => {}
-    }
-    let used = git.run(repository, &["worktree", "list", "--porcelain"])?;
-    if used.lines().any(|line| line == format!("branch {name}")) {
-        return refused(format!(
-            "the branch {branch} is checked out: change to another one first"
-        ));
-    }
-    let short = branch.rsplit('/').next().unwrap_or(branch);
-    let kept_as = format!("refs/lula/undone/{short}");
-    git.run(repository, &["update-ref", &kept_as, commit])?;
-    git.run(
-        repository,
-        &["update-ref", "--no-deref", "-d", &name, commit],
-    )?;
-    Ok(Undone {
-        branch: branch.to_owned(),
-        commit: commit.to_owned(),
-        kept_as,
-    })
 }

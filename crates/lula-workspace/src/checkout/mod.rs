@@ -7,6 +7,7 @@
 pub(crate) mod deliver;
 pub(crate) mod take;
 mod together;
+mod undo;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,10 @@ use std::process::{Command, Output, Stdio};
 use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
-pub use deliver::{Delivered, Delivery, Undone, delivered, undo};
+pub use deliver::{Delivered, Delivery, delivered};
 pub use take::{Taken, TakenFile};
 pub use together::{Branch, Part, all_there, create_all, prepare, take_back};
+pub use undo::{Undone, undo};
 
 use crate::error::WorkspaceError;
 use crate::git::{Git, GitError};

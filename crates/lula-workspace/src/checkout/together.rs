@@ -74,7 +74,7 @@ pub fn all_there(git: &Git, branches: &[Branch]) -> bool {
 
 /// Waits for a git that outlived whoever started it: what it was told to make it still makes, and
 /// holds the branch's lock until then.
-fn settle(git: &Git, branch: &Branch) {
+pub(super) fn settle(git: &Git, branch: &Branch) {
     let lock = format!("{}.lock", branch.name);
     let arguments = ["rev-parse", "--path-format=absolute", "--git-path", &lock];
     let Ok(path) = git.run(&branch.repository, &arguments) else {
@@ -99,7 +99,8 @@ pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
     let mut ready = Vec::new();
     for branch in &missing {
         // Those that are ready let go of their locks when they are dropped.
-        ready.push(Pending::prepare(git, branch)?);
+        let create = format!("create {} {}", branch.name, branch.commit);
+        ready.push(Pending::prepare(git, branch, &create)?);
     }
     for (number, pending) in ready.into_iter().enumerate() {
         if let Err(error) = pending.commit() {
@@ -130,8 +131,8 @@ pub fn take_back(git: &Git, branches: &[Branch]) -> Result<()> {
     Ok(())
 }
 
-/// A branch whose lock is held and whose making has been checked.
-struct Pending {
+/// Orders about a branch whose lock is held, and which have been checked.
+pub(super) struct Pending {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -139,7 +140,7 @@ struct Pending {
 }
 
 impl Pending {
-    fn prepare(git: &Git, branch: &Branch) -> Result<Self> {
+    pub(super) fn prepare(git: &Git, branch: &Branch, orders: &str) -> Result<Self> {
         let mut command = git.command(&branch.repository)?;
         command
             .args(["update-ref", "--no-deref", "-m", "lula run", "--stdin"])
@@ -162,8 +163,7 @@ impl Pending {
             about,
         };
         pending.say("start", "start: ok")?;
-        let create = format!("create {} {}\nprepare", branch.name, branch.commit);
-        pending.say(&create, "prepare: ok")?;
+        pending.say(&format!("{orders}\nprepare"), "prepare: ok")?;
         Ok(pending)
     }
 
@@ -183,13 +183,13 @@ impl Pending {
             let _ = std::io::Read::read_to_string(&mut errors, &mut said);
         }
         Err(CheckoutError::Refused(format!(
-            "git cannot make {}: {}",
+            "git cannot change {}: {}",
             self.about,
             said.trim()
         )))
     }
 
-    fn commit(mut self) -> Result<()> {
+    pub(super) fn commit(mut self) -> Result<()> {
         self.say("commit", "commit: ok")
     }
 }

@@ -9,6 +9,7 @@ use lula_agents::glean::confidence::learn;
 use lula_agents::glean::{Calibration, Guidance};
 use lula_agents::lessons::{MOST, View};
 use lula_agents::route::Lane;
+use lula_agents::task::Terms;
 use lula_agents::team::Team;
 use lula_agents::{CoderChoice, Deliver, Task};
 use lula_config::keys;
@@ -23,7 +24,7 @@ use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFla
 use crate::failure::Failure;
 use crate::guidelines;
 use crate::record::local_principal;
-use crate::runs::{self, labels, lessons, minds, standing, store, worker};
+use crate::runs::{self, consent, labels, lessons, minds, standing, store, worker};
 use crate::sandboxed;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -68,7 +69,13 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
     let git = find_git(session)?;
     let (repository, here) = repository(flags.repo.first().map(PathBuf::as_path), &git)?;
     let also = others(flags, &repository, &git)?;
-    let (tests, accept) = commands(flags, &repository, &here);
+    let paths = Task {
+        also: also.clone(),
+        ..Task::new(&flags.task, repository.to_string_lossy())
+    };
+    let also_terms = terms(&paths, flags, session)?;
+    let first = named_for(&paths, &flags.accept, 0);
+    let (tests, accept) = commands(flags.tests.as_ref(), first, &repository, &here);
     let policy = sandboxed::policy(session, Profile::Build);
     let models = minds::named(&flags.model, session)?;
     let lane = match flags.lane {
@@ -102,6 +109,7 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         team,
         best_of: flags.best_of,
         also,
+        also_terms,
         deliver: match flags.deliver {
             cli_runs::Deliver::Branch => Deliver::Branch,
             cli_runs::Deliver::Worktree => Deliver::Worktree,
@@ -177,6 +185,35 @@ pub(super) async fn calibration(
     Ok((!labelled.is_empty()).then(|| learn(&labelled)))
 }
 
+/// Commands as one of several repositories runs them: in each, or only in the one that a command names
+/// before a colon; none where it names another.
+fn named_for(task: &Task, commands: &[String], repo: usize) -> Vec<String> {
+    let names: Vec<String> = match task.also.len() {
+        0 => Vec::new(),
+        count => (0..=count).map(|repo| task.repository_name(repo)).collect(),
+    };
+    let command = |text: &String| {
+        let (name, rest) = text.split_once(':').unwrap_or_default();
+        match names.iter().position(|known| known == name.trim()) {
+            Some(place) => (place == repo).then(|| rest.trim().to_owned()),
+            None => Some(text.clone()),
+        }
+    };
+    commands.iter().filter_map(command).collect()
+}
+
+/// What the other repositories are held to.
+fn terms(task: &Task, flags: &RunFlags, session: &Session) -> Result<Vec<Terms>, Failure> {
+    let mut all = Vec::new();
+    for (index, repository) in task.also.iter().enumerate() {
+        all.push(Terms {
+            accept: named_for(task, &flags.accept, index + 1),
+            guidelines: guidelines::in_force(Some(Path::new(repository)), session)?,
+        });
+    }
+    Ok(all)
+}
+
 /// How the change will be rated. Read before anything is begun: this process locks itself out of
 /// the repository.
 fn guidance(flags: &RunFlags, top: &Path, session: &Session) -> Result<Guidance, Failure> {
@@ -203,10 +240,24 @@ pub(super) fn resume(flags: &ResumeFlags, session: &Session) -> Result<Exit, Fai
         let run = runs::named(&*looked, &flags.run).await?;
         let reader = runs::reader(Arc::clone(&looked))?;
         let known = reader.show(&run, None).await?;
+        if let Some(handoff) = &known.state.task.handoff {
+            // Agents and whoever leads them are one process, in which they talk.
+            let message = format!("{run} is an agent's part of {}", handoff.parent);
+            return Err(
+                Failure::new(Code::RunRefused, Exit::Usage, message).remedy(format!(
+                    "`lula resume {}` goes on with all of it",
+                    handoff.parent
+                )),
+            );
+        }
         for (dimension, to) in limits(&flags.limits).iter() {
             let by = local_principal()?;
             let raise = Signal::RaiseLimit { dimension, to, by };
             reader.send(&run, &raise).await?;
+        }
+        if let Some(choice) = &flags.answer {
+            let answer = consent::choose(&known, choice)?;
+            reader.send(&run, &answer).await?;
         }
         if let Some(answer) = worker::go_on(&known) {
             reader.send(&run, &answer).await?;
@@ -250,11 +301,16 @@ pub(super) fn find_git(session: &Session) -> Result<Git, Failure> {
 
 /// The commands that judge the change: as they were given, or, in a project that is a folder of its
 /// repository, in that folder.
-fn commands(flags: &RunFlags, top: &Path, here: &Path) -> (Option<String>, Vec<String>) {
+fn commands(
+    tests: Option<&String>,
+    accept: Vec<String>,
+    top: &Path,
+    here: &Path,
+) -> (Option<String>, Vec<String>) {
     let folder = folder::project(top, here);
     let name = folder.and_then(|folder| folder.strip_prefix(top).ok()?.to_str());
     let (Some(folder), Some(name)) = (folder, name) else {
-        return (flags.tests.clone(), flags.accept.clone());
+        return (tests.cloned(), accept);
     };
     let inside = |command: &String| folder::inside(name, command);
     // Tests that are known from the top are better than a command that only fails or succeeds.
@@ -262,8 +318,8 @@ fn commands(flags: &RunFlags, top: &Path, here: &Path) -> (Option<String>, Vec<S
         Some(_) => None,
         None => folder::tests(folder),
     };
-    let tests = flags.tests.clone().or_else(found);
-    let accept = flags.accept.iter().map(inside).collect();
+    let tests = tests.cloned().or_else(found);
+    let accept = accept.iter().map(inside).collect();
     (tests.as_ref().map(inside), accept)
 }
 

@@ -536,18 +536,21 @@ fn part(order: &Consignment) -> DeliverPart {
     }
 }
 
-/// Takes a delivery back, if nobody has built on it.
+/// Takes deliveries to these repositories back, if nobody has built on any of them: all, or none.
 pub(crate) fn undo(
     git: &Git,
-    repository: &Path,
-    delivered: &Delivered,
-) -> Result<Undone, HandsError> {
-    let (Some(branch), Some(commit)) = (&delivered.branch, &delivered.commit) else {
+    delivered: &[(&Path, &Delivered)],
+) -> Result<Vec<Undone>, HandsError> {
+    let branch = |(repository, delivered): &(&Path, &Delivered)| {
+        let (name, commit) = (delivered.branch.as_ref()?, delivered.commit.as_ref()?);
+        Some(checkout::Branch::named(repository, name, commit))
+    };
+    let branches: Option<Vec<_>> = delivered.iter().map(branch).collect();
+    let Some(branches) = branches else {
         let message = "the run delivered nothing that could be taken back";
         return Err(HandsError::Failed(message.to_owned()));
     };
-    checkout::undo(git, repository, branch, commit)
-        .map_err(|error| HandsError::Failed(error.to_string()))
+    checkout::undo(git, &branches).map_err(|error| HandsError::Failed(error.to_string()))
 }
 
 /// Gives the space of a run back that is over and that no runner works on, in this process.

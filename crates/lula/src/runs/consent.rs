@@ -3,7 +3,7 @@
 
 use lula_agents::{Coding, Work};
 use lula_graph::{Engine, RunState};
-use lula_protocol::{ApprovalId, Decision, Digest, Interrupt, Principal, Signal};
+use lula_protocol::{ApprovalId, Code, Decision, Digest, Exit, Interrupt, Principal, Signal};
 
 use crate::failure::Failure;
 use crate::record::local_principal;
@@ -46,6 +46,32 @@ pub(crate) fn question(run: &RunState<Work>, by: &Principal) -> Option<Question>
         reason: reason.clone(),
         role: rule.roles.first().map_or(OWNER, String::as_str).to_owned(),
         answered: asked.votes.contains_key(by),
+    })
+}
+
+/// What a person chooses where a run waits for a choice: one of those it offers.
+pub(crate) fn choose(run: &RunState<Work>, choice: &str) -> Result<Signal, Failure> {
+    let name = &run.progress.run;
+    let refuse = |message: String| Failure::new(Code::RunRefused, Exit::Usage, message);
+    let pending = run.progress.pending.as_ref();
+    // What the hands ask is answered there, by `lula approve`.
+    let pending = pending.filter(|one| !matches!(one.interrupt, Interrupt::Held { .. }));
+    let options = pending
+        .map(|one| one.interrupt.options())
+        .unwrap_or_default();
+    let Some(pending) = pending.filter(|_| !options.is_empty()) else {
+        let message = format!("{name} waits for no choice");
+        return Err(refuse(message).remedy(format!("`lula resume {name}` goes on with it")));
+    };
+    if !options.iter().any(|option| option == choice) {
+        let message = format!("{choice:?} is nothing {name} offers");
+        return Err(refuse(message).remedy(format!("say one of: {}", options.join(", "))));
+    }
+    Ok(Signal::Answer {
+        interrupt: pending.seq,
+        choice: choice.to_owned(),
+        by: local_principal()?,
+        note: String::new(),
     })
 }
 

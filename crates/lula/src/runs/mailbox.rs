@@ -1,4 +1,11 @@
 //! What the agents of this process want of whoever leads their plan, and what they are told.
+//!
+//! It is kept in memory, because a plan is driven by one process: agents are begun by whoever leads it,
+//! in that process, and `lula resume` goes on with a plan and never with one agent of it. What has to
+//! outlive that process is in the logs. A wish is an effect of the agent's run whose identity follows from
+//! it: cut off, it is ordered again when the agent goes on, and comes here again. The decision is an event
+//! of the plan, under that identity, before the agent hears of it: a wish that was decided gets the same
+//! answer, and one that was not is decided once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

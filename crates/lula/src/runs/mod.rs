@@ -1,5 +1,6 @@
 //! Runs as the commands use them: where they are kept, who drives them, and what is seen of them.
 
+pub(crate) mod board;
 pub(crate) mod consent;
 pub(crate) mod contest;
 pub(crate) mod crew;

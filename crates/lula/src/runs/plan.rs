@@ -30,7 +30,7 @@ fn needs(entry: &Entry) -> String {
     paint(DIM, format!("after {}", names.join(", ")))
 }
 
-fn mark(status: &Status) -> String {
+pub(super) fn mark(status: &Status) -> String {
     match status {
         Status::Integrated { .. } => paint(GOOD, "●"),
         Status::Leased { .. } | Status::Produced { .. } => paint(STRONG, "◐"),

@@ -183,7 +183,13 @@ fn waiting(run: &RunId, interrupt: &Interrupt) -> (Exit, String) {
             (Exit::WaitingForApproval, summary)
         }
         Interrupt::Operator { .. } | Interrupt::UnknownEffect { .. } => {
-            (Exit::WaitingForApproval, what)
+            let choices = interrupt.options();
+            let choices: Vec<String> = choices
+                .iter()
+                .map(|choice| format!("`lula resume {run} --answer '{choice}'`"))
+                .collect();
+            let summary = format!("{what}; {} answers", choices.join(" or "));
+            (Exit::WaitingForApproval, summary)
         }
         Interrupt::Timer { .. } => (Exit::Inconclusive, what),
         Interrupt::NonDeterminism { .. } => (Exit::Failed, what),

@@ -1,9 +1,13 @@
-//! A run as it is watched: one line that moves (node, tool, tests, spend, time), and lines that stay.
+//! A run as it is watched: one line that moves (node, tool, tests, spend, time), the plan below it where
+//! several agents share one, and lines that stay.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use lula_agents::dag::Dag;
 use lula_protocol::{Amounts, Dimension};
 
+use super::board::board;
 use super::report::usd;
 use super::story::{Kind, Moment, Teller};
 use super::words::Tally;
@@ -24,6 +28,9 @@ struct Scene {
     doing: String,
     tests: Option<Tally>,
     spent: Amounts,
+    /// The plan that agents share, and what each of them does.
+    plan: Option<Dag>,
+    agents: BTreeMap<String, String>,
     /// Events before this one were told.
     from: u64,
 }
@@ -45,6 +52,10 @@ impl View {
         let mut scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut scene);
         self.live.show(&status(&scene));
+        if let Some(plan) = &scene.plan {
+            self.live
+                .show_below(&board(plan, &scene.agents, self.live.room()));
+        }
     }
 
     /// A node begins.
@@ -62,6 +73,18 @@ impl View {
         self.live.mention(&paint(DIM, format!("  {what}")));
     }
 
+    /// The same of an agent that works on a task.
+    pub(crate) fn agent_doing(&self, task: &str, what: &str) {
+        let what = plain(what, 160);
+        self.change(|scene| {
+            if scene.plan.is_none() {
+                scene.doing = format!("{task}: {what}");
+            }
+            scene.agents.insert(task.to_owned(), what.clone());
+        });
+        self.live.mention(&paint(DIM, format!("  {task}: {what}")));
+    }
+
     /// Something whoever watches should know.
     pub(crate) fn warn(&self, text: &str) {
         self.live.tell(&paint(WARN, plain(text, 400)));
@@ -73,10 +96,13 @@ impl View {
         self.change(|scene| {
             scene.tests = teller.tests;
             scene.spent = teller.spent.clone();
+            scene.plan.clone_from(&teller.plan);
             new = moment.seq >= scene.from;
             scene.from = scene.from.max(moment.seq + 1);
         });
-        if let Some(line) = line(moment).filter(|_| new) {
+        // What the plan below shows need not be told beside it.
+        let on_board = self.live.is_drawn() && moment.node == "scheduler" && moment.good.is_none();
+        if let Some(line) = line(moment).filter(|_| new && !on_board) {
             self.live.tell(&line);
         }
     }

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 
 pub(crate) use diff::unified;
 pub(crate) use failure::read_text;
-pub(crate) use progress::{Live, Step, human};
+pub(crate) use progress::{Live, Room, Step, human};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;

@@ -60,6 +60,15 @@ impl Drop for Step {
     }
 }
 
+/// A part of the terminal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Lines.
+    pub(crate) lines: usize,
+}
+
 /// Work whose steps are not known before: the latest thing it says is shown.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -98,6 +107,35 @@ impl Live {
         }
     }
 
+    /// Shows lines below that, on a terminal.
+    pub(crate) fn show_below(&self, lines: &str) {
+        let Some(spinner) = &self.spinner else { return };
+        if let Ok(style) = ProgressStyle::with_template(ABOVE) {
+            spinner.set_style(style);
+        }
+        spinner.set_prefix(lines.to_owned());
+    }
+
+    /// Whether it is drawn on a terminal.
+    pub(crate) const fn is_drawn(&self) -> bool {
+        self.spinner.is_some()
+    }
+
+    /// How much of the terminal may be drawn below what is going on now.
+    #[expect(clippy::unused_self, reason = "only what is drawn has room")]
+    pub(crate) fn room(&self) -> Room {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (width, height) = size.map_or((80, 24), |(width, height)| {
+            (usize::from(width.0), usize::from(height.0))
+        });
+        Room {
+            // The last column stays free: some terminals wrap behind it.
+            width: width.saturating_sub(1),
+            // Room is left for what was said before.
+            lines: (height / 2).max(4),
+        }
+    }
+
     /// Says what is going on now off a terminal: each thing once, not every count.
     pub(crate) fn mention(&self, what: &str) {
         if self.plain && !what.contains(" tried") {
@@ -113,6 +151,9 @@ impl Drop for Live {
         }
     }
 }
+
+/// One line, and lines below it.
+const ABOVE: &str = "{spinner} {wide_msg} {elapsed}\n{prefix}";
 
 fn spinner(what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

@@ -169,7 +169,7 @@ impl<'a> Desk<'a> {
                 let (name, watched) = (name.to_owned(), Arc::clone(&watched));
                 let say = move |text: &str| {
                     if let Some(view) = view(&watched) {
-                        view.doing(&format!("{name}: {}", text.trim()));
+                        view.agent_doing(&name, text.trim());
                     }
                 };
                 let hands: Arc<dyn Hands> = Arc::clone(&hands) as Arc<dyn Hands>;

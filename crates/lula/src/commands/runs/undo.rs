@@ -26,9 +26,10 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
         let own = work
             .delivered
             .iter()
-            .map(|one| (&work.task.repository, one));
+            .map(|one| (Path::new(&work.task.repository), one));
         let others = work.sites.iter();
-        let others = others.filter_map(|site| Some((&site.repository, site.delivered.as_ref()?)));
+        let others =
+            others.filter_map(|site| Some((Path::new(&site.repository), site.delivered.as_ref()?)));
         let delivered: Vec<_> = own.chain(others).collect();
         let Some((_, first)) = delivered.first() else {
             return Err(refuse(format!("{run} delivered nothing")));
@@ -51,11 +52,7 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
             return Ok(Exit::Verified);
         }
         let git = find_git(session)?;
-        let mut undone = Vec::new();
-        for (repository, one) in &delivered {
-            let gone = hands::undo(&git, Path::new(repository), one);
-            undone.push(gone.map_err(|error| refuse(error.to_string()))?);
-        }
+        let undone = hands::undo(&git, &delivered).map_err(|error| refuse(error.to_string()))?;
         labels::was_undone(run, session)?;
         if screen.is_json() {
             match undone.as_slice() {
@@ -70,7 +67,7 @@ pub(in crate::commands) fn undo(run: &RunId, session: &Session) -> Result<Exit, 
             screen.note(&format!("the branch {} is gone", one.branch));
             let back = format!(
                 "git -C {} branch {} {}   brings it back",
-                visible(repository),
+                visible(&repository.display().to_string()),
                 one.branch,
                 one.kept_as
             );

@@ -232,7 +232,8 @@ fn finish(known: &RunState<Work>, git: &Git, session: &Session) -> Result<Story,
         let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;
         story.audit = Some(runs::block_on(audit(run, &commit, session))?);
         story.commit = Some(commit);
-        story.undone = hands::undo(git, repository, delivered).ok();
+        let undone = hands::undo(git, &[(repository, delivered)]);
+        story.undone = undone.ok().and_then(|undone| undone.into_iter().next());
     }
     Ok(story)
 }

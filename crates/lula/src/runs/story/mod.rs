@@ -7,6 +7,7 @@ mod people;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use lula_agents::dag::Dag;
 use lula_protocol::{Amounts, EffectId, EventBody, Exit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +78,8 @@ pub(crate) struct Teller {
     open: BTreeMap<EffectId, (String, u64)>,
     /// Tools a model asked for and that were not called yet.
     asked: VecDeque<(String, String)>,
+    /// The plan that several agents share, as it is now.
+    pub(crate) plan: Option<Dag>,
     /// What the tests said last.
     pub(crate) tests: Option<Tally>,
     /// What was spent so far.

@@ -19,6 +19,7 @@ impl Teller {
             .iter()
             .any(|event| matches!(event, Event::Judged { .. }));
         for event in &events {
+            self.planned(event);
             // What was judged says why it failed.
             if judged && matches!(event, Event::Failed { .. }) {
                 continue;
@@ -35,6 +36,20 @@ impl Teller {
         let mut said = words(Kind::Step, node, texts.join("; "));
         said.good = good;
         said
+    }
+
+    /// Keeps the plan as it is.
+    fn planned(&mut self, event: &Event) {
+        match (event, &mut self.plan) {
+            (Event::Shared { dag, .. } | Event::Patched { dag, .. }, plan) => {
+                *plan = Some(dag.clone());
+            }
+            (Event::Job { change }, Some(dag)) => {
+                // A step that cannot have happened changes nothing.
+                let _ = dag.step(change);
+            }
+            _ => {}
+        }
     }
 
     fn event(&mut self, event: &Event) -> (String, Option<bool>) {

@@ -1,372 +1,26 @@
 //! The state of a run: what its events add up to. `apply` is pure and total.
 
-use lula_protocol::{Amounts, Digest, EffectId, RunId};
-use lula_repair::trial::Results;
+mod event;
+mod parts;
+
+use lula_protocol::RunId;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::{Part, credit};
-use crate::crew::Returned;
-use crate::dag::{Dag, JobId, Patch, Step};
-use crate::deeds::Taken;
+use crate::dag::JobId;
 use crate::glean::{Confidence, Rating};
-use crate::hands::{Delivered, Place, Said};
+use crate::hands::{Delivered, Place};
 use crate::lessons::Recalled;
-use crate::recover::{Failure, Target};
+use crate::recover::Failure;
 use crate::route::Lane;
 use crate::task::{Intent, Task, intent};
-use crate::team::{Candidate, Contest, Decided, Joint, Rival, Roles, agent_run};
+use crate::team::{Contest, Joint, agent_run};
 use crate::verdict::{Evidence, Verdict};
 use crate::world::Fenced;
 
+pub use event::Event;
 pub use lula_repair::trial::Baseline;
-
-/// What a coder is told about the project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Brief {
-    /// Files of the project, as many as fit.
-    pub files: Vec<String>,
-    /// How many more there are.
-    pub more: usize,
-    /// Files that matter most, the likeliest first.
-    pub likely: Vec<String>,
-    /// The map: what the project defines that matters for the task.
-    pub map: String,
-    /// What the project says to whoever changes it: files with their beginnings.
-    pub instructions: Vec<(String, String)>,
-    /// Where words of the task stand.
-    pub hits: Vec<String>,
-}
-
-/// What a coder made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Produced {
-    /// Who: the name of a model, or `repairer`.
-    pub by: String,
-    /// In one sentence.
-    pub summary: String,
-    /// The change, as a unified diff.
-    pub diff: String,
-    /// The files it touches.
-    pub files: Vec<String>,
-    /// The state of the workspace.
-    pub tree: Digest,
-}
-
-/// Another repository of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Site {
-    /// The repository, as an absolute path.
-    pub repository: String,
-    /// Where it is worked on.
-    pub place: Place,
-    /// Its tests before.
-    pub baseline: Option<Baseline>,
-    /// The change, as it is.
-    pub taken: Option<Taken>,
-    /// Where the change is.
-    pub delivered: Option<Delivered>,
-}
-
-/// What somebody found out who changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Answer {
-    /// Who.
-    pub by: String,
-    /// What.
-    pub text: String,
-    /// Whether a reviewer agrees.
-    pub approve: Option<bool>,
-}
-
-/// Another try.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Retry {
-    /// From where.
-    pub target: Target,
-    /// Whether somebody else should try.
-    pub another_mind: bool,
-}
-
-/// Why a run ends before a verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "end", rename_all = "snake_case", deny_unknown_fields)]
-pub enum End {
-    /// The task cannot be worked on as it is.
-    Rejected {
-        /// Why.
-        why: String,
-    },
-    /// It was given up.
-    Halted {
-        /// Why.
-        why: String,
-    },
-    /// Nothing that can be seen would decide about a change.
-    Unclear {
-        /// Why.
-        why: String,
-    },
-    /// It needs a model, and none is configured.
-    NeedsModel {
-        /// What for.
-        why: String,
-    },
-    /// This machine cannot do it as it is.
-    Environment {
-        /// Why.
-        why: String,
-    },
-    /// A plan was asked for, and there it is.
-    Planned {
-        /// How many tasks it has.
-        tasks: usize,
-    },
-    /// There was nothing to do: every test passes.
-    NothingToDo {
-        /// How many tests pass.
-        passing: usize,
-    },
-}
-
-/// What changes the state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Event {
-    /// The workspace is open.
-    Opened {
-        /// Where.
-        place: Place,
-    },
-    /// So are those of other repositories.
-    OpenedToo {
-        /// Where.
-        sites: Vec<Site>,
-    },
-    /// The tests of another repository were looked at.
-    ExaminedToo {
-        /// Which repository.
-        site: usize,
-        /// What they say.
-        baseline: Box<Baseline>,
-    },
-    /// The change of another repository is this.
-    TakenToo {
-        /// Which repository.
-        site: usize,
-        /// What the change is.
-        taken: Taken,
-    },
-    /// The change of another repository arrived.
-    DeliveredToo {
-        /// Which repository.
-        site: usize,
-        /// Where.
-        delivered: Delivered,
-    },
-    /// It was tried how far whoever drives the run is kept away from what it works on.
-    Fenced {
-        /// What came of it.
-        fenced: Fenced,
-    },
-    /// The lane is chosen.
-    Routed {
-        /// Which.
-        lane: Lane,
-    },
-    /// A plan is made.
-    Planned {
-        /// Its steps.
-        steps: Vec<String>,
-    },
-    /// The tests were looked at.
-    Examined {
-        /// What they say.
-        baseline: Box<Baseline>,
-    },
-    /// The context is collected.
-    Briefed {
-        /// What it is.
-        brief: Brief,
-    },
-    /// A model was asked for its part.
-    Asked {
-        /// What came of it, before anybody judged it.
-        part: Part,
-    },
-    /// A coder is done.
-    Coded {
-        /// Who.
-        by: String,
-        /// In one sentence.
-        summary: String,
-    },
-    /// The change is this.
-    Executed {
-        /// What the change is.
-        produced: Produced,
-    },
-    /// An attempt failed.
-    Failed {
-        /// How.
-        failure: Failure,
-    },
-    /// Another try begins.
-    Retrying {
-        /// From where.
-        retry: Retry,
-    },
-    /// The change was judged.
-    Judged {
-        /// On what.
-        evidence: Box<Evidence>,
-        /// How.
-        verdict: Verdict,
-    },
-    /// Lessons were chosen for the coder.
-    Recalled {
-        /// Which.
-        recalled: Recalled,
-    },
-    /// A step was rated by guidelines.
-    Rated {
-        /// How.
-        rating: Rating,
-    },
-    /// It was weighed how sure to be of the change.
-    Weighed {
-        /// How sure.
-        confidence: Confidence,
-    },
-    /// The run comes to its end without a verdict.
-    Ending {
-        /// Why.
-        end: End,
-    },
-    /// The change arrived.
-    Delivered {
-        /// Where.
-        delivered: Delivered,
-    },
-    /// Somebody who changes nothing is done.
-    Answered {
-        /// What was found out.
-        answer: Answer,
-    },
-    /// The work is shared: this is the plan.
-    Shared {
-        /// The plan.
-        dag: Dag,
-        /// Who the agents can be.
-        roles: Roles,
-    },
-    /// A plan was not accepted.
-    PlanRefused {
-        /// Whose.
-        by: String,
-        /// Why, in sentences.
-        reasons: Vec<String>,
-    },
-    /// The plan was changed while it runs.
-    Patched {
-        /// By whom.
-        by: String,
-        /// How.
-        patch: Patch,
-        /// What it is now.
-        dag: Dag,
-    },
-    /// The plan was not changed.
-    PatchRefused {
-        /// Whose wish it was.
-        by: String,
-        /// Why not.
-        reason: String,
-    },
-    /// An agent wanted the plan changed, and this is what it is told.
-    Wished {
-        /// Which wish.
-        wish: EffectId,
-        /// Of whoever works on this.
-        job: JobId,
-        /// What was decided.
-        answer: Said,
-    },
-    /// Agents know what was decided.
-    Told,
-    /// Somebody thought about a job that failed.
-    Considered {
-        /// Which.
-        job: JobId,
-    },
-    /// Something happened to a job.
-    Job {
-        /// What.
-        change: Step,
-    },
-    /// An agent at work was promised this.
-    Promised {
-        /// Its run.
-        run: RunId,
-        /// What it may spend.
-        limits: Amounts,
-    },
-    /// An agent came back.
-    Returned {
-        /// From which job.
-        job: JobId,
-        /// With what.
-        returned: Box<Returned>,
-    },
-    /// What a job produced was held against the whole.
-    Merged {
-        /// Which job.
-        job: JobId,
-        /// What the tests say of the whole now, where they were run.
-        tests: Option<Box<Results>>,
-        /// What did not fit, where it did not.
-        candidate: Option<Candidate>,
-    },
-    /// Several try the same: these.
-    Entered {
-        /// Who.
-        rivals: Vec<Rival>,
-    },
-    /// One of them came back.
-    CameBack {
-        /// With what.
-        returned: Box<Returned>,
-    },
-    /// The others were stopped.
-    Dismissed {
-        /// Those who were done before that.
-        back: Vec<Returned>,
-    },
-    /// One of them was taken, or nobody.
-    Chosen {
-        /// Who, and why.
-        decided: Decided,
-    },
-    /// A person said something to whoever works on it.
-    Steered {
-        /// What.
-        notes: Vec<String>,
-    },
-    /// A fork goes on with another task text.
-    Reworded {
-        /// The new text.
-        text: String,
-    },
-    /// A fork goes on with another model first.
-    Preferring {
-        /// Its name.
-        model: String,
-    },
-}
+pub use parts::{Answer, Brief, End, Produced, Retry, Site};
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -488,19 +142,18 @@ impl Work {
         running
     }
 
-    /// Commands that must succeed when the task is done, in the first repository.
-    pub fn acceptance(&self) -> Vec<String> {
-        let mut all = self.task.accept.clone();
-        all.extend(self.acceptance_of(0));
-        all
-    }
-
-    /// Commands that must succeed for what agents did in a repository.
-    pub fn acceptance_of(&self, repo: usize) -> Vec<String> {
+    /// Commands that must succeed when the task is done, in a repository.
+    pub fn acceptance(&self, repo: usize) -> Vec<String> {
+        let terms = self.task.terms(repo).map(|terms| &terms.accept);
+        let own = (repo == 0).then_some(&self.task.accept).or(terms);
+        let mut all = own.cloned().unwrap_or_default();
         let joint = self.joint.as_ref();
-        joint
-            .map(|joint| joint.acceptance(repo))
-            .unwrap_or_default()
+        all.extend(
+            joint
+                .map(|joint| joint.acceptance(repo))
+                .unwrap_or_default(),
+        );
+        all
     }
 
     /// How many repositories there are.
@@ -510,21 +163,12 @@ impl Work {
 
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
-        let also = || self.task.also.get(repo.checked_sub(1)?);
-        also().unwrap_or(&self.task.repository)
+        self.task.repository(repo)
     }
 
-    /// A repository in a word: the name of its directory, with its number where that is not enough.
+    /// A repository in a word.
     pub fn repository_name(&self, repo: usize) -> String {
-        let name = |repo: usize| {
-            let path = self.repository(repo).trim_end_matches('/');
-            path.rsplit('/').next().unwrap_or_default()
-        };
-        let others = (0..self.repositories()).filter(|other| *other != repo);
-        if others.map(name).any(|other| other == name(repo)) {
-            return format!("{}-{}", name(repo), repo + 1);
-        }
-        name(repo).to_owned()
+        self.task.repository_name(repo)
     }
 
     /// Where a repository is worked on.
@@ -597,8 +241,13 @@ impl Work {
             Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
             Event::Answered { answer } => self.answer = Some(answer.clone()),
             Event::PlanRefused { .. } => {}
-            Event::Shared { dag, roles } => {
-                self.joint = Some(Box::new(Joint::new(dag.clone(), roles.clone())));
+            Event::Shared {
+                dag,
+                roles,
+                roles_too,
+            } => {
+                let joint = Joint::new(dag.clone(), roles.clone(), roles_too.clone());
+                self.joint = Some(Box::new(joint));
             }
             Event::Patched { .. }
             | Event::PatchRefused { .. }

@@ -1,0 +1,253 @@
+//! What agents want changed in the plan they are part of, and what they are told.
+
+use std::collections::BTreeSet;
+
+use lula_graph::{Ctx, Leave};
+use lula_protocol::Amounts;
+use serde::Deserialize;
+
+use super::left;
+use super::written::{Written, jobs, names, outline};
+use crate::dag::{Bounds, Dag, Job, JobId, Op, Patch, Status};
+use crate::graph::{Left, Way};
+use crate::hands::Said;
+use crate::team::wish::MOST;
+use crate::team::{Authority, Joint, Wish};
+use crate::work::{Event, Work};
+
+/// What an agent wants changed, as it writes it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Wanted {
+    add: Vec<Written>,
+    replace: Option<Replacing>,
+    cancel: Vec<String>,
+    need: Vec<Needing>,
+    unneed: Vec<Needing>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Replacing {
+    task: String,
+    with: Vec<Written>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Needing {
+    task: String,
+    needs: String,
+}
+
+/// Decides about the wish of an agent. The same wish is decided once, however often it is said.
+pub(in crate::nodes) fn consider(work: &Work, joint: &Joint, wish: &Wish, ctx: &Ctx<'_>) -> Left {
+    let told = |answer: Said| Event::Wished {
+        wish: wish.id.clone(),
+        job: wish.job.clone(),
+        answer,
+    };
+    if let Some(answer) = joint.wishes.decided.get(&wish.id) {
+        return Leave::by(Way::More).with(told(answer.clone()));
+    }
+    let names = names(work);
+    let bounds = Bounds {
+        repositories: work.repositories(),
+        roles: &joint.roles.names(),
+        left: left(ctx),
+    };
+    match wished(joint, wish, &names, &bounds) {
+        Ok((patch, dag)) => {
+            let plan = outline(&dag, &names);
+            let text = format!("Accepted. The plan is now:\n{plan}");
+            let patched = Event::Patched {
+                by: wish.job.to_string(),
+                patch,
+                dag,
+            };
+            Leave::by(Way::More).with(patched).with(told(Said {
+                text,
+                failed: false,
+                refused: None,
+            }))
+        }
+        Err(reasons) => {
+            let plan = outline(&joint.dag, &names);
+            let why = reasons.join("; ");
+            let text = format!("Refused: {why}. The plan stays as it is:\n{plan}");
+            Leave::by(Way::More).with(told(Said::failed(text)))
+        }
+    }
+}
+
+/// The plan as an agent wants it, or everything that speaks against it.
+fn wished(
+    joint: &Joint,
+    wish: &Wish,
+    names: &[String],
+    bounds: &Bounds<'_>,
+) -> Result<(Patch, Dag), Vec<String>> {
+    if joint.wishes.decided.len() >= MOST {
+        return Err(vec![format!("{MOST} wishes of agents were considered")]);
+    }
+    let wanted: Wanted =
+        serde_json::from_value(wish.arguments.clone()).map_err(|error| vec![error.to_string()])?;
+    let id = |text: &str| JobId::new(text).map_err(|why| vec![why]);
+    // What somebody works on is not another agent's to take away.
+    let unbegun = |text: &str| {
+        let id = id(text)?;
+        match joint.dag.jobs.get(&id).map(|entry| &entry.status) {
+            Some(Status::Pending) | None => Ok(id),
+            Some(status) => Err(vec![format!(
+                "{id} has begun ({}), and only whoever leads the plan can take it out",
+                status.name()
+            )]),
+        }
+    };
+    let mut ops = Vec::new();
+    let added = jobs(wanted.add, &joint.roles, names)?;
+    within(joint, &wish.job, &added)?;
+    ops.extend(added.into_iter().map(|job| Op::AddTask { job }));
+    if let Some(replacing) = wanted.replace {
+        let old = unbegun(&replacing.task)?;
+        let new = jobs(replacing.with, &joint.roles, names)?;
+        within(joint, &old, &new)?;
+        ops.push(Op::Replace { old, new });
+    }
+    for text in &wanted.cancel {
+        ops.push(Op::Cancel { id: unbegun(text)? });
+    }
+    for edge in &wanted.need {
+        let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
+        ops.push(Op::AddEdge { from, to });
+    }
+    for edge in &wanted.unneed {
+        let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
+        ops.push(Op::RemoveEdge { from, to });
+    }
+    let patch = Patch {
+        base_version: joint.dag.version,
+        ops,
+    };
+    let dag = joint.dag.patch(&patch, bounds);
+    dag.map(|dag| (patch, dag))
+        .map_err(|refusal| vec![refusal.to_string()])
+}
+
+/// What is added gets no more than whoever wants it has, and what takes the place of a task no more
+/// than that task has: an agent hands on its authority and makes none.
+fn within(joint: &Joint, giver: &JobId, new: &[Job]) -> Result<(), Vec<String>> {
+    let Some(giver) = joint.dag.jobs.get(giver).map(|entry| &entry.job) else {
+        // A task that is not there is refused by the plan itself.
+        return Ok(());
+    };
+    let may = authority(joint, giver);
+    let wider = |job: &Job| {
+        let told = |what: String| {
+            format!(
+                "{} would be given {what}, which {} does not have",
+                job.id, giver.id
+            )
+        };
+        if job.repo != giver.repo {
+            return Some(told("another repository".to_owned()));
+        }
+        let excess = authority(joint, job).within(&may).err()?;
+        Some(told(excess.0))
+    };
+    let wrong: Vec<String> = new.iter().filter_map(wider).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// What whoever works on a job may do, as far as plans decide about it.
+fn authority(joint: &Joint, job: &Job) -> Authority {
+    let role = joint.roles_of(job.repo).get(&job.role);
+    let tools = role.map(|role| role.tools.iter().cloned().collect());
+    Authority {
+        tools: tools.unwrap_or_default(),
+        models: BTreeSet::new(),
+        scope: job.scope.clone(),
+        budget: Amounts::none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::{OnFailure, Scope};
+    use crate::team::Roles;
+    use lula_protocol::{EffectId, RunId};
+    use serde_json::{Value, json};
+
+    fn job(id: &str, role: &str, scope: &[&str]) -> Job {
+        Job {
+            id: JobId::new(id).unwrap(),
+            repo: 0,
+            goal: "x".to_owned(),
+            deps: Vec::new(),
+            scope: Scope::new(scope).unwrap(),
+            budget: Amounts::none(),
+            acceptance: Vec::new(),
+            role: role.to_owned(),
+        }
+    }
+
+    /// What an agent is told that works on `job`.
+    fn told(job_id: &str, arguments: Value) -> Result<Dag, String> {
+        let roles = Roles::built_in();
+        let names = roles.names();
+        let bounds = Bounds {
+            repositories: 1,
+            roles: &names,
+            left: Amounts::none(),
+        };
+        let jobs = vec![
+            job("own", "coder", &["src/**"]),
+            job("docs", "coder", &["docs/**", "README.md"]),
+            job("review", "reviewer", &[]),
+        ];
+        let dag = Dag::new(jobs, OnFailure::Isolated, &bounds).unwrap();
+        let joint = Joint::new(dag, roles.clone(), Vec::new());
+        let wish = Wish {
+            id: EffectId::from_parts(1, [1; 10]),
+            run: RunId::from_parts(1, [1; 10]),
+            job: JobId::new(job_id).unwrap(),
+            arguments,
+        };
+        let wished = wished(&joint, &wish, &[], &bounds);
+        wished.map(|(_, dag)| dag).map_err(|why| why.join("; "))
+    }
+
+    fn task(id: &str, role: &str, files: &[&str]) -> Value {
+        json!({"id": id, "goal": "x", "files": files, "role": role})
+    }
+
+    #[test]
+    fn an_agent_adds_nothing_that_may_do_more_than_itself() {
+        let adds = |by: &str, new: Value| told(by, json!({"add": [new]}));
+        assert!(adds("own", task("n", "coder", &["src/new.py"])).is_ok());
+        assert!(adds("own", task("n", "reviewer", &[])).is_ok());
+        for (by, new, why) in [
+            ("own", task("n", "coder", &["docs/a.md"]), "docs/a.md"),
+            // Everything, because nothing is named.
+            ("own", task("n", "coder", &[]), "**"),
+            ("review", task("n", "coder", &["src/a.py"]), "edit_file"),
+        ] {
+            let refused = adds(by, new).unwrap_err();
+            assert!(refused.contains("does not have"), "{refused}");
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_task_may_do_no_more_than_that_task() {
+        let with = |new: Value| told("own", json!({"replace": {"task": "docs", "with": [new]}}));
+        let split = with(task("guide", "coder", &["docs/guide.md"])).unwrap();
+        assert_eq!(split.version, 2);
+        let refused = with(task("guide", "coder", &["src/a.py"])).unwrap_err();
+        assert!(
+            refused.contains("src/a.py, which docs does not have"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Tasks as models write them and as they are shown to models.
+
+use std::fmt::Write;
+
+use lula_protocol::Amounts;
+use serde::Deserialize;
+
+use crate::dag::{Dag, Job, JobId, Scope};
+use crate::team::Roles;
+use crate::work::Work;
+
+/// A task as a model writes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Written {
+    id: String,
+    goal: String,
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    done_when: Vec<String>,
+    #[serde(default)]
+    role: String,
+    /// Where there are several.
+    #[serde(default)]
+    repository: String,
+}
+
+/// The repositories as a plan names them; none where there is only one.
+pub(super) fn names(work: &Work) -> Vec<String> {
+    match work.repositories() {
+        1 => Vec::new(),
+        count => (0..count).map(|repo| work.repository_name(repo)).collect(),
+    }
+}
+
+/// Tasks as a plan has them, or everything that is wrong with them.
+pub(super) fn jobs(
+    written: Vec<Written>,
+    roles: &Roles,
+    names: &[String],
+) -> Result<Vec<Job>, Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut jobs = Vec::new();
+    for task in written {
+        let name = if task.role.is_empty() {
+            "coder"
+        } else {
+            &task.role
+        };
+        let writes = roles.get(name).is_none_or(|role| role.writes);
+        let scope = match (writes, task.files.is_empty()) {
+            (false, _) => Ok(Scope::default()),
+            (true, true) => Ok(Scope::everything()),
+            (true, false) => Scope::new(&task.files),
+        };
+        let repo = names.iter().position(|name| *name == task.repository);
+        if repo.is_none() && !names.is_empty() {
+            wrong.push(format!(
+                "{} is about the repository {:?}, and there are only {}",
+                task.id,
+                task.repository,
+                names.join(", ")
+            ));
+        }
+        let deps: Result<Vec<JobId>, String> = task.needs.iter().map(|id| JobId::new(id)).collect();
+        match (JobId::new(&task.id), scope, deps) {
+            (Ok(id), Ok(scope), Ok(deps)) => jobs.push(Job {
+                id,
+                repo: repo.unwrap_or(0),
+                goal: task.goal.chars().take(4000).collect(),
+                deps,
+                scope,
+                budget: Amounts::none(),
+                acceptance: task.done_when.into_iter().take(8).collect(),
+                role: name.to_owned(),
+            }),
+            (id, scope, deps) => {
+                wrong.extend(id.err());
+                wrong.extend(scope.err());
+                wrong.extend(deps.err());
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(jobs)
+    } else {
+        Err(wrong)
+    }
+}
+
+/// A plan in a few lines, for whoever changes it.
+pub(super) fn outline(dag: &Dag, names: &[String]) -> String {
+    let mut text = String::new();
+    for entry in dag.in_order() {
+        let needs: Vec<&str> = entry.job.deps.iter().map(JobId::as_str).collect();
+        if let Some(name) = names.get(entry.job.repo) {
+            let _ = write!(text, "in {name}: ");
+        }
+        let _ = writeln!(
+            text,
+            "{} ({}, {}) needs [{}] files [{}] done when [{}]: {}",
+            entry.job.id,
+            entry.job.role,
+            entry.status.name(),
+            needs.join(", "),
+            entry.job.scope.patterns().join(", "),
+            entry.job.acceptance.join("; "),
+            entry.job.goal
+        );
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! What a run collects on its way: as its events carry it and its state keeps it.
+
+use lula_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::deeds::Taken;
+use crate::hands::{Delivered, Place};
+use crate::recover::Target;
+use crate::work::Baseline;
+
+/// What a coder is told about the project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Brief {
+    /// Files of the project, as many as fit.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: usize,
+    /// Files that matter most, the likeliest first.
+    pub likely: Vec<String>,
+    /// The map: what the project defines that matters for the task.
+    pub map: String,
+    /// What the project says to whoever changes it: files with their beginnings.
+    pub instructions: Vec<(String, String)>,
+    /// Where words of the task stand.
+    pub hits: Vec<String>,
+}
+
+/// What a coder made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Produced {
+    /// Who: the name of a model, or `repairer`.
+    pub by: String,
+    /// In one sentence.
+    pub summary: String,
+    /// The change, as a unified diff.
+    pub diff: String,
+    /// The files it touches.
+    pub files: Vec<String>,
+    /// The state of the workspace.
+    pub tree: Digest,
+}
+
+/// Another repository of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// The repository, as an absolute path.
+    pub repository: String,
+    /// Where it is worked on.
+    pub place: Place,
+    /// Its tests before.
+    pub baseline: Option<Baseline>,
+    /// The change, as it is.
+    pub taken: Option<Taken>,
+    /// Where the change is.
+    pub delivered: Option<Delivered>,
+}
+
+/// What somebody found out who changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Who.
+    pub by: String,
+    /// What.
+    pub text: String,
+    /// Whether a reviewer agrees.
+    pub approve: Option<bool>,
+}
+
+/// Another try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// From where.
+    pub target: Target,
+    /// Whether somebody else should try.
+    pub another_mind: bool,
+}
+
+/// Why a run ends before a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case", deny_unknown_fields)]
+pub enum End {
+    /// The task cannot be worked on as it is.
+    Rejected {
+        /// Why.
+        why: String,
+    },
+    /// It was given up.
+    Halted {
+        /// Why.
+        why: String,
+    },
+    /// Nothing that can be seen would decide about a change.
+    Unclear {
+        /// Why.
+        why: String,
+    },
+    /// It needs a model, and none is configured.
+    NeedsModel {
+        /// What for.
+        why: String,
+    },
+    /// This machine cannot do it as it is.
+    Environment {
+        /// Why.
+        why: String,
+    },
+    /// A plan was asked for, and there it is.
+    Planned {
+        /// How many tasks it has.
+        tasks: usize,
+    },
+    /// There was nothing to do: every test passes.
+    NothingToDo {
+        /// How many tests pass.
+        passing: usize,
+    },
+}

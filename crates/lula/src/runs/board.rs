@@ -1,0 +1,289 @@
+//! A plan while it is worked on, as lines that are drawn again and again: each task, who is at it, and
+//! what they are doing. Pure.
+
+use std::collections::BTreeMap;
+
+use lula_agents::dag::{Dag, Entry, JobId, Status};
+use unicode_width::UnicodeWidthStr;
+
+use super::plan::mark;
+use crate::term::{BAD, DIM, GOOD, Room, STRONG, WARN, paint, plain};
+
+/// Widest name of a task; longer ones are cut.
+const NAME: usize = 24;
+/// Widest role.
+const ROLE: usize = 10;
+/// Narrower than this there is no room for roles.
+const ROOMY: usize = 60;
+
+/// The board: one line for each task, each after what it needs. Where there are too many, those that
+/// say most are shown and the others are counted.
+pub(crate) fn board(dag: &Dag, doing: &BTreeMap<String, String>, room: Room) -> String {
+    let wanted = |entry: &&Entry| !matches!(entry.status, Status::Superseded | Status::Cancelled);
+    let entries: Vec<&Entry> = dag.in_order().into_iter().filter(wanted).collect();
+    let shown = chosen(&entries, room.lines);
+    let names = shown.iter().map(|entry| name(entry).width());
+    let names = names.max().unwrap_or(0);
+    let mut lines: Vec<String> = shown
+        .iter()
+        .map(|entry| row(dag, entry, doing, names, room.width))
+        .collect();
+    let left: Vec<&&Entry> = entries
+        .iter()
+        .filter(|entry| !shown.iter().any(|other| other.job.id == entry.job.id))
+        .collect();
+    if !left.is_empty() {
+        lines.push(paint(DIM, plain(&counted(&left), room.width)));
+    }
+    lines.join("\n")
+}
+
+/// As many as fit: who works and what went wrong first, then who waits, then what is done.
+fn chosen<'a>(entries: &[&'a Entry], lines: usize) -> Vec<&'a Entry> {
+    if entries.len() <= lines {
+        return entries.to_vec();
+    }
+    let rank = |entry: &Entry| match entry.status {
+        Status::Leased { .. } | Status::Produced { .. } | Status::Conflict { .. } => 0,
+        Status::Failed { .. } => 1,
+        Status::Pending => 2,
+        _ => 3,
+    };
+    let mut places: Vec<usize> = (0..entries.len()).collect();
+    places.sort_by_key(|at| rank(entries[*at]));
+    // One line is for the others.
+    places.truncate(lines.saturating_sub(1));
+    places.sort_unstable();
+    places.into_iter().map(|at| entries[at]).collect()
+}
+
+/// `and 12 more: 8 integrated, 4 pending`
+fn counted(left: &[&&Entry]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in left {
+        *counts.entry(entry.status.name()).or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    format!("and {} more: {}", left.len(), counts.join(", "))
+}
+
+fn name(entry: &Entry) -> String {
+    plain(entry.job.id.as_str(), NAME)
+}
+
+fn row(
+    dag: &Dag,
+    entry: &Entry,
+    doing: &BTreeMap<String, String>,
+    names: usize,
+    width: usize,
+) -> String {
+    let name = name(entry);
+    let gap = " ".repeat(names.saturating_sub(name.width()));
+    let (mut used, mut role) = (2 + names + 2, String::new());
+    if width >= ROOMY {
+        role = format!("{:<ROLE$}  ", plain(&entry.job.role, ROLE));
+        used += ROLE + 2;
+    }
+    let text = plain(&state(dag, entry, doing), width.saturating_sub(used));
+    let (name, text) = match &entry.status {
+        Status::Leased { .. } | Status::Produced { .. } => (paint(STRONG, name), text),
+        Status::Integrated { .. } => (name, paint(GOOD, text)),
+        Status::Failed { .. } => (name, paint(BAD, text)),
+        Status::Conflict { .. } => (name, paint(WARN, text)),
+        _ => (paint(DIM, name), paint(DIM, text)),
+    };
+    format!(
+        "{} {name}{gap}  {}{text}",
+        mark(&entry.status),
+        paint(DIM, role)
+    )
+}
+
+/// How far a task is, in a few words.
+fn state(dag: &Dag, entry: &Entry, doing: &BTreeMap<String, String>) -> String {
+    match &entry.status {
+        Status::Pending => {
+            let open = |id: &&JobId| {
+                let status = dag.jobs.get(*id).map(|entry| &entry.status);
+                !matches!(status, Some(Status::Integrated { .. } | Status::Superseded))
+            };
+            let needs: Vec<&str> = entry
+                .job
+                .deps
+                .iter()
+                .filter(open)
+                .map(JobId::as_str)
+                .collect();
+            if needs.is_empty() {
+                "waits for its turn".to_owned()
+            } else {
+                format!("waits for {}", needs.join(", "))
+            }
+        }
+        Status::Leased { .. } => {
+            let doing = doing
+                .get(entry.job.id.as_str())
+                .map_or("begins", String::as_str);
+            if entry.attempts > 1 {
+                format!("again: {doing}")
+            } else {
+                doing.to_owned()
+            }
+        }
+        Status::Produced { .. } => "done, and on its way into the whole".to_owned(),
+        Status::Integrated { .. } => "integrated".to_owned(),
+        Status::Conflict { said } => {
+            let said = said.lines().next().unwrap_or_default();
+            format!("does not fit: {said}")
+        }
+        Status::Failed { reason } => format!("failed: {reason}"),
+        Status::Skipped { reason } => format!("skipped: {reason}"),
+        Status::Cancelled | Status::Superseded => entry.status.name().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lula_agents::dag::{Bounds, Job, OnFailure, Reason, Scope, Step};
+    use lula_protocol::{Amounts, RunId};
+
+    fn id(name: &str) -> JobId {
+        JobId::new(name).unwrap()
+    }
+
+    fn dag(jobs: &[(&str, &str, &[&str])]) -> Dag {
+        let jobs = jobs.iter().map(|(name, role, needs)| Job {
+            id: id(name),
+            repo: 0,
+            goal: "x".to_owned(),
+            deps: needs.iter().map(|name| id(name)).collect(),
+            scope: Scope::new(&[name]).unwrap(),
+            budget: Amounts::none(),
+            acceptance: Vec::new(),
+            role: (*role).to_owned(),
+        });
+        let bounds = Bounds {
+            repositories: 1,
+            roles: &["coder", "reviewer", "tester"],
+            left: Amounts::none(),
+        };
+        Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap()
+    }
+
+    fn begin(dag: &mut Dag, name: &str) {
+        let run = RunId::from_parts(1, [1; 10]);
+        dag.step(&Step::Leased { id: id(name), run }).unwrap();
+    }
+
+    fn finish(dag: &mut Dag, name: &str) {
+        begin(dag, name);
+        let id = id(name);
+        dag.step(&Step::Produced { id: id.clone() }).unwrap();
+        let commit = Some("c".to_owned());
+        dag.step(&Step::Integrated { id, commit }).unwrap();
+    }
+
+    fn shown(dag: &Dag, width: usize, lines: usize) -> String {
+        let doing = [
+            (
+                "parser",
+                "writes src/parser/expressions_and_statements.py, all of it, from the top to the very end",
+            ),
+            ("lexer", "asks anthropic/claude-sonnet-4-5"),
+        ];
+        let doing = doing.map(|(name, what)| (name.to_owned(), what.to_owned()));
+        let board = board(dag, &doing.into(), Room { width, lines });
+        let plain = anstream::adapter::strip_str(&board).to_string();
+        for line in plain.lines() {
+            assert!(line.width() <= width, "{} columns: {line}", line.width());
+        }
+        plain
+    }
+
+    fn plan() -> Dag {
+        let mut dag = dag(&[
+            ("grammar", "coder", &[]),
+            ("lexer", "coder", &[]),
+            ("parser", "coder", &["grammar"]),
+            ("parser-tests", "tester", &["grammar"]),
+            ("docs", "coder", &[]),
+            ("review", "reviewer", &["parser", "parser-tests"]),
+            ("wrong", "coder", &[]),
+        ]);
+        finish(&mut dag, "grammar");
+        for name in ["lexer", "parser", "docs", "wrong", "parser-tests"] {
+            begin(&mut dag, name);
+        }
+        dag.step(&Step::Produced { id: id("docs") }).unwrap();
+        let said = "both sides changed docs/index.md\nand more".to_owned();
+        dag.step(&Step::Conflict {
+            id: id("docs"),
+            said,
+        })
+        .unwrap();
+        let reason = Reason::NotDone {
+            said: "2 tests that passed no longer do".to_owned(),
+        };
+        dag.step(&Step::Failed {
+            id: id("wrong"),
+            reason,
+        })
+        .unwrap();
+        dag
+    }
+
+    #[test]
+    fn each_task_has_a_line_that_says_who_is_at_it_and_what_they_do() {
+        insta::assert_snapshot!(shown(&plan(), 80, 20), @r"
+        ◑ docs          coder       does not fit: both sides changed docs/index.md
+        ● grammar       coder       integrated
+        ◐ lexer         coder       asks anthropic/claude-sonnet-4-5
+        ◐ parser        coder       writes src/parser/expressions_and_statements.py, al…
+        ◐ parser-tests  tester      begins
+        ○ review        reviewer    waits for parser, parser-tests
+        ✗ wrong         coder       failed: 2 tests that passed no longer do
+        ");
+    }
+
+    #[test]
+    fn a_narrow_terminal_drops_the_roles() {
+        insta::assert_snapshot!(shown(&plan(), 44, 20), @r"
+        ◑ docs          does not fit: both sides ch…
+        ● grammar       integrated
+        ◐ lexer         asks anthropic/claude-sonne…
+        ◐ parser        writes src/parser/expressio…
+        ◐ parser-tests  begins
+        ○ review        waits for parser, parser-te…
+        ✗ wrong         failed: 2 tests that passed…
+        ");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_whoever_works_is_shown() {
+        insta::assert_snapshot!(shown(&plan(), 80, 5), @r"
+        ◑ docs          coder       does not fit: both sides changed docs/index.md
+        ◐ lexer         coder       asks anthropic/claude-sonnet-4-5
+        ◐ parser        coder       writes src/parser/expressions_and_statements.py, al…
+        ◐ parser-tests  tester      begins
+        and 3 more: 1 failed, 1 integrated, 1 pending
+        ");
+    }
+
+    #[test]
+    fn nothing_an_agent_says_acts_on_the_terminal() {
+        let dag = plan();
+        let doing = [("lexer".to_owned(), "runs \u{1b}[2J\nx".to_owned())];
+        let room = Room {
+            width: 80,
+            lines: 20,
+        };
+        let board = board(&dag, &doing.into(), room);
+        assert!(!board.contains("\u{1b}[2J"), "{board}");
+        assert_eq!(board.lines().count(), 7);
+    }
+}

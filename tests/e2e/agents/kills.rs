@@ -1,0 +1,155 @@
+//! Plans that agents rewire, with edits that meet, over kill -9 of the brain and of its runner.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use lula_models::script::Turn;
+use serde_json::{Value, json};
+
+use super::{SEVEN, belongings, line, module, plan, project_with, runs, told, writes};
+use crate::lula::World;
+use crate::processes::{BLOWS, Dice, blows};
+use crate::run::{branches, git, strong};
+use crate::scripts::{acts, always, does, server};
+
+/// What everybody writes into beside a file of their own.
+const SHARED: &str = "log.txt";
+
+/// A plan drawn by lot: modules, some of which need others, some of which write into one file.
+struct Drawn {
+    tasks: Vec<Value>,
+    shared: Vec<bool>,
+}
+
+fn drawn(dice: &mut Dice) -> Drawn {
+    let count = 3 + dice.roll(2);
+    let (mut tasks, mut shared) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        let needs: Vec<String> = (0..number)
+            .filter(|_| dice.roll(3) == 0)
+            .map(|other| format!("m{other}"))
+            .collect();
+        let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
+        let mut task = module(&format!("m{number}"), &needs);
+        let mut files = vec![format!("m{number}.py")];
+        let writes_there = dice.roll(2) == 0;
+        if writes_there {
+            files.push(SHARED.to_owned());
+        }
+        if number == 0 {
+            // Room for what it will want to have done by another.
+            files.push("extra.py".to_owned());
+        }
+        task["files"] = json!(files);
+        tasks.push(task);
+        shared.push(writes_there);
+    }
+    Drawn { tasks, shared }
+}
+
+/// As an agent is told it. What was integrated before is told otherwise: it is history.
+fn goal(task: &str) -> String {
+    format!("The task:\ndo the {task} thing")
+}
+
+/// Models that answer the same to the same, however often they are asked. The first agent wants one
+/// task more before it does its own.
+fn turns(drawn: &Drawn) -> Vec<Turn> {
+    let own = |number: usize| {
+        let name = format!("m{number}");
+        let mut acts = vec![writes(&format!("{name}.py"), SEVEN)];
+        if drawn.shared[number] {
+            // Done twice, or half, it shows.
+            let line = format!("echo {name} >> {SHARED}; sleep 0.1; echo {name} >> {SHARED}");
+            acts.push(runs(&line));
+        }
+        acts
+    };
+    let extra = json!({"add": [module("extra", &[])]});
+    let mut turns = vec![
+        always(plan("Roles: ", &drawn.tasks)),
+        always(does("Accepted. The plan is now", &own(0))),
+        always(does(&goal("extra"), &[writes("extra.py", SEVEN)])),
+    ];
+    for number in (1..drawn.tasks.len()).rev() {
+        turns.push(always(does(&goal(&format!("m{number}")), &own(number))));
+    }
+    turns.push(always(acts(&goal("m0"), &[("propose", extra)])));
+    turns
+}
+
+/// What a run came to, without what differs between two runs of the same plan: who was first.
+fn outcome(world: &World) -> Value {
+    let [branch] = &branches(world)[..] else {
+        panic!("{:?}", branches(world));
+    };
+    let work = world.work();
+    let listed = git(&work, &["ls-tree", "-r", branch]);
+    let files: Vec<&str> = listed
+        .lines()
+        .filter(|line| !line.ends_with(SHARED))
+        .collect();
+    let log = git(&work, &["show", &format!("{branch}:{SHARED}")]);
+    let mut lines: Vec<&str> = log.lines().collect();
+    lines.sort_unstable();
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    let jobs = shown["plan"]["jobs"].as_object().unwrap();
+    let jobs: Vec<(&String, &Value)> = jobs.iter().map(|(id, job)| (id, &job["status"])).collect();
+    json!({
+        "files": files,
+        "log": lines,
+        "jobs": jobs,
+        "version": shown["plan"]["version"],
+        "verdict": shown["verdict"]["verdict"],
+        "wished": told(world, "wants another plan").len(),
+    })
+}
+
+/// So many kills in the suite; `LULA_PLAN_KILLS` makes it more.
+#[test]
+fn wherever_brain_and_runner_are_killed_a_plan_ends_the_same() {
+    let kills = std::env::var("LULA_PLAN_KILLS").ok();
+    let kills: u64 = kills.map_or(BLOWS, |text| text.parse().unwrap());
+    let mut dice = Dice(kills);
+    let mut struck = 0;
+    let mut moments = BTreeSet::new();
+    while struck < kills {
+        let seed = dice.0;
+        let drawn = drawn(&mut dice);
+        let server = server(turns(&drawn));
+        let model = strong(&server);
+        let line = line(&model, &[]);
+        let fresh = || {
+            let world = World::new();
+            project_with(&world, &[(SHARED, "begin\n")]);
+            world
+        };
+        let calm = fresh();
+        let clock = Instant::now();
+        calm.run(&line).exits(0);
+        let whole = u64::try_from(clock.elapsed().as_micros()).unwrap();
+        let expected = outcome(&calm);
+        assert_eq!(expected["wished"], 1, "{expected}");
+        let asked = server.arrived().len();
+        // Two runs of each plan are struck.
+        for _ in 0..2 {
+            let world = fresh();
+            let before = belongings(&world);
+            let untouched = || assert_eq!(belongings(&world), before, "seed {seed}");
+            let (next, at) = blows(&world, &line, (&mut dice, whole), untouched);
+            struck += BLOWS;
+            moments.extend(at);
+            world.run(&next).exits(0);
+            untouched();
+            assert_eq!(outcome(&world), expected, "seed {seed}");
+            world.run(&["replay", "last", "--verify"]).exits(0);
+            world.run(&["audit", "verify"]).exits(0);
+            if struck >= kills {
+                break;
+            }
+        }
+        assert!(asked > 0);
+    }
+    println!("{struck} kills, at {} different places", moments.len());
+    assert!(moments.len() > 1, "the kills came at {moments:?}");
+}

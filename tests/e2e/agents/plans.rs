@@ -1,0 +1,209 @@
+//! Plans: made, refused, carried out, and what becomes of tasks that fail.
+
+use lula_models::script::Turn;
+use serde_json::json;
+
+use super::{
+    TASK, asked, belongings, builds, module, plan, project, run, status, task, told, writes,
+};
+use crate::lula::World;
+use crate::run::{branches, git, strong};
+use crate::scripts::{does, server};
+
+#[test]
+fn two_tasks_are_done_by_two_agents_and_come_together_on_one_branch() {
+    let world = World::new();
+    project(&world);
+    std::fs::write(world.work().join("notes.txt"), "mine\n").unwrap();
+    let before = belongings(&world);
+    let server = server(vec![
+        plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
+        builds("alpha"),
+        builds("beta"),
+    ]);
+    let report = run(&world, &server, &[]).exits(0).json();
+    assert_eq!(status(&report, "alpha"), "integrated");
+    assert_eq!(status(&report, "beta"), "integrated");
+    assert_eq!(belongings(&world), before);
+    let made = branches(&world);
+    assert_eq!(made.len(), 1, "{made:?}");
+    for file in ["alpha.py", "beta.py"] {
+        let spec = format!("{}:{file}", made[0]);
+        assert!(git(&world.work(), &["show", &spec]).contains("return 7"));
+    }
+    let run = report["run"].as_str().unwrap();
+    world.run(&["replay", run, "--verify"]).exits(0);
+    let shown = world.run(&["show", run]).exits(0).stdout;
+    assert!(
+        shown.contains("alpha") && shown.contains("integrated"),
+        "{shown}"
+    );
+    let trace = world.run(&["trace", run, "--json"]).exits(0).json();
+    assert_eq!(trace["agents"].as_array().unwrap().len(), 2, "{trace}");
+    let picture = world.work().with_file_name("lanes.svg");
+    let file = picture.to_str().unwrap();
+    world.run(&["trace", run, "--svg", file]).exits(0);
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("<rect"));
+    // Agents are no runs of their own in the list, and `last` is what a person began.
+    let listed = world.run(&["runs", "--json"]).exits(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["run"], run);
+    assert_eq!(server.unused(), 0);
+}
+
+#[test]
+fn a_plan_can_be_seen_before_anything_is_begun() {
+    let world = World::new();
+    project(&world);
+    let server = server(vec![plan(
+        TASK,
+        &[module("alpha", &[]), module("beta", &["alpha"])],
+    )]);
+    let model = strong(&server);
+    let line = [
+        "run",
+        "--task",
+        TASK,
+        "--model",
+        &model,
+        "--agents",
+        "2",
+        "--plan-only",
+    ];
+    let ran = world.run(&line).exits(0);
+    assert!(ran.stdout.contains("after alpha"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("beta.py"), "{}", ran.stdout);
+    assert!(branches(&world).is_empty());
+    assert_eq!(server.arrived().len(), 1);
+    world
+        .run(&["run", "--task", TASK, "--plan-only"])
+        .exits(2)
+        .says("--agents");
+    world
+        .run(&["run", "--task", TASK, "--agents", "2"])
+        .exits(2)
+        .says("a plan needs a model");
+}
+
+#[test]
+fn a_plan_that_goes_round_in_circles_is_refused_with_the_way_round() {
+    let world = World::new();
+    project(&world);
+    let server = server(vec![
+        plan(
+            TASK,
+            &[module("alpha", &["beta"]), module("beta", &["alpha"])],
+        ),
+        plan(
+            "wait for each other",
+            &[module("alpha", &[]), module("beta", &["alpha"])],
+        ),
+        builds("alpha"),
+        builds("beta"),
+    ]);
+    let report = run(&world, &server, &[]).exits(0).json();
+    assert_eq!(status(&report, "beta"), "integrated");
+    let told = told(&world, "was refused");
+    assert!(told[0].contains("wait for each other"), "{told:?}");
+}
+
+#[test]
+fn what_an_agent_writes_outside_its_scope_never_arrives() {
+    let world = World::new();
+    project(&world);
+    let sneaky = does(
+        "do the alpha thing",
+        &[
+            // Refused at once.
+            writes("rates.py", "def rate():\n    return 2\n"),
+            writes("alpha.py", "def value():\n    return 7\n"),
+            // Seen afterwards.
+            ("run", json!({"command": "echo x > stray.txt"})),
+        ],
+    );
+    let server = server(vec![
+        plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
+        sneaky,
+        builds("beta"),
+        // Whoever planned it lets the failure stand.
+        plan("The task alpha failed", &[]),
+    ]);
+    let report = run(&world, &server, &[]).exits(1).json();
+    assert_eq!(status(&report, "alpha"), "failed");
+    assert_eq!(status(&report, "beta"), "integrated");
+    let reason = &report["plan"]["jobs"]["alpha"]["reason"];
+    assert_eq!(reason["why"], "scope_violation", "{reason}");
+    assert_eq!(reason["files"], json!(["stray.txt"]));
+    assert!(branches(&world).is_empty(), "a part is not the whole");
+    assert!(asked(&server).contains("stray.txt"), "the planner is told");
+}
+
+#[test]
+fn a_reviewer_that_rejects_sends_the_plan_back() {
+    let world = World::new();
+    project(&world);
+    let review = |id: &str, needs: &[&str]| task(id, needs, &[], &[], "reviewer");
+    let says = |id: &str, approve: bool, summary: &str| {
+        let submit = json!({"approve": approve, "summary": summary});
+        does(&format!("do the {id} thing"), &[("submit", submit)])
+    };
+    let better = json!({"replaces": "review", "tasks": [
+        task("mend", &[], &["alpha.py"],
+            &["python3 -c 'import alpha; assert alpha.value.__doc__'"], "coder"),
+        review("again", &["mend"]),
+    ]});
+    let mend = does(
+        "do the mend thing",
+        &[writes(
+            "alpha.py",
+            "def value():\n    \"\"\"Seven.\"\"\"\n    return 7\n",
+        )],
+    );
+    let server = server(vec![
+        plan(TASK, &[module("alpha", &[]), review("review", &["alpha"])]),
+        builds("alpha"),
+        says("review", false, "value has no documentation"),
+        Turn {
+            when: Some("value has no documentation".to_owned()),
+            say: Some(better.to_string()),
+            ..Turn::default()
+        },
+        mend,
+        says("again", true, "good"),
+    ]);
+    let report = run(&world, &server, &[]).exits(0).json();
+    assert_eq!(status(&report, "review"), "superseded");
+    assert_eq!(status(&report, "again"), "integrated");
+    assert_eq!(report["plan"]["version"], 2);
+    let spec = format!("{}:alpha.py", branches(&world)[0]);
+    assert!(git(&world.work(), &["show", &spec]).contains("Seven."));
+}
+
+#[test]
+fn fail_fast_begins_nothing_after_the_first_failure() {
+    let world = World::new();
+    project(&world);
+    // It says that it is done and has done nothing.
+    let idle = || does("do the alpha thing", &[]);
+    let server = server(vec![
+        plan(
+            TASK,
+            &[
+                module("alpha", &[]),
+                module("beta", &[]),
+                module("gamma", &["alpha"]),
+            ],
+        ),
+        idle(),
+    ]);
+    let more = ["--agents", "1", "--fail-fast", "--max-loops", "0"];
+    let report = run(&world, &server, &more).exits(1).json();
+    assert_eq!(status(&report, "alpha"), "failed");
+    assert_eq!(status(&report, "beta"), "skipped");
+    assert_eq!(status(&report, "gamma"), "skipped");
+    let why = &report["plan"]["jobs"]["beta"]["reason"]["why"];
+    assert_eq!(why, "fail_fast");
+    // Nobody was asked to mend the plan, and nobody began.
+    assert_eq!(server.arrived().len(), 2);
+    assert!(branches(&world).is_empty());
+}

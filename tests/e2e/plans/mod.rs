@@ -1,0 +1,358 @@
+//! Whole runs of several agents, drawn by lot: the real graph, scheduler and planner, a real store,
+//! real repositories and the real merge queue, under random rewiring with edits that meet.
+
+mod bench;
+mod drawn;
+mod luck;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_agents::dag::{Dag, Reason, Status, Step};
+use lula_agents::task::{Mind, Rates};
+use lula_agents::team::{Joint, Team};
+use lula_agents::work::Event;
+use lula_agents::{Coding, Deliver, Task, Work, Workshop};
+use lula_graph::{Engine, Options, Rested, Start};
+use lula_models::output::Capability;
+use lula_protocol::{EventBody, Exit, Interrupt, Payload, RunId, Signal};
+use lula_store::sqlite::SqliteOptions;
+use lula_store::{Durability, SqliteStore, Store};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use drawn::{Drawn, drawn};
+use luck::Luck;
+
+/// Runs in the suite; `LULA_PLANS` makes it more.
+const RUNS: u32 = 8;
+/// A run that rests more often than this never ends.
+const RESTS: usize = 50;
+
+/// What was seen, over all runs: a test that never meets a conflict shows nothing.
+#[derive(Debug, Default)]
+struct Seen {
+    runs: usize,
+    whole: usize,
+    jobs: usize,
+    patched: usize,
+    refused: usize,
+    produced: usize,
+    integrated: usize,
+    conflicts: usize,
+    resolvers: usize,
+    asked: usize,
+    strays: usize,
+}
+
+fn mind() -> Mind {
+    Mind {
+        name: "luck/luck".to_owned(),
+        model: "luck".to_owned(),
+        capability: Capability::JsonSchema,
+        rates: Rates {
+            input: 0,
+            output: 0,
+            cache_read: 0,
+            cache_write: 0,
+        },
+        context: None,
+        max_tokens: 1000,
+    }
+}
+
+/// Runs it to its end, with a person who answers as drawn.
+async fn run_to_the_end(engine: &Engine<Coding>, run: &RunId, drawn: &Drawn, seen: &mut Seen) {
+    let mut answers = drawn.answers.iter();
+    for _ in 0..RESTS {
+        let rested = tokio::time::timeout(Duration::from_mins(2), engine.resume(run)).await;
+        let Ok(rested) = rested else {
+            panic!("nothing happens any more: a deadlock");
+        };
+        match rested.unwrap() {
+            Some(Rested::Done(_)) => return,
+            Some(Rested::Waiting(pending)) => {
+                let Interrupt::Operator { options, .. } = &pending.interrupt else {
+                    panic!("{:?}", pending.interrupt);
+                };
+                seen.asked += 1;
+                let again = answers.next().copied().unwrap_or(false);
+                let answer = Signal::Answer {
+                    interrupt: pending.seq,
+                    choice: options[usize::from(again)].clone(),
+                    by: "local:tester".parse().unwrap(),
+                    note: String::new(),
+                };
+                engine.send(run, &answer).await.unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it rested {RESTS} times and did not end");
+}
+
+/// What the log of a run says, event by event.
+async fn events(store: &dyn Store, run: &RunId) -> Vec<Event> {
+    let mut found = Vec::new();
+    let records = store.read(run, 0, 100_000).await.unwrap();
+    for record in records {
+        let body = record.read_body().unwrap();
+        if !matches!(body, EventBody::NodeLeft { .. }) {
+            continue;
+        }
+        for payload in body.payloads() {
+            let value = match payload {
+                Payload::Inline(value) => value.clone(),
+                Payload::Blob(blob) => {
+                    let bytes = store.blob(&blob.digest).await.unwrap();
+                    serde_json::from_slice(&bytes).unwrap()
+                }
+            };
+            found.push(serde_json::from_value(value).unwrap());
+        }
+    }
+    found
+}
+
+/// What must hold of a plan whenever something happens to it.
+fn allowed(dag: &Dag, event: &Event) {
+    match event {
+        Event::Job {
+            change: Step::Leased { id, .. },
+        } => {
+            let entry = &dag.jobs[id];
+            for dep in &entry.job.deps {
+                let status = &dag.jobs[dep].status;
+                let there = matches!(status, Status::Integrated { .. } | Status::Superseded);
+                assert!(there, "{id} began before {dep}, which is {}", status.name());
+            }
+            for other in dag.jobs.values().filter(|other| other.status.is_busy()) {
+                let meets = other.job.scope.meets(&entry.job.scope);
+                assert!(!meets, "{id} writes where {} does", other.job.id);
+            }
+        }
+        Event::Patched { dag: next, .. } => {
+            assert_eq!(next.version, dag.version + 1);
+            assert!(next.measure() < dag.measure(), "a plan comes to its end");
+        }
+        _ => {}
+    }
+}
+
+/// Every product of a job is told of: it is in the whole, or why it is not.
+#[derive(Debug, Default)]
+struct Told {
+    integrated: usize,
+    conflicts: usize,
+    failed: usize,
+}
+
+fn walk(task: &Task, events: &[Event], seen: &mut Seen) -> (Work, BTreeMap<String, Told>) {
+    let mut work = Work::begin(task.clone());
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    for event in events {
+        if let Some(joint) = &work.joint {
+            allowed(&joint.dag, event);
+        }
+        match event {
+            Event::Job { change } => match change {
+                Step::Integrated { id, .. } => {
+                    told.entry(id.to_string()).or_default().integrated += 1;
+                }
+                Step::Conflict { id, .. } => {
+                    told.entry(id.to_string()).or_default().conflicts += 1;
+                }
+                Step::Failed { id, reason } => {
+                    told.entry(id.to_string()).or_default().failed += 1;
+                    seen.strays += usize::from(matches!(reason, Reason::ScopeViolation { .. }));
+                }
+                _ => {}
+            },
+            Event::Patched { by, .. } => {
+                seen.patched += 1;
+                seen.resolvers += usize::from(by == "scheduler");
+            }
+            Event::PatchRefused { .. } => seen.refused += 1,
+            Event::Wished { answer, .. } => seen.refused += usize::from(answer.failed),
+            _ => {}
+        }
+        work.apply(event);
+        if let Some(joint) = &work.joint {
+            assert_eq!(joint.dag.cycle(), None);
+        }
+    }
+    (work, told)
+}
+
+/// Everything that was produced is in the line, once, or in a conflict or a failure that is told.
+fn accounted(
+    luck: &Luck,
+    run: &RunId,
+    joint: &Joint,
+    told: &BTreeMap<String, Told>,
+    seen: &mut Seen,
+) {
+    let state = luck.state();
+    let line = state.bench.line(run);
+    let kept = line.produced().unwrap();
+    assert_eq!(kept.len(), state.bench.products.len(), "all of it is kept");
+    let mut merges = 0;
+    for (id, told) in told {
+        let of_it = || state.bench.products.iter().filter(|one| one.job == *id);
+        let count = |integrated| of_it().filter(|one| one.integrated == integrated).count();
+        assert_eq!(count(Some(true)), told.integrated, "{id}");
+        assert_eq!(count(Some(false)), told.conflicts, "{id}");
+        assert!(count(None) <= told.failed, "{id} was left out unsaid");
+        merges += told.integrated;
+    }
+    for product in &state.bench.products {
+        let there = line.contains(&product.commit).unwrap();
+        let resolved = || {
+            joint.dag.jobs.values().any(|entry| {
+                // What did not fit is a parent of what took its place.
+                matches!(entry.status, Status::Integrated { .. })
+                    && entry.job.id.as_str().starts_with(product.job.as_str())
+            })
+        };
+        let integrated = product.integrated == Some(true);
+        assert!(there || !integrated, "{product:?} is lost");
+        assert!(
+            !there || integrated || resolved(),
+            "{product:?} came in unsaid"
+        );
+        assert!(
+            told.contains_key(&product.job),
+            "{product:?} is not told of"
+        );
+    }
+    let counted = state.bench.git(
+        &line,
+        &[
+            "rev-list",
+            "--first-parent",
+            "--count",
+            &format!("{}..{}", line.base(), line.commit().unwrap()),
+        ],
+    );
+    assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
+    for entry in joint.dag.jobs.values() {
+        if let Status::Integrated {
+            commit: Some(commit),
+        } = &entry.status
+        {
+            assert!(line.contains(commit).unwrap(), "{}", entry.job.id);
+        }
+    }
+    let unanswered = state.wishes.values().filter(|said| said.is_none()).count();
+    assert_eq!(unanswered, 0, "every agent that asked was answered");
+    let counted = |integrated| {
+        let of_it = state.bench.products.iter();
+        of_it.filter(|one| one.integrated == integrated).count()
+    };
+    seen.runs += 1;
+    seen.jobs += joint.dag.jobs.len();
+    seen.produced += state.bench.products.len();
+    seen.integrated += counted(Some(true));
+    seen.conflicts += counted(Some(false));
+}
+
+async fn live(drawn: &Drawn, seen: &mut Seen) {
+    let luck = Arc::new(Luck::new(drawn));
+    let (database, repository) = {
+        let state = luck.state();
+        let repository = state.bench.repository.path().to_owned();
+        (state.bench.state().join("runs.db"), repository)
+    };
+    let before = bench::files(&repository);
+    let options = SqliteOptions {
+        durability: Durability::ProcessCrash,
+        ..SqliteOptions::default()
+    };
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(database, options).unwrap());
+    let world = Workshop::new(luck.clone(), luck.clone(), Arc::new(|_| ())).crewed(luck.clone());
+    let options = Options {
+        backoff: Duration::ZERO,
+        // What is done here blocks, so nobody renews a lease.
+        lease: Duration::from_hours(1),
+        ..Options::default()
+    };
+    let engine = Engine::new(Coding, store.clone(), Arc::new(world), options).unwrap();
+    let task = Task {
+        deliver: Deliver::Patch,
+        models: vec![mind()],
+        team: Some(Team {
+            at_once: drawn.at_once,
+            plan_only: false,
+            fail_fast: drawn.fail_fast,
+        }),
+        max_loops: 1,
+        ..Task::new("do it all", repository.display().to_string())
+    };
+    let run = RunId::from_parts(1, [9; 10]);
+    let start = Start {
+        run: Some(run.clone()),
+        ..Start::default()
+    };
+    engine.start(&task, &start).await.unwrap();
+    run_to_the_end(&engine, &run, drawn, seen).await;
+
+    // The plan came to its end, step by step as it may.
+    let known = engine.show(&run, None).await.unwrap();
+    let (work, told) = walk(&task, &events(&*store, &run).await, seen);
+    assert_eq!(work, *known.state, "the log is all there is");
+    let joint = work.joint.as_ref().unwrap();
+    for (id, entry) in &joint.dag.jobs {
+        let over = entry.status.is_over();
+        assert!(over, "{id} is {}", entry.status.name());
+    }
+    assert_eq!(joint.dag.in_order().len(), joint.dag.jobs.len());
+    let ended = known.progress.ended.unwrap();
+    if ended.exit == Exit::Verified {
+        assert!(joint.dag.is_whole());
+        seen.whole += 1;
+    }
+
+    accounted(&luck, &run, joint, &told, seen);
+    // What is the person's is byte by byte what it was, the git directory included.
+    assert_eq!(bench::files(&repository), before);
+    let again = engine.replay(&run).await.unwrap();
+    assert!(again.differences.is_empty(), "{:?}", again.differences);
+}
+
+/// Whatever is planned, rewired, edited, given up and asked: no cycle, no deadlock, nothing begins
+/// before what it needs or writes where another does, nothing that was produced is lost or comes in
+/// unsaid, and the person's repository stays as it is.
+#[test]
+fn nothing_is_lost_whatever_agents_do_and_want() {
+    let runs = std::env::var("LULA_PLANS").ok();
+    let runs = runs.map_or(RUNS, |text| text.parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let config = Config {
+        cases: runs,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..Config::default()
+    };
+    let seen = std::cell::RefCell::new(Seen::default());
+    // The suite draws the same every time; more is drawn anew.
+    let mut runner = if runs == RUNS {
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+    } else {
+        TestRunner::new(config)
+    };
+    runner
+        .run(&drawn(), |drawn| {
+            runtime.block_on(live(&drawn, &mut seen.borrow_mut()));
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    let seen = seen.into_inner();
+    println!("{seen:#?}");
+    assert!(
+        seen.integrated > 0 && seen.conflicts > 0 && seen.patched > 0 && seen.refused > 0,
+        "{seen:#?}"
+    );
+}

@@ -1,0 +1,124 @@
+//! The program in another process: begun, interrupted, killed, waited for.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::lula::{Ran, World};
+use crate::run_hands::processes_of;
+
+/// Begins a command that nobody listens to.
+pub(crate) fn begin(world: &World, line: &[&str]) -> Child {
+    world
+        .command(line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Begins a command whose words are read when it has ended.
+pub(crate) fn begin_heard(world: &World, line: &[&str]) -> Child {
+    world
+        .command(line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Ctrl-C.
+pub(crate) fn interrupt(child: &Child) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// What a command said and how it ended.
+pub(crate) fn ended(child: Child) -> Ran {
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+/// Kills a process as a power cut would; it may have ended by itself.
+pub(crate) fn strike(pid: u32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_mins(3);
+    while !is_so() {
+        assert!(Instant::now() < patience, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether somewhere on this machine a `sleep` of exactly so many seconds runs.
+pub(crate) fn is_asleep(seconds: u32) -> bool {
+    let wanted = format!("sleep\0{seconds}\0");
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.filter_map(Result::ok).any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).ends_with(&wanted)
+    })
+}
+
+/// A small generator: the same number gives the same sequence.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// The runners of a brain that do the work: those that nobody keeps running.
+pub(crate) fn runners_of(world: &World) -> Vec<u32> {
+    let kept = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !String::from_utf8_lossy(&line).contains("--supervised")
+    };
+    processes_of(world).into_iter().filter(kept).collect()
+}
+
+/// So many blows to one run.
+pub(crate) const BLOWS: u64 = 3;
+
+/// Begins a run and goes on with it, and each time kills its brain, its runner, or both, at a random
+/// moment of so many microseconds. Tells how the run is gone on with, and how many events it had when it
+/// was struck.
+pub(crate) fn blows<'a>(
+    world: &World,
+    line: &[&'a str],
+    (dice, whole): (&mut Dice, u64),
+    after_each: impl Fn(),
+) -> (Vec<&'a str>, Vec<u64>) {
+    let mut next = line.to_vec();
+    let mut moments = Vec::new();
+    for _ in 0..BLOWS {
+        let mut brain = begin(world, &next);
+        std::thread::sleep(Duration::from_micros(dice.roll(whole)));
+        let whom = dice.roll(3);
+        if whom != 0 {
+            runners_of(world).into_iter().for_each(strike);
+        }
+        // A brain whose runner died goes on with another.
+        if whom != 1 {
+            strike(brain.id());
+        }
+        brain.wait().unwrap();
+        let runs = world.run(&["runs", "--json"]).exits(0).json();
+        moments.push(runs[0]["events"].as_u64().unwrap_or(0));
+        after_each();
+        if runs.as_array().is_some_and(|runs| !runs.is_empty()) {
+            next = vec!["resume", "last"];
+        }
+    }
+    (next, moments)
+}
