@@ -238,6 +238,7 @@ Examples:
   lula exec -- pytest -q
   lula exec --profile strict --timeout 10s -- ./untrusted.sh
   lula exec --receipt receipt.json -- make test
+  lula exec --explain -- ./install.sh
   lula exec --on last -- git diff
   lula exec --write direct -- cargo fmt
 

@@ -37,7 +37,7 @@ const SYSTEM: [&str; 8] = [
 ];
 
 /// What of `/etc` programs read and nobody hides anything in.
-const ETC: [&str; 23] = [
+const ETC: [&str; 24] = [
     "alternatives",
     "ca-certificates",
     "ca-certificates.conf",
@@ -47,6 +47,7 @@ const ETC: [&str; 23] = [
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
+    "locale.alias",
     "localtime",
     "lsb-release",
     "magic",

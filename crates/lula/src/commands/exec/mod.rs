@@ -346,7 +346,7 @@ fn report(flags: &ExecFlags, session: &Session, finished: &Finished) -> Result<(
         screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
     } else if flags.explain {
         for line in sandboxed::denials(&finished.receipt) {
-            screen.warn(&line);
+            screen.note(&line);
         }
     }
     Ok(())
