@@ -124,7 +124,7 @@ pub(crate) fn posture(receipt: &Receipt) -> Table {
 /// What was denied, a line each; one that says so where nothing was.
 pub(crate) fn denials(receipt: &Receipt) -> Vec<String> {
     if receipt.denials.is_empty() {
-        return vec!["nothing was denied".to_owned()];
+        return vec!["no denial was seen".to_owned()];
     }
     let denials = receipt.denials.iter();
     denials

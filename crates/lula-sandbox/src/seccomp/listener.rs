@@ -87,12 +87,12 @@ impl Listener {
                     (Heard::Refused(refused(self.abi, &call)), answered)
                 }
             };
-            match answered {
-                Ok(()) => {}
-                Err(error) if gone(&error) => {}
-                Err(error) => return Err(error),
-            }
-            return Ok(Some(heard));
+            return match (answered, heard) {
+                // Its number may have been another process's while it was looked at.
+                (Err(error), Heard::Watched(_)) if gone(&error) => Ok(Some(Heard::Watched(None))),
+                (Err(error), _) if !gone(&error) => Err(error),
+                (_, heard) => Ok(Some(heard)),
+            };
         }
     }
 }

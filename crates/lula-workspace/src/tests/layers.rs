@@ -273,3 +273,29 @@ fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
         assert!(workspace.restore("none").is_err());
     }
 }
+
+#[test]
+fn empty_workspaces_are_put_aside_and_removed_together() {
+    let world = World::new();
+    let trash = world.store.root().join("trash");
+    let aside = || std::fs::read_dir(&trash).unwrap().count();
+    let create = || {
+        let wanted = crate::Wanted::Overlay;
+        world.store.create(world.base.path(), wanted, "").unwrap()
+    };
+    for count in 1..=17 {
+        assert!(!world.store.trash_is_full());
+        create().close().unwrap();
+        // None any more from the moment it was closed.
+        assert!(world.store.list().unwrap().is_empty());
+        assert_eq!(aside(), count);
+    }
+    assert!(world.store.trash_is_full());
+    world.store.empty_trash();
+    assert_eq!(aside(), 0);
+    // Whoever never empties it has that done by the next workspace.
+    for _ in 0..66 {
+        create().close().unwrap();
+    }
+    assert!(aside() < 66, "{}", aside());
+}
