@@ -2,6 +2,7 @@
 //! writes anew for every reader.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -11,11 +12,13 @@ const USUAL: usize = 16 * 1024;
 
 /// The text of a page, in as few reads as can be.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let page = rustix::fs::open(
-        path.as_ref(),
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    read_at(rustix::fs::CWD, path)
+}
+
+/// The same of a `/proc` that is held.
+pub(crate) fn read_at(proc: impl AsFd, path: impl AsRef<Path>) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let page = rustix::fs::openat(proc, path.as_ref(), flags, Mode::empty())?;
     let mut text = Vec::with_capacity(USUAL);
     while rustix::io::read(&page, rustix::buffer::spare_capacity(&mut text))? > 0 {
         text.reserve(USUAL / 2);

@@ -6,10 +6,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
-
 use super::hold_namespace;
 use crate::init::routes;
+use crate::page;
 use crate::sys::network::raise_loopback;
 use crate::sys::process::{Apart, enter, unshare};
 
@@ -60,7 +59,7 @@ impl Networks {
     fn is_untouched(&self, network: &Network) -> io::Result<bool> {
         enter(network.namespace.as_fd(), Apart::NET)?;
         let names = ["sockstat", "dev", "snmp", "snmp6"];
-        let pages = names.map(|name| self.page(&format!("self/net/{name}")));
+        let pages = names.map(|name| page::read_at(&self.proc, format!("self/net/{name}")));
         enter(self.home.as_fd(), Apart::NET)?;
         let [sockets, devices, routes, routes6] = pages;
         let (sockets, devices) = (sockets?, devices?);
@@ -104,22 +103,8 @@ impl Networks {
     fn look(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
         Ok(Network {
             namespace: hold_namespace(own, "net")?,
-            interfaces: interfaces(&self.page("self/net/dev")?),
+            interfaces: interfaces(&page::read_at(&self.proc, "self/net/dev")?),
         })
-    }
-
-    fn page(&self, path: &str) -> io::Result<String> {
-        let page = rustix::fs::openat(
-            &self.proc,
-            path,
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        let mut text = Vec::with_capacity(4096);
-        while rustix::io::read(&page, rustix::buffer::spare_capacity(&mut text))? > 0 {
-            text.reserve(1024);
-        }
-        String::from_utf8(text).map_err(io::Error::other)
     }
 }
 
