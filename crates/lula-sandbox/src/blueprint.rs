@@ -285,6 +285,12 @@ impl Blueprint {
             .flat_map(|overlay| overlay.lowers.iter().chain([&overlay.above]))
     }
 
+    /// Whether the end of the sandbox has to wait until what was written is on disk.
+    pub(crate) fn is_flushed(&self) -> bool {
+        let layers = self.workspace.overlay.as_ref();
+        layers.is_some_and(|overlay| !overlay.unflushed)
+    }
+
     /// What writing to the workspace is to do.
     pub(crate) fn mode(&self) -> WorkspaceMode {
         match self.workspace {

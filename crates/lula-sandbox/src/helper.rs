@@ -9,6 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::built_in::BuiltIn;
 use crate::error::SandboxError;
+use crate::processors::Processors;
 use crate::sys::lockdown::{close_from, nothing, place_descriptor};
 use crate::sys::origin::Origin;
 use crate::sys::process::{exit_now, fork, own_number};
@@ -108,12 +109,16 @@ impl EarlyHelper {
             return None;
         }
         let (ours, theirs) = packet_pair().ok()?;
+        let processors = Processors::of_this_process();
         let Some(child) = fork().ok()? else {
             origin.forget(NAME);
-            let served =
-                keep_only(theirs).and_then(|control| zygote::serve(control, true, built_ins));
+            let served = keep_only(theirs)
+                .and_then(|control| zygote::serve(control, true, processors, built_ins));
             exit_now(i32::from(served.is_err()))
         };
+        if let Some(processors) = processors {
+            processors.put_apart(child);
+        }
         Some(Self {
             child: Child::of(child).ok()?,
             control: ours,
@@ -151,6 +156,6 @@ pub fn helper_main_if_asked(built_ins: &'static [BuiltIn]) {
     let prepare = std::env::args_os()
         .nth(1)
         .is_some_and(|word| word == NAMESPACES);
-    let served = own_number(0).and_then(|control| zygote::serve(control, prepare, built_ins));
+    let served = own_number(0).and_then(|control| zygote::serve(control, prepare, None, built_ins));
     std::process::exit(i32::from(served.is_err()))
 }

@@ -170,6 +170,13 @@ impl Leaf {
         }
     }
 
+    /// How many processes and threads are in the group, those included that have ended and were not
+    /// buried. `None` where nothing counts them.
+    pub fn members(&self) -> Option<u64> {
+        let counter = self.carrier(Controller::Pids)?;
+        number(&counter.dir.read_often("pids.current").ok()?)
+    }
+
     /// How often limits were met.
     pub fn events(&self) -> Events {
         let count = |controller, v1, v2, key| {

@@ -56,7 +56,11 @@ pub(super) fn take_identity(site: &Site) -> Result<(), Failure> {
         }
         Some(Identity::Own) | None => (0, 0),
     };
-    unshare(Apart::USER).during(SetupStage::UserNamespace, || "the sandbox's".to_owned())?;
+    let its_own = || "the sandbox's".to_owned();
+    if let Some(home) = &site.home {
+        return enter(home.as_fd(), Apart::USER).during(SetupStage::UserNamespace, its_own);
+    }
+    unshare(Apart::USER).during(SetupStage::UserNamespace, its_own)?;
     write_maps(outside).during(stage, || "its id map".to_owned())
 }
 

@@ -1,7 +1,5 @@
 //! Reading back, from the kernel, what a process in the sandbox is under.
 
-use std::fs;
-
 use lula_protocol::Tier;
 use lula_protocol::receipt::WorkspaceMode;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -11,6 +9,7 @@ use rustix::process::Resource;
 use crate::blueprint::Blueprint;
 use crate::frames::{Posture, SetupStage};
 use crate::landlock::Enforced;
+use crate::page;
 use crate::sys::lockdown;
 use crate::zygote::{During, Failure};
 
@@ -135,7 +134,7 @@ fn inode(link: &str) -> Option<u64> {
 
 /// The posture of a process by its name in `/proc`.
 pub(super) fn of_process(name: &str, enforced: Option<Enforced>) -> std::io::Result<Posture> {
-    let status = fs::read_to_string(format!("/proc/{name}/status"))?;
+    let status = page::read(format!("/proc/{name}/status"))?;
     let mut posture = parse(&status);
     add_inherited(&mut posture, enforced);
     Ok(posture)

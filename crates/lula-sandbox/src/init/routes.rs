@@ -1,13 +1,13 @@
 //! How often the kernel found no way to an address: its own count of what a private network kept in.
 
-use std::fs;
+use crate::page;
 
 /// How often that was in this process's network, since it was made. The page about IPv6 is long and
 /// takes its time: it is read only where it is worth that.
 pub(super) fn missed(both: bool) -> Option<u64> {
-    let four = in_page(&fs::read_to_string("/proc/self/net/snmp").ok()?)?;
+    let four = in_page(&page::read("/proc/self/net/snmp").ok()?)?;
     let six = both
-        .then(|| fs::read_to_string("/proc/self/net/snmp6").ok())
+        .then(|| page::read("/proc/self/net/snmp6").ok())
         .flatten()
         .and_then(|page| in_page6(&page));
     Some(four + six.unwrap_or(0))

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::command::{Drawn, Running};
@@ -19,6 +19,12 @@ use crate::sys::{process, signal, socket};
 
 /// More waiting output than this, and commands are not read any further.
 const ENOUGH: usize = 1024 * 1024;
+/// How long the news that a command runs may wait for more: a quick command's end goes with it, and
+/// whoever waits for that is woken once.
+const A_MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 /// More commands at once than this are refused.
 const MOST_COMMANDS: usize = 1024;
 
@@ -35,6 +41,8 @@ pub(super) struct Server {
     inherited: Inherited,
     decoder: Decoder,
     out: Vec<u8>,
+    /// Whether something in it must not wait.
+    urgent: bool,
     commands: BTreeMap<u32, Running>,
     /// Pipes of ended commands that something they started still holds: read and dropped, so that
     /// it is not killed by a broken pipe.
@@ -86,6 +94,7 @@ impl Server {
             inherited,
             decoder: Decoder::new(),
             out: Vec::new(),
+            urgent: false,
             commands: BTreeMap::new(),
             leftovers: Vec::new(),
             ending: false,
@@ -98,6 +107,9 @@ impl Server {
         loop {
             self.flush()?;
             if self.ending && self.commands.is_empty() && self.out.is_empty() {
+                // Whoever has just been told may be waiting for this very processor, and nobody
+                // waits for what this process has left to do.
+                rustix::thread::sched_yield();
                 return self.leave();
             }
             let due = self.wait()?;
@@ -131,10 +143,19 @@ impl Server {
     }
 
     fn say(&mut self, command: u32, event: &Event) -> Result<(), FrameError> {
+        self.urgent = true;
+        self.mention(command, event)
+    }
+
+    /// Says something that may wait for a moment.
+    fn mention(&mut self, command: u32, event: &Event) -> Result<(), FrameError> {
         event.frame(command).encode_into(&mut self.out)
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if !self.urgent {
+            return Ok(());
+        }
         let mut sent = 0;
         while sent < self.out.len() {
             match rustix::net::send(
@@ -149,16 +170,18 @@ impl Server {
             }
         }
         self.out.drain(..sent);
+        self.urgent = !self.out.is_empty();
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Vec<Source>> {
+    fn wait(&mut self) -> io::Result<Vec<Source>> {
         let mut waiting = Vec::with_capacity(2 + 3 * self.commands.len());
         let mut sources = Vec::with_capacity(waiting.capacity());
         let mut interest = PollFlags::IN;
-        if !self.out.is_empty() {
+        if self.urgent {
             interest |= PollFlags::OUT;
         }
+        let moment = (!self.urgent && !self.out.is_empty()).then_some(&A_MOMENT);
         waiting.push(PollFd::new(&self.connection, interest));
         sources.push(Source::Connection);
         waiting.push(PollFd::new(&self.endings, PollFlags::IN));
@@ -181,7 +204,8 @@ impl Server {
             waiting.push(PollFd::new(leftover, PollFlags::IN));
             sources.push(Source::Leftover);
         }
-        match rustix::event::poll(&mut waiting, None) {
+        match rustix::event::poll(&mut waiting, moment) {
+            Ok(0) => self.urgent = true,
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -295,22 +319,26 @@ impl Server {
                 io::Error::from_raw_os_error(libc::EAGAIN),
             ))
         };
-        let event = match started {
+        let said = match started {
             Ok(running) => {
                 let pid = running.pid;
                 self.commands.insert(id, running);
-                Event::Started {
+                let event = Event::Started {
                     pid: pid.cast_unsigned(),
                     // It cannot be gone: nobody but us reaps it.
                     posture: readback::of_process(&pid.to_string(), self.inherited.enforced)?,
-                }
+                };
+                self.mention(id, &event)
             }
-            Err((step, error)) => Event::NotStarted {
-                step: step.name().to_owned(),
-                errno: error.raw_os_error().map_or(0, i32::cast_unsigned),
-            },
+            Err((step, error)) => {
+                let event = Event::NotStarted {
+                    step: step.name().to_owned(),
+                    errno: error.raw_os_error().map_or(0, i32::cast_unsigned),
+                };
+                self.say(id, &event)
+            }
         };
-        self.say(id, &event).map_err(io::Error::other)
+        said.map_err(io::Error::other)
     }
 
     fn feed(&mut self, id: u32) -> io::Result<()> {
@@ -333,6 +361,7 @@ impl Server {
         while let Some(output) = command.outputs.get_mut(index) {
             match output.draw(&mut self.buffer) {
                 Drawn::Bytes(bytes) => {
+                    self.urgent = true;
                     Event::Output(output.stream, bytes)
                         .frame(id)
                         .encode_into(&mut self.out)

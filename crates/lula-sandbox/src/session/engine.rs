@@ -56,6 +56,14 @@ pub(crate) struct Keep {
     _private: Option<PrivateDirectory>,
 }
 
+impl Drop for Keep {
+    /// Everything else of the sandbox was let go before: whoever does that does not wait behind the
+    /// thread this wakes.
+    fn drop(&mut self) {
+        self.groups.tidy();
+    }
+}
+
 impl Engine {
     /// An engine whose helper is this very program; see [`crate::helper_main_if_asked`].
     pub fn start() -> Result<Self, SandboxError> {
@@ -96,8 +104,10 @@ impl Engine {
         self.open_in(self.tier_for(sandbox)?, sandbox)
     }
 
-    /// Runs one command in a sandbox of its own, ended when this returns. Quicker than opening a
-    /// session for it: the command is on its way while the sandbox is being built.
+    /// Runs one command in a sandbox of its own. Quicker than opening a session for it: the command is
+    /// on its way while the sandbox is being built, and nobody waits for the very end of it. When this
+    /// returns, the sandbox's first process was killed and, as the kernel counts, was the only one
+    /// left; it may need another moment to be gone.
     ///
     /// Nothing is given up for that. A layer that is known to be missing refuses before anything is
     /// sent, and the sandbox's first process starts nothing before it has read back every layer it

@@ -6,6 +6,7 @@ mod command;
 mod disk;
 mod drawing;
 mod engine;
+mod gone;
 mod link;
 mod private;
 mod process;

@@ -2,9 +2,12 @@
 //! the scenes, so that opening and closing a sandbox wait for nothing.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
+use super::gone;
 use crate::cgroup::{Backend, CgroupError, Kind, Leaf, Limits};
+use crate::sys::process;
 
 /// How many groups with the limits asked for last are kept.
 const KEPT: usize = 2;
@@ -34,11 +37,39 @@ struct Books {
     last: u64,
     limits: Option<Limits>,
     ready: VecDeque<Leaf>,
-    /// With the limits they have, where they may be used again.
-    discarded: Vec<(Leaf, Option<Limits>)>,
+    discarded: Vec<Discarded>,
     busy: bool,
     closing: bool,
     failure: Option<CgroupError>,
+}
+
+/// A group that nobody needs any more.
+#[derive(Debug)]
+struct Discarded {
+    leaf: Leaf,
+    /// Those it has, where it may be used again.
+    limits: Option<Limits>,
+    /// The last one in it, on its way out.
+    leaving: Option<OwnedFd>,
+}
+
+impl Discarded {
+    /// One that is going to be removed.
+    fn for_good(leaf: Leaf) -> Self {
+        Self {
+            leaf,
+            limits: None,
+            leaving: None,
+        }
+    }
+
+    /// The group, empty now; if it is not, removing it says so.
+    fn emptied(self) -> Leaf {
+        if let Some(leaving) = self.leaving {
+            gone::wait(&leaving, gone::AT_MOST);
+        }
+        self.leaf
+    }
 }
 
 impl Shared {
@@ -71,18 +102,21 @@ impl Shared {
     /// Removes what was discarded, where there is no thread to do it.
     fn clear(&self) -> Result<(), CgroupError> {
         let discarded = std::mem::take(&mut self.books().discarded);
-        let mut removed = discarded.into_iter().map(|(leaf, _)| leaf.remove());
+        let mut removed = discarded.into_iter().map(|one| one.emptied().remove());
         removed.try_for_each(|removed| removed)
     }
 
     /// Removes what was discarded, then makes what is missing, until the engine is gone.
     fn tend(&self) {
+        process::give_way();
         let mut books = self.books();
         loop {
-            if let Some((leaf, limits)) = books.discarded.pop() {
+            if let Some(discarded) = books.discarded.pop() {
+                let limits = discarded.limits;
                 books.busy = true;
                 let wanted = !books.closing && books.limits == limits && books.ready.len() < KEPT;
                 drop(books);
+                let leaf = discarded.emptied();
                 let kept = if wanted { leaf.renew() } else { Err(leaf) };
                 let removed = match kept {
                     Ok(leaf) => Ok(Some(leaf)),
@@ -95,7 +129,7 @@ impl Shared {
                         books.ready.push_back(leaf);
                     }
                     // The limits changed meanwhile: it goes after all.
-                    Ok(Some(leaf)) => books.discarded.push((leaf, None)),
+                    Ok(Some(leaf)) => books.discarded.push(Discarded::for_good(leaf)),
                     Ok(None) => {}
                     Err(error) => books.failure = Some(error),
                 }
@@ -110,7 +144,7 @@ impl Shared {
                 books = self.books();
                 match made {
                     Ok(leaf) if books.limits == Some(limits) => books.ready.push_back(leaf),
-                    Ok(leaf) => books.discarded.push((leaf, None)),
+                    Ok(leaf) => books.discarded.push(Discarded::for_good(leaf)),
                     // The one who needs it makes it and hears why it cannot be made.
                     Err(_) => books.limits = None,
                 }
@@ -163,7 +197,7 @@ impl Stock {
                 let stale = std::mem::take(&mut books.ready);
                 books
                     .discarded
-                    .extend(stale.into_iter().map(|leaf| (leaf, None)));
+                    .extend(stale.into_iter().map(Discarded::for_good));
                 // Only a second sandbox with the same limits makes a stock worth having.
                 books.limits = books.last.checked_sub(1).map(|_| *limits);
                 None
@@ -181,9 +215,17 @@ impl Stock {
     }
 
     /// Takes a group back whose sandbox has ended: for the next one with the same limits, or to be
-    /// removed some time soon.
-    pub(super) fn discard(&self, leaf: Leaf, limits: Limits) {
-        self.0.shared.books().discarded.push((leaf, Some(limits)));
+    /// removed once [`Stock::tidy`] is called. Whoever is `leaving` it is waited for first.
+    pub(super) fn discard(&self, leaf: Leaf, limits: Limits, leaving: Option<OwnedFd>) {
+        self.0.shared.books().discarded.push(Discarded {
+            leaf,
+            limits: Some(limits),
+            leaving,
+        });
+    }
+
+    /// Has what was discarded dealt with some time soon.
+    pub(super) fn tidy(&self) {
         if self.has_thread() {
             self.0.shared.changed.notify_all();
         }
@@ -200,6 +242,7 @@ impl Stock {
         if !self.has_thread() {
             return shared.clear();
         }
+        shared.changed.notify_all();
         let mut books = shared.books();
         while books.busy || !books.discarded.is_empty() {
             books = shared
@@ -236,7 +279,7 @@ impl Drop for Keeper {
             let ready = std::mem::take(&mut books.ready);
             books
                 .discarded
-                .extend(ready.into_iter().map(|leaf| (leaf, None)));
+                .extend(ready.into_iter().map(Discarded::for_good));
         }
         self.shared.changed.notify_all();
         let thread = self

@@ -183,6 +183,22 @@ pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
 }
 
+/// Has this thread give way: when it is woken it waits until whoever runs has done. For work that
+/// nobody waits for.
+pub(crate) fn give_way() {
+    // SAFETY: all-zero is a valid `sched_param`.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for this.
+    unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            libc::SCHED_BATCH,
+            &raw const parameters,
+        );
+    }
+}
+
 /// How a process ended, and what it and the children it waited for used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reaped {

@@ -1,4 +1,5 @@
-//! Who sandboxes are outside, and the user namespaces that shift a workspace's owner to them.
+//! Who sandboxes are outside, and the user namespaces they live in and that shift a workspace's owner to
+//! them.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use super::{During, Failure};
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, INSIDE_ID};
 use crate::frames::{HeldBack, SetupStage};
 use crate::idmap::{self, Ids};
 use crate::init::Identity;
@@ -23,6 +24,9 @@ pub(crate) struct Identities {
     /// Where privileged: an id of its own for each sandbox.
     ids: Option<Ids>,
     shifts: HashMap<(u32, (u32, u32)), OwnedFd>,
+    /// User namespaces for sandboxes, by their outside id: one knows that id only and owns nothing, so
+    /// the next sandbox with the id finds in it what the last one found.
+    homes: HashMap<u32, OwnedFd>,
     /// Filesystems that refused an id map once, by device.
     refusing: Vec<u64>,
     /// Whoever the last map was made with, unless its end was seen.
@@ -38,6 +42,7 @@ impl Identities {
             proc,
             ids: None,
             shifts: HashMap::new(),
+            homes: HashMap::new(),
             refusing: Vec::new(),
             leaving: None,
         };
@@ -121,6 +126,7 @@ impl Identities {
         let user = rustix::process::geteuid().as_raw();
         let group = rustix::process::getegid().as_raw();
         let _ = self.shift(Identity::Taken { uid: id, gid: id }, (user, group));
+        let _ = self.home(id);
         self.give_back(id);
     }
 
@@ -164,10 +170,23 @@ impl Identities {
         Ok(self.shifts.get(&key).map(AsFd::as_fd))
     }
 
+    /// The user namespace of the sandbox with that outside id.
+    pub(crate) fn home(&mut self, id: u32) -> io::Result<OwnedFd> {
+        if !self.homes.contains_key(&id) {
+            if self.homes.len() >= KEPT {
+                self.homes.clear();
+            }
+            let made = self.make_shift((INSIDE_ID, INSIDE_ID), (id, id))?;
+            self.homes.insert(id, made);
+        }
+        self.homes[&id].try_clone()
+    }
+
     /// A process is needed to make one; the namespace outlives it.
     fn make_shift(&mut self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
         let proc = self.proc.as_fd();
         let (made, leaving) = process::with_bystander(Apart::USER, |pid| {
+            write(proc, &format!("{pid}/setgroups"), "deny")?;
             write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))?;
             write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))?;
             Ok(rustix::fs::openat(

@@ -18,6 +18,7 @@ use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
 use crate::built_in::BuiltIn;
 use crate::frames::{FrameError, Reader, SetupStage, Writer};
 use crate::init;
+use crate::processors::Processors;
 use crate::sys::process::{Apart, Side};
 use crate::sys::{lockdown, process, signal, socket};
 
@@ -145,10 +146,12 @@ struct Zygote {
 }
 
 /// Serves on the socket given until the runner is gone, with namespaces made ready first where
-/// asked.
+/// asked. From the first request on it runs on all the processors given: whoever made it may have put
+/// it on some of them until then.
 pub(crate) fn serve(
     control: OwnedFd,
     prepare: bool,
+    mut processors: Option<Processors>,
     built_ins: &'static [BuiltIn],
 ) -> io::Result<()> {
     signal::reset_dispositions();
@@ -189,20 +192,43 @@ pub(crate) fn serve(
         if length == 0 {
             return Ok(());
         }
+        if let Some(all) = processors.take() {
+            all.take_all()?;
+        }
         if let Some(announced) = RootPlan::announced(&buffer[..length]) {
             zygote.make_ready(announced);
             continue;
         }
-        let answer = zygote.build(&buffer[..length], descriptors);
+        let begun = zygote.build(&buffer[..length], descriptors);
         zygote.built += 1;
-        let (answer, pidfd) = match answer {
-            Ok((pid, pidfd)) => (Answer::Cloned { pid }, Some(pidfd)),
-            Err(failure) => (Answer::Failed(failure), None),
-        };
-        let along: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
-        socket::send(&zygote.control, &answer.encode(), &along)?;
-        drop(pidfd);
+        match begun {
+            Ok(begun) => {
+                let answer = Answer::Cloned {
+                    pid: begun.pid.cast_unsigned(),
+                };
+                socket::send(&zygote.control, &answer.encode(), &[begun.pidfd.as_fd()])?;
+                // The kernel likes to leave the new process waiting behind this one, which has
+                // nothing to do that anybody waits for.
+                rustix::thread::sched_yield();
+                zygote.remember(begun);
+            }
+            Err(failure) => {
+                socket::send(&zygote.control, &Answer::Failed(failure).encode(), &[])?;
+            }
+        }
     }
+}
+
+/// A sandbox whose first process was just made.
+struct Begun {
+    pid: i32,
+    pidfd: OwnedFd,
+    lent: Lent,
+    /// Whether its mounts may be taken apart later than its first process ends.
+    mounts_may_linger: bool,
+    /// What the new process has copies of.
+    site: init::Site,
+    _blueprint: Blueprint,
 }
 
 impl Zygote {
@@ -264,11 +290,7 @@ impl Zygote {
         }
     }
 
-    fn build(
-        &mut self,
-        request: &[u8],
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(u32, OwnedFd), Failure> {
+    fn build(&mut self, request: &[u8], descriptors: Vec<OwnedFd>) -> Result<Begun, Failure> {
         let blueprint = Blueprint::decode(request).map_err(|error| Failure {
             stage: SetupStage::Request,
             detail: error.to_string(),
@@ -299,6 +321,7 @@ impl Zygote {
             layers: Vec::new(),
             caches: Vec::new(),
             identity: None,
+            home: None,
             held_back: Vec::new(),
         };
         let mut apart = Apart::NOTHING;
@@ -316,15 +339,14 @@ impl Zygote {
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
             Ok(Side::Child) => init::run(&blueprint, site, &self.control, self.built_ins),
-            Ok(Side::Parent { pid, pidfd }) => {
-                lent.network = site.network.take();
-                // Layers are let go at once: whoever waits is going to look at them.
-                if blueprint.tier == Tier::Namespace && blueprint.workspace.overlay.is_none() {
-                    lent.mounts = process::mount_namespace(pidfd.as_fd()).ok();
-                }
-                self.living.insert(pid, lent);
-                Ok((pid.cast_unsigned(), pidfd))
-            }
+            Ok(Side::Parent { pid, pidfd }) => Ok(Begun {
+                pid,
+                pidfd,
+                lent,
+                mounts_may_linger: blueprint.tier == Tier::Namespace && !blueprint.is_flushed(),
+                site,
+                _blueprint: blueprint,
+            }),
             Err(failure) => {
                 if let Some(namespaces) = &mut self.namespaces {
                     namespaces.take_back(lent);
@@ -332,6 +354,16 @@ impl Zygote {
                 Err(failure)
             }
         }
+    }
+
+    /// Keeps in mind what a sandbox has until it ends.
+    fn remember(&mut self, begun: Begun) {
+        let mut lent = begun.lent;
+        lent.network = begun.site.network;
+        if begun.mounts_may_linger {
+            lent.mounts = process::mount_namespace(begun.pidfd.as_fd()).ok();
+        }
+        self.living.insert(begun.pid, lent);
     }
 
     fn namespaces(&mut self) -> Result<&mut Namespaces, Failure> {
@@ -427,9 +459,17 @@ impl Namespaces {
     ) -> Result<Option<u32>, Failure> {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
-        let mounted = self
-            .templates
-            .mount_from_host(blueprint, &mut self.identities, identity, site)
+        site.home = None;
+        let housed = given.map_or(Ok(()), |id| {
+            let home = self.identities.home(id);
+            site.home = Some(home.during(SetupStage::UserNamespace, || format!("of user {id}"))?);
+            Ok(())
+        });
+        let mounted = housed
+            .and_then(|()| {
+                let host = &mut self.templates;
+                host.mount_from_host(blueprint, &mut self.identities, identity, site)
+            })
             .and_then(|()| self.templates.enter(blueprint.template, self.own.as_fd()));
         match mounted {
             Ok(()) => Ok(given),

@@ -2,20 +2,20 @@
 
 use std::io;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Link;
-use crate::cgroup::Limits;
+use crate::cgroup::{Leaf, Limits};
 use crate::error::SandboxError;
 use crate::frames::Request;
 use crate::session::books::Entry;
+use crate::session::gone;
 
 impl Link {
     /// Has the sandbox end by itself once no command is left in it.
     pub(crate) fn end_with_last(&self) -> Result<(), SandboxError> {
+        self.ending.store(true, Ordering::Relaxed);
         self.send(0, &Request::EndWithLast)
     }
 
@@ -42,7 +42,7 @@ impl Link {
         if !self.own_pids {
             // Its first process knows its family; it kills it when the line goes dead.
             let _ = rustix::net::shutdown(&self.connection, rustix::net::Shutdown::Both);
-            self.wait_gone(Duration::from_millis(500));
+            gone::wait(&self.pidfd, Duration::from_millis(500));
         }
         let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
@@ -53,26 +53,28 @@ impl Link {
         }
     }
 
-    fn wait_gone(&self, within: Duration) -> bool {
-        let until = Instant::now() + within;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(left) = Timespec::try_from(left) else {
-                return false;
-            };
-            let mut waiting = [PollFd::new(&self.pidfd, PollFlags::IN)];
-            match rustix::event::poll(&mut waiting, Some(&left)) {
-                Ok(count) => return count > 0,
-                Err(Errno::INTR) => {}
-                Err(_) => return false,
-            }
-        }
+    /// Whether nobody is left in a sandbox that was to end with its last command, but for its first
+    /// process, which has just been killed: it makes no other any more. By the kernel's count, not by
+    /// what that process says.
+    fn is_deserted(&self) -> bool {
+        let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
+        self.own_pids
+            && self.ending.load(Ordering::Relaxed)
+            && !self.is_busy()
+            && leaf
+                .as_ref()
+                .and_then(Leaf::members)
+                .is_some_and(|all| all <= 1)
     }
 
-    /// Ends the sandbox and removes what is left of it.
+    /// Ends the sandbox and removes what is left of it. Nothing more to do the second time.
     pub(crate) fn close(&self) -> Result<(), SandboxError> {
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         self.end_by_force();
-        let gone = self.wait_gone(Duration::from_secs(5));
+        let deserted = self.is_deserted();
+        let gone = deserted || gone::wait(&self.pidfd, gone::AT_MOST);
         {
             let mut state = self.state();
             state
@@ -88,7 +90,8 @@ impl Link {
             .take();
         if let Some(leaf) = leaf {
             let limits = Limits::from(&self.context.granted);
-            self.keep.groups.discard(leaf, limits);
+            let leaving = self.pidfd.try_clone().ok().filter(|_| deserted);
+            self.keep.groups.discard(leaf, limits, leaving);
         }
         if gone {
             Ok(())

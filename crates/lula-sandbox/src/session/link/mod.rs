@@ -11,6 +11,7 @@ mod standing;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,10 @@ pub(crate) struct Link {
     workspace: PathBuf,
     /// Whether ending the first process ends all of them.
     own_pids: bool,
+    /// Whether it was told to end with its last command.
+    ending: AtomicBool,
+    /// Whether somebody has closed it.
+    closed: AtomicBool,
     /// A directory whose size nobody watches yet, and when somebody has to begin.
     unwatched: Mutex<Option<(Instant, Measured)>>,
     keep: Keep,
@@ -104,6 +109,8 @@ impl Link {
             environment: parts.environment,
             workspace: parts.workspace,
             own_pids: parts.own_pids,
+            ending: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             unwatched: Mutex::new(parts.measured.map(|measured| (begin, measured))),
             keep: parts.keep,
         })
