@@ -146,8 +146,8 @@ struct Zygote {
 }
 
 /// Serves on the socket given until the runner is gone, with namespaces made ready first where
-/// asked. From the first request on it runs on all the processors given: whoever made it may have put
-/// it on some of them until then.
+/// asked. Sandboxes run on all the processors given: whoever made this process may have put it on some
+/// of them, to begin with.
 pub(crate) fn serve(
     control: OwnedFd,
     prepare: bool,
@@ -192,12 +192,12 @@ pub(crate) fn serve(
         if length == 0 {
             return Ok(());
         }
-        if let Some(all) = processors.take() {
-            all.take_all()?;
-        }
         if let Some(announced) = RootPlan::announced(&buffer[..length]) {
             zygote.make_ready(announced);
             continue;
+        }
+        if let Some(all) = processors.take() {
+            all.take_all()?;
         }
         let begun = zygote.build(&buffer[..length], descriptors);
         zygote.built += 1;
@@ -400,8 +400,10 @@ impl Namespaces {
         let mut identities = Identities::take_over()?;
         let mut networks = Networks::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
-        let templates = Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
+        let mut templates =
+            Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         // The first sandbox is on its way; what it needs is made while its request is.
+        templates.get_ready(own.as_fd());
         networks.refill(own.as_fd());
         identities.get_ready();
         Ok(Self {

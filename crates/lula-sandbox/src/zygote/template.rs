@@ -21,6 +21,10 @@ use crate::sys::process::{Apart, enter, unshare};
 pub(crate) struct Templates {
     /// The host's tree: the original namespace where privileged, a private copy elsewhere.
     host: OwnedFd,
+    /// Made while there was nothing else to do.
+    blank: Option<Blank>,
+    /// Whether this process is in a copy of the host's tree that nobody needs.
+    in_spare_copy: bool,
     /// The oldest first.
     announced: VecDeque<Template>,
 }
@@ -38,12 +42,15 @@ impl Templates {
     pub(crate) fn new(own: BorrowedFd<'_>, original: Option<OwnedFd>) -> Result<Self, Failure> {
         let stage = SetupStage::MountNamespace;
         mount::stop_propagation().during(stage, || "/".to_owned())?;
+        let in_spare_copy = original.is_some();
         let host = match original {
             Some(original) => original,
             None => hold_namespace(own, "mnt").during(stage, || "the host's tree".to_owned())?,
         };
         Ok(Self {
             host,
+            blank: None,
+            in_spare_copy,
             announced: VecDeque::new(),
         })
     }
@@ -88,6 +95,30 @@ impl Templates {
         Ok(())
     }
 
+    /// Makes ahead of time what does not depend on the root. What goes wrong is met again, and
+    /// reported, by the first template.
+    pub(crate) fn get_ready(&mut self, own: BorrowedFd<'_>) {
+        if self.blank.is_none() {
+            self.blank = self.make_blank(own).ok();
+        }
+    }
+
+    fn make_blank(&mut self, own: BorrowedFd<'_>) -> Result<Blank, Failure> {
+        let stage = SetupStage::MountNamespace;
+        if !std::mem::take(&mut self.in_spare_copy) {
+            enter(self.host.as_fd(), Apart::MOUNT)
+                .during(stage, || "the host's tree".to_owned())?;
+            unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
+            mount::stop_propagation().during(stage, || "/".to_owned())?;
+        }
+        let scaffold = blank_root()?;
+        let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
+        Ok(Blank {
+            namespace,
+            scaffold,
+        })
+    }
+
     /// Takes note of a root that sandboxes are going to have.
     pub(crate) fn announce(&mut self, number: u32, plan: RootPlan) {
         if self.announced.len() >= MOST_TEMPLATES {
@@ -103,32 +134,47 @@ impl Templates {
     /// Puts this process into the template of that number, building it first where it is new.
     pub(crate) fn enter(&mut self, number: u32, own: BorrowedFd<'_>) -> Result<(), Failure> {
         let stage = SetupStage::MountNamespace;
-        let known = self.announced.iter_mut().rev();
-        let Some(template) = known.into_iter().find(|one| one.number == number) else {
+        let position = self.announced.iter().rposition(|one| one.number == number);
+        let Some(position) = position else {
             return Err(Failure {
                 stage: SetupStage::Request,
                 detail: format!("no root was announced under the number {number}"),
                 errno: 0,
             });
         };
-        if let Some(namespace) = &template.namespace {
+        if let Some(namespace) = &self.announced[position].namespace {
             return enter(namespace.as_fd(), Apart::MOUNT)
                 .during(stage, || "a template".to_owned());
         }
+        let blank = match self.blank.take() {
+            Some(blank) => blank,
+            None => self.make_blank(own)?,
+        };
+        let template = &mut self.announced[position];
         enter(self.host.as_fd(), Apart::MOUNT).during(stage, || "the host's tree".to_owned())?;
-        unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
-        mount::stop_propagation().during(stage, || "/".to_owned())?;
-        build(&template.plan)?;
-        let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
-        template.namespace = Some(namespace);
+        let shown = template.plan.binds.iter().map(|bind| {
+            from_host(bind, Without::SETUID.and(Without::DEVICES))
+                .during(SetupStage::Root, || bind.source.clone())
+        });
+        let shown = shown.collect::<Result<Vec<_>, _>>()?;
+        enter(blank.namespace.as_fd(), Apart::MOUNT).during(stage, || "a template".to_owned())?;
+        furnish(blank.scaffold, &template.plan, &shown)?;
+        template.namespace = Some(blank.namespace);
         Ok(())
     }
 }
 
+/// A mount namespace whose root holds nothing but what every root does, and from which the host's tree
+/// is out of reach already.
+struct Blank {
+    namespace: OwnedFd,
+    scaffold: Scaffold,
+}
+
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Builds the root and makes it this namespace's.
-fn build(plan: &RootPlan) -> Result<(), Failure> {
+/// Builds a root with the devices and a view of `/proc`, and makes it this namespace's.
+fn blank_root() -> Result<Scaffold, Failure> {
     let stage = SetupStage::Root;
     // Modes are meant as they are written.
     rustix::process::umask(Mode::empty());
@@ -145,22 +191,6 @@ fn build(plan: &RootPlan) -> Result<(), Failure> {
     mount::attach(&root, &anywhere).during(stage, || "/".to_owned())?;
 
     let mut scaffold = Scaffold::new(root);
-    for directory in &plan.directories {
-        scaffold
-            .directories(directory)
-            .during(stage, || directory.clone())?;
-    }
-    for bind in &plan.binds {
-        scaffold
-            .show(bind, Without::SETUID.and(Without::DEVICES))
-            .during(stage, || format!("{} at {}", bind.source, bind.target))?;
-    }
-    for (link, to) in &plan.links {
-        scaffold.link(link, to).during(stage, || link.clone())?;
-    }
-    for (path, text) in &plan.files {
-        scaffold.file(path, text).during(stage, || path.clone())?;
-    }
     devices(&mut scaffold)?;
     for directory in ["/dev/shm", "/dev/pts"] {
         scaffold
@@ -169,21 +199,51 @@ fn build(plan: &RootPlan) -> Result<(), Failure> {
     }
     // A view of /proc must stay mounted: without one the kernel lets an unprivileged sandbox mount
     // none of its own.
-    scaffold
-        .show(
-            &Bind {
-                source: "/proc".to_owned(),
-                target: "/proc".to_owned(),
-                file: false,
-            },
-            Without::SETUID
-                .and(Without::DEVICES)
-                .and(Without::EXECUTION),
-        )
+    let proc = Bind {
+        source: "/proc".to_owned(),
+        target: "/proc".to_owned(),
+        file: false,
+    };
+    let without = Without::SETUID
+        .and(Without::DEVICES)
+        .and(Without::EXECUTION);
+    from_host(&proc, without)
+        .and_then(|tree| scaffold.show(&proc, &tree))
         .during(stage, || "/proc".to_owned())?;
     mount::pivot_into(&scaffold.root).during(stage, || "/".to_owned())?;
-    mount::make_read_only(c"/").during(stage, || "/".to_owned())?;
-    mount::make_read_only(c"/dev").during(stage, || "/dev".to_owned())
+    mount::make_read_only(c"/dev").during(stage, || "/dev".to_owned())?;
+    Ok(scaffold)
+}
+
+/// Puts into a blank root what the plan says, the trees of the host given, and closes it.
+fn furnish(mut scaffold: Scaffold, plan: &RootPlan, shown: &[OwnedFd]) -> Result<(), Failure> {
+    let stage = SetupStage::Root;
+    // Modes are meant as they are written.
+    rustix::process::umask(Mode::empty());
+    for directory in &plan.directories {
+        scaffold
+            .directories(directory)
+            .during(stage, || directory.clone())?;
+    }
+    for (bind, tree) in plan.binds.iter().zip(shown) {
+        scaffold
+            .show(bind, tree)
+            .during(stage, || format!("{} at {}", bind.source, bind.target))?;
+    }
+    for (link, to) in &plan.links {
+        scaffold.link(link, to).during(stage, || link.clone())?;
+    }
+    for (path, text) in &plan.files {
+        scaffold.file(path, text).during(stage, || path.clone())?;
+    }
+    mount::make_read_only(c"/").during(stage, || "/".to_owned())
+}
+
+/// A copy of a tree of the host that can only be read.
+fn from_host(bind: &Bind, without: Without) -> io::Result<OwnedFd> {
+    let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
+    mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
+    Ok(tree)
 }
 
 /// `/dev` with the few devices every program may use.
@@ -253,15 +313,13 @@ impl Scaffold {
         }
     }
 
-    fn show(&mut self, bind: &Bind, without: Without) -> io::Result<()> {
-        let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
-        mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
+    fn show(&mut self, bind: &Bind, tree: &OwnedFd) -> io::Result<()> {
         if bind.file {
             self.place_for_file(&bind.target)?;
         } else {
             self.directories(&bind.target)?;
         }
-        mount::attach(&tree, &mount::hold(&self.root, Path::new(&bind.target))?)
+        mount::attach(tree, &mount::hold(&self.root, Path::new(&bind.target))?)
     }
 
     fn show_device(&mut self, path: &str) -> io::Result<()> {
