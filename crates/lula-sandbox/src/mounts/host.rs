@@ -1,6 +1,7 @@
 //! Looking at the host's tree.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -57,10 +58,12 @@ pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
 
 /// The text of a small file.
 pub(super) fn small_text(path: &Path) -> Option<String> {
-    const SMALL: u64 = 16 * 1024;
-    if fs::metadata(path).ok()?.len() > SMALL {
+    const SMALL: usize = 16 * 1024;
+    let mut text = Vec::with_capacity(SMALL + 1);
+    let file = fs::File::open(path).ok()?;
+    file.take(SMALL as u64 + 1).read_to_end(&mut text).ok()?;
+    if text.len() > SMALL || text.contains(&0) {
         return None;
     }
-    let text = fs::read_to_string(path).ok()?;
-    (!text.contains('\0')).then_some(text)
+    String::from_utf8(text).ok()
 }

@@ -145,37 +145,57 @@ impl System {
     }
 }
 
-/// Plans the tree of a sandbox with a private root.
-pub(crate) fn plan(
-    policy: &Policy,
-    workspace: Workspace<'_>,
-    toolchains: &Toolchains,
-    system: &System,
-) -> Result<Plan, SandboxError> {
-    let mut plan = Plan::of(system.0.clone());
-    plan.masks = policy
-        .paths
-        .mask
-        .iter()
-        .map(|path| path.as_str().to_owned())
-        .collect();
-    let granted = policy.paths.read.iter().map(AbsolutePath::as_path);
-    for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
-        plan.show_granted(path)?;
+/// What a policy shows around a workspace, whichever that is.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings(Plan);
+
+impl Surroundings {
+    pub(crate) fn look(
+        policy: &Policy,
+        toolchains: &Toolchains,
+        system: &System,
+    ) -> Result<Self, SandboxError> {
+        let mut plan = Plan::of(system.0.clone());
+        plan.look(policy, toolchains)?;
+        Ok(Self(plan))
     }
-    if workspace.overlaid {
-        plan.overlaid = Some((text(workspace.path)?, workspace.writable));
-    } else {
-        plan.place(workspace.path, workspace.writable)?;
+
+    /// Plans the tree of a sandbox with a private root.
+    pub(crate) fn plan(self, workspace: Workspace<'_>) -> Result<Plan, SandboxError> {
+        let mut plan = self.0;
+        if workspace.overlaid {
+            plan.overlaid = Some((text(workspace.path)?, workspace.writable));
+        } else {
+            // What it may do is the caller's to say, whatever the policy shows of the same place.
+            let shown = text(workspace.path)?;
+            plan.placed.retain(|placed| placed.bind.target != shown);
+            plan.place(workspace.path, workspace.writable)?;
+        }
+        plan.finish();
+        Ok(plan)
     }
-    for path in &policy.paths.write {
-        plan.place(path.as_path(), true)?;
+}
+
+impl Plan {
+    fn look(&mut self, policy: &Policy, toolchains: &Toolchains) -> Result<(), SandboxError> {
+        self.masks = policy
+            .paths
+            .mask
+            .iter()
+            .map(|path| path.as_str().to_owned())
+            .collect();
+        let granted = policy.paths.read.iter().map(AbsolutePath::as_path);
+        for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
+            self.show_granted(path)?;
+        }
+        for path in &policy.paths.write {
+            self.place(path.as_path(), true)?;
+        }
+        for cache in &policy.caches {
+            self.show_cache(*cache, toolchains.home())?;
+        }
+        Ok(())
     }
-    for cache in &policy.caches {
-        plan.show_cache(*cache, toolchains.home())?;
-    }
-    plan.finish();
-    Ok(plan)
 }
 
 fn etc_entries() -> Vec<String> {

@@ -7,7 +7,7 @@ fn plan(policy: &Policy, path: &Path) -> Result<Plan, SandboxError> {
         writable: true,
         overlaid: false,
     };
-    super::plan(policy, workspace, &Toolchains::none(), &System::look()?)
+    Surroundings::look(policy, &Toolchains::none(), &System::look()?)?.plan(workspace)
 }
 
 #[test]

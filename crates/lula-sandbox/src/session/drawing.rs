@@ -56,7 +56,7 @@ impl Drawn {
         let disk = disk_limit(sandbox, granted);
         let place = mounts::Workspace::of(&blueprint.workspace);
         if tier == Tier::Namespace {
-            let plan = mounts::plan(&sandbox.policy, place, &sandbox.toolchains, system)?;
+            let plan = sandbox.surroundings(system)?.plan(place)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.placed = plan.placed;
             blueprint.caches = plan.caches;

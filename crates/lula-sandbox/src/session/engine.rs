@@ -21,6 +21,7 @@ use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, Helper};
 use crate::mounts::{self, System};
 use crate::policy::{Granted, LayerName, Machine};
+use crate::processors::Processors;
 use crate::receipt::{Context, Host};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
@@ -157,19 +158,49 @@ impl Engine {
     }
 
     /// Has the helper get ready for a sandbox that is going to be opened, while the caller still
-    /// makes what it needs: its layers, for one. Nothing depends on it.
-    pub fn expect(&self, sandbox: &Sandbox) {
+    /// makes what it needs: its layers, for one. Nothing depends on it, but what the policy shows is
+    /// then looked at now, and not again when the sandbox is opened.
+    pub fn expect(&self, sandbox: &mut Sandbox) {
+        self.expect_group(sandbox);
         if !matches!(sandbox.tier, None | Some(Tier::Namespace)) {
             return;
         }
         let inner = &*self.0;
-        let planned = sandbox.plan().and_then(|place| {
-            let place = mounts::Workspace::of(&place);
-            mounts::plan(&sandbox.policy, place, &sandbox.toolchains, &inner.system)
+        let planned = sandbox.look_around(&inner.system).and_then(|()| {
+            let place = sandbox.plan()?;
+            let around = sandbox.surroundings(&inner.system)?;
+            around.plan(mounts::Workspace::of(&place))
         });
         // What is wrong is met again, and reported, when it is opened.
         if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(Tier::Namespace)) {
             zygote.make_ready(&plan.root);
+        }
+    }
+
+    /// Has the control group of a first sandbox made meanwhile.
+    fn expect_group(&self, sandbox: &Sandbox) {
+        let inner = &self.0;
+        if sandbox.without.contains(&LayerName::Cgroup) || inner.groups.get().is_some() {
+            return;
+        }
+        let limits = cgroup::Limits::from(&sandbox.policy.limits.granted(&inner.machine));
+        let making = Arc::clone(inner);
+        let made = std::thread::Builder::new()
+            .name("lula-sandbox-group".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                let mut mine = false;
+                let groups = making.groups.get_or_init(|| {
+                    mine = true;
+                    Stock::expecting(&limits)
+                });
+                if mine {
+                    groups.fulfil(&limits);
+                }
+            });
+        // Without a thread it is made when it is needed.
+        if let (Ok(thread), Some(processors)) = (made, Processors::of_this_process()) {
+            processors.put_thread_apart(&thread);
         }
     }
 
@@ -198,13 +229,14 @@ impl Engine {
     /// Lets go of everything, for a program that is about to end: its helper is ended and not waited
     /// for. Sessions must be closed already.
     pub fn leave(self) {
+        // What cannot be removed now is swept by the next engine.
+        let _ = self.settle();
+        // Last, and not waited for: taking a helper's namespaces apart keeps a processor busy.
         for slot in [&self.0.namespace, &self.0.plain] {
             if let Some(zygote) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
                 zygote.leave();
             }
         }
-        // What cannot be removed now is swept by the next engine.
-        let _ = self.settle();
     }
 
     pub(crate) fn helper(&self) -> &Helper {

@@ -1,6 +1,7 @@
 //! A sandbox as it is asked for.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lula_protocol::Tier;
 
@@ -9,7 +10,7 @@ use super::workspace::{Overlay, Workspace};
 use crate::blueprint::{Switches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
-use crate::mounts::Toolchains;
+use crate::mounts::{Surroundings, System, Toolchains};
 use crate::policy::{LayerName, Policy};
 use crate::receipt::Context;
 use crate::seccomp::Watched;
@@ -26,6 +27,8 @@ pub struct Sandbox {
     owned: bool,
     unflushed: bool,
     pub(super) watched: Watched,
+    /// What the policy shows around the workspace, where somebody has just looked.
+    seen: Option<Arc<Surroundings>>,
 }
 
 impl Sandbox {
@@ -53,6 +56,7 @@ impl Sandbox {
             owned: false,
             unflushed: false,
             watched: Watched::Connections,
+            seen: None,
         }
     }
 
@@ -115,6 +119,7 @@ impl Sandbox {
     #[must_use]
     pub fn toolchains(mut self, toolchains: Toolchains) -> Self {
         self.toolchains = toolchains;
+        self.seen = None;
         self
     }
 
@@ -130,6 +135,21 @@ impl Sandbox {
     /// Where the workspace is seen, and what it is made of.
     pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
         self.workspace.plan(self.writable, self.unflushed)
+    }
+
+    /// What the policy shows around the workspace.
+    pub(super) fn surroundings(&self, system: &System) -> Result<Surroundings, SandboxError> {
+        match &self.seen {
+            Some(seen) => Ok(Surroundings::clone(seen)),
+            None => Surroundings::look(&self.policy, &self.toolchains, system),
+        }
+    }
+
+    /// Looks at that now, for the sandbox that is going to be opened.
+    pub(super) fn look_around(&mut self, system: &System) -> Result<(), SandboxError> {
+        let seen = Surroundings::look(&self.policy, &self.toolchains, system)?;
+        self.seen = Some(Arc::new(seen));
+        Ok(())
     }
 
     /// A required layer that cannot be in force, by what is known before the sandbox stands.

@@ -5,11 +5,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 
 use super::check;
+use super::process::Leaving;
 
 /// What a mount does not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,10 +169,31 @@ pub(crate) fn stop_propagation() -> io::Result<()> {
     )?)
 }
 
-/// Makes the directory a descriptor holds the root, and lets go of the old one.
-pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<()> {
-    rustix::process::fchdir(new_root)?;
+/// Makes the directory a descriptor holds the root, and lets go of the old one. That is out of reach
+/// when this returns; the process given back waits until the kernel has forgotten it, too.
+pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<Leaving> {
+    rustix::process::fchdir(&new_root)?;
     rustix::process::pivot_root(c".", c".")?;
-    rustix::mount::unmount(c".", UnmountFlags::DETACH)?;
-    Ok(rustix::process::chdir(c"/")?)
+    let mut leaving = super::process::unmount_behind()?;
+    rustix::process::chdir(c"/")?;
+    for _ in 0..1000 {
+        if is_alone(&new_root)? {
+            return Ok(leaving);
+        }
+        // It has little to do, and may be waiting for this very processor.
+        rustix::thread::sched_yield();
+    }
+    leaving.wait();
+    if is_alone(&new_root)? {
+        Ok(leaving)
+    } else {
+        Err(io::Error::other("the old root cannot be let go of"))
+    }
+}
+
+/// Whether nothing is mounted over the root, which a descriptor holds: up from the root leads to what is
+/// mounted there last.
+fn is_alone(root: impl AsFd) -> io::Result<bool> {
+    let (own, above) = (rustix::fs::fstat(root)?, rustix::fs::stat(c"/..")?);
+    Ok((own.st_dev, own.st_ino) == (above.st_dev, above.st_ino))
 }

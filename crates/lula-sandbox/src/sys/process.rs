@@ -86,12 +86,19 @@ impl Leaving {
     }
 }
 
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        if let Some(pid) = self.pid {
+impl Leaving {
+    /// Waits until it has ended.
+    pub(crate) fn wait(&mut self) {
+        if let Some(pid) = self.pid.take() {
             // The only failure is that it is no child any more, and so is gone.
             let _ = wait_for(pid);
         }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.wait();
     }
 }
 
@@ -103,8 +110,6 @@ pub(crate) fn with_bystander<T>(
     apart: Apart,
     act: impl FnOnce(i32) -> io::Result<T>,
 ) -> io::Result<(T, Leaving)> {
-    /// Enough for one function that makes three system calls.
-    const STACK: usize = 16 * 1024;
     extern "C" fn wait(line: *mut libc::c_void) -> libc::c_int {
         let mut end = 0_u8;
         let line = line.addr();
@@ -123,6 +128,35 @@ pub(crate) fn with_bystander<T>(
     // As a number: the parent's stack may have moved on before the new process looks.
     let number = |end: &OwnedFd| u16::try_from(end.as_raw_fd()).map_err(io::Error::other);
     let line = usize::from(number(&hears)?) << 16 | usize::from(number(&says)?);
+    let (pid, leaving) = beside(apart, wait, line)?;
+    let done = act(pid);
+    drop(says);
+    Ok((done?, leaving))
+}
+
+/// Has another process, on this one's memory, let go of everything that is mounted where this process
+/// is, and does not wait: the kernel takes its time over the last step, after which nobody could notice
+/// any difference.
+pub(crate) fn unmount_behind() -> io::Result<Leaving> {
+    extern "C" fn unmount(_: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the path is a constant. Only a failure touches the error number that this process
+        // shares with its maker, who looks at what was done and not at that.
+        unsafe {
+            let failed = libc::umount2(c".".as_ptr(), libc::MNT_DETACH);
+            libc::_exit(i32::from(failed != 0))
+        }
+    }
+    Ok(beside(Apart::NOTHING, unmount, 0)?.1)
+}
+
+/// Starts a process on this one's memory. What it runs may do nothing but make system calls.
+fn beside(
+    apart: Apart,
+    run: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    given: usize,
+) -> io::Result<(i32, Leaving)> {
+    /// Enough for one function that makes three system calls.
+    const STACK: usize = 16 * 1024;
     let flags = i32::try_from(apart.0).map_err(io::Error::other)?;
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
     // SAFETY: the stack, 16-aligned at its end, is live until the process was waited for, by
@@ -130,10 +164,10 @@ pub(crate) fn with_bystander<T>(
     let pid = unsafe {
         let top = stack.as_mut_ptr().cast::<u8>().add(STACK);
         libc::clone(
-            wait,
+            run,
             top.cast(),
             libc::CLONE_VM | libc::SIGCHLD | flags,
-            std::ptr::without_provenance_mut(line),
+            std::ptr::without_provenance_mut(given),
         )
     };
     if pid < 0 {
@@ -143,9 +177,7 @@ pub(crate) fn with_bystander<T>(
         pid: Some(pid),
         _stack: stack,
     };
-    let done = act(pid);
-    drop(says);
-    Ok((done?, leaving))
+    Ok((pid, leaving))
 }
 
 /// A copy of this process as the C library makes one: where the copy is to live on as if it had been
@@ -181,6 +213,25 @@ pub(crate) fn unshare(apart: Apart) -> io::Result<()> {
 pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
     // SAFETY: takes a live descriptor and flags.
     check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
+}
+
+/// Puts a thread of this process on the processors given. It goes on where it is if that fails.
+pub(crate) fn place_thread<T>(thread: &std::thread::JoinHandle<T>, on: &rustix::thread::CpuSet) {
+    use std::os::unix::thread::JoinHandleExt;
+    // SAFETY: all-zero is an empty `cpu_set_t`.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for processor in (0..rustix::thread::CpuSet::MAX_CPU).filter(|one| on.is_set(*one)) {
+        // SAFETY: both sets have room for the same processors.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+    }
+    // SAFETY: the handle was not joined, so the thread is known; `set` outlives the call.
+    unsafe {
+        libc::pthread_setaffinity_np(
+            thread.as_pthread_t(),
+            size_of::<libc::cpu_set_t>(),
+            &raw const set,
+        );
+    }
 }
 
 /// Has this thread give way: when it is woken it waits until whoever runs has done. For work that

@@ -261,6 +261,7 @@ impl Zygote {
         while let Some(ended) = process::reap()? {
             if let Some(namespaces) = &mut self.namespaces {
                 namespaces.identities.reaped(ended.pid);
+                namespaces.templates.reaped(ended.pid);
             }
             if let Some(lent) = self.living.remove(&ended.pid)
                 && let Some(namespaces) = &mut self.namespaces

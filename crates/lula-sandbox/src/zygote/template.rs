@@ -16,7 +16,7 @@ use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan};
 use crate::frames::SetupStage;
 use crate::init::{Identity, Site};
 use crate::sys::mount::{self, Without};
-use crate::sys::process::{Apart, enter, unshare};
+use crate::sys::process::{Apart, Leaving, enter, unshare};
 
 pub(crate) struct Templates {
     /// The host's tree: the original namespace where privileged, a private copy elsewhere.
@@ -25,6 +25,8 @@ pub(crate) struct Templates {
     blank: Option<Blank>,
     /// Whether this process is in a copy of the host's tree that nobody needs.
     in_spare_copy: bool,
+    /// Whoever lets go of the host's tree behind the last blank root, unless its end was seen.
+    leaving: Option<Leaving>,
     /// The oldest first.
     announced: VecDeque<Template>,
 }
@@ -51,6 +53,7 @@ impl Templates {
             host,
             blank: None,
             in_spare_copy,
+            leaving: None,
             announced: VecDeque::new(),
         })
     }
@@ -95,6 +98,13 @@ impl Templates {
         Ok(())
     }
 
+    /// Takes note that a child of this process was reaped.
+    pub(crate) fn reaped(&mut self, pid: i32) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.reaped(pid);
+        }
+    }
+
     /// Makes ahead of time what does not depend on the root. What goes wrong is met again, and
     /// reported, by the first template.
     pub(crate) fn get_ready(&mut self, own: BorrowedFd<'_>) {
@@ -111,7 +121,8 @@ impl Templates {
             unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
             mount::stop_propagation().during(stage, || "/".to_owned())?;
         }
-        let scaffold = blank_root()?;
+        let (scaffold, leaving) = blank_root()?;
+        self.leaving = Some(leaving);
         let namespace = hold_namespace(own, "mnt").during(stage, || "a template".to_owned())?;
         Ok(Blank {
             namespace,
@@ -174,7 +185,7 @@ struct Blank {
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Builds a root with the devices and a view of `/proc`, and makes it this namespace's.
-fn blank_root() -> Result<Scaffold, Failure> {
+fn blank_root() -> Result<(Scaffold, Leaving), Failure> {
     let stage = SetupStage::Root;
     // Modes are meant as they are written.
     rustix::process::umask(Mode::empty());
@@ -210,9 +221,9 @@ fn blank_root() -> Result<Scaffold, Failure> {
     from_host(&proc, without)
         .and_then(|tree| scaffold.show(&proc, &tree))
         .during(stage, || "/proc".to_owned())?;
-    mount::pivot_into(&scaffold.root).during(stage, || "/".to_owned())?;
+    let leaving = mount::pivot_into(&scaffold.root).during(stage, || "/".to_owned())?;
     mount::make_read_only(c"/dev").during(stage, || "/dev".to_owned())?;
-    Ok(scaffold)
+    Ok((scaffold, leaving))
 }
 
 /// Puts into a blank root what the plan says, the trees of the host given, and closes it.

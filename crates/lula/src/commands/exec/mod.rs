@@ -1,5 +1,6 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
+mod pen;
 mod streams;
 
 use std::io;
@@ -20,6 +21,7 @@ use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
 
+use pen::Pen;
 use streams::Streams;
 
 pub(super) fn run(
@@ -96,28 +98,22 @@ fn execute(
         let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
-    let mut log = record::begin(session)?;
-    let (ran, left) = match fenced(flags, session, &workspace, helper) {
+    let mut pen = Pen::of(record::begin(session)?);
+    let (ran, left) = match fenced(flags, session, &workspace, helper, &mut pen) {
         Ok((ran, left)) => (ran, Some(left)),
         Err(never) => (Err(never), None),
     };
-    let (recorded, closed) = std::thread::scope(|scope| {
-        let write = || match log.as_mut() {
-            Some(log) => record::append(log, entry(flags, &workspace, &ran)?),
-            None => Ok(()),
-        };
-        // Neither needs the other, and both wait for the disk.
-        let recording = scope.spawn(write);
-        let closed = left.map(Left::close).transpose();
-        (recording.join(), closed)
-    });
+    // Neither needs the other, and both wait for the disk.
+    let worded = entry(flags, &workspace, &ran).map(|entry| pen.write(entry));
+    let closed = left.map(Left::close).transpose();
+    let recorded = pen.put_down().and(worded);
     let told = ran.and_then(|finished| {
         let closed = closed?;
         report(flags, session, &finished)?;
         tell(session, &finished, closed.flatten().as_ref())?;
         Ok(finished)
     });
-    recorded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    recorded?;
     told
 }
 
@@ -138,9 +134,10 @@ impl Left {
         // Whatever the command left running ends here, before anybody looks at its changes.
         drop(self.opened);
         drop(self.layer);
-        self.engine.leave();
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-        Ok(self.workspace.map(Workspace::close).transpose()?)
+        let closed = self.workspace.map(Workspace::close).transpose();
+        self.engine.leave();
+        Ok(closed?)
     }
 }
 
@@ -150,6 +147,7 @@ fn fenced(
     session: &Session,
     workspace: &Path,
     helper: Option<EarlyHelper>,
+    pen: &mut Pen,
 ) -> Result<(Result<Finished, Ended>, Left), Ended> {
     let mut policy = match &flags.policy {
         Some(file) => sandboxed::policy_file(session, file, workspace)?,
@@ -173,15 +171,15 @@ fn fenced(
     if flags.explain {
         sandbox = sandbox.watch_paths();
     }
-    engine.expect(&sandbox);
+    engine.expect(&mut sandbox);
     if flags.write == Write::Review {
-        return reviewed(flags, session, engine, &sandbox, workspace);
+        return reviewed(flags, session, engine, &sandbox, workspace, pen);
     }
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let (ran, opened) = attend(session, &engine, &sandbox, command, || ());
+    let (ran, opened) = attend(session, &engine, &sandbox, command, || pen.take_up());
     let left = Left {
         opened,
         layer: None,
@@ -198,16 +196,19 @@ fn reviewed(
     engine: Engine,
     sandbox: &Sandbox,
     base: &Path,
+    pen: &mut Pen,
 ) -> Result<(Result<Finished, Ended>, Left), Ended> {
     let mut workspace = workspace(flags, session, base)?;
-    let ((mut ran, mut opened), mut layer) = held(flags, session, &engine, sandbox, &workspace)?;
+    let meanwhile = || pen.take_up();
+    let ((mut ran, mut opened), mut layer) =
+        held(flags, session, &engine, sandbox, &workspace, meanwhile)?;
     if let Err(Ended::Refused(error)) = &ran
         && flags.on.is_none()
         && may_be_the_overlay(error, &workspace)
     {
         drop((opened, layer));
         workspace.fall_back_to_copy(&error.to_string())?;
-        ((ran, opened), layer) = held(flags, session, &engine, sandbox, &workspace)?;
+        ((ran, opened), layer) = held(flags, session, &engine, sandbox, &workspace, || ())?;
     }
     let left = Left {
         opened,
@@ -258,6 +259,7 @@ fn held(
     engine: &Engine,
     sandbox: &Sandbox,
     workspace: &Workspace,
+    meanwhile: impl FnOnce(),
 ) -> Result<(Attended, Layer), Ended> {
     let layer = workspace.layer()?;
     let sandbox = sandbox.clone();
@@ -276,13 +278,14 @@ fn held(
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
     let store = review::store(session)?;
-    let tidy = move || {
+    let meanwhile = move || {
+        meanwhile();
         if store.trash_is_full() {
             // Ends with this process, wherever it is: what it leaves is found by the next.
             std::thread::spawn(move || store.empty_trash());
         }
     };
-    Ok((attend(session, engine, &sandbox, command, tidy), layer))
+    Ok((attend(session, engine, &sandbox, command, meanwhile), layer))
 }
 
 /// Whether a copy might do where this was refused.
