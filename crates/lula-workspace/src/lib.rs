@@ -90,6 +90,7 @@ mod risk;
 pub mod scratch;
 mod snapshots;
 pub mod sources;
+mod spare;
 mod staging;
 mod steps;
 mod store;

@@ -14,7 +14,7 @@ use crate::record::{self, Backend, Lock, Opening, Record, State};
 use crate::tree::{Tree, disk_usage, remove};
 use crate::workspace::Workspace;
 
-const RECORD: &str = "record.json";
+pub(crate) const RECORD: &str = "record.json";
 /// Decided ones that are kept for undoing, however small they are.
 const MAX_DECIDED: usize = 200;
 /// Empty workspaces put aside that are worth the removal, all at once.
@@ -107,7 +107,14 @@ impl Store {
         let opened_ms = now_ms();
         // What a crash left of one that never was.
         self.remove(&id)?;
-        let directory = Tree::create(&self.directory(&id))?;
+        let spare = match backend {
+            Backend::Overlay => self.take_spare(&id)?,
+            Backend::Copy { .. } => None,
+        };
+        let directory = match spare {
+            Some(spare) => spare,
+            None => Tree::create(&self.directory(&id))?,
+        };
         let opened = stamp(&directory)?;
         let record = Record::new(Opening {
             id,
@@ -348,6 +355,16 @@ impl Store {
     /// Takes a workspace away: it is none any more, and what is left of it waits in the trash.
     /// `false` if somebody works in it.
     pub(crate) fn put_aside(&self, id: &WorkspaceId) -> Result<bool> {
+        self.take_away(id, &self.trash()?, |_| Ok(()))
+    }
+
+    /// The same to another place, after something was done to it.
+    pub(crate) fn take_away(
+        &self,
+        id: &WorkspaceId,
+        to: &Tree,
+        prepare: impl FnOnce(&Tree) -> rustix::io::Result<()>,
+    ) -> Result<bool> {
         let path = self.directory(id);
         let Ok(directory) = Tree::open(&path) else {
             return Ok(true);
@@ -367,9 +384,10 @@ impl Store {
         };
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
         let home = Tree::open(&self.root.join("workspaces"))?;
-        let (name, trash) = (id.as_str(), self.trash()?);
+        let name = id.as_str();
+        prepare(&directory).map_err(failed)?;
         // In one step, whatever happens next.
-        rustix::fs::renameat(&home.top, name, &trash.top, name).map_err(failed)?;
+        rustix::fs::renameat(&home.top, name, &to.top, name).map_err(failed)?;
         Ok(true)
     }
 

@@ -295,12 +295,16 @@ impl Workspace {
     }
 
     /// Remembers how many changes it has and how much space it takes; takes it away if there are none
-    /// and it was never committed ([`Store::empty_trash`] removes what is left of it). Tells what it
+    /// and it was never committed (what is left of it is used again, or removed by
+    /// [`Store::empty_trash`]). Tells what it
     /// changes. For the end of a session.
     pub fn close(mut self) -> Result<(Self, Diff)> {
         let diff = self.diff()?;
         if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
-            self.store.put_aside(&self.record.id)?;
+            match self.record.backend {
+                Backend::Overlay => self.store.spare(&self.record.id)?,
+                Backend::Copy { .. } => self.store.put_aside(&self.record.id)?,
+            };
         } else {
             self.flush()?;
             self.remember(&diff)?;

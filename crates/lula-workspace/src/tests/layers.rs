@@ -274,28 +274,90 @@ fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
     }
 }
 
+/// Workspaces that were closed without a change, by where they lie.
+fn left_in(world: &World, place: &str) -> Vec<std::path::PathBuf> {
+    let left = std::fs::read_dir(world.store.root().join(place));
+    left.into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect()
+}
+
 #[test]
-fn empty_workspaces_are_put_aside_and_removed_together() {
+fn an_empty_workspace_is_used_again() {
+    use std::os::unix::fs::MetadataExt;
     let world = World::new();
-    let trash = world.store.root().join("trash");
-    let aside = || std::fs::read_dir(&trash).unwrap().count();
-    let create = || {
-        let wanted = crate::Wanted::Overlay;
-        world.store.create(world.base.path(), wanted, "").unwrap()
-    };
-    for count in 1..=17 {
-        assert!(!world.store.trash_is_full());
-        create().close().unwrap();
-        // None any more from the moment it was closed.
-        assert!(world.store.list().unwrap().is_empty());
-        assert_eq!(aside(), count);
+    let inode = |upper: &std::path::Path| std::fs::metadata(upper).unwrap().ino();
+    let (first, upper) = world.overlay();
+    let (id, number) = (first.id().clone(), inode(&upper));
+    // As the kernel leaves it.
+    let work = upper.parent().unwrap().join("work/work");
+    std::fs::create_dir_all(work.join("incompat/volatile")).unwrap();
+    mark(&upper, "user.overlay.uuid", &[7; 16]);
+    first.close().unwrap();
+    // None any more from the moment it was closed.
+    assert!(world.store.list().unwrap().is_empty());
+    assert_eq!(left_in(&world, "spare").len(), 1);
+
+    let (second, upper) = world.overlay();
+    assert_eq!(inode(&upper), number);
+    assert_ne!(*second.id(), id);
+    assert!(!work.exists());
+    assert!(left_in(&world, "spare").is_empty());
+    let listed = world.store.list().unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].id, *second.id());
+    std::fs::write(upper.join("new.txt"), "n\n").unwrap();
+    assert_eq!(summary(&second), ["A new.txt"]);
+    // One with changes is kept as what it is.
+    second.close().unwrap();
+    assert!(left_in(&world, "spare").is_empty());
+}
+
+#[test]
+fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
+    let meddle: [fn(&std::path::Path); 5] = [
+        |spare| std::fs::write(spare.join("layer/upper/planted"), "p").unwrap(),
+        |spare| mark(&spare.join("layer/upper"), "user.overlay.opaque", b"y"),
+        |spare| std::fs::create_dir(spare.join("layer/work/index")).unwrap(),
+        |spare| std::fs::create_dir(spare.join("commits")).unwrap(),
+        |spare| {
+            std::fs::remove_dir(spare.join("layer/upper")).unwrap();
+            symlink("/", spare.join("layer/upper")).unwrap();
+        },
+    ];
+    for meddle in meddle {
+        let world = World::new();
+        world.overlay().0.close().unwrap();
+        let spare = left_in(&world, "spare").remove(0);
+        meddle(&spare);
+        let (workspace, upper) = world.overlay();
+        assert!(summary(&workspace).is_empty());
+        assert_eq!(std::fs::read_dir(upper).unwrap().count(), 0);
+        assert!(left_in(&world, "spare").is_empty());
+        assert!(!workspace.part("commits").exists());
     }
+}
+
+#[test]
+fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
+    let world = World::new();
+    let aside = || left_in(&world, "trash").len();
+    let close_many = |count: usize| {
+        let many: Vec<_> = (0..count).map(|_| world.overlay().0).collect();
+        many.into_iter().for_each(|one| drop(one.close().unwrap()));
+    };
+    close_many(20);
+    assert_eq!(left_in(&world, "spare").len(), 4);
+    assert_eq!(aside(), 16);
+    assert!(!world.store.trash_is_full());
+    close_many(5);
     assert!(world.store.trash_is_full());
     world.store.empty_trash();
     assert_eq!(aside(), 0);
     // Whoever never empties it has that done by the next workspace.
-    for _ in 0..66 {
-        create().close().unwrap();
+    for _ in 0..11 {
+        close_many(11);
     }
-    assert!(aside() < 66, "{}", aside());
+    assert!(aside() < 70, "{}", aside());
 }
