@@ -15,6 +15,8 @@ mod bench;
 mod command;
 mod install;
 mod interrupt;
+#[cfg(target_arch = "x86_64")]
+mod order;
 mod report;
 mod repository;
 mod requirements;
@@ -62,6 +64,16 @@ enum Task {
     /// Race against rivals, in one run
     #[command(subcommand)]
     Bench(bench::Race),
+    /// Find out which functions `lula exec` runs, so that the linker lays them together
+    #[cfg(target_arch = "x86_64")]
+    Order,
+    /// Become a program that is traced; `order` starts it
+    #[command(hide = true)]
+    #[cfg(target_arch = "x86_64")]
+    Traced {
+        #[arg(last = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Send the runner hostile requests, made from its own OpenAPI document
     Schemathesis {
         /// Requests for each operation and phase
@@ -97,6 +109,10 @@ fn main() -> Result<ExitCode> {
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
         Task::Bench(race) => bench::run(&race, &repository, &interrupt),
+        #[cfg(target_arch = "x86_64")]
+        Task::Order => order::run(&repository, &interrupt),
+        #[cfg(target_arch = "x86_64")]
+        Task::Traced { command } => order::become_traced(&command),
         Task::Schemathesis { examples } => schemathesis::run(examples, &repository, &interrupt),
         Task::Servers { command } => servers::run_beside(&repository, &command, &interrupt),
     }

@@ -345,7 +345,9 @@ fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
     let aside = || left_in(&world, "trash").len();
     let close_many = |count: usize| {
         let many: Vec<_> = (0..count).map(|_| world.overlay().0).collect();
-        many.into_iter().for_each(|one| drop(one.close().unwrap()));
+        for one in many {
+            one.close().unwrap();
+        }
     };
     close_many(20);
     assert_eq!(left_in(&world, "spare").len(), 4);
