@@ -1,11 +1,7 @@
 //! Which processors a process may run on, and having a copy of it begin on another one.
 
-use std::thread::JoinHandle;
-
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-
-use crate::sys::process::place_thread;
 
 /// The processors of a process that makes a copy of itself.
 #[derive(Debug)]
@@ -27,15 +23,6 @@ impl Processors {
         others.unset(sched_getcpu());
         if others.count() > 0 {
             let _ = sched_setaffinity(Some(copy), &others);
-        }
-    }
-
-    /// The same for a thread that this one has just started.
-    pub(crate) fn put_thread_apart<T>(&self, thread: &JoinHandle<T>) {
-        let mut others = self.0;
-        others.unset(sched_getcpu());
-        if others.count() > 0 {
-            place_thread(thread, &others);
         }
     }
 

@@ -119,4 +119,4 @@ pub use risk::{Risk, risks_of};
 pub use scratch::Scratch;
 pub use sources::Sources;
 pub use store::{Store, Wanted};
-pub use workspace::{Committed, Empty, Layer, Place, Sides, Workspace};
+pub use workspace::{Committed, Layer, Place, Sides, Workspace};

@@ -95,24 +95,6 @@ pub struct Sides {
     pub new: Option<Vec<u8>>,
 }
 
-/// What is left of a workspace that was closed, if it changed nothing.
-#[derive(Debug)]
-#[must_use = "an empty workspace stays until it is taken away"]
-pub struct Empty(Option<(Store, Record)>);
-
-impl Empty {
-    /// Takes it away.
-    pub fn take_away(self) -> Result<()> {
-        match self.0 {
-            Some((store, record)) if record.backend == Backend::Overlay => {
-                store.spare(&record.id).map(drop)
-            }
-            Some((store, record)) => store.put_aside(&record.id).map(drop),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Workspace {
     pub(crate) const fn new(store: Store, directory: Tree, record: Record) -> Self {
         Self {
@@ -315,23 +297,18 @@ impl Workspace {
     /// Remembers how many changes it has and how much space it takes; takes it away if there are none
     /// and it was never committed (what is left of it is used again, or removed by
     /// [`Store::empty_trash`]). Tells what it changes. For the end of a session.
-    pub fn close(self) -> Result<(Self, Diff)> {
-        let (workspace, diff, empty) = self.look_and_close()?;
-        empty.take_away()?;
-        Ok((workspace, diff))
-    }
-
-    /// As [`Workspace::close`], but an empty one is there until somebody takes it away: that waits for
-    /// the disk, where others may be waiting for it too.
-    pub fn look_and_close(mut self) -> Result<(Self, Diff, Empty)> {
+    pub fn close(mut self) -> Result<(Self, Diff)> {
         let diff = self.diff()?;
-        let unused = diff.is_empty() && self.store.entries(&self.record.id)?.is_empty();
-        let empty = Empty(unused.then(|| (self.store.clone(), self.record.clone())));
-        if !unused {
+        if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
+            match self.record.backend {
+                Backend::Overlay => self.store.spare(&self.record.id)?,
+                Backend::Copy { .. } => self.store.put_aside(&self.record.id)?,
+            };
+        } else {
             self.flush()?;
             self.remember(&diff)?;
         }
-        Ok((self, diff, empty))
+        Ok((self, diff))
     }
 
     fn note(&mut self, diff: &Diff) -> Result<()> {

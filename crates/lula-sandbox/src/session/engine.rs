@@ -21,7 +21,6 @@ use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, Helper};
 use crate::mounts::{self, System};
 use crate::policy::{Granted, LayerName, Machine};
-use crate::processors::Processors;
 use crate::receipt::{Context, Host};
 use crate::seccomp::{Abi, Program, Refusals, Rules};
 use crate::sys::socket;
@@ -161,7 +160,6 @@ impl Engine {
     /// makes what it needs: its layers, for one. Nothing depends on it, but what the policy shows is
     /// then looked at now, and not again when the sandbox is opened.
     pub fn expect(&self, sandbox: &mut Sandbox) {
-        self.expect_group(sandbox);
         if !matches!(sandbox.tier, None | Some(Tier::Namespace)) {
             return;
         }
@@ -174,33 +172,6 @@ impl Engine {
         // What is wrong is met again, and reported, when it is opened.
         if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(Tier::Namespace)) {
             zygote.make_ready(&plan.root);
-        }
-    }
-
-    /// Has the control group of a first sandbox made meanwhile.
-    fn expect_group(&self, sandbox: &Sandbox) {
-        let inner = &self.0;
-        if sandbox.without.contains(&LayerName::Cgroup) || inner.groups.get().is_some() {
-            return;
-        }
-        let limits = cgroup::Limits::from(&sandbox.policy.limits.granted(&inner.machine));
-        let making = Arc::clone(inner);
-        let made = std::thread::Builder::new()
-            .name("lula-sandbox-group".to_owned())
-            .stack_size(128 * 1024)
-            .spawn(move || {
-                let mut mine = false;
-                let groups = making.groups.get_or_init(|| {
-                    mine = true;
-                    Stock::expecting(&limits)
-                });
-                if mine {
-                    groups.fulfil(&limits);
-                }
-            });
-        // Without a thread it is made when it is needed.
-        if let (Ok(thread), Some(processors)) = (made, Processors::of_this_process()) {
-            processors.put_thread_apart(&thread);
         }
     }
 

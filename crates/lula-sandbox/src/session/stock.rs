@@ -39,8 +39,6 @@ struct Books {
     ready: VecDeque<Leaf>,
     discarded: Vec<Discarded>,
     busy: bool,
-    /// Whether somebody is just making one that is going to be ready.
-    making: bool,
     closing: bool,
     failure: Option<CgroupError>,
 }
@@ -162,41 +160,17 @@ impl Shared {
 
 impl Stock {
     pub(super) fn new() -> Self {
-        Self::with(Books::default())
-    }
-
-    /// One for which somebody is going to [`fulfil`](Self::fulfil) at once what it expects: a group with
-    /// those limits.
-    pub(super) fn expecting(limits: &Limits) -> Self {
-        Self::with(Books {
-            limits: Some(*limits),
-            making: true,
-            ..Books::default()
-        })
-    }
-
-    fn with(books: Books) -> Self {
         let backend = Backend::find();
         Self(Arc::new(Keeper {
             shared: Arc::new(Shared {
                 backend,
                 none: OnceLock::new(),
                 swept: Once::new(),
-                books: Mutex::new(books),
+                books: Mutex::new(Books::default()),
                 changed: Condvar::new(),
             }),
             thread: Mutex::new(None),
         }))
-    }
-
-    /// Makes the group that is expected. If it cannot be made, whoever needs it makes it and hears why.
-    pub(super) fn fulfil(&self, limits: &Limits) {
-        let shared = &self.0.shared;
-        let made = shared.make(limits);
-        let mut books = shared.books();
-        books.making = false;
-        books.ready.extend(made);
-        shared.changed.notify_all();
     }
 
     /// Removes what runners that died left behind, the first time this is called. Nothing depends on
@@ -217,12 +191,6 @@ impl Stock {
         let shared = &self.0.shared;
         let ready = {
             let mut books = shared.books();
-            while books.making {
-                books = shared
-                    .changed
-                    .wait(books)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
             if books.limits == Some(*limits) {
                 books.ready.pop_front()
             } else {

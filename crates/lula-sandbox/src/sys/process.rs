@@ -215,25 +215,6 @@ pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
 }
 
-/// Puts a thread of this process on the processors given. It goes on where it is if that fails.
-pub(crate) fn place_thread<T>(thread: &std::thread::JoinHandle<T>, on: &rustix::thread::CpuSet) {
-    use std::os::unix::thread::JoinHandleExt;
-    // SAFETY: all-zero is an empty `cpu_set_t`.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for processor in (0..rustix::thread::CpuSet::MAX_CPU).filter(|one| on.is_set(*one)) {
-        // SAFETY: both sets have room for the same processors.
-        unsafe { libc::CPU_SET(processor, &mut set) };
-    }
-    // SAFETY: the handle was not joined, so the thread is known; `set` outlives the call.
-    unsafe {
-        libc::pthread_setaffinity_np(
-            thread.as_pthread_t(),
-            size_of::<libc::cpu_set_t>(),
-            &raw const set,
-        );
-    }
-}
-
 /// Has this thread give way: when it is woken it waits until whoever runs has done. For work that
 /// nobody waits for.
 pub(crate) fn give_way() {

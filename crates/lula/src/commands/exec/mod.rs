@@ -10,7 +10,7 @@ use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
 };
-use lula_workspace::{Diff, Empty, Layer, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 
 use crate::cli::{ExecFlags, Write};
@@ -107,18 +107,10 @@ fn execute(
     let worded = entry(flags, &workspace, &ran).map(|entry| pen.write(entry));
     let closed = left.map(Left::close).transpose();
     let recorded = pen.put_down().and(worded);
-    // After that, not beside it: one would wait for the other.
-    let closed = closed.and_then(|closed| match closed.flatten() {
-        Some((workspace, diff, empty)) => {
-            empty.take_away()?;
-            Ok(Some((workspace, diff)))
-        }
-        None => Ok(None),
-    });
     let told = ran.and_then(|finished| {
         let closed = closed?;
         report(flags, session, &finished)?;
-        tell(session, &finished, closed.as_ref())?;
+        tell(session, &finished, closed.flatten().as_ref())?;
         Ok(finished)
     });
     recorded?;
@@ -138,12 +130,12 @@ struct Left {
 
 impl Left {
     /// Lets go of everything; tells what the command would change.
-    fn close(self) -> Result<Option<(Workspace, Diff, Empty)>, Ended> {
+    fn close(self) -> Result<Option<(Workspace, Diff)>, Ended> {
         // Whatever the command left running ends here, before anybody looks at its changes.
         drop(self.opened);
         drop(self.layer);
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-        let closed = self.workspace.map(Workspace::look_and_close).transpose();
+        let closed = self.workspace.map(Workspace::close).transpose();
         self.engine.leave();
         Ok(closed?)
     }
