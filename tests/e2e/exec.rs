@@ -33,6 +33,18 @@ fn standard_input_reaches_the_command() {
 }
 
 #[test]
+fn a_command_may_use_every_processor() {
+    let world = World::new();
+    let outside = std::process::Command::new("nproc").output().unwrap();
+    let outside = String::from_utf8(outside.stdout).unwrap();
+    // Whichever processors its sandbox was built on.
+    for _ in 0..5 {
+        let inside = world.run(&["exec", "--", "nproc"]).exits(0);
+        assert_eq!(inside.stdout, outside);
+    }
+}
+
+#[test]
 fn the_workspace_is_shared_and_nothing_else_is() {
     let world = World::new();
     std::fs::write(world.home().join("secret"), "canary").unwrap();

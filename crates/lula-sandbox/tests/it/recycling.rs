@@ -72,3 +72,46 @@ fn a_fork_bomb_leaves_room_for_the_next_sandbox() {
         assert!(next.receipt.denials.is_empty());
     }
 }
+
+#[test]
+fn nothing_of_a_sandbox_writes_any_more_once_its_command_has_been_run() {
+    let (engine, workspace) = (new_engine(), workspace());
+    let ticks = workspace.path().join("ticks");
+    for _ in 0..10 {
+        let busy = "(while :; do echo tick >> ticks; done) & (setsid sh -c 'while :; do echo tock \
+                    >> ticks; done' &) ; while [ ! -s ticks ]; do :; done";
+        run(&engine, &workspace, busy);
+        let written = std::fs::metadata(&ticks).unwrap().len();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(std::fs::metadata(&ticks).unwrap().len(), written);
+        std::fs::remove_file(&ticks).unwrap();
+    }
+}
+
+#[test]
+fn sandboxes_side_by_side_are_different_users_in_namespaces_of_their_own() {
+    let (engine, places) = (new_engine(), [workspace(), workspace()]);
+    let sessions = places
+        .each_ref()
+        .map(|place| engine.open(&sandbox(build_policy(), place)).unwrap());
+    let said = |line: &str| {
+        sessions.each_ref().map(|session| {
+            let finished = session.run(&Command::shell(line)).unwrap();
+            finished.stdout.text()
+        })
+    };
+    let [one, other] = said("readlink /proc/self/ns/user");
+    assert!(one.starts_with("user:[") && one != other, "{one} {other}");
+    // Each knows one user, who is another one outside for each.
+    let maps = said("cat /proc/self/uid_map");
+    if rustix::process::geteuid().is_root() {
+        assert_ne!(maps[0], maps[1]);
+    }
+    for map in maps {
+        assert_eq!(map.lines().count(), 1, "{map}");
+        assert_eq!(map.split_whitespace().last(), Some("1"), "{map}");
+    }
+    for groups in said("cat /proc/self/setgroups") {
+        assert_eq!(groups, "deny\n");
+    }
+}
