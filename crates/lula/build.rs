@@ -1,25 +1,39 @@
 //! Has the linker lay the functions that `lula exec` runs together; see `cargo xtask order`.
 
 use std::env;
+use std::path::PathBuf;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=order.txt");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
-    if is_linked_by_lld() && env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && is_linked_by_lld() {
         let folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={folder}/order.txt");
         println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
     }
 }
 
-/// Whether the linker is the one that comes with the compiler, as it is on this platform unless
-/// somebody chose another. Others do not know the flag.
+/// Whether the linker is the one that comes with the compiler, as it does on this platform unless
+/// somebody took it out or chose another. Others do not know the flag.
 fn is_linked_by_lld() -> bool {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
     let target = env::var("TARGET").unwrap_or_default();
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let chosen = env::var_os("RUSTC_LINKER").is_some()
         || ["linker", "fuse-ld", "link-self-contained"]
             .iter()
             .any(|word| flags.contains(word));
-    target == "x86_64-unknown-linux-gnu" && !chosen
+    let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let comes_along = || {
+        let told = Command::new(compiler).args(["--print", "sysroot"]).output();
+        let root = told
+            .ok()
+            .and_then(|told| String::from_utf8(told.stdout).ok());
+        root.is_some_and(|root| {
+            let tools = PathBuf::from(root.trim()).join("lib/rustlib").join(TARGET);
+            tools.join("bin/gcc-ld/ld.lld").exists()
+        })
+    };
+    target == TARGET && !chosen && comes_along()
 }

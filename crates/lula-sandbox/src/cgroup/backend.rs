@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dir::Dir;
-use super::layout::{Controller, Hierarchy, Version, layout};
+use super::layout::{self, Controller, Hierarchy, Version};
 use super::leaf::Leaf;
 use super::{CgroupError, Kind, Limits};
 use crate::owner::Owner;
-use crate::page;
 
 /// The directory below which all groups of this program live.
 const HOME: &str = "lula";
@@ -59,7 +58,7 @@ pub(super) struct Base {
 impl Backend {
     /// Tries every way, best first: make a group, set limits, read them back.
     pub fn detect() -> Self {
-        let backend = Self::find();
+        let backend = Self::find(&layout::of_this_process());
         match backend.trial() {
             Ok(()) => backend,
             Err(reason) => backend.given_up(reason),
@@ -68,13 +67,7 @@ impl Backend {
 
     /// As [`Backend::detect`] without making a group: whoever makes the first one finds out whether
     /// that works.
-    pub(crate) fn find() -> Self {
-        let read = |path| page::read(path).unwrap_or_default();
-        let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
-        Self::among(&hierarchies)
-    }
-
-    fn among(found: &[Hierarchy]) -> Self {
+    pub(crate) fn find(found: &[Hierarchy]) -> Self {
         let mut refusals = Vec::new();
         let unified_kind = if rustix::process::geteuid().is_root() {
             Kind::V2Root

@@ -1,7 +1,9 @@
-//! Where control groups are mounted and which ones this process is in: pure parsers of
+//! Where control groups are mounted and which ones this process is in: parsers of
 //! `/proc/self/mountinfo` and `/proc/self/cgroup`.
 
 use std::collections::BTreeSet;
+
+use crate::page;
 
 /// A part of the kernel that limits or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +54,12 @@ pub struct Hierarchy {
     pub mount_point: String,
     /// Names from the mount point down to this process's own group.
     pub own: Vec<String>,
+}
+
+/// Those of this process, as the kernel says.
+pub fn of_this_process() -> Vec<Hierarchy> {
+    let read = |path| page::read(path).unwrap_or_default();
+    layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
 }
 
 /// The hierarchies that are mounted and hold this process, v2 first. A hierarchy whose own group

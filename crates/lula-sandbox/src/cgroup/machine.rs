@@ -1,17 +1,15 @@
 //! How much of the machine this process may use: what shares in a policy are taken of.
 
 use super::dir::Dir;
-use super::layout::{Controller, Hierarchy, Version, layout};
+use super::layout::{Controller, Hierarchy, Version};
 use super::limits::{keyed, read};
 use crate::page;
 use crate::policy::Machine;
 
 /// The machine as this process may use it: within the memory limits of its own control groups, and
 /// on the CPUs it is allowed to run on.
-pub fn machine() -> Machine {
-    let read = |path| page::read(path).unwrap_or_default();
-    let hierarchies = layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
-    let total = memory_total(&read("/proc/meminfo"));
+pub fn machine(hierarchies: &[Hierarchy]) -> Machine {
+    let total = memory_total(&page::read("/proc/meminfo").unwrap_or_default());
     let limits = hierarchies.iter().filter_map(smallest_limit);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Machine {
@@ -56,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_machine_has_memory_and_a_cpu() {
-        let machine = machine();
+        let machine = machine(&crate::cgroup::layout::of_this_process());
         assert!(machine.memory_bytes > 16 << 20);
         assert!(machine.cpu_millicores >= 1_000);
     }

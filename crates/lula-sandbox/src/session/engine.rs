@@ -16,6 +16,7 @@ use super::sandbox::Sandbox;
 use super::session::Session;
 use super::stock::Stock;
 use super::zygote::Zygote;
+use crate::cgroup::layout::Hierarchy;
 use crate::cgroup::{self, Leaf};
 use crate::error::SandboxError;
 use crate::helper::{EarlyHelper, Helper};
@@ -40,7 +41,9 @@ struct Inner {
     /// Looked for when the first sandbox needs them, while the helper is at work on it.
     groups: OnceLock<Stock>,
     machine: Machine,
-    host: Host,
+    hierarchies: Vec<Hierarchy>,
+    /// Read when the first receipt needs it.
+    host: OnceLock<Host>,
     system: System,
     /// Apart from each other: the first moves into namespaces of its own.
     namespace: Mutex<Option<Arc<Zygote>>>,
@@ -86,11 +89,13 @@ impl Engine {
     }
 
     fn with_zygote(helper: Helper, zygote: Zygote) -> Result<Self, SandboxError> {
+        let hierarchies = cgroup::layout::of_this_process();
         Ok(Self(Arc::new(Inner {
             helper,
             groups: OnceLock::new(),
-            machine: cgroup::machine(),
-            host: Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?,
+            machine: cgroup::machine(&hierarchies),
+            hierarchies,
+            host: OnceLock::new(),
             system: System::look()?,
             namespace: Mutex::new(Some(Arc::new(zygote))),
             plain: Mutex::new(None),
@@ -279,6 +284,8 @@ impl Engine {
         let mut built = zygote.build(&mut blueprint, root, &descriptors, || {
             // No command runs before these were read.
             limits = leaf.as_ref().map(Leaf::read_back).transpose();
+            // What is wrong is met again, and reported, below.
+            let _ = inner.host();
             inner.groups().sweep();
         });
         if matches!(built, Err(SandboxError::HelperGone)) {
@@ -322,7 +329,7 @@ impl Engine {
                 watched: rules.watched,
                 clean_environment: !sandbox.without.contains(&LayerName::CleanEnvironment),
                 cgroup: limits.map(|limits| (inner.groups().kind().name(), limits)),
-                host: inner.host.clone(),
+                host: inner.host()?.clone(),
                 not_applied,
             },
             environment: environment(sandbox, &drawn.home),
@@ -416,7 +423,17 @@ impl Inner {
     }
 
     fn groups(&self) -> &Stock {
-        self.groups.get_or_init(Stock::new)
+        self.groups.get_or_init(|| Stock::new(&self.hierarchies))
+    }
+
+    /// What this process is in.
+    fn host(&self) -> Result<&Host, SandboxError> {
+        if let Some(host) = self.host.get() {
+            return Ok(host);
+        }
+        let host =
+            Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?;
+        Ok(self.host.get_or_init(|| host))
     }
 
     fn leaf(&self, sandbox: &Sandbox, granted: &Granted) -> Result<Option<Leaf>, SandboxError> {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::gone;
+use crate::cgroup::layout::Hierarchy;
 use crate::cgroup::{Backend, CgroupError, Kind, Leaf, Limits};
 use crate::sys::process;
 
@@ -159,8 +160,8 @@ impl Shared {
 }
 
 impl Stock {
-    pub(super) fn new() -> Self {
-        let backend = Backend::find();
+    pub(super) fn new(hierarchies: &[Hierarchy]) -> Self {
+        let backend = Backend::find(hierarchies);
         Self(Arc::new(Keeper {
             shared: Arc::new(Shared {
                 backend,
