@@ -9,6 +9,7 @@ use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Result, WorkspaceError};
+use crate::record::Lock;
 use crate::store::{RECORD, Store};
 use crate::tree::{Tree, beneath, remove};
 use crate::workspace::{IN_USE, UPPER, WORK};
@@ -38,21 +39,28 @@ impl Store {
     /// Makes a spare the workspace of that name: its directory, with an empty layer in it. `None` where
     /// there is none.
     pub(crate) fn take_spare(&self, id: &WorkspaceId) -> Result<Option<Tree>> {
-        let spares = self.root().join("spare");
+        let spares = self.spares()?;
         let home = Tree::open(&self.root().join("workspaces"))?;
-        for entry in std::fs::read_dir(&spares).into_iter().flatten().flatten() {
-            let spares = Tree::open(&spares)?;
+        let entries = std::fs::read_dir(&spares.path).into_iter().flatten();
+        for entry in entries.flatten() {
+            // Whoever keeps it may not have let go of it yet; another may have just taken it.
+            let Ok(spare) = Tree::open(&entry.path()) else {
+                continue;
+            };
+            let Some(lock) = Lock::try_take(&spare, IN_USE)? else {
+                continue;
+            };
             // Whoever moves it has it.
             match rustix::fs::renameat(&spares.top, entry.file_name(), &home.top, id.as_str()) {
                 Ok(()) => {}
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(WorkspaceError::io("take", spares.path.display(), error)),
             }
+            drop(lock);
             let directory = Tree::open(&home.path.join(id.as_str()))?;
             if is_as_new(&directory).unwrap_or(false) {
                 return Ok(Some(directory));
             }
-            drop(directory);
             self.remove(id)?;
         }
         Ok(None)

@@ -340,6 +340,17 @@ fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
 }
 
 #[test]
+fn an_empty_workspace_that_somebody_has_not_let_go_of_is_left_alone() {
+    let world = World::new();
+    world.overlay().0.close().unwrap();
+    let spare = left_in(&world, "spare").remove(0);
+    let held = std::fs::File::open(spare.join("in-use.lock")).unwrap();
+    held.lock().unwrap();
+    let (_workspace, _upper) = world.overlay();
+    assert_eq!(left_in(&world, "spare"), [spare]);
+}
+
+#[test]
 fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
     let world = World::new();
     let aside = || left_in(&world, "trash").len();
