@@ -1,4 +1,5 @@
-//! Has the linker lay the functions that `lula exec` runs together; see `cargo xtask order`.
+//! Has the linker make a program that starts quickly: the functions that `lula exec` runs lie together
+//! (see `cargo xtask order`), and the list of addresses to mend at the start is short.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,7 +12,21 @@ fn main() {
         let folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={folder}/order.txt");
         println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
+        if c_library().is_some_and(|version| version >= PACKED_SINCE) {
+            println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+        }
     }
+}
+
+/// The first C library whose loader reads packed relocations.
+const PACKED_SINCE: (u32, u32) = (2, 36);
+
+/// The version of this machine's C library, for which the program is made anyway.
+fn c_library() -> Option<(u32, u32)> {
+    let told = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let told = String::from_utf8(told.ok()?.stdout).ok()?;
+    let (major, minor) = told.trim().strip_prefix("glibc ")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Whether the linker is the one that comes with the compiler, as it does on this platform unless

@@ -67,9 +67,14 @@ pub(crate) struct RootPlan {
     pub(crate) links: Vec<(String, String)>,
     /// Directories that only have to exist, mostly to mount on.
     pub(crate) directories: Vec<String>,
-    /// Small files with their text.
+    /// Files of ours with their text.
     pub(crate) files: Vec<(String, String)>,
+    /// Small files of the host, to be copied.
+    pub(crate) copies: Vec<String>,
 }
+
+/// The largest file that is copied. One more mount costs every sandbox more than a copy of that size.
+pub(crate) const SMALL: usize = 16 * 1024;
 
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
 #[allow(clippy::struct_excessive_bools)] // one switch for each layer
@@ -311,6 +316,7 @@ fn read_root(r: &mut Reader<'_>) -> Result<RootPlan, FrameError> {
         links: r.list("links", read_pair)?,
         directories: r.list("directories", |r| r.text("directory"))?,
         files: r.list("files", read_pair)?,
+        copies: r.list("copies", |r| r.text("copy"))?,
     })
 }
 
@@ -320,7 +326,10 @@ fn write_root(w: &mut Writer, root: &RootPlan) {
         .list(&root.directories, |w, path| {
             w.text(path);
         })
-        .list(&root.files, write_pair);
+        .list(&root.files, write_pair)
+        .list(&root.copies, |w, path| {
+            w.text(path);
+        });
 }
 
 fn write_placed(w: &mut Writer, placed: &Placed) {

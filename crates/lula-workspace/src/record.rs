@@ -168,7 +168,8 @@ pub(crate) fn read(directory: &Tree, name: &str) -> Result<Option<Vec<u8>>> {
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(WorkspaceError::io("open", place.display(), error)),
     };
-    let mut bytes = Vec::new();
+    // Room for most, so that one look at the file is enough.
+    let mut bytes = Vec::with_capacity(2048);
     std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_BYTES), &mut bytes)
         .map_err(|error| WorkspaceError::io("read", place.display(), error))?;
     Ok(Some(bytes))

@@ -21,19 +21,39 @@ const KEPT: usize = 4;
 const KNOWN_BY: &[u8] = b"user.overlay.uuid\0";
 
 impl Store {
-    /// Takes an empty workspace away, as [`Store::put_aside`] does, and keeps it for the next one.
+    /// Takes an empty workspace away, as [`Store::put_aside`] does, and keeps it for a next one.
     pub(crate) fn spare(&self, id: &WorkspaceId) -> Result<bool> {
-        let spares = self.spares()?;
-        let kept = std::fs::read_dir(&spares.path).into_iter().flatten();
-        if kept.count() >= KEPT {
+        let used = self.used()?;
+        if is_enough(&used) {
             return self.put_aside(id);
         }
-        self.take_away(id, &spares, |directory| {
-            let work = beneath(&directory.top, WORK, OFlags::DIRECTORY)?;
-            remove(&work, "work".as_ref())?;
-            // Without it this is no workspace any more, wherever it lies.
+        // Without its record it is no workspace any more, wherever it lies.
+        self.take_away(id, &used, |directory| {
             remove(&directory.top, RECORD.as_ref())
         })
+    }
+
+    /// Makes what closed workspaces left fit for the next ones, or has it removed with everything else
+    /// that was put aside. For a moment in which nobody waits: a file system may take its time to
+    /// remove something, and a command that has ended is waited for.
+    pub fn tidy_spares(&self) {
+        let (Ok(used), Ok(spares), Ok(trash)) = (self.used(), self.spares(), self.trash()) else {
+            return;
+        };
+        for entry in entries(&used) {
+            let Ok(directory) = Tree::open(&entry.path()) else {
+                continue;
+            };
+            // Whoever closed it may not have let go of it yet; another may be at it already.
+            let Ok(Some(_lock)) = Lock::try_take(&directory, IN_USE) else {
+                continue;
+            };
+            let fit = !is_enough(&spares) && tidy(&directory).is_ok();
+            let to = if fit { &spares } else { &trash };
+            // What cannot be moved is met again the next time.
+            let name = entry.file_name();
+            let _ = rustix::fs::renameat(&used.top, &name, &to.top, &name);
+        }
     }
 
     /// Makes a spare the workspace of that name: its directory, with an empty layer in it. `None` where
@@ -41,9 +61,8 @@ impl Store {
     pub(crate) fn take_spare(&self, id: &WorkspaceId) -> Result<Option<Tree>> {
         let spares = self.spares()?;
         let home = Tree::open(&self.root().join("workspaces"))?;
-        let entries = std::fs::read_dir(&spares.path).into_iter().flatten();
-        for entry in entries.flatten() {
-            // Whoever keeps it may not have let go of it yet; another may have just taken it.
+        for entry in entries(&spares) {
+            // Whoever tidied it may not have let go of it yet; another may have just taken it.
             let Ok(spare) = Tree::open(&entry.path()) else {
                 continue;
             };
@@ -66,9 +85,33 @@ impl Store {
         Ok(None)
     }
 
+    /// Those that the next workspaces take.
     fn spares(&self) -> Result<Tree> {
         Tree::create(&self.root().join("spare"))
     }
+
+    /// Those with what the kernel left in them.
+    fn used(&self) -> Result<Tree> {
+        Tree::create(&self.root().join("used"))
+    }
+}
+
+fn entries(place: &Tree) -> impl Iterator<Item = std::fs::DirEntry> {
+    std::fs::read_dir(&place.path)
+        .into_iter()
+        .flatten()
+        .flatten()
+}
+
+/// Whether a place holds as many as are kept.
+fn is_enough(place: &Tree) -> bool {
+    entries(place).nth(KEPT - 1).is_some()
+}
+
+/// Removes what the kernel left of a layer that was in use.
+fn tidy(directory: &Tree) -> rustix::io::Result<()> {
+    let work = beneath(&directory.top, WORK, OFlags::DIRECTORY)?;
+    remove(&work, "work".as_ref())
 }
 
 /// Whether a directory holds nothing but what a new workspace has before its record is written.

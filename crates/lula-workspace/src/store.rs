@@ -67,7 +67,7 @@ impl Store {
     /// decision take all the space there is, it refuses.
     pub fn create(&self, base: &Path, wanted: Wanted, title: &str) -> Result<Workspace> {
         let id = WorkspaceId::from_parts(now_ms(), random()?);
-        self.create_as(id, base, wanted, title)
+        self.begin(id, base, wanted, title)
     }
 
     /// The same under a name that the caller chose and that names no workspace yet.
@@ -81,6 +81,19 @@ impl Store {
         if self.load(&id).is_ok() {
             return Err(WorkspaceError::InUse(id));
         }
+        // What a crash left of one that never was.
+        self.remove(&id)?;
+        self.begin(id, base, wanted, title)
+    }
+
+    /// Makes the workspace of a name that nothing has.
+    fn begin(
+        &self,
+        id: WorkspaceId,
+        base: &Path,
+        wanted: Wanted,
+        title: &str,
+    ) -> Result<Workspace> {
         let base = base
             .canonicalize()
             .map_err(|error| WorkspaceError::io("open", base.display(), error))?;
@@ -105,8 +118,6 @@ impl Store {
             },
         };
         let opened_ms = now_ms();
-        // What a crash left of one that never was.
-        self.remove(&id)?;
         let spare = match backend {
             Backend::Overlay => self.take_spare(&id)?,
             Backend::Copy { .. } => None,
@@ -169,12 +180,19 @@ impl Store {
 
     /// Every workspace, the newest first. Damaged records are left out: nothing can be said of them.
     pub fn list(&self) -> Result<Vec<Record>> {
-        let mut records: Vec<Record> = self
-            .ids()?
-            .iter()
-            .filter_map(|id| self.load(id).ok())
-            .map(|(_, record)| record)
-            .collect();
+        self.list_and(|_| Ok(()))
+    }
+
+    /// The same; `without` gets every directory that has no record.
+    fn list_and(&self, without: impl Fn(&WorkspaceId) -> Result<()>) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        for id in self.ids()? {
+            match self.load(&id) {
+                Ok((_, record)) => records.push(record),
+                Err(WorkspaceError::Unknown(_)) => without(&id)?,
+                Err(_) => {}
+            }
+        }
         records.sort_by(|a, b| b.id.cmp(&a.id));
         Ok(records)
     }
@@ -258,8 +276,10 @@ impl Store {
 
     /// Removes decided workspaces, the oldest first, until the rest fits; tells what the rest takes.
     pub fn make_room(&self) -> Result<u64> {
-        self.sweep()?;
-        let mut records = self.list()?;
+        if self.aside_beyond(MOST_ASIDE) {
+            self.empty_trash();
+        }
+        let mut records = self.list_and(|id| self.remove_if_old(id))?;
         // One whose session was killed was never measured.
         for record in records.iter_mut().filter(|record| record.bytes == 0) {
             if let Ok(directory) = Tree::open(&self.directory(&record.id)) {
@@ -291,25 +311,19 @@ impl Store {
         Ok(used)
     }
 
-    /// Removes what was left of workspaces whose making or removal was cut off.
-    fn sweep(&self) -> Result<()> {
+    /// Removes what was left of a workspace whose making or removal was cut off.
+    fn remove_if_old(&self, id: &WorkspaceId) -> Result<()> {
         const OLD: u64 = 10 * 60 * 1000;
-        if self.aside_beyond(MOST_ASIDE) {
-            self.empty_trash();
-        }
-        let older_than = now_ms().saturating_sub(OLD);
-        for id in self.ids()? {
-            let Ok(directory) = Tree::open(&self.directory(&id)) else {
-                continue;
-            };
-            let opened = Stat::of_open(&directory.top).map_or(u64::MAX, |stat| {
-                u64::try_from(stat.changed.0)
-                    .unwrap_or(0)
-                    .saturating_mul(1000)
-            });
-            if opened < older_than && record::read(&directory, RECORD)?.is_none() {
-                self.remove(&id)?;
-            }
+        let Ok(directory) = Tree::open(&self.directory(id)) else {
+            return Ok(());
+        };
+        let opened = Stat::of_open(&directory.top).map_or(u64::MAX, |stat| {
+            u64::try_from(stat.changed.0)
+                .unwrap_or(0)
+                .saturating_mul(1000)
+        });
+        if opened < now_ms().saturating_sub(OLD) {
+            self.remove(id)?;
         }
         Ok(())
     }
@@ -325,7 +339,7 @@ impl Store {
         Ok(aside)
     }
 
-    fn trash(&self) -> Result<Tree> {
+    pub(crate) fn trash(&self) -> Result<Tree> {
         Tree::create(&self.root.join("trash"))
     }
 

@@ -53,6 +53,10 @@ impl Tree {
     /// Opens a directory of our own, made where it is missing.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
+        // Nearly always it is there.
+        if let Ok(tree) = Self::open(path) {
+            return Ok(tree);
+        }
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)

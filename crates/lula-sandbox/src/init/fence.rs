@@ -31,15 +31,23 @@ pub(super) fn join_groups(site: &Site) -> Result<(), Failure> {
 }
 
 /// The cgroup namespace is made here and not at birth: its root is the group this process is in.
-pub(super) fn enter_network(site: &Site) -> Result<(), Failure> {
+pub(super) fn name_itself() -> Result<(), Failure> {
     unshare(Apart::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
-    if let Some(network) = &site.network {
-        enter(network.namespace.as_fd(), Apart::NET)
-            .during(SetupStage::Network, || "the private network".to_owned())?;
-    }
     rustix::system::sethostname(b"lula")
         .map_err(io::Error::from)
         .during(SetupStage::Identity, || "host name".to_owned())
+}
+
+/// Enters the network of its own, where there is one. Tells what it consists of.
+pub(super) fn enter_network(site: &mut Site) -> Result<Vec<String>, Failure> {
+    let Some(supply) = site.network.take() else {
+        return Ok(Vec::new());
+    };
+    let entered = supply.wait().and_then(|network| {
+        enter(network.namespace.as_fd(), Apart::NET)?;
+        Ok(network.interfaces)
+    });
+    entered.during(SetupStage::Network, || "the private network".to_owned())
 }
 
 /// Becomes the sandbox's user, in a user namespace that holds this one id and owns no other

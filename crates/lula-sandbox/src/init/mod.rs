@@ -20,7 +20,7 @@ use crate::blueprint::Blueprint;
 use crate::built_in::BuiltIn;
 use crate::frames::{Event, HeldBack, SetupStage};
 use crate::sys::{lockdown, process};
-use crate::zygote::{During, Failure, Network};
+use crate::zygote::{During, Failure, Supply};
 
 /// Who a sandbox is outside its user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Site {
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,
-    pub(crate) network: Option<Network>,
+    pub(crate) network: Option<Supply>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
     pub(crate) layers: Vec<OwnedFd>,
@@ -84,16 +84,15 @@ fn build(
     built_ins: &'static [BuiltIn],
 ) -> Result<serve::Server, Failure> {
     fence::join_groups(&site)?;
+    let mut interfaces = Vec::new();
     if blueprint.tier == Tier::Namespace {
-        fence::enter_network(&site)?;
+        fence::name_itself()?;
         mounts::build(blueprint, &mut site)?;
+        // It may still be in the making.
+        interfaces = fence::enter_network(&mut site)?;
         fence::take_identity(&site)?;
     }
     let held_back = std::mem::take(&mut site.held_back);
-    let interfaces = site
-        .network
-        .as_ref()
-        .map_or_else(Vec::new, |network| network.interfaces.clone());
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
     fence::tie_life(zygote, blueprint.tier)?;

@@ -1,7 +1,6 @@
 //! Looking at the host's tree.
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ pub(super) struct Found {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) owner: (u32, u32),
+    pub(super) size: u64,
 }
 
 /// What is at a path, without following it.
@@ -48,22 +48,11 @@ pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
         device: metadata.dev(),
         inode: metadata.ino(),
         owner: (metadata.uid(), metadata.gid()),
+        size: metadata.len(),
     };
     Ok(if metadata.is_dir() {
         Look::Directory(found)
     } else {
         Look::File(found)
     })
-}
-
-/// The text of a small file.
-pub(super) fn small_text(path: &Path) -> Option<String> {
-    const SMALL: usize = 16 * 1024;
-    let mut text = Vec::with_capacity(SMALL + 1);
-    let file = fs::File::open(path).ok()?;
-    file.take(SMALL as u64 + 1).read_to_end(&mut text).ok()?;
-    if text.len() > SMALL || text.contains(&0) {
-        return None;
-    }
-    String::from_utf8(text).ok()
 }

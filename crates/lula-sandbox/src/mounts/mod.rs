@@ -8,7 +8,7 @@ mod toolchains;
 
 use std::path::{Path, PathBuf};
 
-use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan, WorkspacePlan};
+use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan, SMALL, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::HeldBack;
 use crate::landlock::{Access, Grant};
@@ -268,11 +268,10 @@ impl Plan {
             Look::Nothing => {}
             Look::Link(to) => self.root.links.push((path.to_owned(), text(&to)?)),
             Look::Directory(_) => self.bind(path, false),
-            // A copy of a small text costs less than one more mount in every sandbox.
-            Look::File(_) => match host::small_text(Path::new(path)) {
-                Some(text) => self.root.files.push((path.to_owned(), text)),
-                None => self.bind(path, true),
-            },
+            Look::File(found) if found.size <= SMALL as u64 => {
+                self.root.copies.push(path.to_owned());
+            }
+            Look::File(_) => self.bind(path, true),
         }
         Ok(())
     }

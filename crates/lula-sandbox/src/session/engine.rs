@@ -132,16 +132,15 @@ impl Engine {
         sandbox: &Sandbox,
         command: &Command,
     ) -> Result<(Session, Process), SandboxError> {
-        self.start_alone_with(sandbox, command, |_| ())
+        self.start_alone_with(sandbox, command, || ())
     }
 
-    /// As [`Engine::start_alone`]; `meanwhile` is done while the sandbox is being built. It is given
-    /// the command, which has not begun and may never begin.
+    /// As [`Engine::start_alone`]; `meanwhile` is done while the sandbox is being built.
     pub fn start_alone_with(
         &self,
         sandbox: &Sandbox,
         command: &Command,
-        meanwhile: impl FnOnce(&Process),
+        meanwhile: impl FnOnce(),
     ) -> Result<(Session, Process), SandboxError> {
         let begun = Instant::now();
         let tier = self.tier_for(sandbox)?;
@@ -153,9 +152,7 @@ impl Engine {
         let process = session.start(command);
         // It goes as soon as the command has gone.
         let _ = session.link.end_with_last();
-        if let Ok(process) = &process {
-            meanwhile(process);
-        }
+        meanwhile();
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
         Ok((session, process?))

@@ -3,6 +3,7 @@
 //! It exists because a runner with threads and a lot of memory must not fork. It does what it is
 //! asked over one socket and ends when that socket closes, and every sandbox ends with it.
 
+mod delivery;
 mod identity;
 mod network;
 mod template;
@@ -22,6 +23,8 @@ use crate::processors::Processors;
 use crate::sys::process::{Apart, Side};
 use crate::sys::{lockdown, process, signal, socket};
 
+use delivery::Order;
+pub(crate) use delivery::Supply;
 use identity::Identities;
 pub(crate) use network::Network;
 use network::Networks;
@@ -140,6 +143,8 @@ struct Zygote {
     /// Roots that no template was made for yet.
     announced: Vec<(u32, RootPlan)>,
     living: HashMap<i32, Lent>,
+    /// What sandboxes had that are no more, until it is put back.
+    ended: Vec<Lent>,
     /// Sandboxes so far.
     built: u64,
     built_ins: &'static [BuiltIn],
@@ -165,6 +170,7 @@ pub(crate) fn serve(
         namespaces: None,
         announced: Vec::new(),
         living: HashMap::new(),
+        ended: Vec::new(),
         built: 0,
         built_ins,
     };
@@ -175,12 +181,8 @@ pub(crate) fn serve(
     let mut buffer = vec![0; LONGEST];
     loop {
         let (asked, ended) = zygote.wait()?;
-        if !asked
-            && !ended
-            && let Some(namespaces) = &mut zygote.namespaces
-        {
-            // Nothing to do for a while: the next sandbox finds a network ready.
-            namespaces.networks.refill(namespaces.own.as_fd());
+        if !asked && !ended {
+            zygote.rest();
         }
         if ended {
             zygote.bury()?;
@@ -199,6 +201,7 @@ pub(crate) fn serve(
         if let Some(all) = processors.take() {
             all.take_all()?;
         }
+        zygote.put_back();
         let begun = zygote.build(&buffer[..length], descriptors);
         zygote.built += 1;
         match begun {
@@ -227,25 +230,26 @@ struct Begun {
     /// Whether its mounts may be taken apart later than its first process ends.
     mounts_may_linger: bool,
     /// What the new process has copies of.
-    site: init::Site,
+    _site: init::Site,
     _blueprint: Blueprint,
 }
 
 impl Zygote {
-    /// Whether there is a request, and whether a child has ended. Neither, where a network could be
-    /// made meanwhile: not at once, when a sandbox is just being built on the same processors.
+    /// Whether there is a request, and whether a child has ended. Neither, where something could be
+    /// done meanwhile: not at once, when somebody is just busy with a sandbox on the same processors.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let mut waiting = [
             PollFd::new(&self.control, PollFlags::IN),
             PollFd::new(&self.endings, PollFlags::IN),
         ];
         // One sandbox alone needs nothing beyond its own.
-        let short = self.built > 1
+        let short = self.built != 1
             && self
                 .namespaces
                 .as_ref()
                 .is_some_and(|namespaces| namespaces.networks.is_short());
-        match rustix::event::poll(&mut waiting, short.then_some(&A_WHILE)) {
+        let due = short || !self.ended.is_empty();
+        match rustix::event::poll(&mut waiting, due.then_some(&A_WHILE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -263,17 +267,37 @@ impl Zygote {
                 namespaces.identities.reaped(ended.pid);
                 namespaces.templates.reaped(ended.pid);
             }
-            if let Some(lent) = self.living.remove(&ended.pid)
-                && let Some(namespaces) = &mut self.namespaces
-            {
-                namespaces.take_back(lent);
-            }
+            self.ended.extend(self.living.remove(&ended.pid));
+        }
+        // After the first, this process usually ends too: nothing is kept for another sandbox then, and
+        // whoever waits for the end has the processors to itself.
+        if self.built > 1 {
+            self.put_back();
         }
         // With a pid namespace nothing outlives its init.
         if self.namespaces.is_none() {
             init::family::kill_children_except(&self.living);
         }
         Ok(())
+    }
+
+    /// Puts back what ended sandboxes had.
+    fn put_back(&mut self) {
+        for lent in self.ended.drain(..) {
+            if let Some(namespaces) = &mut self.namespaces {
+                namespaces.take_back(lent);
+            }
+        }
+    }
+
+    /// Nothing to do for a while: the next sandbox finds everything in its place, and a network ready.
+    fn rest(&mut self) {
+        self.put_back();
+        if self.built != 1
+            && let Some(namespaces) = &mut self.namespaces
+        {
+            namespaces.networks.refill(namespaces.own.as_fd());
+        }
     }
 
     /// Builds a template before it is needed. What goes wrong is met again, and reported, by the
@@ -327,6 +351,7 @@ impl Zygote {
         };
         let mut apart = Apart::NOTHING;
         let mut lent = Lent::default();
+        let mut order = None;
         if blueprint.tier == Tier::Namespace {
             apart = Apart::MOUNT.and(Apart::PID).and(Apart::UTS);
             // The one namespace a sandbox can be built without, for tests.
@@ -334,20 +359,36 @@ impl Zygote {
                 apart = apart.and(Apart::IPC);
             }
             let namespaces = self.namespaces()?;
+            if blueprint.switches.no_network {
+                (lent.network, order) = namespaces.connect(&mut site)?;
+            }
             lent.outside_id = namespaces.prepare(&blueprint, &mut site)?;
         }
         let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
-            Ok(Side::Child) => init::run(&blueprint, site, &self.control, self.built_ins),
-            Ok(Side::Parent { pid, pidfd }) => Ok(Begun {
-                pid,
-                pidfd,
-                lent,
-                mounts_may_linger: blueprint.tier == Tier::Namespace && !blueprint.is_flushed(),
-                site,
-                _blueprint: blueprint,
-            }),
+            Ok(Side::Child) => {
+                // Whoever holds both ends of a line never learns that the other side is gone.
+                drop(order);
+                init::run(&blueprint, site, &self.control, self.built_ins)
+            }
+            Ok(Side::Parent { pid, pidfd }) => {
+                if let (Some(order), Some(namespaces)) = (order, &mut self.namespaces) {
+                    // The kernel likes to leave the new process waiting behind this one.
+                    rustix::thread::sched_yield();
+                    let made = namespaces.networks.make(namespaces.own.as_fd());
+                    order.deliver(&made);
+                    lent.network = made.ok();
+                }
+                Ok(Begun {
+                    pid,
+                    pidfd,
+                    lent,
+                    mounts_may_linger: blueprint.tier == Tier::Namespace && !blueprint.is_flushed(),
+                    _site: site,
+                    _blueprint: blueprint,
+                })
+            }
             Err(failure) => {
                 if let Some(namespaces) = &mut self.namespaces {
                     namespaces.take_back(lent);
@@ -360,7 +401,6 @@ impl Zygote {
     /// Keeps in mind what a sandbox has until it ends.
     fn remember(&mut self, begun: Begun) {
         let mut lent = begun.lent;
-        lent.network = begun.site.network;
         if begun.mounts_may_linger {
             lent.mounts = process::mount_namespace(begun.pidfd.as_fd()).ok();
         }
@@ -399,13 +439,12 @@ impl Namespaces {
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         let mut identities = Identities::take_over()?;
-        let mut networks = Networks::new(own.as_fd(), identities.privileged())
+        let networks = Networks::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
         let mut templates =
             Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
         // The first sandbox is on its way; what it needs is made while its request is.
         templates.get_ready(own.as_fd());
-        networks.refill(own.as_fd());
         identities.get_ready();
         Ok(Self {
             own,
@@ -428,20 +467,30 @@ impl Namespaces {
         drop(lent.mounts);
     }
 
-    /// Takes everything out of the stores that one sandbox needs. Returns the outside id to give
+    /// Gives a sandbox a network, or the promise of one. Returns what to take back when it ends, and
+    /// where one is still to be delivered.
+    fn connect(
+        &mut self,
+        site: &mut init::Site,
+    ) -> Result<(Option<Network>, Option<Order>), Failure> {
+        let failed = || "a private network".to_owned();
+        if let Some(network) = self.networks.take() {
+            let copy = network.try_clone().during(SetupStage::Network, failed)?;
+            site.network = Some(Supply::Here(copy));
+            return Ok((Some(network), None));
+        }
+        let (order, supply) = Order::place().during(SetupStage::Network, failed)?;
+        site.network = Some(supply);
+        Ok((None, Some(order)))
+    }
+
+    /// Takes everything else out of the stores that one sandbox needs. Returns the outside id to give
     /// back when it ends.
     fn prepare(
         &mut self,
         blueprint: &Blueprint,
         site: &mut init::Site,
     ) -> Result<Option<u32>, Failure> {
-        if blueprint.switches.no_network {
-            site.network = Some(
-                self.networks
-                    .take(self.own.as_fd())
-                    .during(SetupStage::Network, || "a private network".to_owned())?,
-            );
-        }
         let refusing = self.identities.refusing();
         match self.identify_and_mount(blueprint, site) {
             // A filesystem was found out not to map ids: the second try does without.

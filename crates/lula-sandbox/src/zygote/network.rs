@@ -25,6 +25,16 @@ pub(crate) struct Network {
     pub(crate) interfaces: Vec<String>,
 }
 
+impl Network {
+    /// Another handle on it.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            namespace: self.namespace.try_clone()?,
+            interfaces: self.interfaces.clone(),
+        })
+    }
+}
+
 pub(crate) struct Networks {
     home: OwnedFd,
     /// `/proc` as it was before the root changed.
@@ -72,11 +82,9 @@ impl Networks {
             && tried6.is_none_or(|count| count == 0))
     }
 
-    pub(crate) fn take(&mut self, own: BorrowedFd<'_>) -> io::Result<Network> {
-        match self.ready.pop() {
-            Some(network) => Ok(network),
-            None => self.make(own),
-        }
+    /// One that is ready.
+    pub(crate) fn take(&mut self) -> Option<Network> {
+        self.ready.pop()
     }
 
     /// Whether a sandbox that comes now would have to wait for its network.
@@ -93,7 +101,7 @@ impl Networks {
         }
     }
 
-    fn make(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
+    pub(crate) fn make(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
         unshare(Apart::NET)?;
         let made = raise_loopback().and_then(|()| self.look(own));
         enter(self.home.as_fd(), Apart::NET)?;

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::identity::Identities;
 use super::{During, Failure, hold_namespace};
-use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan};
+use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan, SMALL};
 use crate::frames::SetupStage;
 use crate::init::{Identity, Site};
 use crate::sys::mount::{self, Without};
@@ -168,8 +168,14 @@ impl Templates {
                 .during(SetupStage::Root, || bind.source.clone())
         });
         let shown = shown.collect::<Result<Vec<_>, _>>()?;
+        // What cannot be read here could not be read inside either.
+        let copied = template.plan.copies.iter().filter_map(|path| {
+            let file = open_to_copy(path).ok()?;
+            Some((path.as_str(), file))
+        });
+        let copied: Vec<_> = copied.collect();
         enter(blank.namespace.as_fd(), Apart::MOUNT).during(stage, || "a template".to_owned())?;
-        furnish(blank.scaffold, &template.plan, &shown)?;
+        furnish(blank.scaffold, &template.plan, &shown, &copied)?;
         template.namespace = Some(blank.namespace);
         Ok(())
     }
@@ -226,8 +232,13 @@ fn blank_root() -> Result<(Scaffold, Leaving), Failure> {
     Ok((scaffold, leaving))
 }
 
-/// Puts into a blank root what the plan says, the trees of the host given, and closes it.
-fn furnish(mut scaffold: Scaffold, plan: &RootPlan, shown: &[OwnedFd]) -> Result<(), Failure> {
+/// Puts into a blank root what the plan says, the trees and files of the host given, and closes it.
+fn furnish(
+    mut scaffold: Scaffold,
+    plan: &RootPlan,
+    shown: &[OwnedFd],
+    copied: &[(&str, OwnedFd)],
+) -> Result<(), Failure> {
     let stage = SetupStage::Root;
     // Modes are meant as they are written.
     rustix::process::umask(Mode::empty());
@@ -245,7 +256,15 @@ fn furnish(mut scaffold: Scaffold, plan: &RootPlan, shown: &[OwnedFd]) -> Result
         scaffold.link(link, to).during(stage, || link.clone())?;
     }
     for (path, text) in &plan.files {
-        scaffold.file(path, text).during(stage, || path.clone())?;
+        scaffold
+            .file(path, text.as_bytes())
+            .during(stage, || path.clone())?;
+    }
+    let mut buffer = [0; SMALL + 1];
+    for (path, file) in copied {
+        small(file, &mut buffer)
+            .and_then(|bytes| scaffold.file(path, bytes))
+            .during(stage, || (*path).to_owned())?;
     }
     mount::make_read_only(c"/").during(stage, || "/".to_owned())
 }
@@ -255,6 +274,28 @@ fn from_host(bind: &Bind, without: Without) -> io::Result<OwnedFd> {
     let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
     mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
     Ok(tree)
+}
+
+/// A file of the host, if it still is one.
+fn open_to_copy(path: &str) -> io::Result<OwnedFd> {
+    // Whatever has taken its place is not followed, and not waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// What is in a small file.
+fn small<'a>(file: &OwnedFd, buffer: &'a mut [u8; SMALL + 1]) -> io::Result<&'a [u8]> {
+    let mut length = 0;
+    loop {
+        let count = rustix::io::read(file, &mut buffer[length..])?;
+        length += count;
+        if length > SMALL {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if count == 0 {
+            return Ok(&buffer[..length]);
+        }
+    }
 }
 
 /// `/dev` with the few devices every program may use.
@@ -378,10 +419,10 @@ impl Scaffold {
         if mount::hold(&self.root, Path::new(path)).is_ok() {
             return Ok(());
         }
-        self.file(path, "")
+        self.file(path, b"")
     }
 
-    fn file(&mut self, path: &str, text: &str) -> io::Result<()> {
+    fn file(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
         self.parents(path)?;
         let file = rustix::fs::openat(
             &self.root,
@@ -389,7 +430,7 @@ impl Scaffold {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
             Mode::from_raw_mode(0o644),
         )?;
-        let mut rest = text.as_bytes();
+        let mut rest = bytes;
         while !rest.is_empty() {
             let written = rustix::io::write(&file, rest)?;
             rest = &rest[written..];

@@ -297,6 +297,9 @@ fn an_empty_workspace_is_used_again() {
     first.close().unwrap();
     // None any more from the moment it was closed.
     assert!(world.store.list().unwrap().is_empty());
+    assert_eq!(left_in(&world, "used").len(), 1);
+    world.store.tidy_spares();
+    assert!(left_in(&world, "used").is_empty());
     assert_eq!(left_in(&world, "spare").len(), 1);
 
     let (second, upper) = world.overlay();
@@ -311,7 +314,7 @@ fn an_empty_workspace_is_used_again() {
     assert_eq!(summary(&second), ["A new.txt"]);
     // One with changes is kept as what it is.
     second.close().unwrap();
-    assert!(left_in(&world, "spare").is_empty());
+    assert!(left_in(&world, "used").is_empty());
 }
 
 #[test]
@@ -329,6 +332,7 @@ fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
     for meddle in meddle {
         let world = World::new();
         world.overlay().0.close().unwrap();
+        world.store.tidy_spares();
         let spare = left_in(&world, "spare").remove(0);
         meddle(&spare);
         let (workspace, upper) = world.overlay();
@@ -342,12 +346,23 @@ fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
 #[test]
 fn an_empty_workspace_that_somebody_has_not_let_go_of_is_left_alone() {
     let world = World::new();
+    let hold = |spare: &std::path::Path| {
+        let held = std::fs::File::open(spare.join("in-use.lock")).unwrap();
+        held.lock().unwrap();
+        held
+    };
     world.overlay().0.close().unwrap();
-    let spare = left_in(&world, "spare").remove(0);
-    let held = std::fs::File::open(spare.join("in-use.lock")).unwrap();
-    held.lock().unwrap();
+    let used = left_in(&world, "used");
+    let held = hold(&used[0]);
+    world.store.tidy_spares();
+    assert_eq!(left_in(&world, "used"), used);
+    drop(held);
+
+    world.store.tidy_spares();
+    let spare = left_in(&world, "spare");
+    let _held = hold(&spare[0]);
     let (_workspace, _upper) = world.overlay();
-    assert_eq!(left_in(&world, "spare"), [spare]);
+    assert_eq!(left_in(&world, "spare"), spare);
 }
 
 #[test]
@@ -361,10 +376,14 @@ fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
         }
     };
     close_many(20);
-    assert_eq!(left_in(&world, "spare").len(), 4);
+    assert_eq!(left_in(&world, "used").len(), 4);
     assert_eq!(aside(), 16);
     assert!(!world.store.trash_is_full());
+    world.store.tidy_spares();
+    assert_eq!(left_in(&world, "spare").len(), 4);
+    // Four of these take what is there, and are kept again.
     close_many(5);
+    assert_eq!(left_in(&world, "used").len(), 4);
     assert!(world.store.trash_is_full());
     world.store.empty_trash();
     assert_eq!(aside(), 0);

@@ -1,11 +1,12 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
-mod pen;
 mod streams;
 
 use std::io;
 use std::path::Path;
+use std::thread;
 
+use lula_audit::{Entry, Log};
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
@@ -21,7 +22,6 @@ use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
 
-use pen::Pen;
 use streams::Streams;
 
 pub(super) fn run(
@@ -98,45 +98,85 @@ fn execute(
         let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
-    let mut pen = Pen::of(record::begin(session)?);
-    let (ran, left) = match fenced(flags, session, &workspace, helper, &mut pen) {
+    let mut log = record::begin(session)?;
+    let (ran, left) = match fenced(flags, session, &workspace, helper, log.as_ref()) {
         Ok((ran, left)) => (ran, Some(left)),
         Err(never) => (Err(never), None),
     };
-    // Neither needs the other, and both wait for the disk.
-    let worded = entry(flags, &workspace, &ran).map(|entry| pen.write(entry));
-    let closed = left.map(Left::close).transpose();
-    let recorded = pen.put_down().and(worded);
+    let (recorded, closed, engine) = end(log.as_mut(), || entry(flags, &workspace, &ran), left);
     let told = ran.and_then(|finished| {
         let closed = closed?;
         report(flags, session, &finished)?;
-        tell(session, &finished, closed.flatten().as_ref())?;
+        tell(session, &finished, closed.as_ref())?;
         Ok(finished)
     });
+    // Last: taking its helper apart keeps a processor busy.
+    engine.map(Engine::leave);
     recorded?;
     told
 }
 
-/// What is there when a command has ended.
+/// Writes down what was run while what it left is cleared away: neither needs the other, and both wait
+/// for the disk.
+fn end(
+    log: Option<&mut Log>,
+    entry: impl FnOnce() -> Result<Entry, Failure>,
+    left: Option<(Left, Engine)>,
+) -> (Result<(), Failure>, Result<Changes, Ended>, Option<Engine>) {
+    let Some((left, engine)) = left else {
+        return (write_down(log, entry), Ok(None), None);
+    };
+    let (recorded, closed) = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("clear away".to_owned());
+        let clearing = thread.spawn_scoped(scope, || left.clear_away(&engine));
+        let recorded = write_down(log, entry);
+        let cleared = match clearing {
+            Err(no_thread) => Err(no_thread.into()),
+            Ok(clearing) => clearing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        };
+        (recorded, cleared)
+    });
+    (recorded, closed, Some(engine))
+}
+
+fn write_down(
+    log: Option<&mut Log>,
+    entry: impl FnOnce() -> Result<Entry, Failure>,
+) -> Result<(), Failure> {
+    match log {
+        Some(log) => record::append(log, entry()?),
+        None => Ok(()),
+    }
+}
+
+/// The workspace and what was changed in it, where there is one.
+type Changes = Option<(Workspace, Diff)>;
+
+/// How a command ended, and what there is then.
+type Run = (Result<Finished, Ended>, (Left, Engine));
+
+/// What is there when a command has ended, beside the engine.
 struct Left {
     /// The sandbox, where one stood: empty, and about to go.
     opened: Option<Opened>,
     /// Nobody else gets the layer while the sandbox stands.
     layer: Option<Layer>,
-    engine: Engine,
     /// Where its changes went, if not to the directory itself.
     workspace: Option<Workspace>,
 }
 
 impl Left {
     /// Lets go of everything; tells what the command would change.
-    fn close(self) -> Result<Option<(Workspace, Diff)>, Ended> {
+    fn clear_away(self, engine: &Engine) -> Result<Changes, Ended> {
         // Whatever the command left running ends here, before anybody looks at its changes.
         drop(self.opened);
         drop(self.layer);
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
         let closed = self.workspace.map(Workspace::close).transpose();
-        self.engine.leave();
+        // What cannot be removed now is swept by the next engine.
+        let _ = engine.settle();
         Ok(closed?)
     }
 }
@@ -147,8 +187,8 @@ fn fenced(
     session: &Session,
     workspace: &Path,
     helper: Option<EarlyHelper>,
-    pen: &mut Pen,
-) -> Result<(Result<Finished, Ended>, Left), Ended> {
+    log: Option<&Log>,
+) -> Result<Run, Ended> {
     let mut policy = match &flags.policy {
         Some(file) => sandboxed::policy_file(session, file, workspace)?,
         None => sandboxed::policy(session, flags.profile),
@@ -173,20 +213,19 @@ fn fenced(
     }
     engine.expect(&mut sandbox);
     if flags.write == Write::Review {
-        return reviewed(flags, session, engine, &sandbox, workspace, pen);
+        return reviewed(flags, session, engine, &sandbox, workspace, log);
     }
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let (ran, opened) = attend(session, &engine, &sandbox, command, || pen.take_up());
+    let (ran, opened) = attend(session, &engine, &sandbox, command, || rehearse(log));
     let left = Left {
         opened,
         layer: None,
-        engine,
         workspace: None,
     };
-    Ok((ran, left))
+    Ok((ran, (left, engine)))
 }
 
 /// Runs the command in a workspace of its own.
@@ -196,10 +235,10 @@ fn reviewed(
     engine: Engine,
     sandbox: &Sandbox,
     base: &Path,
-    pen: &mut Pen,
-) -> Result<(Result<Finished, Ended>, Left), Ended> {
+    log: Option<&Log>,
+) -> Result<Run, Ended> {
     let mut workspace = workspace(flags, session, base)?;
-    let meanwhile = || pen.take_up();
+    let meanwhile = || rehearse(log);
     let ((mut ran, mut opened), mut layer) =
         held(flags, session, &engine, sandbox, &workspace, meanwhile)?;
     if let Err(Ended::Refused(error)) = &ran
@@ -213,10 +252,9 @@ fn reviewed(
     let left = Left {
         opened,
         layer: Some(layer),
-        engine,
         workspace: Some(workspace),
     };
-    Ok((ran, left))
+    Ok((ran, (left, engine)))
 }
 
 /// Tells what the command would change, and everything else where a document is wanted.
@@ -280,12 +318,20 @@ fn held(
     let store = review::store(session)?;
     let meanwhile = move || {
         meanwhile();
+        store.tidy_spares();
         if store.trash_is_full() {
             // Ends with this process, wherever it is: what it leaves is found by the next.
             std::thread::spawn(move || store.empty_trash());
         }
     };
     Ok((attend(session, engine, &sandbox, command, meanwhile), layer))
+}
+
+/// Gets ready to write the end down, for a moment in which there is something to wait for anyway.
+fn rehearse(log: Option<&Log>) {
+    if let Some(log) = log {
+        log.rehearse();
+    }
 }
 
 /// Whether a copy might do where this was refused.
@@ -316,16 +362,11 @@ fn attend(
     } else {
         Streams::connect(command).map(|(streams, command)| (Some(streams), command))
     };
-    let (mut streams, command) = match streams {
+    let (streams, command) = match streams {
         Ok(connected) => connected,
         Err(error) => return (Err(error.into()), None),
     };
-    let started = engine.start_alone_with(sandbox, &command, |process| {
-        if let Some(streams) = &mut streams {
-            streams.forward_signals(process);
-        }
-        meanwhile();
-    });
+    let started = engine.start_alone_with(sandbox, &command, meanwhile);
     match started {
         Ok((opened, process)) => {
             screen.detail(&format!("{} tier", opened.tier()));
@@ -360,7 +401,7 @@ fn entry(
     flags: &ExecFlags,
     workspace: &Path,
     ended: &Result<Finished, Ended>,
-) -> Result<lula_audit::Entry, Failure> {
+) -> Result<Entry, Failure> {
     let argv: Vec<_> = flags
         .command
         .iter()

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
-use lula_sandbox::{Command, Finished, Process};
+use lula_sandbox::frames::Stream;
+use lula_sandbox::{Command, Finished, Next, Process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -12,6 +14,9 @@ use crate::term::RawTerminal;
 
 /// Signals that are for the command.
 const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
+
+/// For how long a signal may wait: a command that is quicker, and writes nothing, costs nobody a thread.
+const QUICK: Duration = Duration::from_millis(5);
 
 /// Our own streams while they are a command's.
 pub(super) struct Streams {
@@ -50,8 +55,8 @@ impl Streams {
         Ok((streams, command))
     }
 
-    /// From now on, signals go to the command.
-    pub(super) fn forward_signals(&mut self, process: &Process) {
+    /// From now on, signals go to the command, and those that came before.
+    fn forward_signals(&mut self, process: &Process) {
         if let Some(signals) = self.signals.take() {
             let process = process.clone();
             // Ends with the streams.
@@ -61,7 +66,6 @@ impl Streams {
 
     /// Connects the command with our streams until it ends.
     pub(super) fn pass_through(mut self, process: &Process) -> Result<Finished, Ended> {
-        self.forward_signals(process);
         if has_no_input() {
             let _ = process.close_input();
         } else {
@@ -69,7 +73,11 @@ impl Streams {
             // Ends with this process: reading a terminal cannot be interrupted.
             std::thread::spawn(move || forward_input(&process));
         }
-        forward_output(process)?;
+        let first = process.next_output_within(QUICK)?;
+        if first != Next::End {
+            self.forward_signals(process);
+            forward_output(process, first)?;
+        }
         Ok(process.wait()?)
     }
 }
@@ -91,22 +99,26 @@ fn has_no_input() -> bool {
     matches!((null, input), (Ok(null), Ok(input)) if null == input && null != 0)
 }
 
-fn forward_output(process: &Process) -> Result<(), Ended> {
+/// `next` is what came of it so far.
+fn forward_output(process: &Process, mut next: Next) -> Result<(), Ended> {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
-    while let Some(output) = process.next_output()? {
-        let written = match output.stream {
-            lula_sandbox::frames::Stream::Stdout => {
-                out.write_all(&output.bytes).and_then(|()| out.flush())
+    loop {
+        if let Next::Output(output) = next {
+            let written = match output.stream {
+                Stream::Stdout => out.write_all(&output.bytes).and_then(|()| out.flush()),
+                Stream::Stderr => err.write_all(&output.bytes),
+            };
+            // Nobody reads any more: the command learns it as it would from a pipe.
+            if written.is_err() {
+                const SIGPIPE: u8 = 13;
+                process.signal(SIGPIPE)?;
             }
-            lula_sandbox::frames::Stream::Stderr => err.write_all(&output.bytes),
-        };
-        // Nobody reads any more: the command learns it as it would from a pipe.
-        if written.is_err() {
-            const SIGPIPE: u8 = 13;
-            process.signal(SIGPIPE)?;
         }
+        next = match process.next_output()? {
+            Some(output) => Next::Output(output),
+            None => return Ok(()),
+        };
     }
-    Ok(())
 }
 
 fn forward_input(process: &Process) {

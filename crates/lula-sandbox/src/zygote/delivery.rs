@@ -1,0 +1,121 @@
+//! Networks that a sandbox gets after it has begun. Making one takes as long as a third of everything
+//! its first process does, and that process needs it last.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::Network;
+use crate::frames::{Reader, Writer};
+use crate::sys::socket;
+
+/// The longest message: the names of a few interfaces.
+const LONGEST: usize = 4096;
+
+/// Where a sandbox has its network from.
+pub(crate) enum Supply {
+    /// It was ready.
+    Here(Network),
+    /// It comes on this line.
+    Comes(OwnedFd),
+}
+
+impl Supply {
+    /// Waits for the network. An error where none can be made, or whoever makes it is gone.
+    pub(crate) fn wait(self) -> io::Result<Network> {
+        let line = match self {
+            Self::Here(network) => return Ok(network),
+            Self::Comes(line) => line,
+        };
+        let mut buffer = [0; LONGEST];
+        let (length, descriptors) = socket::receive(&line, &mut buffer)?;
+        let mut reader = Reader::new(&buffer[..length]);
+        let broken = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let errno = reader.u32("errno").map_err(broken)?;
+        if errno != 0 {
+            return Err(io::Error::from_raw_os_error(errno.cast_signed()));
+        }
+        let interfaces = reader.list("interfaces", |reader| reader.text("interface"));
+        let interfaces = interfaces.map_err(broken)?;
+        let namespace = descriptors.into_iter().next();
+        let namespace = namespace.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(Network {
+            namespace,
+            interfaces,
+        })
+    }
+}
+
+/// The end of a line on which somebody waits for a network.
+pub(super) struct Order(OwnedFd);
+
+impl Order {
+    /// An order, and what the sandbox gets in place of its network.
+    pub(super) fn place() -> io::Result<(Self, Supply)> {
+        let (ours, theirs) = socket::packet_pair()?;
+        Ok((Self(ours), Supply::Comes(theirs)))
+    }
+
+    /// Delivers what was made, or why it was not. Whoever waited may be gone.
+    pub(super) fn deliver(self, made: &io::Result<Network>) {
+        let mut writer = Writer::new();
+        let sent = match made {
+            Ok(network) => {
+                writer.u32(0).list(&network.interfaces, |writer, name| {
+                    writer.text(name);
+                });
+                socket::send(&self.0, &writer.bytes, &[network.namespace.as_fd()])
+            }
+            Err(error) => {
+                let unknown = rustix::io::Errno::IO.raw_os_error();
+                let errno = error.raw_os_error().unwrap_or(unknown);
+                writer.u32(errno.cast_unsigned());
+                socket::send(&self.0, &writer.bytes, &[])
+            }
+        };
+        // Its end is seen elsewhere.
+        let _ = sent;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network() -> Network {
+        Network {
+            namespace: rustix::fs::open(
+                "/proc/self/ns/net",
+                rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+                rustix::fs::Mode::empty(),
+            )
+            .unwrap(),
+            interfaces: vec!["lo".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_network_arrives_as_it_was_made() {
+        let (order, supply) = Order::place().unwrap();
+        order.deliver(&Ok(network()));
+        let arrived = supply.wait().unwrap();
+        assert_eq!(arrived.interfaces, ["lo"]);
+        let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
+        assert_eq!(inode(&arrived.namespace), inode(&network().namespace));
+    }
+
+    #[test]
+    fn whoever_waits_learns_why_there_is_none() {
+        let (order, supply) = Order::place().unwrap();
+        let refused = rustix::io::Errno::NOSPC;
+        order.deliver(&Err(refused.into()));
+        let error = supply.wait().err().unwrap();
+        assert_eq!(error.raw_os_error(), Some(refused.raw_os_error()));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_maker_that_is_gone() {
+        let (order, supply) = Order::place().unwrap();
+        drop(order);
+        assert!(supply.wait().is_err());
+    }
+}
