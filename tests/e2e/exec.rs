@@ -240,6 +240,30 @@ fn a_signal_is_handed_on() {
 }
 
 #[test]
+fn no_moment_is_too_early_for_a_signal() {
+    let world = World::new();
+    for milliseconds in [0, 1, 3, 5, 8, 12, 18, 30, 60] {
+        let mut child = world
+            .command(&["exec", "--", "sleep", "600"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        // Either way it is the signal's: ours before there is a command, the command's afterwards.
+        let ended = child.wait().unwrap();
+        let by_signal = std::os::unix::process::ExitStatusExt::signal(&ended);
+        let term = rustix::process::Signal::TERM.as_raw();
+        assert!(
+            by_signal == Some(term) || ended.code() == Some(128 + term),
+            "after {milliseconds} ms: {ended}"
+        );
+    }
+}
+
+#[test]
 fn the_receipt_says_what_stood_around_the_command() {
     let world = World::new();
     world

@@ -175,18 +175,28 @@ impl Backend {
     /// A new empty group with those limits. A limit that could not be set or did not read back is
     /// in [`Leaf::not_applied`]; with no control groups at all, every limit is.
     pub fn create(&self, name: &str, limits: &Limits) -> Result<Leaf, CgroupError> {
+        let mut leaf = self.make(name)?;
+        self.limit(&mut leaf, limits);
+        Ok(leaf)
+    }
+
+    /// A new empty group without any limit yet.
+    pub(crate) fn make(&self, name: &str) -> Result<Leaf, CgroupError> {
         let plain = name
             .bytes()
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
         if !plain || name.is_empty() || name.len() > 64 {
             return Err(CgroupError::Name(name.chars().take(80).collect()));
         }
-        let reason = || match self.refusals.last() {
+        Leaf::make(&self.hierarchies, &format!("{}.{name}", self.owner))
+    }
+
+    /// Limits a group that has no limits yet.
+    pub(crate) fn limit(&self, leaf: &mut Leaf, limits: &Limits) {
+        leaf.limit_to(limits, || match self.refusals.last() {
             Some(refusal) => refusal.reason.clone(),
             None => "its controller is not available".to_owned(),
-        };
-        let name = format!("{}.{name}", self.owner);
-        Leaf::create(&self.hierarchies, &name, limits, reason)
+        });
     }
 
     /// Removes the groups of runners that are certainly dead, with every process in them. Returns

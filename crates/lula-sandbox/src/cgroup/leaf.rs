@@ -28,6 +28,8 @@ const NEXT_TO_NOTHING: u64 = 1 << 20;
 pub struct Leaf {
     name: String,
     groups: Vec<Group>,
+    /// Whether its limits were set, as far as they can be.
+    limited: bool,
     not_applied: Vec<NotApplied>,
     /// Whether the whole group was killed once.
     killed: AtomicBool,
@@ -42,15 +44,11 @@ struct Group {
 }
 
 impl Leaf {
-    pub(super) fn create(
-        bases: &[Base],
-        name: &str,
-        limits: &Limits,
-        absent: impl Fn() -> String,
-    ) -> Result<Self, CgroupError> {
+    pub(super) fn make(bases: &[Base], name: &str) -> Result<Self, CgroupError> {
         let mut leaf = Self {
             name: name.to_owned(),
             groups: Vec::new(),
+            limited: false,
             not_applied: Vec::new(),
             killed: AtomicBool::new(false),
         };
@@ -64,10 +62,17 @@ impl Leaf {
                 dir,
             });
         }
-        for controller in [Controller::Memory, Controller::Cpu, Controller::Pids] {
-            leaf.limit(controller, limits, &absent);
-        }
         Ok(leaf)
+    }
+
+    /// Sets the limits, unless that was done.
+    pub(super) fn limit_to(&mut self, limits: &Limits, absent: impl Fn() -> String) {
+        if std::mem::replace(&mut self.limited, true) {
+            return;
+        }
+        for controller in [Controller::Memory, Controller::Cpu, Controller::Pids] {
+            self.limit(controller, limits, &absent);
+        }
     }
 
     /// Sets a limit and believes only what reads back.

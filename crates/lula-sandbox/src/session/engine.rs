@@ -199,17 +199,13 @@ impl Engine {
         }
     }
 
-    /// Lets go of everything, for a program that is about to end: its helper is ended and not waited
-    /// for. Sessions must be closed already.
+    /// Lets go of everything, for a program that is about to end. Sessions must be closed already.
     pub fn leave(self) {
         // What cannot be removed now is swept by the next engine.
         let _ = self.settle();
-        // Last, and not waited for: taking a helper's namespaces apart keeps a processor busy.
-        for slot in [&self.0.namespace, &self.0.plain] {
-            if let Some(zygote) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
-                zygote.leave();
-            }
-        }
+        // Its helper hears of the end of this process and ends too. Not sooner: taking a helper's
+        // namespaces apart keeps a processor busy, and whoever started this program waits for it.
+        std::mem::forget(self);
     }
 
     pub(crate) fn helper(&self) -> &Helper {
@@ -261,26 +257,33 @@ impl Engine {
             inner.zygote(tier)?.make_ready(root);
         }
         let measured = sandbox.measured(granted.disk_bytes)?;
-        let leaf = inner.leaf(sandbox, &granted)?;
+        let mut leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
         let mut limits = Ok(None);
-        let mut join = Vec::new();
+        let mut groups = Vec::new();
         if let Some(leaf) = &leaf {
-            not_applied.extend(leaf.not_applied().iter().cloned());
-            blueprint.born_in_cgroup = leaf.v2_dir_fd().is_some();
-            join = leaf.join_files()?;
+            let unified = leaf.v2_dir_fd().map(|group| group.try_clone_to_owned());
+            groups.extend(
+                unified
+                    .transpose()
+                    .map_err(SandboxError::io("cannot hold a group"))?,
+            );
+            blueprint.born_in_cgroup = !groups.is_empty();
+            groups.extend(leaf.join_files()?);
         }
 
         let (connection, theirs) =
             socket::stream_pair().map_err(SandboxError::io("cannot make a socket"))?;
         let mut descriptors = vec![theirs.as_fd()];
-        descriptors.extend(leaf.as_ref().and_then(Leaf::v2_dir_fd));
-        descriptors.extend(join.iter().map(AsFd::as_fd));
+        descriptors.extend(groups.iter().map(AsFd::as_fd));
         let root = drawn.root.as_ref();
         let mut zygote = inner.zygote(tier)?;
         let mut built = zygote.build(&mut blueprint, root, &descriptors, || {
-            // No command runs before these were read.
-            limits = leaf.as_ref().map(Leaf::read_back).transpose();
+            // No command runs before these were set and read.
+            if let Some(leaf) = &mut leaf {
+                inner.groups().limit(leaf, &cgroup::Limits::from(&granted));
+                limits = leaf.read_back().map(Some);
+            }
             // What is wrong is met again, and reported, below.
             let _ = inner.host();
             inner.groups().sweep();
@@ -293,6 +296,7 @@ impl Engine {
         }
         let (first, pidfd) = built?;
         drop(theirs);
+        not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
         let limits = match limits {
             Ok(limits) => limits,
             Err(unreadable) => {

@@ -78,20 +78,21 @@ impl Shared {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(&self, limits: &Limits) -> Result<Leaf, CgroupError> {
+    /// One without limits yet.
+    fn make(&self) -> Result<Leaf, CgroupError> {
         let number = {
             let mut books = self.books();
             books.last += 1;
             books.last
         };
         let name = format!("s{number}");
-        let made = self.backend().create(&name, limits);
+        let made = self.backend().make(&name);
         match made {
             // The first group is the trial of the backend.
             Err(error) if number == 1 => self
                 .none
                 .get_or_init(|| self.backend.given_up(error.to_string()))
-                .create(&name, limits),
+                .make(&name),
             other => other,
         }
     }
@@ -141,7 +142,10 @@ impl Shared {
                 && books.ready.is_empty()
             {
                 drop(books);
-                let made = self.make(&limits);
+                let made = self.make().map(|mut leaf| {
+                    self.backend().limit(&mut leaf, &limits);
+                    leaf
+                });
                 books = self.books();
                 match made {
                     Ok(leaf) if books.limits == Some(limits) => books.ready.push_back(leaf),
@@ -187,7 +191,7 @@ impl Stock {
         self.0.shared.backend().kind()
     }
 
-    /// A group with those limits: a ready one, or one made now.
+    /// A group for those limits: a ready one, or one made now, which is yet to be limited.
     pub(super) fn take(&self, limits: &Limits) -> Result<Leaf, CgroupError> {
         let shared = &self.0.shared;
         let ready = {
@@ -206,13 +210,18 @@ impl Stock {
         };
         let leaf = match ready {
             Some(leaf) => leaf,
-            None => shared.make(limits)?,
+            None => shared.make()?,
         };
         // One sandbox alone is not worth a thread.
         if shared.books().last > 1 {
             self.wake();
         }
         Ok(leaf)
+    }
+
+    /// Sets the limits of a group, unless it has them. Nothing that counts may run in it before.
+    pub(super) fn limit(&self, leaf: &mut Leaf, limits: &Limits) {
+        self.0.shared.backend().limit(leaf, limits);
     }
 
     /// Takes a group back whose sandbox has ended: for the next one with the same limits, or to be

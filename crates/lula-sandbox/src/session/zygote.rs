@@ -16,7 +16,7 @@ use crate::zygote::Answer;
 pub(super) struct Zygote {
     line: Mutex<Line>,
     /// Taken when it is ended.
-    child: Mutex<Option<Child>>,
+    child: Option<Child>,
 }
 
 /// The line to a helper, and which roots it was told about.
@@ -48,7 +48,7 @@ impl Line {
 impl Drop for Zygote {
     fn drop(&mut self) {
         // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
-        let Some(child) = self.take_child() else {
+        let Some(child) = self.child.take() else {
             return;
         };
         child.kill();
@@ -79,19 +79,7 @@ impl Zygote {
                 announced: VecDeque::new(),
                 last: 0,
             }),
-            child: Mutex::new(Some(child)),
-        }
-    }
-
-    fn take_child(&self) -> Option<Child> {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        child.take()
-    }
-
-    /// Ends it, for a program that ends too: whoever adopts it buries it.
-    pub(super) fn leave(&self) {
-        if let Some(child) = self.take_child() {
-            child.kill();
+            child: Some(child),
         }
     }
 

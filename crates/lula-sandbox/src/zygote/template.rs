@@ -260,7 +260,7 @@ fn furnish(
             .file(path, text.as_bytes())
             .during(stage, || path.clone())?;
     }
-    let mut buffer = [0; SMALL + 1];
+    let mut buffer = vec![0; SMALL + 1];
     for (path, file) in copied {
         small(file, &mut buffer)
             .and_then(|bytes| scaffold.file(path, bytes))
@@ -284,7 +284,7 @@ fn open_to_copy(path: &str) -> io::Result<OwnedFd> {
 }
 
 /// What is in a small file.
-fn small<'a>(file: &OwnedFd, buffer: &'a mut [u8; SMALL + 1]) -> io::Result<&'a [u8]> {
+fn small<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let mut length = 0;
     loop {
         let count = rustix::io::read(file, &mut buffer[length..])?;

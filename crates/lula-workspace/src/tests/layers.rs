@@ -353,14 +353,14 @@ fn an_empty_workspace_that_somebody_has_not_let_go_of_is_left_alone() {
     };
     world.overlay().0.close().unwrap();
     let used = left_in(&world, "used");
-    let held = hold(&used[0]);
+    let holding = hold(&used[0]);
     world.store.tidy_spares();
     assert_eq!(left_in(&world, "used"), used);
-    drop(held);
+    drop(holding);
 
     world.store.tidy_spares();
     let spare = left_in(&world, "spare");
-    let _held = hold(&spare[0]);
+    let _holding = hold(&spare[0]);
     let (_workspace, _upper) = world.overlay();
     assert_eq!(left_in(&world, "spare"), spare);
 }

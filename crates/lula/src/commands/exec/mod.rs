@@ -111,7 +111,9 @@ fn execute(
         Ok(finished)
     });
     // Last: taking its helper apart keeps a processor busy.
-    engine.map(Engine::leave);
+    if let Some(engine) = engine {
+        engine.leave();
+    }
     recorded?;
     told
 }
