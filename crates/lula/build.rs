@@ -1,7 +1,9 @@
 //! Has the linker make a program that starts quickly: the functions that `lula exec` runs lie together
-//! (see `cargo xtask order`), and the list of addresses to mend at the start is short.
+//! (see `cargo xtask order`), the list of addresses to mend at the start is short, and what walks the stack
+//! for backtraces is part of it instead of a library to load.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -15,7 +17,26 @@ fn main() {
         if c_library().is_some_and(|version| version >= PACKED_SINCE) {
             println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
         }
+        if let Some(libraries) = unwinder() {
+            println!("cargo::rustc-link-arg-bins=-L{}", libraries.display());
+        }
     }
+}
+
+/// A folder in which the name of the shared unwinder stands for the static one, where the C compiler
+/// has that. The standard library names the shared one and offers no choice.
+fn unwinder() -> Option<PathBuf> {
+    let told = Command::new("cc")
+        .arg("-print-file-name=libgcc_eh.a")
+        .output();
+    let found = PathBuf::from(String::from_utf8(told.ok()?.stdout).ok()?.trim());
+    if !found.is_absolute() || !found.exists() {
+        return None;
+    }
+    let folder = PathBuf::from(env::var_os("OUT_DIR")?).join("unwinder");
+    fs::create_dir_all(&folder).ok()?;
+    fs::write(folder.join("libgcc_s.so"), "INPUT ( -lgcc_eh -lgcc )\n").ok()?;
+    Some(folder)
 }
 
 /// The first C library whose loader reads packed relocations.

@@ -8,11 +8,12 @@
 //!
 //! Every function begins with a trap; whoever runs into one is noted, and the trap taken out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -59,12 +60,38 @@ pub(crate) fn run(repository: &Repository, interrupt: &Interrupt) -> Result<Exit
             .collect();
         order.extend(new);
     }
-    let list = repository.root().join("crates/lula/order.txt");
+    let list = list(repository);
     let mut text = order.join("\n");
     text.push('\n');
     fs::write(&list, text)?;
     println!("{} names in {}", order.len(), list.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so where the list fits a program so badly that `lula exec` is slower than it could be.
+pub(crate) fn warn_if_old(repository: &Repository, program: &Path) -> Result<()> {
+    let list = fs::read_to_string(list(repository))?;
+    let functions = Functions::of(program)?;
+    let names: HashSet<&str> = functions.0.values().map(String::as_str).collect();
+    if let Some(warning) = warning(&list, &names) {
+        writeln!(io::stderr(), "{warning}")?;
+    }
+    Ok(())
+}
+
+fn warning(list: &str, names: &HashSet<&str>) -> Option<String> {
+    let all = list.lines().count();
+    let there = list.lines().filter(|name| names.contains(name)).count();
+    (there * 10 < all * 9).then(|| {
+        format!(
+            "{there} of {all} names in crates/lula/order.txt are in the program: `cargo xtask order` \
+             lists anew what `lula exec` runs"
+        )
+    })
+}
+
+fn list(repository: &Repository) -> PathBuf {
+    repository.root().join("crates/lula/order.txt")
 }
 
 /// Has this process traced by its parent, and becomes the program given.
@@ -210,4 +237,18 @@ fn memory(pid: Pid) -> Result<File> {
         .write(true)
         .open(format!("/proc/{pid}/mem"));
     memory.context("cannot reach the memory of a process")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_fits_no_longer_is_told() {
+        let list = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+        let names = |text: &'static str| text.split(' ').collect::<HashSet<_>>();
+        assert_eq!(warning(list, &names("a b c d e f g h i z")), None);
+        let told = warning(list, &names("a b c d e f g h z")).unwrap();
+        assert!(told.starts_with("8 of 10 names"), "{told}");
+    }
 }

@@ -74,7 +74,7 @@ pub(crate) struct RootPlan {
 }
 
 /// The largest file that is copied. One more mount costs every sandbox more than a copy of that size.
-pub(crate) const SMALL: usize = 16 * 1024;
+pub(crate) const SMALL: usize = 128 * 1024;
 
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
 #[allow(clippy::struct_excessive_bools)] // one switch for each layer

@@ -22,6 +22,7 @@ mod session;
 mod status;
 mod term;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use lula_protocol::{Code, Exit};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     lula_sandbox::helper_main_if_asked(BUILT_INS);
     let arguments: Vec<_> = std::env::args_os().collect();
     let helper = early_helper(&arguments);
+    let alone = helper.is_some();
     let matches = match cli::read(&arguments) {
         Ok(matches) => matches,
         Err(error) => return Status::from(usage(&error)).into(),
@@ -48,7 +50,18 @@ fn main() -> ExitCode {
             .unwrap_or_else(|failure| report(&session.screen, &failure)),
         Err(failure) => report(&Screen::for_arguments(&matches), &failure),
     };
+    if alone {
+        leave(status);
+    }
     status.into()
+}
+
+/// Ends this process at once: for `lula exec`, whose end somebody waits for and which has let go of
+/// everything that does not go with it anyway.
+fn leave(status: Status) -> ! {
+    // Whoever read it is gone if this fails.
+    let _ = std::io::stdout().flush();
+    signal_hook::low_level::exit(status.into())
 }
 
 /// The sandbox's helper for `lula exec`, which gets ready while this process finds out what is asked

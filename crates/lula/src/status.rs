@@ -28,6 +28,12 @@ impl From<Exit> for Status {
     }
 }
 
+impl From<Status> for i32 {
+    fn from(status: Status) -> Self {
+        status.0.into()
+    }
+}
+
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
         Self::from(status.0)

@@ -1,6 +1,7 @@
 //! `cargo xtask bench sandbox`
 
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -9,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
+use super::program;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -62,17 +64,23 @@ pub(crate) fn run(
     std::fs::create_dir_all(&place)?;
     let noop = place.join("noop");
     build_noop(repository, &noop)?;
-    let mut build =
-        repository.cargo("build --release -p lula -p lula-sandbox --example sandbox_bench");
-    build.arg("--bin").arg("lula").stdout(Stdio::null());
+    let mut build = repository.cargo("build --release -p lula-sandbox --example sandbox_bench");
+    build.stdout(Stdio::null());
     if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
         bail!("the release build failed");
     }
+    // By itself, as people build it: together they would be made with the features of both.
+    let lula = match program::lula(repository, interrupt, false)? {
+        ControlFlow::Continue(lula) => lula,
+        ControlFlow::Break(failed) => return Ok(failed),
+    };
+    #[cfg(target_arch = "x86_64")]
+    crate::order::warn_if_old(repository, &lula)?;
     let release = repository.root().join("target/release");
     let output = Command::new(release.join("examples/sandbox_bench"))
         .arg(flags.rounds.to_string())
         .arg(&noop)
-        .arg(release.join("lula"))
+        .arg(lula)
         .arg(flags.soak.to_string())
         .stderr(Stdio::inherit())
         .output()

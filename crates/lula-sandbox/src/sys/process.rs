@@ -218,14 +218,23 @@ pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
 /// Has this thread give way: when it is woken it waits until whoever runs has done. For work that
 /// nobody waits for.
 pub(crate) fn give_way() {
+    schedule(libc::SCHED_BATCH);
+}
+
+/// Has this thread take turns with others again, as it does to begin with.
+pub(crate) fn take_turns() {
+    schedule(libc::SCHED_OTHER);
+}
+
+fn schedule(policy: libc::c_int) {
     // SAFETY: all-zero is a valid `sched_param`.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for this.
+    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for these two.
     unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
             0,
-            libc::SCHED_BATCH,
+            policy,
             &raw const parameters,
         );
     }

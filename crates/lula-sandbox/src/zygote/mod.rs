@@ -201,6 +201,9 @@ pub(crate) fn serve(
         if let Some(all) = processors.take() {
             all.take_all()?;
         }
+        if zygote.built == 1 {
+            process::take_turns();
+        }
         zygote.put_back();
         let begun = zygote.build(&buffer[..length], descriptors);
         zygote.built += 1;
@@ -214,6 +217,10 @@ pub(crate) fn serve(
                 // nothing to do that anybody waits for.
                 rustix::thread::sched_yield();
                 zygote.remember(begun);
+                if zygote.built == 1 {
+                    // What it hears next is usually an end, which others have more to do with.
+                    process::give_way();
+                }
             }
             Err(failure) => {
                 socket::send(&zygote.control, &Answer::Failed(failure).encode(), &[])?;
