@@ -76,11 +76,15 @@ pub(crate) fn run(
     };
     #[cfg(target_arch = "x86_64")]
     crate::order::warn_if_old(repository, &lula)?;
+    // As it would be installed: what a linker has just written lies in memory in smaller pieces than
+    // what was copied or read from disk, as every rival here was.
+    let installed = place.join("lula");
+    std::fs::copy(lula, &installed)?;
     let release = repository.root().join("target/release");
     let output = Command::new(release.join("examples/sandbox_bench"))
         .arg(flags.rounds.to_string())
         .arg(&noop)
-        .arg(lula)
+        .arg(&installed)
         .arg(flags.soak.to_string())
         .stderr(Stdio::inherit())
         .output()

@@ -276,6 +276,17 @@ impl Leaf {
         groups.try_for_each(|group| remove_tree(&group.base, &self.name, group.version))
     }
 
+    /// Has somebody else remove the group, who gets its name and the directories it is in, and says
+    /// whether they will.
+    pub(crate) fn hand_over(mut self, to: impl FnOnce(&str, &[BorrowedFd<'_>]) -> bool) -> bool {
+        let homes: Vec<_> = self.groups.iter().map(|group| group.base.as_fd()).collect();
+        let taken = to(&self.name, &homes);
+        if taken {
+            self.groups.clear();
+        }
+        taken
+    }
+
     fn unified(&self) -> Option<&Group> {
         self.groups
             .iter()

@@ -152,6 +152,7 @@ impl Engine {
         let process = session.start(command);
         // It goes as soon as the command has gone.
         let _ = session.link.end_with_last();
+        self.0.groups().sweep();
         meanwhile();
         // Why there is no sandbox says more than that the command could not be sent.
         finish_opening(&session, sandbox, begun)?;
@@ -199,10 +200,24 @@ impl Engine {
         }
     }
 
+    /// Has the helper remove what closed sandboxes left, for a program that is about to end: the helper
+    /// has time for that when the program is gone.
+    pub fn hand_over(&self) {
+        let Some(groups) = self.0.groups.get() else {
+            return;
+        };
+        let helper = self.0.namespace.lock();
+        let helper = helper.unwrap_or_else(PoisonError::into_inner).clone();
+        // What nobody removes is swept by the next engine.
+        let _ = groups.hand_over(|name, homes| {
+            let helper = helper.as_ref();
+            helper.is_some_and(|helper| helper.remove_groups(name, homes))
+        });
+    }
+
     /// Lets go of everything, for a program that is about to end. Sessions must be closed already.
     pub fn leave(self) {
-        // What cannot be removed now is swept by the next engine.
-        let _ = self.settle();
+        self.hand_over();
         // Its helper hears of the end of this process and ends too. Not sooner: taking a helper's
         // namespaces apart keeps a processor busy, and whoever started this program waits for it.
         std::mem::forget(self);
@@ -216,6 +231,7 @@ impl Engine {
         let begun = Instant::now();
         let session = self.begin(tier, sandbox)?;
         session.link.watch_disk()?;
+        self.0.groups().sweep();
         finish_opening(&session, sandbox, begun)?;
         Ok(session)
     }
@@ -259,7 +275,6 @@ impl Engine {
         let measured = sandbox.measured(granted.disk_bytes)?;
         let mut leaf = inner.leaf(sandbox, &granted)?;
         let mut blueprint = drawn.blueprint;
-        let mut limits = Ok(None);
         let mut groups = Vec::new();
         if let Some(leaf) = &leaf {
             let unified = leaf.v2_dir_fd().map(|group| group.try_clone_to_owned());
@@ -278,32 +293,29 @@ impl Engine {
         descriptors.extend(groups.iter().map(AsFd::as_fd));
         let root = drawn.root.as_ref();
         let mut zygote = inner.zygote(tier)?;
-        let mut built = zygote.build(&mut blueprint, root, &descriptors, || {
-            // No command runs before these were set and read.
-            if let Some(leaf) = &mut leaf {
-                inner.groups().limit(leaf, &cgroup::Limits::from(&granted));
-                limits = leaf.read_back().map(Some);
-            }
-            // What is wrong is met again, and reported, below.
-            let _ = inner.host();
-            inner.groups().sweep();
-        });
+        let mut built = zygote.build(&mut blueprint, root, &descriptors);
         if matches!(built, Err(SandboxError::HelperGone)) {
             // Its sandboxes died with it; new ones need a new helper.
             inner.forget_zygote(tier);
             zygote = inner.zygote(tier)?;
-            built = zygote.build(&mut blueprint, root, &descriptors, || ());
+            built = zygote.build(&mut blueprint, root, &descriptors);
         }
         let (first, pidfd) = built?;
         drop(theirs);
-        not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
-        let limits = match limits {
+        // From here on its first process is at work, and needs a processor more than this one did.
+        let limits = leaf.as_mut().map(|leaf| {
+            inner.groups().limit(leaf, &cgroup::Limits::from(&granted));
+            leaf.read_back()
+        });
+        let limits = match limits.transpose() {
+            // No command runs before these were set and read.
             Ok(limits) => limits,
             Err(unreadable) => {
                 let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
                 return Err(unreadable.into());
             }
         };
+        not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
 
         let watch = Watch {
             abi: Abi::native().ok_or(SandboxError::Processor)?,

@@ -2,7 +2,7 @@
 //! the scenes, so that opening and closing a sandbox wait for nothing.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::gone;
@@ -261,6 +261,21 @@ impl Stock {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         books.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Has somebody else remove what was discarded, or removes it.
+    pub(super) fn hand_over(
+        &self,
+        mut to: impl FnMut(&str, &[BorrowedFd<'_>]) -> bool,
+    ) -> Result<(), CgroupError> {
+        if !self.has_thread() {
+            let discarded = std::mem::take(&mut self.0.shared.books().discarded);
+            for one in discarded {
+                // One that is not taken goes with its drop, as far as that can be done at once.
+                one.leaf.hand_over(&mut to);
+            }
+        }
+        self.settle()
     }
 
     /// Wakes the thread, or starts it. Without one, groups are made and removed by whoever needs

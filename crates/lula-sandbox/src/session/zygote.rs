@@ -9,7 +9,7 @@ use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
 use crate::error::SandboxError;
 use crate::helper::{Child, EarlyHelper, Helper};
 use crate::sys::socket;
-use crate::zygote::Answer;
+use crate::zygote::{Answer, remains};
 
 /// A running helper.
 #[derive(Debug)]
@@ -90,21 +90,24 @@ impl Zygote {
         let _ = line.template(root);
     }
 
-    /// Has a sandbox begun, and does something else while the helper is at it. Without a root it
-    /// sees the host's own tree.
+    /// Has the helper remove control groups of that name from the directories given; whether it will.
+    pub(super) fn remove_groups(&self, name: &str, homes: &[BorrowedFd<'_>]) -> bool {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        socket::send(&line.control, &remains::hand_over(name), homes).is_ok()
+    }
+
+    /// Has a sandbox begun. Without a root it sees the host's own tree.
     pub(super) fn build(
         &self,
         blueprint: &mut Blueprint,
         root: Option<&RootPlan>,
         descriptors: &[BorrowedFd<'_>],
-        meanwhile: impl FnOnce(),
     ) -> Result<(u32, OwnedFd), SandboxError> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         blueprint.template = root.map_or(Ok(0), |root| line.template(root))?;
         let control = &line.control;
         socket::send(control, &blueprint.encode(), descriptors)
             .map_err(|_| SandboxError::HelperGone)?;
-        meanwhile();
         let mut buffer = [0; 4096];
         let (length, received) =
             socket::receive(control, &mut buffer).map_err(|_| SandboxError::HelperGone)?;

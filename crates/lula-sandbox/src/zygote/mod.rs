@@ -6,11 +6,13 @@
 mod delivery;
 mod identity;
 mod network;
+pub(crate) mod remains;
 mod template;
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use lula_protocol::Tier;
 use rustix::event::{PollFd, PollFlags};
@@ -28,6 +30,7 @@ pub(crate) use delivery::Supply;
 use identity::Identities;
 pub(crate) use network::Network;
 use network::Networks;
+use remains::Remains;
 use template::Templates;
 
 /// How long the zygote is idle before it makes something ahead of time.
@@ -145,6 +148,7 @@ struct Zygote {
     living: HashMap<i32, Lent>,
     /// What sandboxes had that are no more, until it is put back.
     ended: Vec<Lent>,
+    remains: Remains,
     /// Sandboxes so far.
     built: u64,
     built_ins: &'static [BuiltIn],
@@ -171,6 +175,7 @@ pub(crate) fn serve(
         announced: Vec::new(),
         living: HashMap::new(),
         ended: Vec::new(),
+        remains: Remains::default(),
         built: 0,
         built_ins,
     };
@@ -192,9 +197,17 @@ pub(crate) fn serve(
         }
         let (length, descriptors) = socket::receive(&zygote.control, &mut buffer)?;
         if length == 0 {
-            return Ok(());
+            return zygote.leave();
         }
-        if let Some(announced) = RootPlan::announced(&buffer[..length]) {
+        let message = &buffer[..length];
+        let descriptors = match zygote.remains.take_over(message, descriptors) {
+            Ok(()) => {
+                zygote.remains.remove();
+                continue;
+            }
+            Err(descriptors) => descriptors,
+        };
+        if let Some(announced) = RootPlan::announced(message) {
             zygote.make_ready(announced);
             continue;
         }
@@ -205,7 +218,7 @@ pub(crate) fn serve(
             process::take_turns();
         }
         zygote.put_back();
-        let begun = zygote.build(&buffer[..length], descriptors);
+        let begun = zygote.build(message, descriptors);
         zygote.built += 1;
         match begun {
             Ok(begun) => {
@@ -276,6 +289,7 @@ impl Zygote {
             }
             self.ended.extend(self.living.remove(&ended.pid));
         }
+        self.remains.remove();
         // After the first, this process usually ends too: nothing is kept for another sandbox then, and
         // whoever waits for the end has the processors to itself.
         if self.built > 1 {
@@ -305,6 +319,22 @@ impl Zygote {
         {
             namespaces.networks.refill(namespaces.own.as_fd());
         }
+    }
+
+    /// Removes what was handed over as far as that can be done soon.
+    fn leave(&mut self) -> io::Result<()> {
+        const SOON: Duration = Duration::from_secs(1);
+        const MOMENT: rustix::event::Timespec = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: 1_000_000,
+        };
+        let patience = Instant::now() + SOON;
+        while !self.remains.is_empty() && Instant::now() < patience {
+            let mut waiting = [PollFd::new(&self.endings, PollFlags::IN)];
+            let _ = rustix::event::poll(&mut waiting, Some(&MOMENT));
+            self.bury()?;
+        }
+        Ok(())
     }
 
     /// Builds a template before it is needed. What goes wrong is met again, and reported, by the

@@ -175,11 +175,9 @@ impl Left {
         // Whatever the command left running ends here, before anybody looks at its changes.
         drop(self.opened);
         drop(self.layer);
+        engine.hand_over();
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-        let closed = self.workspace.map(Workspace::close).transpose();
-        // What cannot be removed now is swept by the next engine.
-        let _ = engine.settle();
-        Ok(closed?)
+        Ok(self.workspace.map(Workspace::close).transpose()?)
     }
 }
 
