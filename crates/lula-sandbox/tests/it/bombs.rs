@@ -7,7 +7,7 @@ use lula_protocol::receipt::Ended;
 use lula_sandbox::policy::{Memory, Policy};
 use lula_sandbox::{Command, Finished};
 
-use crate::support::{build_policy, engine, sandbox, workspace};
+use crate::support::{build_policy, engine, new_engine, sandbox, workspace};
 
 fn small() -> Policy {
     let mut policy = build_policy();
@@ -44,6 +44,18 @@ fn a_fork_bomb_meets_the_limit_on_processes() {
     let exceeded = exceeded(&finished);
     assert!(exceeded.contains(&"pids".to_owned()), "{exceeded:?}");
     assert!(exceeded.contains(&"wall".to_owned()), "{exceeded:?}");
+}
+
+#[test]
+fn the_very_first_command_of_an_engine_is_limited_too() {
+    // Its limits are set while its sandbox is being built.
+    for _ in 0..5 {
+        let (engine, workspace) = (new_engine(), workspace());
+        let line = Command::shell("for _ in $(seq 100); do sleep 100 & done; wait");
+        let finished = engine.run(&sandbox(small(), &workspace), &line).unwrap();
+        assert!(!finished.succeeded());
+        assert_eq!(exceeded(&finished), ["pids"]);
+    }
 }
 
 #[test]
