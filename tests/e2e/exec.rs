@@ -240,6 +240,27 @@ fn a_signal_is_handed_on() {
 }
 
 #[test]
+fn a_command_whose_reader_has_gone_ends_as_it_would_by_itself() {
+    let world = World::new();
+    let mut child = world
+        .command(&["exec", "--", "yes"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "y\n");
+    drop(out);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    let pipe = rustix::process::Signal::PIPE.as_raw();
+    assert_eq!(ended.status.code(), Some(128 + pipe));
+}
+
+#[test]
 fn no_moment_is_too_early_for_a_signal() {
     let world = World::new();
     for milliseconds in [0, 1, 3, 5, 8, 12, 18, 30, 60] {

@@ -108,10 +108,11 @@ fn forward_output(process: &Process, mut next: Next) -> Result<(), Ended> {
                 Stream::Stdout => out.write_all(&output.bytes).and_then(|()| out.flush()),
                 Stream::Stderr => err.write_all(&output.bytes),
             };
-            // Nobody reads any more: the command learns it as it would from a pipe.
+            // Nobody reads any more: the command learns it as it would from a pipe, unless it has ended
+            // and this is what it wrote before.
             if written.is_err() {
                 const SIGPIPE: u8 = 13;
-                process.signal(SIGPIPE)?;
+                let _ = process.signal(SIGPIPE);
             }
         }
         next = match process.next_output()? {
