@@ -115,6 +115,8 @@ struct Ground {
     engine: Engine,
     workspace: PathBuf,
     noop: PathBuf,
+    /// What `lula` keeps: the person's own stays as it is, and is as long as it may be.
+    state: tempfile::TempDir,
 }
 
 impl Ground {
@@ -127,6 +129,7 @@ impl Ground {
             engine: Engine::start()?,
             workspace,
             noop: inside,
+            state: tempfile::tempdir()?,
         })
     }
 
@@ -166,8 +169,8 @@ struct Contender<'a> {
 }
 
 enum Act<'a> {
-    /// A program of its own.
-    Program(Vec<String>),
+    /// A program of its own, and where it keeps what it keeps.
+    Program(Vec<String>, &'a Path),
     /// A sandbox for one command, built and ended.
     Cold(&'a Ground),
     /// Run and close; opened before the clock starts.
@@ -184,10 +187,11 @@ enum Act<'a> {
 impl Act<'_> {
     fn go(&self) -> Outcome<Duration> {
         match self {
-            Self::Program(words) => {
+            Self::Program(words, state) => {
                 let mut program = Program::new(&words[0]);
                 program
                     .args(&words[1..])
+                    .env("XDG_STATE_HOME", state)
                     .stdin(Stdio::null())
                     .stdout(Stdio::null());
                 let begun = Instant::now();
@@ -293,7 +297,10 @@ fn contenders<'a>(ground: &'a Ground, lula: &Path) -> Outcome<Vec<Contender<'a>>
         .into_iter()
         .map(|(name, line)| Contender {
             name,
-            act: Act::Program(line.split(' ').map(str::to_owned).collect()),
+            act: Act::Program(
+                line.split(' ').map(str::to_owned).collect(),
+                ground.state.path(),
+            ),
             command: line,
             times: Vec::new(),
             reason: None,
@@ -342,7 +349,10 @@ fn crun(ground: &Ground) -> Contender<'_> {
     let line = format!("crun run --bundle {} {id}", bundle.display());
     Contender {
         name: "crun",
-        act: Act::Program(line.split(' ').map(str::to_owned).collect()),
+        act: Act::Program(
+            line.split(' ').map(str::to_owned).collect(),
+            ground.state.path(),
+        ),
         command: line,
         times: Vec::new(),
         reason: prepared.err().map(|error| error.to_string()),
