@@ -4,8 +4,10 @@
 //! What is in one was writable to a command once, so nothing of it is believed: it is used again only
 //! if what is there is what a new one has, and removed otherwise.
 
+use std::ffi::OsStr;
+
 use lula_protocol::WorkspaceId;
-use rustix::fs::{Dir, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Result, WorkspaceError};
@@ -34,8 +36,8 @@ impl Store {
     }
 
     /// Makes what closed workspaces left fit for the next ones, or has it removed with everything else
-    /// that was put aside. For a moment in which nobody waits: a file system may take its time to
-    /// remove something, and a command that has ended is waited for.
+    /// that was put aside. For a moment in which nobody waits. It removes nothing itself: a file system
+    /// may take its time for that.
     pub fn tidy_spares(&self) {
         let (Ok(used), Ok(spares), Ok(trash)) = (self.used(), self.spares(), self.trash()) else {
             return;
@@ -48,10 +50,10 @@ impl Store {
             let Ok(Some(_lock)) = Lock::try_take(&directory, IN_USE) else {
                 continue;
             };
-            let fit = !is_enough(&spares) && tidy(&directory).is_ok();
+            let name = entry.file_name();
+            let fit = !is_enough(&spares) && tidy(&directory, &trash, &name).is_ok();
             let to = if fit { &spares } else { &trash };
             // What cannot be moved is met again the next time.
-            let name = entry.file_name();
             let _ = rustix::fs::renameat(&used.top, &name, &to.top, &name);
         }
     }
@@ -108,10 +110,21 @@ fn is_enough(place: &Tree) -> bool {
     entries(place).nth(KEPT - 1).is_some()
 }
 
-/// Removes what the kernel left of a layer that was in use.
-fn tidy(directory: &Tree) -> rustix::io::Result<()> {
+/// Puts aside what the kernel left of a layer that was in use.
+fn tidy(directory: &Tree, trash: &Tree, name: &OsStr) -> rustix::io::Result<()> {
     let work = beneath(&directory.top, WORK, OFlags::DIRECTORY)?;
-    remove(&work, "work".as_ref())
+    let mut aside = name.to_owned();
+    aside.push(".work");
+    let put = || rustix::fs::renameat(&work, "work", &trash.top, &aside);
+    match put() {
+        Err(Errno::NOENT) => Ok(()),
+        // The kernel leaves it without any permission, which only its owner's privileges overcome.
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&work, "work", Mode::RWXU, AtFlags::empty())?;
+            put()
+        }
+        other => other,
+    }
 }
 
 /// Whether a directory holds nothing but what a new workspace has before its record is written.

@@ -301,6 +301,11 @@ fn an_empty_workspace_is_used_again() {
     world.store.tidy_spares();
     assert!(left_in(&world, "used").is_empty());
     assert_eq!(left_in(&world, "spare").len(), 1);
+    // What the kernel left is put aside with everything else, and removed some time.
+    let aside = left_in(&world, "trash");
+    assert!(aside[0].join("incompat/volatile").exists() && aside.len() == 1);
+    world.store.empty_trash();
+    assert!(left_in(&world, "trash").is_empty());
 
     let (second, upper) = world.overlay();
     assert_eq!(inode(&upper), number);
