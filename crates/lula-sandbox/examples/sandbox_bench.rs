@@ -140,6 +140,11 @@ impl Ground {
             .toolchains(Toolchains::none())
     }
 
+    fn program(&self, line: &str) -> Act<'_> {
+        let words = line.split(' ').map(str::to_owned);
+        Act::Program(words.collect(), self.state.path())
+    }
+
     fn open(&self) -> Outcome<Session> {
         Ok(self.engine.open(&self.sandbox())?)
     }
@@ -297,10 +302,7 @@ fn contenders<'a>(ground: &'a Ground, lula: &Path) -> Outcome<Vec<Contender<'a>>
         .into_iter()
         .map(|(name, line)| Contender {
             name,
-            act: Act::Program(
-                line.split(' ').map(str::to_owned).collect(),
-                ground.state.path(),
-            ),
+            act: ground.program(&line),
             command: line,
             times: Vec::new(),
             reason: None,
@@ -349,10 +351,7 @@ fn crun(ground: &Ground) -> Contender<'_> {
     let line = format!("crun run --bundle {} {id}", bundle.display());
     Contender {
         name: "crun",
-        act: Act::Program(
-            line.split(' ').map(str::to_owned).collect(),
-            ground.state.path(),
-        ),
+        act: ground.program(&line),
         command: line,
         times: Vec::new(),
         reason: prepared.err().map(|error| error.to_string()),

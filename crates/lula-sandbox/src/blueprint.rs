@@ -73,7 +73,7 @@ pub(crate) struct RootPlan {
     pub(crate) copies: Vec<String>,
 }
 
-/// The largest file that is copied. One more mount costs every sandbox more than a copy of that size.
+/// The largest file that is copied: that is done once for a root, and one more mount costs every sandbox.
 pub(crate) const SMALL: usize = 128 * 1024;
 
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.

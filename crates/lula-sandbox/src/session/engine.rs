@@ -209,10 +209,10 @@ impl Engine {
         let helper = self.0.namespace.lock();
         let helper = helper.unwrap_or_else(PoisonError::into_inner).clone();
         // What nobody removes is swept by the next engine.
-        let _ = groups.hand_over(|name, homes| {
-            let helper = helper.as_ref();
-            helper.is_some_and(|helper| helper.remove_groups(name, homes))
-        });
+        let _ = match helper {
+            Some(helper) => groups.hand_over(|name, homes| helper.remove_groups(name, homes)),
+            None => groups.settle(),
+        };
     }
 
     /// Lets go of everything, for a program that is about to end. Sessions must be closed already.
