@@ -94,6 +94,7 @@ mod spare;
 mod staging;
 mod steps;
 mod store;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tree;

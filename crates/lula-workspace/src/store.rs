@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lula_protocol::WorkspaceId;
+use rustix::fs::IFlags;
 
 use crate::base::{self, Base};
 use crate::error::{Result, WorkspaceError};
 use crate::journal::{Entry, Side};
 use crate::node::Stat;
-use crate::record::{self, Backend, Lock, Opening, Record, State};
+use crate::record::{self, Backend, Lock, Opening, Record};
 use crate::tree::{Tree, disk_usage, remove};
 use crate::workspace::Workspace;
 
@@ -122,9 +123,11 @@ impl Store {
             Backend::Overlay => self.take_spare(&id)?,
             Backend::Copy { .. } => None,
         };
-        let directory = match spare {
-            Some(spare) => spare,
-            None => Tree::create(&self.directory(&id))?,
+        let directory = if let Some(spare) = spare {
+            spare
+        } else {
+            place_apart(&home);
+            Tree::create(&self.directory(&id))?
         };
         let opened = stamp(&directory)?;
         let record = Record::new(Opening {
@@ -170,8 +173,10 @@ impl Store {
         Ok((directory, record))
     }
 
-    pub(crate) fn save(directory: &Tree, record: &Record) -> Result<()> {
-        record::write(directory, RECORD, &record.to_bytes())
+    pub(crate) fn save(&self, directory: &Tree, record: &Record) -> Result<()> {
+        let written = record::write(directory, RECORD, &record.to_bytes());
+        self.forget_tally();
+        written
     }
 
     pub(crate) fn save_lazily(directory: &Tree, record: &Record) -> Result<()> {
@@ -180,24 +185,13 @@ impl Store {
 
     /// Every workspace, the newest first. Damaged records are left out: nothing can be said of them.
     pub fn list(&self) -> Result<Vec<Record>> {
-        self.list_and(|_| Ok(()))
-    }
-
-    /// The same; `without` gets every directory that has no record.
-    fn list_and(&self, without: impl Fn(&WorkspaceId) -> Result<()>) -> Result<Vec<Record>> {
-        let mut records = Vec::new();
-        for id in self.ids()? {
-            match self.load(&id) {
-                Ok((_, record)) => records.push(record),
-                Err(WorkspaceError::Unknown(_)) => without(&id)?,
-                Err(_) => {}
-            }
-        }
+        let read = |id| self.load(&id).ok().map(|(_, record)| record);
+        let mut records: Vec<_> = self.ids()?.into_iter().filter_map(read).collect();
         records.sort_by(|a, b| b.id.cmp(&a.id));
         Ok(records)
     }
 
-    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+    pub(crate) fn ids(&self) -> Result<Vec<WorkspaceId>> {
         let home = self.root.join("workspaces");
         let entries = match std::fs::read_dir(&home) {
             Ok(entries) => entries,
@@ -279,27 +273,15 @@ impl Store {
         if self.aside_beyond(MOST_ASIDE) {
             self.empty_trash();
         }
-        let mut records = self.list_and(|id| self.remove_if_old(id))?;
-        // One whose session was killed was never measured.
-        for record in records.iter_mut().filter(|record| record.bytes == 0) {
-            if let Ok(directory) = Tree::open(&self.directory(&record.id)) {
-                record.bytes = Self::usage(&directory);
-            }
-        }
-        let mut used: u64 = records.iter().map(|record| record.bytes).sum();
-        let mut decided = records
-            .iter()
-            .filter(|record| record.state != State::Pending)
-            .count();
-        while let Some(oldest) = records.pop() {
+        let mut kept = self.kept(|id| self.remove_if_old(id))?;
+        let mut used: u64 = kept.iter().map(|one| one.bytes).sum();
+        let mut decided = kept.iter().filter(|one| one.decided).count();
+        while let Some(oldest) = kept.pop() {
             let fits = used <= self.max_bytes && decided <= MAX_DECIDED;
             if fits {
                 break;
             }
-            if oldest.state == State::Pending {
-                continue;
-            }
-            if self.remove(&oldest.id)? {
+            if oldest.decided && self.was_decided(&oldest.id) && self.remove(&oldest.id)? {
                 used = used.saturating_sub(oldest.bytes);
                 decided -= 1;
             }
@@ -440,6 +422,16 @@ pub(crate) fn stamp(directory: &Tree) -> Result<crate::node::Time> {
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::fchmod(&directory.top, mode).map_err(failed)?;
     Ok(Stat::of_open(&directory.top).map_err(failed)?.changed)
+}
+
+/// Tells the file system that what is in a directory has nothing to do with each other, so that every
+/// workspace gets a region of the disk of its own. Where the file system finds room for new files by
+/// going through what was deleted nearby, a workspace then does not pay for what others delete. Most
+/// file systems need no such hint, and refuse it.
+fn place_apart(home: &Tree) {
+    let told = rustix::fs::ioctl_getflags(&home.top)
+        .and_then(|flags| rustix::fs::ioctl_setflags(&home.top, flags | IFlags::TOPDIR));
+    let _ = told;
 }
 
 /// File systems whose stamps are another machine's.

@@ -321,7 +321,7 @@ impl Workspace {
     }
 
     pub(crate) fn save(&mut self) -> Result<()> {
-        Store::save(&self.directory, &self.record)
+        self.store.save(&self.directory, &self.record)
     }
 
     /// Another process may have decided meanwhile.

@@ -414,6 +414,45 @@ fn what_nobody_needs_makes_room_and_what_waits_does_not() {
 }
 
 #[test]
+fn what_workspaces_take_is_noted_until_one_changes() {
+    let world = World::new();
+    let (mut workspace, upper) = world.overlay();
+    std::fs::write(upper.join("new.txt"), "n\n").unwrap();
+    workspace = workspace.close().unwrap().0;
+    let used = world.store.make_room().unwrap();
+    assert!(used > 0);
+    // The note answers: the record could not be read any more.
+    let record = workspace.part("record.json");
+    let kept = std::fs::read(&record).unwrap();
+    std::fs::write(&record, "damaged").unwrap();
+    assert_eq!(world.store.make_room().unwrap(), used);
+    std::fs::write(&record, kept).unwrap();
+    let note = world.store.root().join("tally.json");
+    assert!(note.exists());
+    commit(&mut workspace).unwrap();
+    assert!(!note.exists());
+    // One that is unreadable is made anew.
+    world.store.make_room().unwrap();
+    std::fs::write(&note, "{\"ws_").unwrap();
+    assert!(world.store.make_room().unwrap() > 0);
+    assert!(std::fs::read_to_string(&note).unwrap().ends_with('}'));
+}
+
+#[test]
+fn a_wrong_note_never_removes_a_workspace_that_waits_for_a_decision() {
+    let world = World::new();
+    let (workspace, upper) = world.overlay();
+    std::fs::write(upper.join("new.txt"), "n\n").unwrap();
+    let id = workspace.close().unwrap().0.id().clone();
+    let note = format!("{{\"{id}\":[9000000,true]}}");
+    std::fs::write(world.store.root().join("tally.json"), note).unwrap();
+    let small = crate::Store::at(world.store.root(), 1 << 20);
+    let refused = small.make_room();
+    assert!(matches!(refused, Err(WorkspaceError::Full { .. })));
+    assert!(world.store.open(&id).is_ok());
+}
+
+#[test]
 fn state_inside_the_directory_itself_is_refused() {
     let world = World::new();
     let inside = crate::Store::at(&world.path("src/state"), 1 << 30);

@@ -274,6 +274,21 @@ fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
     }
 }
 
+#[test]
+fn workspaces_are_placed_apart_where_the_file_system_takes_the_hint() {
+    use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+    let world = World::new();
+    let _workspace = world.overlay();
+    let open = |path: &std::path::Path| std::fs::File::open(path).unwrap();
+    let other = open(world.store.root());
+    let takes_it = ioctl_getflags(&other)
+        .and_then(|flags| ioctl_setflags(&other, flags | IFlags::TOPDIR))
+        .is_ok();
+    let home = open(&world.store.root().join("workspaces"));
+    let apart = ioctl_getflags(&home).is_ok_and(|flags| flags.contains(IFlags::TOPDIR));
+    assert_eq!(apart, takes_it);
+}
+
 /// Workspaces that were closed without a change, by where they lie.
 fn left_in(world: &World, place: &str) -> Vec<std::path::PathBuf> {
     let left = std::fs::read_dir(world.store.root().join(place));

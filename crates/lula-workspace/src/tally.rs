@@ -1,0 +1,96 @@
+//! What every kept workspace takes, noted so that making a new one does not read the records of all.
+//!
+//! It is a note and not the truth. Whoever writes a record throws it away, what is not in it is read
+//! from the record, and nothing is removed on its word alone.
+
+use std::collections::BTreeMap;
+
+use lula_protocol::WorkspaceId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, WorkspaceError};
+use crate::record::{self, Record, State};
+use crate::store::Store;
+use crate::tree::Tree;
+
+const TALLY: &str = "tally.json";
+
+/// A workspace as far as the space it takes is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) id: WorkspaceId,
+    pub(crate) bytes: u64,
+    /// Whether nobody waits for its changes any more.
+    pub(crate) decided: bool,
+}
+
+/// What is noted of a workspace: its bytes, and whether it was decided.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Noted(u64, bool);
+
+type Tally = BTreeMap<WorkspaceId, Noted>;
+
+impl Store {
+    /// Every workspace, the newest first; `without` gets every directory that has no record.
+    pub(crate) fn kept(&self, without: impl Fn(&WorkspaceId) -> Result<()>) -> Result<Vec<Kept>> {
+        let root = Tree::open(self.root())?;
+        let mut tally = read(&root);
+        let mut learned = false;
+        let mut kept = Vec::new();
+        for id in self.ids()? {
+            if let Some(Noted(bytes, decided)) = tally.get(&id).copied() {
+                kept.push(Kept { id, bytes, decided });
+                continue;
+            }
+            match self.load(&id) {
+                Ok((directory, record)) => {
+                    let decided = is_decided(&record);
+                    let mut bytes = record.bytes;
+                    if bytes == 0 {
+                        // Somebody works in it, or was killed before it was measured.
+                        bytes = Self::usage(&directory);
+                    } else {
+                        tally.insert(id.clone(), Noted(bytes, decided));
+                        learned = true;
+                    }
+                    kept.push(Kept { id, bytes, decided });
+                }
+                Err(WorkspaceError::Unknown(_)) => without(&id)?,
+                // Nothing can be said of a damaged one.
+                Err(_) => {}
+            }
+        }
+        kept.sort_by(|a, b| b.id.cmp(&a.id));
+        if learned {
+            tally.retain(|id, _| kept.binary_search_by(|one| id.cmp(&one.id)).is_ok());
+            // What cannot be noted is read again.
+            let _ = record::write_lazily(&root, TALLY, &bytes_of(&tally));
+        }
+        Ok(kept)
+    }
+
+    /// Whether the record of a workspace says that nobody waits for its changes.
+    pub(crate) fn was_decided(&self, id: &WorkspaceId) -> bool {
+        self.load(id).is_ok_and(|(_, record)| is_decided(&record))
+    }
+
+    /// Throws the note away: a record has changed.
+    pub(crate) fn forget_tally(&self) {
+        let _ = std::fs::remove_file(self.root().join(TALLY));
+    }
+}
+
+fn is_decided(record: &Record) -> bool {
+    record.state != State::Pending
+}
+
+fn read(root: &Tree) -> Tally {
+    let bytes = record::read(root, TALLY).ok().flatten();
+    bytes
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+fn bytes_of(tally: &Tally) -> Vec<u8> {
+    serde_json::to_vec(tally).unwrap_or_default()
+}
