@@ -1,8 +1,9 @@
-//! `cargo xtask order`: which functions `lula exec` runs, in the order in which it first does.
+//! `cargo xtask order`: which functions `lula exec` runs, in the order in which they had best lie.
 //!
 //! `lula` is large, and a command in a sandbox runs a thirtieth of its functions. Scattered over the
 //! whole program, each costs a page of its own to be mapped, in three processes, and to be unmapped
-//! again; laid together by the linker they cost a few dozen. The list is `crates/lula/order.txt`, which
+//! again; laid together by the linker they cost a few dozen, and fewer still if what each of the three
+//! runs lies together. The list is `crates/lula/order.txt`, which
 //! `crates/lula/build.rs` hands to the linker. A name in it that is no more is ignored, and one that is
 //! missing costs a page: it may be out of date, and is made anew when it has become so.
 //!
@@ -41,25 +42,21 @@ pub(crate) fn run(repository: &Repository, interrupt: &Interrupt) -> Result<Exit
     let program = repository.root().join("target/release/lula");
     let functions = Functions::of(&program)?;
     let place = tempfile::tempdir()?;
-    let mut order: Vec<String> = Vec::new();
+    let mut seen = Seen::default();
     // The first run makes what later ones find.
     for round in 1..=3 {
-        let run = Run::start(&program, place.path(), &functions)?;
-        let seen = run.to_its_end(&functions)?;
+        let mut run = Run::start(&program, place.path(), &functions)?;
+        let new = run.follow(&functions)?;
         println!(
             "run {round}: {} of {} functions",
-            seen.len(),
+            new.laid_out().len(),
             functions.0.len()
         );
-        if round == 1 {
-            continue;
+        if round > 1 {
+            seen.extend(&new);
         }
-        let new: Vec<_> = seen
-            .into_iter()
-            .filter(|one| !order.contains(one))
-            .collect();
-        order.extend(new);
     }
+    let order = seen.laid_out();
     let list = list(repository);
     let mut text = order.join("\n");
     text.push('\n');
@@ -103,6 +100,49 @@ pub(crate) fn become_traced(command: &[std::ffi::OsString]) -> Result<ExitCode> 
     Err(Command::new(program).args(arguments).exec().into())
 }
 
+/// The processes of `lula exec`: itself, its helper, and the first process of the sandbox.
+const PROCESSES: usize = 3;
+
+/// The functions that each process ran, in the order in which it first did.
+#[derive(Default)]
+struct Seen([Vec<String>; PROCESSES]);
+
+impl Seen {
+    fn note(&mut self, process: usize, name: &str) {
+        let list = &mut self.0[process];
+        if !list.iter().any(|one| one == name) {
+            list.push(name.to_owned());
+        }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        for (process, names) in other.0.iter().enumerate() {
+            for name in names {
+                self.note(process, name);
+            }
+        }
+    }
+
+    /// All of them, so that those of every process lie as close together as can be.
+    fn laid_out(&self) -> Vec<String> {
+        // By who runs them, one bit for each: first what only the first does, last what only the last.
+        const GROUPS: [usize; 7] = [0b001, 0b011, 0b010, 0b111, 0b101, 0b110, 0b100];
+        let mut runners: HashMap<&str, usize> = HashMap::new();
+        for (process, names) in self.0.iter().enumerate() {
+            for name in names {
+                *runners.entry(name).or_default() |= 1 << process;
+            }
+        }
+        let mut order = Vec::new();
+        for group in GROUPS {
+            // Everyone of a group is in the list of its first.
+            let first = &self.0[group.trailing_zeros() as usize];
+            order.extend(first.iter().filter(|name| runners[name.as_str()] == group));
+        }
+        order.into_iter().cloned().collect()
+    }
+}
+
 /// The functions of a program, by where they begin in it.
 struct Functions(HashMap<u64, String>);
 
@@ -132,6 +172,10 @@ struct Run {
     base: u64,
     /// What is in the place of a trap.
     beneath: HashMap<u64, u8>,
+    /// Where somebody ran into one, which is taken out then.
+    met: HashSet<u64>,
+    /// Which process is which.
+    known: HashMap<Pid, usize>,
 }
 
 impl Run {
@@ -178,12 +222,13 @@ impl Run {
             main,
             base,
             beneath,
+            met: HashSet::new(),
+            known: HashMap::from([(main, 0)]),
         })
     }
 
-    /// The functions that ran, in the order in which they first did.
-    fn to_its_end(&self, functions: &Functions) -> Result<Vec<String>> {
-        let mut seen = Vec::new();
+    fn follow(&mut self, functions: &Functions) -> Result<Seen> {
+        let mut seen = Seen::default();
         loop {
             let status = match waitpid(None, Some(WaitPidFlag::__WALL)) {
                 Ok(status) => status,
@@ -197,16 +242,17 @@ impl Run {
                 }
                 WaitStatus::Stopped(pid, Signal::SIGTRAP) => {
                     let place = self.step_back(pid)?;
-                    let name = place.and_then(|place| functions.0.get(&place));
-                    if let Some(name) = name.filter(|name| !seen.contains(*name)) {
-                        seen.push(name.clone());
+                    if let Some(name) = place.and_then(|place| functions.0.get(&place)) {
+                        seen.note(self.which(pid)?, name);
                     }
                     (pid, place.is_none().then_some(Signal::SIGTRAP))
                 }
                 // A new process or thread begins with that.
-                WaitStatus::Stopped(pid, Signal::SIGSTOP) | WaitStatus::PtraceEvent(pid, ..) => {
+                WaitStatus::Stopped(pid, Signal::SIGSTOP) => {
+                    self.which(pid)?;
                     (pid, None)
                 }
+                WaitStatus::PtraceEvent(pid, ..) => (pid, None),
                 WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
                 _ => continue,
             };
@@ -215,8 +261,36 @@ impl Run {
         }
     }
 
+    /// Which process of `lula exec` a process or thread is, by how far it descends from the first. One
+    /// that is new gets the traps back that those before it ran into.
+    fn which(&mut self, pid: Pid) -> Result<usize> {
+        if let Some(process) = self.known.get(&pid) {
+            return Ok(*process);
+        }
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.trim().parse().ok())
+                .map(Pid::from_raw)
+                .context("a process does not say whose it is")
+        };
+        let whole = number("Tgid:")?;
+        let process = if whole == pid {
+            let parent = self.which(number("PPid:")?)?;
+            let memory = memory(pid)?;
+            for place in &self.met {
+                memory.write_all_at(&[TRAP], self.base + place)?;
+            }
+            (parent + 1).min(PROCESSES - 1)
+        } else {
+            self.which(whole)?
+        };
+        self.known.insert(pid, process);
+        Ok(process)
+    }
+
     /// Takes the trap out that a process ran into, and has it run what was there. Where that is.
-    fn step_back(&self, pid: Pid) -> Result<Option<u64>> {
+    fn step_back(&mut self, pid: Pid) -> Result<Option<u64>> {
         let mut registers = ptrace::getregs(pid)?;
         let address = registers.rip.wrapping_sub(1);
         let place = address.wrapping_sub(self.base);
@@ -224,6 +298,7 @@ impl Run {
             return Ok(None);
         };
         memory(pid)?.write_all_at(&[*byte], address)?;
+        self.met.insert(place);
         registers.rip = address;
         ptrace::setregs(pid, registers)?;
         Ok(Some(place))
@@ -242,6 +317,18 @@ fn memory(pid: Pid) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_process_runs_lies_together() {
+        let list = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let seen = Seen([
+            list("main args shared wait"),
+            list("args mount shared clone"),
+            list("shared lock wait clone"),
+        ]);
+        let order = seen.laid_out().join(" ");
+        assert_eq!(order, "main args mount shared wait clone lock");
+    }
 
     #[test]
     fn a_list_that_fits_no_longer_is_told() {

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::identity::Identities;
 use super::{During, Failure, hold_namespace};
-use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan, SMALL};
+use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan};
 use crate::frames::SetupStage;
 use crate::init::{Identity, Site};
 use crate::sys::mount::{self, Without};
@@ -188,6 +188,9 @@ struct Blank {
     scaffold: Scaffold,
 }
 
+/// How much of a file is copied at once: little enough to lie in memory that is there anyway.
+const AT_ONCE: usize = 32 * 1024;
+
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Builds a root with the devices and a view of `/proc`, and makes it this namespace's.
@@ -260,10 +263,10 @@ fn furnish(
             .file(path, text.as_bytes())
             .during(stage, || path.clone())?;
     }
-    let mut buffer = vec![0; SMALL + 1];
+    let mut buffer = vec![0; AT_ONCE];
     for (path, file) in copied {
-        small(file, &mut buffer)
-            .and_then(|bytes| scaffold.file(path, bytes))
+        scaffold
+            .copy(path, file, &mut buffer)
             .during(stage, || (*path).to_owned())?;
     }
     mount::make_read_only(c"/").during(stage, || "/".to_owned())
@@ -281,21 +284,6 @@ fn open_to_copy(path: &str) -> io::Result<OwnedFd> {
     // Whatever has taken its place is not followed, and not waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
-}
-
-/// What is in a small file.
-fn small<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-    let mut length = 0;
-    loop {
-        let count = rustix::io::read(file, &mut buffer[length..])?;
-        length += count;
-        if length > SMALL {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        if count == 0 {
-            return Ok(&buffer[..length]);
-        }
-    }
 }
 
 /// `/dev` with the few devices every program may use.
@@ -423,20 +411,39 @@ impl Scaffold {
     }
 
     fn file(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        write_all(&self.new_file(path)?, bytes)
+    }
+
+    /// What an open file holds, to its end: however long it has become since somebody looked at it.
+    fn copy(&mut self, path: &str, from: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
+        let file = self.new_file(path)?;
+        loop {
+            let count = rustix::io::read(from, &mut *buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            write_all(&file, &buffer[..count])?;
+        }
+    }
+
+    fn new_file(&mut self, path: &str) -> io::Result<OwnedFd> {
         self.parents(path)?;
-        let file = rustix::fs::openat(
+        Ok(rustix::fs::openat(
             &self.root,
             relative(path),
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
             Mode::from_raw_mode(0o644),
-        )?;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let written = rustix::io::write(&file, rest)?;
-            rest = &rest[written..];
-        }
-        Ok(())
+        )?)
     }
+}
+
+fn write_all(file: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::write(file, rest)?;
+        rest = &rest[written..];
+    }
+    Ok(())
 }
 
 fn relative(path: &str) -> &str {

@@ -1,12 +1,12 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
+mod ending;
 mod streams;
 
 use std::io;
 use std::path::Path;
-use std::thread;
 
-use lula_audit::{Entry, Log};
+use lula_audit::Entry;
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
@@ -22,6 +22,7 @@ use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
 
+use ending::{Ending, Left};
 use streams::Streams;
 
 pub(super) fn run(
@@ -98,88 +99,28 @@ fn execute(
         let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
-    let mut log = record::begin(session)?;
-    let (ran, left) = match fenced(flags, session, &workspace, helper, log.as_ref()) {
+    let ending = Ending::new(record::begin(session)?);
+    let (ran, left) = match fenced(flags, session, &workspace, helper, &ending) {
         Ok((ran, left)) => (ran, Some(left)),
         Err(never) => (Err(never), None),
     };
-    let (recorded, closed, engine) = end(log.as_mut(), || entry(flags, &workspace, &ran), left);
+    let over = ending.carry_out(|| entry(flags, &workspace, &ran), left);
     let told = ran.and_then(|finished| {
-        let closed = closed?;
+        let closed = over.closed?;
         report(flags, session, &finished)?;
         tell(session, &finished, closed.as_ref())?;
         Ok(finished)
     });
     // Last: taking its helper apart keeps a processor busy.
-    if let Some(engine) = engine {
+    if let Some(engine) = over.engine {
         engine.leave();
     }
-    recorded?;
+    over.recorded?;
     told
 }
 
-/// Writes down what was run while what it left is cleared away: neither needs the other, and both wait
-/// for the disk.
-fn end(
-    log: Option<&mut Log>,
-    entry: impl FnOnce() -> Result<Entry, Failure>,
-    left: Option<(Left, Engine)>,
-) -> (Result<(), Failure>, Result<Changes, Ended>, Option<Engine>) {
-    let Some((left, engine)) = left else {
-        return (write_down(log, entry), Ok(None), None);
-    };
-    let (recorded, closed) = thread::scope(|scope| {
-        let thread = thread::Builder::new().name("clear away".to_owned());
-        let clearing = thread.spawn_scoped(scope, || left.clear_away(&engine));
-        let recorded = write_down(log, entry);
-        let cleared = match clearing {
-            Err(no_thread) => Err(no_thread.into()),
-            Ok(clearing) => clearing
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        };
-        (recorded, cleared)
-    });
-    (recorded, closed, Some(engine))
-}
-
-fn write_down(
-    log: Option<&mut Log>,
-    entry: impl FnOnce() -> Result<Entry, Failure>,
-) -> Result<(), Failure> {
-    match log {
-        Some(log) => record::append(log, entry()?),
-        None => Ok(()),
-    }
-}
-
-/// The workspace and what was changed in it, where there is one.
-type Changes = Option<(Workspace, Diff)>;
-
 /// How a command ended, and what there is then.
 type Run = (Result<Finished, Ended>, (Left, Engine));
-
-/// What is there when a command has ended, beside the engine.
-struct Left {
-    /// The sandbox, where one stood: empty, and about to go.
-    opened: Option<Opened>,
-    /// Nobody else gets the layer while the sandbox stands.
-    layer: Option<Layer>,
-    /// Where its changes went, if not to the directory itself.
-    workspace: Option<Workspace>,
-}
-
-impl Left {
-    /// Lets go of everything; tells what the command would change.
-    fn clear_away(self, engine: &Engine) -> Result<Changes, Ended> {
-        // Whatever the command left running ends here, before anybody looks at its changes.
-        drop(self.opened);
-        drop(self.layer);
-        engine.hand_over();
-        // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-        Ok(self.workspace.map(Workspace::close).transpose()?)
-    }
-}
 
 /// Runs the command in its sandbox, on the directory or on a layer over it.
 fn fenced(
@@ -187,7 +128,7 @@ fn fenced(
     session: &Session,
     workspace: &Path,
     helper: Option<EarlyHelper>,
-    log: Option<&Log>,
+    ending: &Ending,
 ) -> Result<Run, Ended> {
     let mut policy = match &flags.policy {
         Some(file) => sandboxed::policy_file(session, file, workspace)?,
@@ -213,13 +154,13 @@ fn fenced(
     }
     engine.expect(&mut sandbox);
     if flags.write == Write::Review {
-        return reviewed(flags, session, engine, &sandbox, workspace, log);
+        return reviewed(flags, session, engine, &sandbox, workspace, ending);
     }
     if flags.write == Write::None {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
-    let (ran, opened) = attend(session, &engine, &sandbox, command, || rehearse(log));
+    let (ran, opened) = attend(session, &engine, &sandbox, command, || ending.rehearse());
     let left = Left {
         opened,
         layer: None,
@@ -235,10 +176,10 @@ fn reviewed(
     engine: Engine,
     sandbox: &Sandbox,
     base: &Path,
-    log: Option<&Log>,
+    ending: &Ending,
 ) -> Result<Run, Ended> {
     let mut workspace = workspace(flags, session, base)?;
-    let meanwhile = || rehearse(log);
+    let meanwhile = || ending.rehearse();
     let ((mut ran, mut opened), mut layer) =
         held(flags, session, &engine, sandbox, &workspace, meanwhile)?;
     if let Err(Ended::Refused(error)) = &ran
@@ -325,13 +266,6 @@ fn held(
         }
     };
     Ok((attend(session, engine, &sandbox, command, meanwhile), layer))
-}
-
-/// Gets ready to write the end down, for a moment in which there is something to wait for anyway.
-fn rehearse(log: Option<&Log>) {
-    if let Some(log) = log {
-        log.rehearse();
-    }
 }
 
 /// Whether a copy might do where this was refused.

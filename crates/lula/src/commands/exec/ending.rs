@@ -1,0 +1,137 @@
+//! The end of a command: what was run is written down while what it left is cleared away. Neither needs
+//! the other, and both wait for the disk.
+
+use std::cell::OnceCell;
+use std::sync::mpsc::{self, SendError, Sender};
+use std::thread::{self, JoinHandle};
+
+use lula_audit::{Entry, Log};
+use lula_sandbox::{Engine, Session as Opened};
+use lula_workspace::{Diff, Layer, Workspace};
+
+use super::Ended;
+use crate::failure::Failure;
+use crate::record;
+
+/// The workspace and what was changed in it, where there is one.
+pub(super) type Changes = Option<(Workspace, Diff)>;
+
+/// What is there when a command has ended, beside the engine.
+pub(super) struct Left {
+    /// The sandbox, where one stood: empty, and about to go.
+    pub(super) opened: Option<Opened>,
+    /// Nobody else gets the layer while the sandbox stands.
+    pub(super) layer: Option<Layer>,
+    /// Where its changes went, if not to the directory itself.
+    pub(super) workspace: Option<Workspace>,
+}
+
+impl Left {
+    /// Lets go of everything; tells what the command would change.
+    fn clear_away(self, engine: &Engine) -> Result<Changes, Ended> {
+        // Whatever the command left running ends here, before anybody looks at its changes.
+        drop(self.opened);
+        drop(self.layer);
+        engine.hand_over();
+        // Also after a failure: a command that never ran left nothing, one that was cut off may have.
+        Ok(self.workspace.map(Workspace::close).transpose()?)
+    }
+}
+
+/// What came of the end.
+pub(super) struct Over {
+    pub(super) recorded: Result<(), Failure>,
+    pub(super) closed: Result<Changes, Ended>,
+    pub(super) engine: Option<Engine>,
+}
+
+/// What the end of a command needs.
+pub(super) struct Ending {
+    log: Option<Log>,
+    cleaner: OnceCell<Cleaner>,
+}
+
+impl Ending {
+    pub(super) fn new(log: Option<Log>) -> Self {
+        Self {
+            log,
+            cleaner: OnceCell::new(),
+        }
+    }
+
+    /// Gets ready, for a moment in which there is something to wait for anyway.
+    pub(super) fn rehearse(&self) {
+        if let Some(log) = &self.log {
+            log.rehearse();
+        }
+        if let Some(cleaner) = Cleaner::begin() {
+            let _ = self.cleaner.set(cleaner);
+        }
+    }
+
+    /// Writes the entry down and clears away.
+    pub(super) fn carry_out(
+        self,
+        entry: impl FnOnce() -> Result<Entry, Failure>,
+        left: Option<(Left, Engine)>,
+    ) -> Over {
+        let Self { mut log, cleaner } = self;
+        let record = || match &mut log {
+            Some(log) => record::append(log, entry()?),
+            None => Ok(()),
+        };
+        let Some((left, engine)) = left else {
+            return Over {
+                recorded: record(),
+                closed: Ok(None),
+                engine: None,
+            };
+        };
+        let (recorded, closed) = if let Some(cleaner) = cleaner.into_inner() {
+            let cleared = cleaner.give(left, engine.clone());
+            (record(), cleared())
+        } else {
+            (record(), left.clear_away(&engine))
+        };
+        Over {
+            recorded,
+            closed,
+            engine: Some(engine),
+        }
+    }
+}
+
+/// A thread that clears away, begun before there is anything: whoever begins it then waits for that.
+struct Cleaner {
+    to: Sender<(Left, Engine)>,
+    thread: JoinHandle<Result<Changes, Ended>>,
+}
+
+impl Cleaner {
+    fn begin() -> Option<Self> {
+        let (to, given) = mpsc::channel();
+        let work = move || match given.recv() {
+            Ok((left, engine)) => Left::clear_away(left, &engine),
+            Err(_never_came_to_it) => Ok(None),
+        };
+        let thread = thread::Builder::new()
+            .name("clear away".to_owned())
+            .spawn(work);
+        Some(Self {
+            to,
+            thread: thread.ok()?,
+        })
+    }
+
+    /// Has it begin; what is returned waits for it.
+    fn give(self, left: Left, engine: Engine) -> impl FnOnce() -> Result<Changes, Ended> {
+        let Self { to, thread } = self;
+        let refused = to.send((left, engine));
+        move || match refused {
+            Ok(()) => thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(SendError((left, engine))) => left.clear_away(&engine),
+        }
+    }
+}
