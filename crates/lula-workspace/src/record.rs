@@ -115,6 +115,11 @@ impl Record {
         text_path(&self.base).unwrap_or_default()
     }
 
+    /// Whether nobody waits for its changes any more.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.state != State::Pending
+    }
+
     pub(crate) fn base_text(&self) -> &str {
         &self.base
     }

@@ -30,8 +30,9 @@ impl Store {
             return self.put_aside(id);
         }
         // Without its record it is no workspace any more, wherever it lies.
-        self.take_away(id, &used, |directory| {
-            remove(&directory.top, RECORD.as_ref())
+        self.take_away(id, &used, |directory, _| {
+            remove(&directory.top, RECORD.as_ref())?;
+            Ok(true)
         })
     }
 

@@ -281,7 +281,7 @@ impl Store {
             if fits {
                 break;
             }
-            if oldest.decided && self.was_decided(&oldest.id) && self.remove(&oldest.id)? {
+            if oldest.decided && self.remove_decided(&oldest.id)? {
                 used = used.saturating_sub(oldest.bytes);
                 decided -= 1;
             }
@@ -314,11 +314,27 @@ impl Store {
     pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
         let aside = self.put_aside(id)?;
         if aside {
-            let trash = self.trash()?;
-            remove(&trash.top, id.as_str().as_ref())
-                .map_err(|error| WorkspaceError::io("remove", trash.path.display(), error))?;
+            self.empty_of(id)?;
         }
         Ok(aside)
+    }
+
+    /// The same for one whose changes nobody waits for; `false` also if somebody does.
+    fn remove_decided(&self, id: &WorkspaceId) -> Result<bool> {
+        let aside = self.take_away(id, &self.trash()?, |_, record| {
+            Ok(record.is_some_and(Record::is_decided))
+        })?;
+        if aside {
+            self.empty_of(id)?;
+        }
+        Ok(aside)
+    }
+
+    /// Removes one that was put aside.
+    fn empty_of(&self, id: &WorkspaceId) -> Result<()> {
+        let trash = self.trash()?;
+        remove(&trash.top, id.as_str().as_ref())
+            .map_err(|error| WorkspaceError::io("remove", trash.path.display(), error))
     }
 
     pub(crate) fn trash(&self) -> Result<Tree> {
@@ -351,15 +367,16 @@ impl Store {
     /// Takes a workspace away: it is none any more, and what is left of it waits in the trash.
     /// `false` if somebody works in it.
     pub(crate) fn put_aside(&self, id: &WorkspaceId) -> Result<bool> {
-        self.take_away(id, &self.trash()?, |_| Ok(()))
+        self.take_away(id, &self.trash()?, |_, _| Ok(true))
     }
 
-    /// The same to another place, after something was done to it.
+    /// The same to another place. `prepare` gets its directory and its record while nobody else can work
+    /// in it, and may say that it stays.
     pub(crate) fn take_away(
         &self,
         id: &WorkspaceId,
         to: &Tree,
-        prepare: impl FnOnce(&Tree) -> rustix::io::Result<()>,
+        prepare: impl FnOnce(&Tree, Option<&Record>) -> rustix::io::Result<bool>,
     ) -> Result<bool> {
         let path = self.directory(id);
         let Ok(directory) = Tree::open(&path) else {
@@ -368,20 +385,23 @@ impl Store {
         let Some(_lock) = Lock::try_take(&directory, crate::workspace::IN_USE)? else {
             return Ok(false);
         };
+        let record = self.load(id).ok().map(|(_, record)| record);
         // Its slots may just hold files of the user, in the middle of a commit or after a crash.
-        let _base = match self.load(id) {
-            Ok((_, record)) => match Base::lock(self, &record.base(), record.identity) {
+        let _base = match &record {
+            Some(record) => match Base::lock(self, &record.base(), record.identity) {
                 Ok(base) => Some(base),
                 Err(WorkspaceError::BaseGone(_)) => None,
                 Err(WorkspaceError::BaseBusy(_)) => return Ok(false),
                 Err(error) => return Err(error),
             },
-            Err(_) => None,
+            None => None,
         };
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
         let home = Tree::open(&self.root.join("workspaces"))?;
         let name = id.as_str();
-        prepare(&directory).map_err(failed)?;
+        if !prepare(&directory, record.as_ref()).map_err(failed)? {
+            return Ok(false);
+        }
         // In one step, whatever happens next.
         rustix::fs::renameat(&home.top, name, &to.top, name).map_err(failed)?;
         Ok(true)

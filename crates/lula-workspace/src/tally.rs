@@ -9,7 +9,7 @@ use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, WorkspaceError};
-use crate::record::{self, Record, State};
+use crate::record;
 use crate::store::Store;
 use crate::tree::Tree;
 
@@ -44,7 +44,7 @@ impl Store {
             }
             match self.load(&id) {
                 Ok((directory, record)) => {
-                    let decided = is_decided(&record);
+                    let decided = record.is_decided();
                     let mut bytes = record.bytes;
                     if bytes == 0 {
                         // Somebody works in it, or was killed before it was measured.
@@ -69,19 +69,10 @@ impl Store {
         Ok(kept)
     }
 
-    /// Whether the record of a workspace says that nobody waits for its changes.
-    pub(crate) fn was_decided(&self, id: &WorkspaceId) -> bool {
-        self.load(id).is_ok_and(|(_, record)| is_decided(&record))
-    }
-
     /// Throws the note away: a record has changed.
     pub(crate) fn forget_tally(&self) {
         let _ = std::fs::remove_file(self.root().join(TALLY));
     }
-}
-
-fn is_decided(record: &Record) -> bool {
-    record.state != State::Pending
 }
 
 fn read(root: &Tree) -> Tally {

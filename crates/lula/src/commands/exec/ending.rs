@@ -2,10 +2,11 @@
 //! the other, and both wait for the disk.
 
 use std::cell::OnceCell;
-use std::sync::mpsc::{self, SendError, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, SendError, Sender};
+use std::thread;
 
 use lula_audit::{Entry, Log};
+use lula_protocol::{Code, Exit};
 use lula_sandbox::{Engine, Session as Opened};
 use lula_workspace::{Diff, Layer, Workspace};
 
@@ -104,34 +105,37 @@ impl Ending {
 /// A thread that clears away, begun before there is anything: whoever begins it then waits for that.
 struct Cleaner {
     to: Sender<(Left, Engine)>,
-    thread: JoinHandle<Result<Changes, Ended>>,
+    cleared: Receiver<Result<Changes, Ended>>,
 }
 
 impl Cleaner {
     fn begin() -> Option<Self> {
-        let (to, given) = mpsc::channel();
-        let work = move || match given.recv() {
-            Ok((left, engine)) => Left::clear_away(left, &engine),
-            Err(_never_came_to_it) => Ok(None),
+        let (to, given) = mpsc::channel::<(Left, Engine)>();
+        let (tell, cleared) = mpsc::channel();
+        let work = move || {
+            if let Ok((left, engine)) = given.recv() {
+                // Told, not returned: the end of a thread is more to wait for than that of its work.
+                let _ = tell.send(left.clear_away(&engine));
+            }
         };
-        let thread = thread::Builder::new()
-            .name("clear away".to_owned())
-            .spawn(work);
-        Some(Self {
-            to,
-            thread: thread.ok()?,
-        })
+        let thread = thread::Builder::new().name("clear away".to_owned());
+        thread.spawn(work).ok()?;
+        Some(Self { to, cleared })
     }
 
     /// Has it begin; what is returned waits for it.
     fn give(self, left: Left, engine: Engine) -> impl FnOnce() -> Result<Changes, Ended> {
-        let Self { to, thread } = self;
+        let Self { to, cleared } = self;
         let refused = to.send((left, engine));
         move || match refused {
-            Ok(()) => thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(()) => cleared.recv().unwrap_or_else(|_| Err(cut_off())),
             Err(SendError((left, engine))) => left.clear_away(&engine),
         }
     }
+}
+
+/// The thread is gone before it told how it went: it panicked.
+fn cut_off() -> Ended {
+    let message = "what the command left could not be cleared away";
+    Ended::Failed(Failure::new(Code::Internal, Exit::Environment, message))
 }
