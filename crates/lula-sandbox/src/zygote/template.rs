@@ -489,3 +489,24 @@ fn shifted(
     restricted.during(SetupStage::Identity, || format!("owners of {source}"))?;
     Ok(tree)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_copied_to_its_end_however_long_it_has_become() {
+        let place = tempfile::tempdir().unwrap();
+        let host = place.path().join("host");
+        let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&host, &long).unwrap();
+        let root = std::fs::File::open(place.path()).unwrap();
+        let mut scaffold = Scaffold::new(root.into());
+        let from = open_to_copy(host.to_str().unwrap()).unwrap();
+        scaffold
+            .copy("/etc/services", &from, &mut [0; AT_ONCE])
+            .unwrap();
+        let copied = std::fs::read(place.path().join("etc/services")).unwrap();
+        assert!(copied == long);
+    }
+}
