@@ -504,7 +504,7 @@ mod tests {
         let mut scaffold = Scaffold::new(root.into());
         let from = open_to_copy(host.to_str().unwrap()).unwrap();
         scaffold
-            .copy("/etc/services", &from, &mut [0; AT_ONCE])
+            .copy("/etc/services", &from, &mut vec![0; AT_ONCE])
             .unwrap();
         let copied = std::fs::read(place.path().join("etc/services")).unwrap();
         assert!(copied == long);
