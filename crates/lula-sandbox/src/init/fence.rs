@@ -38,13 +38,15 @@ pub(super) fn name_itself() -> Result<(), Failure> {
         .during(SetupStage::Identity, || "host name".to_owned())
 }
 
-/// Enters the network of its own, where there is one. Tells what it consists of.
+/// Enters the network of its own, where there is one, and takes what came along. Tells what the network
+/// consists of.
 pub(super) fn enter_network(site: &mut Site) -> Result<Vec<String>, Failure> {
     let Some(supply) = site.network.take() else {
         return Ok(Vec::new());
     };
-    let entered = supply.wait().and_then(|network| {
+    let entered = supply.wait().and_then(|(network, home)| {
         enter(network.namespace.as_fd(), Apart::NET)?;
+        site.home = site.home.take().or(home);
         Ok(network.interfaces)
     });
     entered.during(SetupStage::Network, || "the private network".to_owned())

@@ -45,7 +45,8 @@ pub(crate) struct Site {
     pub(crate) layers: Vec<OwnedFd>,
     pub(crate) caches: Vec<OwnedFd>,
     pub(crate) identity: Option<Identity>,
-    /// A user namespace that knows that identity and nobody else. Without one, one is made.
+    /// A user namespace that knows that identity and nobody else. It may come with the network; without
+    /// one, one is made.
     pub(crate) home: Option<OwnedFd>,
     pub(crate) held_back: Vec<HeldBack>,
 }

@@ -1,5 +1,5 @@
-//! Networks that a sandbox gets after it has begun. Making one takes as long as a third of everything
-//! its first process does, and that process needs it last.
+//! What a sandbox gets after it has begun: its network, which takes as long to make as a third of
+//! everything its first process does, and its user namespace. That process needs them last.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,10 +20,11 @@ pub(crate) enum Supply {
 }
 
 impl Supply {
-    /// Waits for the network. An error where none can be made, or whoever makes it is gone.
-    pub(crate) fn wait(self) -> io::Result<Network> {
+    /// Waits for the network, and for the user namespace where one comes along. An error where no
+    /// network can be made, or whoever makes it is gone.
+    pub(crate) fn wait(self) -> io::Result<(Network, Option<OwnedFd>)> {
         let line = match self {
-            Self::Here(network) => return Ok(network),
+            Self::Here(network) => return Ok((network, None)),
             Self::Comes(line) => line,
         };
         let mut buffer = [0; LONGEST];
@@ -36,16 +37,17 @@ impl Supply {
         }
         let interfaces = reader.list("interfaces", |reader| reader.text("interface"));
         let interfaces = interfaces.map_err(broken)?;
-        let namespace = descriptors.into_iter().next();
-        let namespace = namespace.ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(Network {
+        let mut descriptors = descriptors.into_iter();
+        let namespace = descriptors.next().ok_or(io::ErrorKind::UnexpectedEof)?;
+        let network = Network {
             namespace,
             interfaces,
-        })
+        };
+        Ok((network, descriptors.next()))
     }
 }
 
-/// The end of a line on which somebody waits for a network.
+/// The end of a line on which somebody waits.
 pub(super) struct Order(OwnedFd);
 
 impl Order {
@@ -55,15 +57,21 @@ impl Order {
         Ok((Self(ours), Supply::Comes(theirs)))
     }
 
-    /// Delivers what was made, or why it was not. Whoever waited may be gone.
-    pub(super) fn deliver(self, made: &io::Result<Network>) {
+    /// Delivers what was made, or why no network was. Without a user namespace whoever waits makes its
+    /// own. It may be gone.
+    pub(super) fn deliver(self, made: &io::Result<Network>, home: Option<&OwnedFd>) {
         let mut writer = Writer::new();
         let sent = match made {
             Ok(network) => {
                 writer.u32(0).list(&network.interfaces, |writer, name| {
                     writer.text(name);
                 });
-                socket::send(&self.0, &writer.bytes, &[network.namespace.as_fd()])
+                let descriptors: Vec<_> = [&network.namespace]
+                    .into_iter()
+                    .chain(home)
+                    .map(AsFd::as_fd)
+                    .collect();
+                socket::send(&self.0, &writer.bytes, &descriptors)
             }
             Err(error) => {
                 let unknown = rustix::io::Errno::IO.raw_os_error();
@@ -96,18 +104,26 @@ mod tests {
     #[test]
     fn a_network_arrives_as_it_was_made() {
         let (order, supply) = Order::place().unwrap();
-        order.deliver(&Ok(network()));
-        let arrived = supply.wait().unwrap();
+        order.deliver(&Ok(network()), None);
+        let (arrived, home) = supply.wait().unwrap();
         assert_eq!(arrived.interfaces, ["lo"]);
+        assert!(home.is_none());
         let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
         assert_eq!(inode(&arrived.namespace), inode(&network().namespace));
+
+        let (order, supply) = Order::place().unwrap();
+        let own = std::fs::File::open("/proc/self/ns/user").unwrap().into();
+        order.deliver(&Ok(network()), Some(&own));
+        let (arrived, home) = supply.wait().unwrap();
+        assert_eq!(inode(&arrived.namespace), inode(&network().namespace));
+        assert_eq!(inode(&home.unwrap()), inode(&own));
     }
 
     #[test]
     fn whoever_waits_learns_why_there_is_none() {
         let (order, supply) = Order::place().unwrap();
         let refused = rustix::io::Errno::NOSPC;
-        order.deliver(&Err(refused.into()));
+        order.deliver(&Err(refused.into()), None);
         let error = supply.wait().err().unwrap();
         assert_eq!(error.raw_os_error(), Some(refused.raw_os_error()));
     }

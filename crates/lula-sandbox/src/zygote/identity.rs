@@ -117,17 +117,28 @@ impl Identities {
         Ok((Identity::Taken { uid: id, gid: id }, Some(id)))
     }
 
-    /// Makes ahead of time what the first sandbox on a directory of this very user is going to need.
+    /// Makes ahead of time what a next sandbox on a directory of this very user needs before it begins.
     /// What cannot be made is missed, and reported, by that one.
     pub(crate) fn get_ready(&mut self) {
-        let Some(id) = self.ids.as_mut().and_then(Ids::take) else {
-            return;
-        };
         let user = rustix::process::geteuid().as_raw();
         let group = rustix::process::getegid().as_raw();
-        let _ = self.shift(Identity::Taken { uid: id, gid: id }, (user, group));
-        let _ = self.home(id);
-        self.give_back(id);
+        self.for_the_next(|identities, id| {
+            let _ = identities.shift(Identity::Taken { uid: id, gid: id }, (user, group));
+        });
+    }
+
+    /// Makes the user namespace of a next sandbox, in the same way.
+    pub(crate) fn house_the_next(&mut self) {
+        self.for_the_next(|identities, id| {
+            let _ = identities.home(id);
+        });
+    }
+
+    fn for_the_next(&mut self, make: impl FnOnce(&mut Self, u32)) {
+        if let Some(id) = self.ids.as_mut().and_then(Ids::take) {
+            make(self, id);
+            self.give_back(id);
+        }
     }
 
     /// Takes note that a child of this process was reaped.
@@ -168,6 +179,11 @@ impl Identities {
             self.shifts.insert(key, made);
         }
         Ok(self.shifts.get(&key).map(AsFd::as_fd))
+    }
+
+    /// Whether the sandbox with that outside id does not have to wait for its user namespace.
+    pub(crate) fn has_home(&self, id: u32) -> bool {
+        self.homes.contains_key(&id)
     }
 
     /// The user namespace of the sandbox with that outside id.

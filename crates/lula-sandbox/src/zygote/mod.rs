@@ -311,13 +311,15 @@ impl Zygote {
         }
     }
 
-    /// Nothing to do for a while: the next sandbox finds everything in its place, and a network ready.
+    /// Nothing to do for a while: the next sandbox finds everything in its place, a network and a user
+    /// namespace ready.
     fn rest(&mut self) {
         self.put_back();
         if self.built != 1
             && let Some(namespaces) = &mut self.namespaces
         {
             namespaces.networks.refill(namespaces.own.as_fd());
+            namespaces.identities.house_the_next();
         }
     }
 
@@ -414,7 +416,9 @@ impl Zygote {
                     // The kernel likes to leave the new process waiting behind this one.
                     rustix::thread::sched_yield();
                     let made = namespaces.networks.make(namespaces.own.as_fd());
-                    order.deliver(&made);
+                    let id = lent.outside_id.filter(|_| site.home.is_none());
+                    let home = id.and_then(|id| namespaces.identities.home(id).ok());
+                    order.deliver(&made, home.as_ref());
                     lent.network = made.ok();
                 }
                 Ok(Begun {
@@ -549,7 +553,10 @@ impl Namespaces {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
         site.home = None;
-        let housed = given.map_or(Ok(()), |id| {
+        // Where the network comes later, this does too.
+        let late = matches!(site.network, Some(Supply::Comes(_)));
+        let soon = given.filter(|id| !late || self.identities.has_home(*id));
+        let housed = soon.map_or(Ok(()), |id| {
             let home = self.identities.home(id);
             site.home = Some(home.during(SetupStage::UserNamespace, || format!("of user {id}"))?);
             Ok(())

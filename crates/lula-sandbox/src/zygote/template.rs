@@ -419,10 +419,11 @@ impl Scaffold {
         let file = self.new_file(path)?;
         loop {
             let count = rustix::io::read(from, &mut *buffer)?;
-            if count == 0 {
+            write_all(&file, &buffer[..count])?;
+            // Less than there was room for: the kernel had no more.
+            if count < buffer.len() {
                 return Ok(());
             }
-            write_all(&file, &buffer[..count])?;
         }
     }
 
