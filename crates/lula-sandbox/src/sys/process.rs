@@ -221,6 +221,11 @@ pub(crate) fn give_way() {
     schedule(libc::SCHED_BATCH);
 }
 
+/// Has this thread run only while nobody else wants its processor. For an end that nobody waits for.
+pub(crate) fn stand_back() {
+    schedule(libc::SCHED_IDLE);
+}
+
 /// Has this thread take turns with others again, as it does to begin with.
 pub(crate) fn take_turns() {
     schedule(libc::SCHED_OTHER);
@@ -229,7 +234,7 @@ pub(crate) fn take_turns() {
 fn schedule(policy: libc::c_int) {
     // SAFETY: all-zero is a valid `sched_param`.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for these two.
+    // SAFETY: `parameters` outlives the call; 0 is this thread. Every thread may ask for these three.
     unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
