@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod cli;
-mod cli_runs;
 mod commands;
 mod doctor;
 mod failure;

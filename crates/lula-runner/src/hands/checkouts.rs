@@ -10,9 +10,10 @@ use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_workspace::checkout::{self, CheckoutError, Delivery, Taken};
 use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
 
+use super::before::Before;
 use super::clock::now_ms;
 use super::commit::request;
-use super::effect::{Before, Stored};
+use super::effect::Stored;
 use super::gate::{self, Asked, Shown};
 use super::refusal::Refusal;
 use super::{Gated, Hands, scope, views};

@@ -9,12 +9,14 @@ use lula_protocol::{
 use lula_workspace::{Change, Diff, HeldBack, RelPath, Selection};
 use serde::Serialize;
 
+use super::before::Before;
 use super::clock::now_ms;
-use super::effect::{Before, Stored, is_ours, label_problem};
+use super::effect::Stored;
 use super::gate::{self, Asked, Said, Shown};
 use super::ledger::Entry;
 use super::refusal::Refusal;
 use super::room::Room;
+use super::snapshots::{is_ours, label_problem};
 use super::{Hands, scope, views};
 use crate::api::{
     CommitWorkspace, Committed, DiffView, RestoreSnapshot, TakeSnapshot, UndoCommit, WorkspaceView,

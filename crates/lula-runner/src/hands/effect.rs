@@ -1,50 +1,26 @@
-//! Effects: judged, written down, done, written down. And what becomes of one that a crash cut off.
+//! Effects: judged, written down, done, written down.
 
 use lula_audit::{Decided, Entry as Recorded};
 use lula_gate::approvals;
 use lula_gate::rules::{Act, Ruling};
 use lula_protocol::{
-    Action, Code, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal,
-    Receipt, RunId, ToolCall, ToolResult, WorkspaceId,
+    Action, Details, Digest, EffectClass, EffectId, Origin, Outcome, Output, Principal, Receipt,
+    RunId, ToolCall, ToolResult, WorkspaceId,
 };
 use lula_sandbox::policy::{Network, Policy};
-use lula_workspace::checkout;
 use serde::{Deserialize, Serialize};
 
+use super::before::Before;
 use super::clock::now_ms;
-use super::exec::{self, failed};
+use super::exec;
 use super::gate::{self, Asked, Leave, Said, Shown};
-use super::ledger::{self, Entry, Known, Unfinished};
+use super::ledger::{self, Entry, Known};
+use super::proposal::{plan, shown};
 use super::refusal::Refusal;
 use super::room::Room;
+use super::snapshots::snapshot_named;
 use super::{Hands, git, result, scope};
 use crate::halt::Halt;
-use crate::toolbox::frame::{Answer, Ask, Image, Plan};
-
-/// Largest layer that is copied before a command, so that a crash in its middle can be taken back.
-const COPIED: u64 = 64 << 20;
-
-/// How a cut-off effect is taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Before {
-    /// By putting these files back.
-    Files(Vec<Image>),
-    /// By returning to this snapshot, which was taken for it.
-    Snapshot(String),
-    /// By going through with it: it returns to this snapshot itself.
-    Restoring(String),
-    /// It leaves nothing that doing it again would not.
-    Nothing,
-    /// Not at all.
-    Lost,
-    /// A commit of these paths is there whole or not at all.
-    Commit(Vec<String>),
-    /// An undo is there if the diff is no longer this one.
-    Undo(Digest),
-    /// Branches of several repositories are all there, or are taken back.
-    Branches(Vec<checkout::Branch>),
-}
 
 /// An effect that was begun.
 pub(super) struct Begun {
@@ -180,7 +156,7 @@ impl Hands {
         let before = if verdict.ruling == Ruling::Deny {
             Before::Nothing
         } else {
-            before(room, call, plan.as_ref())
+            Before::of(room, call, plan.as_ref())
         };
         let diff = plan
             .as_ref()
@@ -195,13 +171,13 @@ impl Hands {
                 diff,
             })),
             Said::Ask(challenge, decided) => {
-                forget_copy(room, &before);
+                before.forget_copy(room);
                 let outcome = Outcome::NeedsApproval { challenge };
                 self.record_refusal(who, call, &entry, decided, &outcome)?;
                 Ok(Gone::Over(result(call, outcome, None)))
             }
             Said::No(denials, decided) => {
-                forget_copy(room, &before);
+                before.forget_copy(room);
                 let outcome = Outcome::Denied { denials };
                 self.record_refusal(who, call, &entry, decided, &outcome)?;
                 Ok(Gone::Over(result(call, outcome, None)))
@@ -294,7 +270,7 @@ impl Hands {
                         entry.effect
                     )));
                 }
-                self.take_back(room, &read_before(before.as_deref()))?;
+                self.take_back(room, &Before::read(before.as_deref()))?;
                 self.ledger().forget(&entry.effect)?;
                 self.known(room, entry)
             }
@@ -359,7 +335,7 @@ impl Hands {
         };
         let result = result(call, outcome, receipt);
         self.store_result(&call.effect, &result, &recorded)?;
-        forget_copy(room, &begun.before);
+        begun.before.forget_copy(room);
         Ok(result)
     }
 
@@ -376,120 +352,6 @@ impl Hands {
         self.ledger().finish(effect, &bytes, &entry)?;
         self.gate.record(recorded)?;
         Ok(self.ledger().audited(effect)?)
-    }
-
-    /// After a start: what an earlier runner left half done is taken back, so that it can be done
-    /// again, or admitted to be unknown; and the audit gets what it missed.
-    pub(super) fn recover(&self) -> Result<(), Refusal> {
-        let waiting = self.ledger().unaudited()?;
-        for (effect, text, runner) in waiting {
-            if self.runner.is_another(&runner) {
-                continue;
-            }
-            if let Ok(entry) = serde_json::from_str(&text) {
-                self.gate.record(&entry)?;
-            }
-            self.ledger().audited(&effect)?;
-        }
-        let unfinished = self.ledger().unfinished()?;
-        for left in unfinished {
-            // Not half done: somebody else is at it.
-            if self.runner.is_another(&left.runner) {
-                continue;
-            }
-            match self.recover_one(&left) {
-                Ok(()) => {}
-                // A workspace that is gone has nothing to be taken back.
-                Err(Refusal::NoWorkspace(_)) => self.ledger().forget(&left.effect)?,
-                // What cannot be put right now is not guessed at later either.
-                Err(_) => self.ledger().give_up(&left.effect)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn recover_one(&self, left: &Unfinished) -> Result<(), Refusal> {
-        let before = read_before(left.before.as_deref());
-        // Before any workspace is looked for: the branches are there with it or without it.
-        if let Before::Branches(branches) = &before {
-            if checkout::all_there(self.git()?, branches) {
-                let done = super::together::delivered(branches);
-                return self.store_recovered(left, (super::together::TOOL, None), &done);
-            }
-            checkout::take_back(self.git()?, branches)?;
-            return Ok(self.ledger().forget(&left.effect)?);
-        }
-        let room = self.room(&left.workspace)?;
-        let _turn = room.turn()?;
-        match &before {
-            Before::Lost => return Ok(self.ledger().give_up(&left.effect)?),
-            Before::Commit(paths) => {
-                if let Some(done) = super::commit::after_all(&room, paths)? {
-                    let about = ("commit_workspace", Some(done.digest));
-                    return self.store_recovered(left, about, &done);
-                }
-            }
-            Before::Undo(digest) => {
-                let now = room.workspace().diff()?.digest;
-                if now != *digest {
-                    let done = crate::api::Committed {
-                        digest: now,
-                        paths: Vec::new(),
-                        held_back: Vec::new(),
-                    };
-                    return self.store_recovered(left, ("commit_workspace", Some(now)), &done);
-                }
-            }
-            _ => self.take_back(Some(&room), &before)?,
-        }
-        Ok(self.ledger().forget(&left.effect)?)
-    }
-
-    /// Makes the world what it was before an effect.
-    fn take_back(&self, room: Option<&Room>, before: &Before) -> Result<(), Refusal> {
-        let room =
-            || room.ok_or_else(|| Refusal::Internal("an effect has no workspace".to_owned()));
-        match before {
-            Before::Files(images) => match room()?.ask(Ask::PutBack(images.clone()))? {
-                Ok(Answer::PutBack) => Ok(()),
-                Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-                Err(failure) => Err(Refusal::ToolBroke(failure.message)),
-            },
-            Before::Snapshot(label) => {
-                room()?.restore(label)?;
-                Ok(room()?.workspace().forget_snapshot(label)?)
-            }
-            Before::Restoring(label) => room()?.restore(label),
-            Before::Branches(branches) => Ok(checkout::take_back(self.git()?, branches)?),
-            Before::Nothing | Before::Lost | Before::Commit(_) | Before::Undo(_) => Ok(()),
-        }
-    }
-
-    fn store_recovered(
-        &self,
-        left: &Unfinished,
-        (tool, diff): (&str, Option<Digest>),
-        done: &impl Serialize,
-    ) -> Result<(), Refusal> {
-        let nobody = || Refusal::Internal("the runner's own name is none".to_owned());
-        let recorded = Recorded {
-            time_ms: now_ms(),
-            principal: "lula:recovery".parse().map_err(|_| nobody())?,
-            run: None,
-            effect: Some(left.effect.clone()),
-            tool: tool.to_owned(),
-            about: "found done after a crash".to_owned(),
-            call: left.request,
-            decision: Decided {
-                verdict: lula_audit::Verdict::Allowed,
-                rule: None,
-                approval: None,
-            },
-            outcome: lula_audit::Ended::Done { status: None },
-            receipt: None,
-            diff,
-        };
-        self.store_result(&left.effect, done, &recorded)
     }
 }
 
@@ -522,133 +384,10 @@ fn intend(
     }
 }
 
-fn read_before(before: Option<&str>) -> Before {
-    before
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or(Before::Lost)
-}
-
-/// A copy that served its purpose; one that stays takes space and nothing else.
-fn forget_copy(room: &Room, before: &Before) {
-    if let Before::Snapshot(label) = before {
-        let _ = room.workspace().forget_snapshot(label);
-    }
-}
-
 /// The digest of a call. A number that JSON readers could round has none.
 fn digest(call: &ToolCall) -> Result<Digest, Refusal> {
     call.digest()
         .map_err(|error| Refusal::BadRequest(format!("the call has no digest: {error}")))
-}
-
-/// What a call would change, or why it cannot be tried.
-fn plan(room: &Room, call: &ToolCall) -> Result<Result<Option<Plan>, Outcome>, Refusal> {
-    match &call.action {
-        Action::WriteFile(_) | Action::ApplyPatch(_) => {
-            match room.ask(Ask::Plan(call.action.clone()))? {
-                Ok(Answer::Plan(plan)) => Ok(Ok(Some(plan))),
-                Ok(_) => Err(Refusal::ToolBroke("an answer of another kind".to_owned())),
-                Err(failure) => Ok(Err(failed(failure.code, failure.message))),
-            }
-        }
-        Action::Undo(undo) => Ok(match snapshot_named(room, undo.to.as_deref()) {
-            Some(_) => Ok(None),
-            None => Err(failed(
-                Code::NothingThere,
-                "there is no such snapshot in the workspace: take one first",
-            )),
-        }),
-        Action::Snapshot(snapshot) => Ok(match label_problem(&snapshot.label) {
-            Some(problem) => Err(failed(Code::BadRequest, problem)),
-            None => Ok(None),
-        }),
-        _ => Ok(Ok(None)),
-    }
-}
-
-fn before(room: &Room, call: &ToolCall, plan: Option<&Plan>) -> Before {
-    match &call.action {
-        Action::WriteFile(_) | Action::ApplyPatch(_) => {
-            Before::Files(plan.map(|plan| plan.images.clone()).unwrap_or_default())
-        }
-        Action::Undo(undo) => {
-            let label = snapshot_named(room, undo.to.as_deref());
-            Before::Restoring(label.unwrap_or_default())
-        }
-        Action::Exec(_) | Action::Git(_) if call.action.mutates() => {
-            let label = format!("{OURS}{}", call.effect);
-            let copied = room.workspace().snapshot_within(&label, COPIED);
-            match copied {
-                Ok(()) => Before::Snapshot(label),
-                // Too large to be copied before every command, or never still: then a crash in the
-                // middle of this one is told as what it is.
-                Err(_) => Before::Lost,
-            }
-        }
-        _ => Before::Nothing,
-    }
-}
-
-/// What people see before they agree.
-fn shown(
-    room: &Room,
-    call: &ToolCall,
-    plan: Option<&Plan>,
-) -> Result<Result<Shown, Outcome>, Refusal> {
-    if let Some(plan) = plan {
-        if plan.truncated {
-            let message = "the change is too long to be shown to people, who have to agree to it";
-            return Ok(Err(failed(Code::OverLimit, message)));
-        }
-        let images = serde_json::to_vec(&plan.images)
-            .map_err(|error| Refusal::Internal(error.to_string()))?;
-        return Ok(Ok(Shown {
-            rendered: format!("{}{}", labels(plan), plan.diff),
-            base_tree: Digest::of_bytes(&images),
-        }));
-    }
-    let rendered = serde_json::to_string_pretty(&call.action)
-        .map_err(|error| Refusal::Internal(error.to_string()))?;
-    Ok(Ok(Shown {
-        rendered,
-        base_tree: room.workspace().diff()?.digest,
-    }))
-}
-
-/// What a reviewer should look at twice, one line for each file.
-fn labels(plan: &Plan) -> String {
-    let mut text = String::new();
-    for image in &plan.images {
-        text.push_str(&super::views::labels(&image.path));
-    }
-    text
-}
-
-/// The snapshot of that name, or the last one, that somebody asked for.
-fn snapshot_named(room: &Room, label: Option<&str>) -> Option<String> {
-    let workspace = room.workspace();
-    let snapshots = &workspace.record().snapshots;
-    let mut own = snapshots.iter().filter(|one| !is_ours(&one.label)).rev();
-    let found = match label {
-        Some(label) => own.find(|one| one.label == label),
-        None => own.next(),
-    };
-    found.map(|one| one.label.clone())
-}
-
-/// Labels of snapshots that are taken for the ledger's own use.
-const OURS: &str = "lula:before:";
-
-pub(super) fn is_ours(label: &str) -> bool {
-    label.starts_with(OURS)
-}
-
-/// Why a text cannot be a snapshot's name.
-pub(super) fn label_problem(label: &str) -> Option<&'static str> {
-    if label.is_empty() || label.len() > 100 || label.chars().any(char::is_control) {
-        return Some("a label has 1 to 100 bytes and no control characters");
-    }
-    is_ours(label).then_some("a label does not begin with lula:before:")
 }
 
 /// What an act is about, for the record.

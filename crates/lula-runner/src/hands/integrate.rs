@@ -13,7 +13,8 @@ use lula_workspace::line::{Landing, Merge};
 use lula_workspace::{Line, Project};
 
 use super::Hands;
-use super::effect::{Before, Stored};
+use super::before::Before;
+use super::effect::Stored;
 use super::lines::{Deed, message, request_on, task};
 use super::refusal::Refusal;
 use super::trials::{COMMAND, COMMANDS};

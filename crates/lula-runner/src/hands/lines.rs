@@ -8,8 +8,9 @@ use lula_workspace::line::{self, LineName, Task};
 use lula_workspace::{Checkout, Line, WorkspaceError};
 use serde::Serialize;
 
+use super::before::Before;
 use super::clock::now_ms;
-use super::effect::{Before, Stored};
+use super::effect::Stored;
 use super::ledger::Entry;
 use super::refusal::Refusal;
 use super::{Hands, scope};

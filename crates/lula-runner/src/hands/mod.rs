@@ -1,6 +1,7 @@
 //! Everything the runner does, without HTTP: workspaces, tools, commits, and the ledger that makes
 //! each effect happen once.
 
+mod before;
 mod checkouts;
 pub mod clock;
 mod commit;
@@ -11,11 +12,14 @@ mod git;
 mod integrate;
 mod ledger;
 mod lines;
+mod proposal;
+mod recovery;
 mod refusal;
 mod room;
 mod runner;
 mod scope;
 mod sessions;
+mod snapshots;
 mod together;
 mod toolbox;
 mod trials;

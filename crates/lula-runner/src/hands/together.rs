@@ -9,10 +9,11 @@ use lula_protocol::{Digest, Principal};
 use lula_workspace::Checkout;
 use lula_workspace::checkout::{self, Branch, CheckoutError, Delivery, Part, Taken};
 
+use super::before::Before;
 use super::checkouts::{BRANCH, shown_whole};
 use super::clock::now_ms;
 use super::commit::Gated;
-use super::effect::{Before, Stored};
+use super::effect::Stored;
 use super::gate::{self, Asked, Shown};
 use super::lines::message;
 use super::refusal::Refusal;

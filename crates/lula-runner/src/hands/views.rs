@@ -8,8 +8,8 @@ use lula_workspace::{Backend, Change, Diff, Record, State, Workspace};
 use similar::TextDiff;
 
 use super::Setup;
-use super::effect::is_ours;
 use super::refusal::Refusal;
+use super::snapshots::is_ours;
 use crate::api::{Capabilities, ChangeView, DiffView, SnapshotView, WorkspaceState, WorkspaceView};
 use crate::toolbox::limits;
 

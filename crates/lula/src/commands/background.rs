@@ -11,7 +11,7 @@ use lula_protocol::{Code, Exit, RunId};
 use lula_store::{Status, Store};
 use serde_json::json;
 
-use crate::cli_runs::Approve;
+use crate::cli::runs::Approve;
 use crate::failure::Failure;
 use crate::runs::worker::is_dead;
 use crate::session::Session;

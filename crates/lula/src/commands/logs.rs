@@ -7,7 +7,7 @@ use lula_store::{Record, SecretGuard, Status, Store};
 use serde::Serialize;
 
 use super::background::background_file;
-use crate::cli_runs::LogsFlags;
+use crate::cli::runs::LogsFlags;
 use crate::failure::Failure;
 use crate::record::spoken_time;
 use crate::runs::follow::Follower;

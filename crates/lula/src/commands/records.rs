@@ -9,7 +9,7 @@ use lula_store::SecretGuard;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli_runs::{ExportFlags, ForkFlags, ReplayFlags};
+use crate::cli::runs::{ExportFlags, ForkFlags, ReplayFlags};
 use crate::failure::Failure;
 use crate::runs::{self, store};
 use crate::session::Session;

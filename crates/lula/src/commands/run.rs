@@ -20,7 +20,9 @@ use lula_workspace::Git;
 
 use super::drive::{self, Answers, Desk};
 use super::{background, folder};
-use crate::cli_runs::{self, Approve, LaneChoice, LimitFlags, ResumeFlags, RunFlags};
+use crate::cli::runs::{
+    self as asked, Approve, Coder, LaneChoice, LimitFlags, ResumeFlags, RunFlags,
+};
 use crate::failure::Failure;
 use crate::guidelines;
 use crate::record::local_principal;
@@ -98,7 +100,7 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
             .remedy("name one with --model, or leave --agents out"));
     }
-    if flags.best_of.is_some() && (models.is_empty() || flags.coder == cli_runs::Coder::Repairer) {
+    if flags.best_of.is_some() && (models.is_empty() || flags.coder == Coder::Repairer) {
         let message = "candidates are written by models, and none is to be asked";
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
             .remedy("name one or several with --model, or leave --best-of out"));
@@ -111,17 +113,17 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         also,
         also_terms,
         deliver: match flags.deliver {
-            cli_runs::Deliver::Branch => Deliver::Branch,
-            cli_runs::Deliver::Worktree => Deliver::Worktree,
-            cli_runs::Deliver::Patch => Deliver::Patch,
-            cli_runs::Deliver::None => Deliver::None,
+            asked::Deliver::Branch => Deliver::Branch,
+            asked::Deliver::Worktree => Deliver::Worktree,
+            asked::Deliver::Patch => Deliver::Patch,
+            asked::Deliver::None => Deliver::None,
         },
         ask_first: flags.approve == Some(Approve::Ask),
         lane,
         coder: match flags.coder {
-            cli_runs::Coder::Auto => CoderChoice::Auto,
-            cli_runs::Coder::Repairer => CoderChoice::Repairer,
-            cli_runs::Coder::Model => CoderChoice::Model,
+            Coder::Auto => CoderChoice::Auto,
+            Coder::Repairer => CoderChoice::Repairer,
+            Coder::Model => CoderChoice::Model,
         },
         models,
         guidance: guidance(flags, &repository, session)?,
@@ -152,7 +154,7 @@ fn others(flags: &RunFlags, first: &Path, git: &Git) -> Result<Vec<String>, Fail
         let message = "several repositories are for several agents".to_owned();
         return usage(message, "add --agents N, or name one repository");
     }
-    if !also.is_empty() && flags.deliver == cli_runs::Deliver::Worktree {
+    if !also.is_empty() && flags.deliver == asked::Deliver::Worktree {
         let message = "files of several checkouts cannot be changed as one".to_owned();
         return usage(message, "use --deliver branch, patch or none");
     }

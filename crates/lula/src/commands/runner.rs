@@ -15,7 +15,7 @@ use lula_workspace::Git;
 use serde::Serialize;
 
 use crate::cli::RunnerFlags;
-use crate::cli_runs::Approve;
+use crate::cli::runs::Approve;
 use crate::failure::Failure;
 use crate::rules;
 use crate::sandboxed;

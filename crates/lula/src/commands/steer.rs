@@ -10,7 +10,7 @@ use lula_store::{SecretGuard, Status, Store};
 use serde_json::json;
 
 use super::run::find_git;
-use crate::cli_runs::{CancelFlags, SteerFlags};
+use crate::cli::runs::{CancelFlags, SteerFlags};
 use crate::failure::Failure;
 use crate::hands;
 use crate::record::local_principal;

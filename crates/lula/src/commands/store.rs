@@ -8,7 +8,7 @@ use lula_protocol::{Code, Exit};
 use lula_store::{SecretGuard, Store, check_store, compact_store, copy_store};
 use serde_json::json;
 
-use crate::cli_runs::StoreCommand;
+use crate::cli::runs::StoreCommand;
 use crate::failure::Failure;
 use crate::runs::store::Manner;
 use crate::runs::{self, store};

@@ -13,7 +13,7 @@ use lula_graph::{Engine, Options, Rested, RunState, Start, World};
 use lula_protocol::{Amounts, Code, Exit, RunId};
 use lula_store::{Status, Store};
 
-use crate::cli_runs::Approve;
+use crate::cli::runs::Approve;
 use crate::failure::Failure;
 use crate::hands::{Hired, RunnerHands};
 use crate::record::{local_principal, now_ms};

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::drive::{self, Answers, Desk, Reached};
 use super::run::{self, find_git};
-use crate::cli_runs::{HealFlags, RunFlags};
+use crate::cli::runs::{HealFlags, RunFlags};
 use crate::failure::Failure;
 use crate::record::{now_ms, spoken_time};
 use crate::runs;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{is_driven, started_ms, style};
-use crate::cli_runs::ShowFlags;
+use crate::cli::runs::ShowFlags;
 use crate::failure::Failure;
 use crate::record::spoken_time;
 use crate::runs::report::{RunReport, word};

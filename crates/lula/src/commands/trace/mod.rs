@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::lanes::Lane;
 use self::timeline::{Span, Timeline};
-use crate::cli_runs::TraceFlags;
+use crate::cli::runs::TraceFlags;
 use crate::failure::Failure;
 use crate::runs::follow::Follower;
 use crate::runs::report::{RunReport, word};

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::values::parse_duration;
+
 const RUN_HELP: &str = "\
 The task is worked on in a private copy of the commit that is checked out; your checkout, index,
 stash and untracked files are not touched (only `--deliver worktree` changes files of the checkout). Failing tests are mended by search, with no model;
@@ -89,7 +91,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) max_turns: u32,
     /// How long to search for a patch before a model is asked, such as 2m
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) search: Option<Duration>,
 }
 
@@ -150,7 +152,7 @@ pub(crate) struct HealFlags {
     #[arg(long, value_name = "CMD")]
     pub(crate) cmd: Option<String>,
     /// How often to look for another commit, such as 30s
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
     /// Show what broke here and what came of it
     #[arg(long)]
@@ -182,7 +184,7 @@ pub(crate) struct HealFlags {
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) max_loops: u32,
     /// How long to search for a patch before a model is asked, such as 2m
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) search: Option<Duration>,
     /// Another process watches
     #[arg(long, hide = true)]
@@ -202,7 +204,7 @@ pub(crate) struct LimitFlags {
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
     /// How long to work now, such as 10m; then the run can be resumed
-    #[arg(long, value_name = "TIME", value_parser = crate::cli::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
 }
 

@@ -1,0 +1,146 @@
+//! From arguments to flags and settings.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgMatches, Args, CommandFactory};
+use lula_config::{keys, variables};
+
+use super::{Cli, ExecFlags, OutputFlags};
+use crate::failure::Failure;
+
+/// The whole command with a hidden flag for every configuration key.
+pub(crate) fn command() -> clap::Command {
+    with_flags(Cli::command(), |_| true)
+}
+
+/// Reads the command line.
+pub(crate) fn read(arguments: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    match read_exec(arguments) {
+        Some(matches) => Ok(matches),
+        None => command_for(arguments).try_get_matches_from(arguments),
+    }
+}
+
+/// Reads `lula exec …` without making the other commands, which takes longer than reading. Whatever
+/// is no plain use of it, help and mistakes included, is left to those who know all commands.
+fn read_exec(arguments: &[OsString]) -> Option<ArgMatches> {
+    if arguments.get(1)? != "exec" {
+        return None;
+    }
+    let exec = ExecFlags::augment_args(clap::Command::new("exec"));
+    let alone = OutputFlags::augment_args(clap::Command::new("lula")).subcommand(exec);
+    with_flags(alone, |spec| is_named(spec, arguments))
+        .try_get_matches_from(arguments)
+        .ok()
+}
+
+/// The command with the flags of those sections of the configuration that an argument names. Each
+/// flag is copied into every command, which takes longer than most commands have to wait for.
+fn command_for(arguments: &[OsString]) -> clap::Command {
+    with_flags(Cli::command(), |spec| is_named(spec, arguments))
+}
+
+fn is_named(spec: &lula_config::Spec, arguments: &[OsString]) -> bool {
+    let section = spec.name.split('.').next().unwrap_or_default();
+    let beginning = format!("--{section}-");
+    let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
+    texts.any(|text| text.starts_with(&beginning))
+}
+
+fn with_flags(
+    command: clap::Command,
+    wanted: impl Fn(&lula_config::Spec) -> bool,
+) -> clap::Command {
+    let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
+        Arg::new(spec.name)
+            .long(spec.flag())
+            .value_name("VALUE")
+            .help(spec.summary())
+            .global(true)
+            .hide(true)
+    });
+    command.args(flags)
+}
+
+/// The settings given as flags.
+pub(crate) fn settings(matches: &ArgMatches) -> Result<Vec<lula_config::Setting>, Failure> {
+    // Global flags are handed down, so the innermost command has seen them all.
+    let mut innermost = matches;
+    while let Some((_, inner)) = innermost.subcommand() {
+        innermost = inner;
+    }
+    let given = keys::all().filter_map(|spec| {
+        // A flag that no argument named is not even there.
+        let given = innermost.try_get_one::<String>(spec.name).ok().flatten();
+        given.map(|text| variables::from_flag(spec, text))
+    });
+    Ok(given.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_key_is_a_flag_before_and_after_the_command() {
+        for line in [
+            ["lula", "--sandbox-timeout", "5s", "config", "list"],
+            ["lula", "config", "list", "--sandbox-timeout", "5s"],
+            ["lula", "config", "--sandbox-timeout", "5s", "list"],
+        ] {
+            let arguments = line.map(OsString::from);
+            for command in [command(), command_for(&arguments)] {
+                let matches = command.try_get_matches_from(line).unwrap();
+                let settings = settings(&matches).unwrap();
+                assert_eq!(settings.len(), 1, "{line:?}");
+                assert_eq!(settings[0].value.to_string(), "5s");
+            }
+        }
+    }
+
+    #[test]
+    fn exec_alone_reads_what_the_whole_command_reads() {
+        for line in [
+            "lula exec true",
+            "lula exec --json -- ls -l --json",
+            "lula exec -v --profile strict --tier namespace --write none pytest -q",
+            "lula exec --sandbox-timeout 5s --timeout 90s --receipt r --workspace w -- a -- b",
+            "lula exec --policy p.toml --on last x",
+        ] {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let read = |matches: &ArgMatches| {
+                let cli = <Cli as clap::FromArgMatches>::from_arg_matches(matches).unwrap();
+                format!("{cli:?} {:?}", settings(matches).unwrap())
+            };
+            let whole = command().try_get_matches_from(&arguments).ok();
+            let alone = read_exec(&arguments);
+            assert_eq!(alone.as_ref().map(read), whole.as_ref().map(read), "{line}");
+        }
+        for line in [
+            "lula exec",
+            "lula exec --help",
+            "lula exec -V",
+            "lula exce x",
+            "lula",
+        ] {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert!(read_exec(&arguments).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_description() {
+        fn check(command: &clap::Command) {
+            for inner in command.get_subcommands() {
+                assert!(inner.get_about().is_some(), "{}", inner.get_name());
+                check(inner);
+            }
+        }
+        check(&command());
+    }
+}
