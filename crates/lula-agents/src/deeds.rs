@@ -198,6 +198,41 @@ pub struct Taken {
     pub tree: lula_protocol::Digest,
 }
 
+/// The workspace that a deed is about, to look at or to change.
+macro_rules! workspace_in {
+    ($deed:expr) => {
+        match $deed {
+            // What agents do is in workspaces of their own.
+            Deed::Open { .. }
+            | Deed::Ask { .. }
+            | Deed::OpenOver { .. }
+            | Deed::Begin { .. }
+            | Deed::Await { .. }
+            | Deed::Dismiss { .. }
+            | Deed::Propose { .. }
+            | Deed::Answer { .. }
+            | Deed::Harvest { .. }
+            | Deed::Join { .. }
+            | Deed::DeliverAll { .. }
+            | Deed::Elsewhere { .. } => None,
+            Deed::Fence { workspace, .. }
+            | Deed::Survey { workspace, .. }
+            | Deed::Fetch { workspace, .. }
+            | Deed::Act { workspace, .. }
+            | Deed::Reset { workspace }
+            | Deed::Lay { workspace, .. }
+            | Deed::Examine { workspace, .. }
+            | Deed::Repair { workspace, .. }
+            | Deed::Change { workspace }
+            | Deed::Pick { workspace, .. }
+            | Deed::Weigh { workspace, .. }
+            | Deed::Deliver {
+                order: Consignment { workspace, .. },
+            } => Some(workspace),
+        }
+    };
+}
+
 impl Deed {
     /// What it is called in the log.
     pub fn name(&self) -> &'static str {
@@ -260,66 +295,13 @@ impl Deed {
 
     /// The workspace it is about.
     pub fn workspace(&self) -> Option<&WorkspaceId> {
-        match self {
-            // What agents do is in workspaces of their own.
-            Self::Open { .. }
-            | Self::Ask { .. }
-            | Self::OpenOver { .. }
-            | Self::Begin { .. }
-            | Self::Await { .. }
-            | Self::Dismiss { .. }
-            | Self::Propose { .. }
-            | Self::Answer { .. }
-            | Self::Harvest { .. }
-            | Self::Join { .. }
-            | Self::DeliverAll { .. }
-            | Self::Elsewhere { .. } => None,
-            Self::Fence { workspace, .. }
-            | Self::Survey { workspace, .. }
-            | Self::Fetch { workspace, .. }
-            | Self::Act { workspace, .. }
-            | Self::Reset { workspace }
-            | Self::Lay { workspace, .. }
-            | Self::Examine { workspace, .. }
-            | Self::Repair { workspace, .. }
-            | Self::Change { workspace }
-            | Self::Pick { workspace, .. }
-            | Self::Weigh { workspace, .. }
-            | Self::Deliver {
-                order: Consignment { workspace, .. },
-            } => Some(workspace),
-        }
+        workspace_in!(self)
     }
 
     /// The same in another workspace.
     pub(crate) fn move_to(&mut self, to: &WorkspaceId) {
-        match self {
-            Self::Open { .. }
-            | Self::Ask { .. }
-            | Self::OpenOver { .. }
-            | Self::Begin { .. }
-            | Self::Await { .. }
-            | Self::Dismiss { .. }
-            | Self::Propose { .. }
-            | Self::Answer { .. }
-            | Self::Harvest { .. }
-            | Self::Join { .. }
-            | Self::DeliverAll { .. }
-            | Self::Elsewhere { .. } => {}
-            Self::Fence { workspace, .. }
-            | Self::Survey { workspace, .. }
-            | Self::Fetch { workspace, .. }
-            | Self::Act { workspace, .. }
-            | Self::Reset { workspace }
-            | Self::Lay { workspace, .. }
-            | Self::Examine { workspace, .. }
-            | Self::Repair { workspace, .. }
-            | Self::Change { workspace }
-            | Self::Pick { workspace, .. }
-            | Self::Weigh { workspace, .. }
-            | Self::Deliver {
-                order: Consignment { workspace, .. },
-            } => *workspace = to.clone(),
+        if let Some(workspace) = workspace_in!(self) {
+            *workspace = to.clone();
         }
     }
 

@@ -9,7 +9,7 @@ use super::sending::{first_baseline, start};
 use super::sites::{self, line};
 use super::{shared_plan, tried, workspace};
 use crate::crew::{News, Returned};
-use crate::dag::{Bounds, Job, JobId, Move, Op, Patch, Reason, Scope, Status, Step};
+use crate::dag::{Bounds, Job, JobId, Move, Op, Patch, Reason, Refusal, Scope, Status, Step};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Left, Way};
 use crate::hands::{Harvest, Joined, Joining, Kept, workspace_of};
@@ -116,30 +116,43 @@ fn again_with_more(work: &Work, joint: &Joint, id: &JobId, returned: Returned) -
         budget: twice.collect(),
         ..entry.job.clone()
     };
+    // Whether it is there is asked when it is begun.
+    match replaced(work, &more, id, job, Amounts::none()) {
+        Ok(patched) => left.with(patched),
+        // It stays failed, and whoever planned it thinks about that.
+        Err(refusal) => left.with(refused(&refusal)),
+    }
+}
+
+/// The plan with one job in the place of another.
+fn replaced(
+    work: &Work,
+    joint: &Joint,
+    old: &JobId,
+    new: Job,
+    left: Amounts,
+) -> Result<Event, Refusal> {
     let patch = Patch {
-        base_version: more.dag.version,
+        base_version: joint.dag.version,
         ops: vec![Op::Replace {
-            old: id.clone(),
-            new: vec![job],
+            old: old.clone(),
+            new: vec![new],
         }],
     };
     let bounds = Bounds {
         repositories: work.repositories(),
         roles: &joint.roles.names(),
-        // Whether it is there is asked when it is begun.
-        left: Amounts::none(),
+        left,
     };
-    match more.dag.patch(&patch, &bounds) {
-        Ok(dag) => left.with(Event::Patched {
-            by: "scheduler".to_owned(),
-            patch,
-            dag,
-        }),
-        // It stays failed, and whoever planned it thinks about that.
-        Err(refusal) => left.with(Event::PatchRefused {
-            by: "scheduler".to_owned(),
-            reason: refusal.to_string(),
-        }),
+    let dag = joint.dag.patch(&patch, &bounds)?;
+    let by = "scheduler".to_owned();
+    Ok(Event::Patched { by, patch, dag })
+}
+
+fn refused(refusal: &Refusal) -> Event {
+    Event::PatchRefused {
+        by: "scheduler".to_owned(),
+        reason: refusal.to_string(),
     }
 }
 
@@ -323,30 +336,12 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
          others did meanwhile. Keep what both wanted.",
         entry.job.goal
     );
-    let patch = Patch {
-        base_version: joint.dag.version,
-        ops: vec![Op::Replace {
-            old: id.clone(),
-            new: vec![job],
-        }],
-    };
-    let bounds = Bounds {
-        repositories: work.repositories(),
-        roles: &joint.roles.names(),
-        left: shared_plan::left(ctx),
-    };
-    match joint.dag.patch(&patch, &bounds) {
-        Ok(dag) => Ok(Leave::by(Way::More)
-            .with(Event::Patched {
-                by: "scheduler".to_owned(),
-                patch,
-                dag,
-            })
-            .with(Event::Merged {
-                job: resolver,
-                tests: None,
-                candidate: Some(candidate.clone()),
-            })),
+    match replaced(work, joint, id, job, shared_plan::left(ctx)) {
+        Ok(patched) => Ok(Leave::by(Way::More).with(patched).with(Event::Merged {
+            job: resolver,
+            tests: None,
+            candidate: Some(candidate.clone()),
+        })),
         Err(refusal) => {
             let reason = Reason::Conflict {
                 said: format!("{said} ({refusal})"),
@@ -355,10 +350,7 @@ async fn resolve(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) -> V
                 id: id.clone(),
                 reason,
             }]);
-            Ok(left.with(Event::PatchRefused {
-                by: "scheduler".to_owned(),
-                reason: refusal.to_string(),
-            }))
+            Ok(left.with(refused(&refusal)))
         }
     }
 }
