@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
 use super::crash;
+use super::results::Results;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -162,22 +163,12 @@ pub(crate) fn run(
         report["targets"][name] =
             json!({"bound": bound.spell(), "met": met(strict), other: met(other)});
     }
-    let table = table(&report);
-    std::fs::write(
-        place.join("graph.json"),
-        serde_json::to_string_pretty(&report)?,
-    )?;
-    std::fs::write(place.join("graph.md"), &table)?;
-    std::fs::write(place.join("graph.svg"), plot(&rows))?;
-    if flags.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!(
-            "{table}\nAlso in {} as JSON, Markdown and SVG.",
-            place.display()
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+    let results = Results {
+        report: &report,
+        table: &table(&report),
+        plot: &plot(&rows),
+    };
+    results.publish(&place, "graph", flags.json)
 }
 
 /// Kills processes, ours and the rival's.

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
+use super::results::Results;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -84,22 +85,12 @@ pub(crate) fn run(
             .map(|situation| ((*situation).to_owned(), json!(ratio(&rows, situation))))
             .collect::<serde_json::Map<_, _>>(),
     });
-    let table = table(&report);
-    std::fs::write(
-        place.join("index.json"),
-        serde_json::to_string_pretty(&report)?,
-    )?;
-    std::fs::write(place.join("index.md"), &table)?;
-    std::fs::write(place.join("index.svg"), plot(&rows))?;
-    if flags.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!(
-            "{table}\nAlso in {} as JSON, Markdown and SVG.",
-            place.display()
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+    let results = Results {
+        report: &report,
+        table: &table(&report),
+        plot: &plot(&rows),
+    };
+    results.publish(&place, "index", flags.json)
 }
 
 struct Race {

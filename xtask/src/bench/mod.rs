@@ -7,6 +7,7 @@ mod graph;
 mod index;
 mod program;
 mod repair;
+mod results;
 mod runner;
 mod sandbox;
 mod workspace;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
 use super::program;
+use super::results::Results;
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -94,22 +95,12 @@ pub(crate) fn run(
     }
     let mut report: Value = serde_json::from_slice(&output.stdout)?;
     report["ratios"] = ratios(&report);
-    let table = table(&report);
-    std::fs::write(
-        place.join("sandbox.json"),
-        serde_json::to_string_pretty(&report)?,
-    )?;
-    std::fs::write(place.join("sandbox.md"), &table)?;
-    std::fs::write(place.join("sandbox.svg"), plot(&report))?;
-    if flags.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!(
-            "{table}\nAlso in {} as JSON, Markdown and SVG.",
-            place.display()
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+    let results = Results {
+        report: &report,
+        table: &table(&report),
+        plot: &plot(&report),
+    };
+    results.publish(&place, "sandbox", flags.json)
 }
 
 fn build_noop(repository: &Repository, to: &Path) -> Result<()> {
