@@ -29,6 +29,8 @@ pub(crate) struct Scene {
     runtime: tokio::runtime::Runtime,
     spawned: Option<Spawned>,
     rules: Option<PathBuf>,
+    /// Whether receipts shall name the paths that were denied.
+    explain: bool,
     workspace: WorkspaceId,
     run: RunId,
 }
@@ -72,6 +74,7 @@ impl Scene {
             runtime,
             spawned: None,
             rules,
+            explain: false,
             workspace: WorkspaceId::from_parts(0, [0; 10]),
             run: RunId::from_parts(1, fresh()),
         };
@@ -96,6 +99,9 @@ impl Scene {
             .variable("HOME", self.world.home());
         if let Some(rules) = &self.rules {
             spawn = spawn.argument("--rules").argument(rules);
+        }
+        if self.explain {
+            spawn = spawn.argument("--explain");
         }
         self.spawned = Some(self.runtime.block_on(spawn.start()).unwrap());
     }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
+use lula_protocol::denial::Attempt;
 use lula_protocol::{Details, Origin, Outcome};
 use lula_runner::api::{BatchItem, BatchMode, UndoCommit, WorkspaceState};
 use serde_json::json;
@@ -336,4 +337,28 @@ fn a_secret_that_a_command_wrote_does_not_leave_unseen() {
     scene.sh("echo 'x = 2' > a.py");
     scene.commit().unwrap();
     assert_eq!(text(&scene.tree().join("a.py")), "x = 2\n");
+}
+
+#[test]
+fn a_runner_that_explains_names_the_paths_that_were_denied() {
+    let mut scene = Scene::new(&[("a.txt", "a\n")]);
+    let secret = scene.world.home().join("secret.txt");
+    std::fs::write(&secret, "s\n").unwrap();
+    let path = secret.to_str().unwrap().to_owned();
+    let denials = |scene: &Scene| {
+        let call = scene.call("exec", json!({"argv": ["cat", "a.txt", path]}));
+        let receipt = scene.send(&call).unwrap().receipt.unwrap();
+        receipt.denials
+    };
+    assert!(denials(&scene).is_empty());
+
+    // Not the caller's choice but of whoever runs it.
+    drop(scene.spawned.take());
+    scene.explain = true;
+    scene.start();
+    let denials = denials(&scene);
+    assert_eq!(denials.len(), 1, "{denials:?}");
+    assert_eq!(denials[0].attempt, Attempt::Read { path });
+    let grant = denials[0].grant.as_deref().unwrap_or_default();
+    assert!(grant.starts_with("paths.read = ["), "{grant}");
 }

@@ -62,6 +62,8 @@ pub struct Setup {
     pub roots: Vec<PathBuf>,
     /// What commands are granted.
     pub policy: Policy,
+    /// Whether receipts say which paths commands were denied. It slows down those that open many files.
+    pub explain: bool,
     /// Most bytes of all workspaces together.
     pub max_bytes: u64,
     /// The person's home, which no workspace may hold: credentials are there.
@@ -195,7 +197,8 @@ impl Hands {
         let invariants = scope::invariants(&self.ledger().declared(workspace.id())?)?;
         let engine = self.engine.clone();
         let policy = self.policy_over(&workspace.record().base());
-        let room = Room::new(engine, policy, (rules, invariants), workspace);
+        let granted = (policy, self.setup.explain);
+        let room = Room::new(engine, granted, (rules, invariants), workspace);
         Ok(Arc::new(room))
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Room {
     pub(crate) invariants: Invariants,
     engine: Engine,
     policy: Policy,
+    /// Whether receipts say which paths commands were denied.
+    explain: bool,
     /// Held by whoever changes the workspace: effects happen one after the other. Whether the
     /// workspace was removed meanwhile.
     turn: Mutex<bool>,
@@ -61,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Room {
     pub(crate) fn new(
         engine: Engine,
-        policy: Policy,
+        (policy, explain): (Policy, bool),
         (rules, invariants): (Rules, Invariants),
         workspace: Workspace,
     ) -> Self {
@@ -71,6 +73,7 @@ impl Room {
             invariants,
             engine,
             policy,
+            explain,
             turn: Mutex::new(false),
             workspace: Mutex::new(workspace),
             live: Mutex::new(None),
@@ -112,7 +115,7 @@ impl Room {
                 }
                 layer => layer?,
             };
-            let sandbox = match layer.place.clone() {
+            let mut sandbox = match layer.place.clone() {
                 Place::Overlay { lower, upper, work } => {
                     let lowers = vec![lower];
                     Sandbox::over(
@@ -126,6 +129,9 @@ impl Room {
                 }
                 Place::Copy { directory } => Sandbox::new(self.policy.clone(), directory),
             };
+            if self.explain {
+                sandbox = sandbox.watch_paths();
+            }
             match self.engine.open(&sandbox) {
                 Ok(session) => {
                     return Ok(Live {

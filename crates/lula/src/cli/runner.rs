@@ -39,6 +39,9 @@ pub(crate) struct RunnerFlags {
     /// Policy of the sandboxes to start from: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,
+    /// Say in receipts which paths commands were denied, why, and the smallest grant that would allow each
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// End when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_parent: bool,

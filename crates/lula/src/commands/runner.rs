@@ -38,6 +38,7 @@ pub(super) fn run(flags: &RunnerFlags, session: &Session) -> Result<Exit, Failur
     let setup = Setup {
         roots: flags.roots.clone(),
         policy: sandboxed::policy(session, flags.profile),
+        explain: flags.explain,
         max_bytes: session.config.get(&keys::WORKSPACE_MAX_BYTES),
         home: std::env::var_os("HOME").map(PathBuf::from),
         rules: rules::for_hands(session, &flags.rules)?,
