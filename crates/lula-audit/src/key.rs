@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use lula_protocol::Digest;
@@ -18,11 +17,7 @@ const FILE_NAME: &str = "seal.key";
 const PUBLIC_NAME: &str = "seal.pub";
 
 /// The private half. Never printed.
-pub struct SealKey {
-    seed: [u8; 32],
-    /// Worked out when it is first needed: nobody has to wait for that before an act.
-    key: OnceLock<SigningKey>,
-}
+pub struct SealKey(SigningKey);
 
 impl fmt::Debug for SealKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,10 +90,7 @@ impl SealKey {
             .map_err(&unusable)?;
         let seed = unhex::<32>(text.trim())
             .ok_or_else(|| AuditError::NotAKey(path.display().to_string()))?;
-        let key = Self {
-            seed,
-            key: OnceLock::new(),
-        };
+        let key = Self(SigningKey::from_bytes(&seed));
         let public = directory.join(PUBLIC_NAME);
         if !public.exists() {
             fs::write(&public, format!("{}\n", key.public())).map_err(AuditError::io(&public))?;
@@ -106,17 +98,13 @@ impl SealKey {
         Ok(key)
     }
 
-    fn key(&self) -> &SigningKey {
-        self.key.get_or_init(|| SigningKey::from_bytes(&self.seed))
-    }
-
     /// The public half.
     pub fn public(&self) -> PublicKey {
-        PublicKey(hex(self.key().verifying_key().as_bytes()))
+        PublicKey(hex(self.0.verifying_key().as_bytes()))
     }
 
     pub(crate) fn sign(&self, seq: u64, previous: &Digest) -> String {
-        hex(&self.key().sign(signed(seq, previous).as_bytes()).to_bytes())
+        hex(&self.0.sign(signed(seq, previous).as_bytes()).to_bytes())
     }
 }
 

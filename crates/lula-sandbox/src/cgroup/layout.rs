@@ -1,13 +1,9 @@
 //! Where control groups are mounted and which ones this process is in: parsers of
 //! `/proc/self/mountinfo` and `/proc/self/cgroup`.
-//!
-//! Nearly everywhere they are mounted where everybody expects them. The kernel is asked about those places
-//! first, and for the list of all mounts only where that does not answer everything.
 
 use std::collections::BTreeSet;
 
 use crate::page;
-use crate::sys::mountpoint::{self, Mounted};
 
 /// A part of the kernel that limits or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,16 +43,6 @@ pub enum Version {
     V2,
 }
 
-impl Version {
-    /// The number that tells its filesystem.
-    const fn magic(self) -> u64 {
-        match self {
-            Self::V1 => 0x0027_e0eb,
-            Self::V2 => 0x6367_7270,
-        }
-    }
-}
-
 /// A mounted hierarchy and the place of this process in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
@@ -73,41 +59,7 @@ pub struct Hierarchy {
 /// Those of this process, as the kernel says.
 pub fn of_this_process() -> Vec<Hierarchy> {
     let read = |path| page::read(path).unwrap_or_default();
-    let groups = read("/proc/self/cgroup");
-    expected(&groups, mountpoint::at)
-        .unwrap_or_else(|| layout(&read("/proc/self/mountinfo"), &groups))
-}
-
-/// The same as [`layout`] from the places where hierarchies usually are. `None` unless every one is there.
-fn expected(
-    self_cgroup: &str,
-    mounted: impl Fn(&str) -> Option<Mounted>,
-) -> Option<Vec<Hierarchy>> {
-    const HOME: &str = "/sys/fs/cgroup";
-    let mut found = Vec::new();
-    for (version, names, path) in self_cgroup.lines().filter_map(membership) {
-        let controllers: BTreeSet<_> = names
-            .iter()
-            .filter_map(|name| Controller::from_name(name))
-            .collect();
-        let places = match version {
-            Version::V1 if controllers.is_empty() => continue,
-            Version::V1 => vec![format!("{HOME}/{}", names.join(","))],
-            Version::V2 => vec![HOME.to_owned(), format!("{HOME}/unified")],
-        };
-        let (mount_point, root) = places.into_iter().find_map(|place| {
-            let mounted = mounted(&place)?;
-            (mounted.magic == version.magic()).then_some((place, mounted.root))
-        })?;
-        found.push(Hierarchy {
-            version,
-            controllers,
-            mount_point,
-            own: below(&root, path)?,
-        });
-    }
-    found.sort_by_key(|hierarchy| std::cmp::Reverse(hierarchy.version));
-    Some(found)
+    layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
 }
 
 /// The hierarchies that are mounted and hold this process, v2 first. A hierarchy whose own group
@@ -320,60 +272,6 @@ mod tests {
         assert!(layout(mount, "0::/../other\n").is_empty());
         let mount = "700 690 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
         assert!(layout(mount, "0::/docker/abcdef\n").is_empty());
-    }
-
-    /// What is mounted in a world of few mounts, each with its kind and what is seen of it.
-    fn world<'a>(mounts: &'a [(&str, Version, &str)]) -> impl Fn(&str) -> Option<Mounted> + 'a {
-        move |path| {
-            let (_, version, root) = mounts.iter().find(|(at, _, _)| *at == path)?;
-            Some(Mounted {
-                magic: version.magic(),
-                root: (*root).to_owned(),
-            })
-        }
-    }
-
-    #[test]
-    fn the_usual_places_say_the_same_as_the_list_of_mounts() {
-        let listed = layout(
-            "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
-             35 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-             41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-            "9:name=systemd:/\n4:memory:/docker/abc/1\n2:cpu,cpuacct:/\n0::/box\n",
-        );
-        let asked = expected(
-            "9:name=systemd:/\n4:memory:/docker/abc/1\n2:cpu,cpuacct:/\n0::/box\n",
-            world(&[
-                ("/sys/fs/cgroup/cpu,cpuacct", Version::V1, "/"),
-                ("/sys/fs/cgroup/memory", Version::V1, "/docker/abc"),
-                ("/sys/fs/cgroup/unified", Version::V2, "/"),
-            ]),
-        )
-        .unwrap();
-        let sorted = |mut found: Vec<Hierarchy>| {
-            found.sort_by(|a, b| a.mount_point.cmp(&b.mount_point));
-            found
-        };
-        assert_eq!(sorted(asked), sorted(listed));
-        // And on this very machine, where its kernel tells.
-        let groups = page::read("/proc/self/cgroup").unwrap();
-        let mounts = page::read("/proc/self/mountinfo").unwrap();
-        if let Some(asked) = expected(&groups, mountpoint::at) {
-            assert_eq!(sorted(asked), sorted(layout(&mounts, &groups)));
-        }
-    }
-
-    #[test]
-    fn one_hierarchy_in_another_place_and_the_list_is_read() {
-        let pure = [("/sys/fs/cgroup", Version::V2, "/")];
-        assert!(expected("0::/a\n", world(&pure)).is_some());
-        assert!(expected("4:memory:/\n0::/a\n", world(&pure)).is_none());
-        assert!(expected("0::/a\n", world(&[])).is_none());
-        // Something else lies there, or another part of it.
-        let old = [("/sys/fs/cgroup", Version::V1, "/")];
-        assert!(expected("0::/a\n", world(&old)).is_none());
-        let other = [("/sys/fs/cgroup", Version::V2, "/b")];
-        assert!(expected("0::/a\n", world(&other)).is_none());
     }
 
     #[test]

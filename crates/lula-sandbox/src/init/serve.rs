@@ -109,7 +109,9 @@ impl Server {
             if self.ending && self.commands.is_empty() && self.out.is_empty() {
                 // Whoever has just been told may be waiting for this very processor, and nobody
                 // waits for what this process has left to do.
-                process::stand_back();
+                if self.own_namespace() {
+                    process::stand_back();
+                }
                 rustix::thread::sched_yield();
                 return self.leave();
             }

@@ -7,7 +7,6 @@ pub(crate) mod exec;
 pub(crate) mod landlock;
 pub(crate) mod lockdown;
 pub(crate) mod mount;
-pub(crate) mod mountpoint;
 pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod process;
