@@ -240,6 +240,40 @@ fn a_signal_is_handed_on() {
 }
 
 #[test]
+fn a_signal_to_the_whole_group_is_the_commands_and_nobody_elses() {
+    use std::os::unix::process::CommandExt;
+    let world = World::new();
+    // Ctrl-C goes to every process that the terminal started; which is first differs from time to time.
+    for _ in 0..8 {
+        let mut child = world
+            .command(&[
+                "exec",
+                "--",
+                "sh",
+                "-c",
+                "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.05; done",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let group = rustix::process::Pid::from_child(&child);
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+        assert_eq!((rest.as_str(), ended.status.code()), ("caught\n", Some(9)));
+    }
+}
+
+#[test]
 fn a_command_whose_reader_has_gone_ends_as_it_would_by_itself() {
     let world = World::new();
     let mut child = world

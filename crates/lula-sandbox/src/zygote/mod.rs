@@ -164,6 +164,9 @@ pub(crate) fn serve(
     built_ins: &'static [BuiltIn],
 ) -> io::Result<()> {
     signal::reset_dispositions();
+    // A signal to whoever started this, as by Ctrl-C, goes to everybody of its group. Not to this process:
+    // it ends when they have. It fails only for one that leads a group of its own already.
+    let _ = rustix::process::setsid();
     lockdown::adopt_orphans()?;
     let own_pid = rustix::process::getpid();
     let itself = rustix::process::pidfd_open(own_pid, rustix::process::PidfdFlags::empty())?;
