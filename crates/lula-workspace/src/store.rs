@@ -273,6 +273,17 @@ impl Store {
         if self.aside_beyond(MOST_ASIDE) {
             self.empty_trash();
         }
+        match self.make_the_rest_fit() {
+            // What is noted may be wrong, and nobody is refused on its word.
+            Err(WorkspaceError::Full { .. }) => {
+                self.forget_tally();
+                self.make_the_rest_fit()
+            }
+            other => other,
+        }
+    }
+
+    fn make_the_rest_fit(&self) -> Result<u64> {
         let mut kept = self.kept(|id| self.remove_if_old(id))?;
         let mut used: u64 = kept.iter().map(|one| one.bytes).sum();
         let mut decided = kept.iter().filter(|one| one.decided).count();
@@ -281,7 +292,7 @@ impl Store {
             if fits {
                 break;
             }
-            if oldest.decided && self.remove_decided(&oldest.id)? {
+            if oldest.decided && self.remove_if(&oldest.id, is_decided)? {
                 used = used.saturating_sub(oldest.bytes);
                 decided -= 1;
             }
@@ -312,29 +323,22 @@ impl Store {
 
     /// Removes a workspace with everything in it; `false` if somebody works in it.
     pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
-        let aside = self.put_aside(id)?;
-        if aside {
-            self.empty_of(id)?;
-        }
-        Ok(aside)
+        self.remove_if(id, |_| true)
     }
 
-    /// The same for one whose changes nobody waits for; `false` also if somebody does.
-    fn remove_decided(&self, id: &WorkspaceId) -> Result<bool> {
-        let aside = self.take_away(id, &self.trash()?, |_, record| {
-            Ok(record.is_some_and(Record::is_decided))
-        })?;
-        if aside {
-            self.empty_of(id)?;
-        }
-        Ok(aside)
-    }
-
-    /// Removes one that was put aside.
-    fn empty_of(&self, id: &WorkspaceId) -> Result<()> {
+    /// The same if its record, read while nobody can work in it, lets it go; `false` also if not.
+    fn remove_if(
+        &self,
+        id: &WorkspaceId,
+        may_go: impl FnOnce(Option<&Record>) -> bool,
+    ) -> Result<bool> {
         let trash = self.trash()?;
-        remove(&trash.top, id.as_str().as_ref())
-            .map_err(|error| WorkspaceError::io("remove", trash.path.display(), error))
+        let aside = self.take_away(id, &trash, |_, record| Ok(may_go(record)))?;
+        if aside {
+            remove(&trash.top, id.as_str().as_ref())
+                .map_err(|error| WorkspaceError::io("remove", trash.path.display(), error))?;
+        }
+        Ok(aside)
     }
 
     pub(crate) fn trash(&self) -> Result<Tree> {
@@ -444,14 +448,18 @@ pub(crate) fn stamp(directory: &Tree) -> Result<crate::node::Time> {
     Ok(Stat::of_open(&directory.top).map_err(failed)?.changed)
 }
 
+fn is_decided(record: Option<&Record>) -> bool {
+    record.is_some_and(Record::is_decided)
+}
+
 /// Tells the file system that what is in a directory has nothing to do with each other, so that every
 /// workspace gets a region of the disk of its own. Where the file system finds room for new files by
 /// going through what was deleted nearby, a workspace then does not pay for what others delete. Most
 /// file systems need no such hint, and refuse it.
 fn place_apart(home: &Tree) {
-    let told = rustix::fs::ioctl_getflags(&home.top)
-        .and_then(|flags| rustix::fs::ioctl_setflags(&home.top, flags | IFlags::TOPDIR));
-    let _ = told;
+    if let Ok(flags) = rustix::fs::ioctl_getflags(&home.top) {
+        let _ = rustix::fs::ioctl_setflags(&home.top, flags | IFlags::TOPDIR);
+    }
 }
 
 /// File systems whose stamps are another machine's.

@@ -1,7 +1,7 @@
 //! What every kept workspace takes, noted so that making a new one does not read the records of all.
 //!
 //! It is a note and not the truth. Whoever writes a record throws it away, what is not in it is read
-//! from the record, and nothing is removed on its word alone.
+//! from the record, and nothing is removed, and nobody refused, on its word alone.
 
 use std::collections::BTreeMap;
 

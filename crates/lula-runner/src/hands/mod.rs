@@ -197,8 +197,8 @@ impl Hands {
         let invariants = scope::invariants(&self.ledger().declared(workspace.id())?)?;
         let engine = self.engine.clone();
         let policy = self.policy_over(&workspace.record().base());
-        let granted = (policy, self.setup.explain);
-        let room = Room::new(engine, granted, (rules, invariants), workspace);
+        let explain = self.setup.explain;
+        let room = Room::new(engine, policy, explain, (rules, invariants), workspace);
         Ok(Arc::new(room))
     }
 

@@ -63,7 +63,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Room {
     pub(crate) fn new(
         engine: Engine,
-        (policy, explain): (Policy, bool),
+        policy: Policy,
+        explain: bool,
         (rules, invariants): (Rules, Invariants),
         workspace: Workspace,
     ) -> Self {

@@ -439,7 +439,7 @@ fn what_workspaces_take_is_noted_until_one_changes() {
 }
 
 #[test]
-fn a_wrong_note_never_removes_a_workspace_that_waits_for_a_decision() {
+fn a_wrong_note_removes_nothing_that_waits_for_a_decision_and_refuses_nobody() {
     let world = World::new();
     let (workspace, upper) = world.overlay();
     std::fs::write(upper.join("new.txt"), "n\n").unwrap();
@@ -447,8 +447,8 @@ fn a_wrong_note_never_removes_a_workspace_that_waits_for_a_decision() {
     let note = format!("{{\"{id}\":[9000000,true]}}");
     std::fs::write(world.store.root().join("tally.json"), note).unwrap();
     let small = crate::Store::at(world.store.root(), 1 << 20);
-    let refused = small.make_room();
-    assert!(matches!(refused, Err(WorkspaceError::Full { .. })));
+    let used = small.make_room().unwrap();
+    assert!(used > 0 && used < 1 << 20, "{used}");
     assert!(world.store.open(&id).is_ok());
 }
 
