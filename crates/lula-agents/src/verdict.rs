@@ -70,7 +70,7 @@ pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
     if ended_early || evidence.after == Looked::NotRun {
         return early(intent, evidence);
     }
-    let before = match &evidence.before {
+    let before = match &evidence.before.plain() {
         Looked::CannotRun(why) if intent == Intent::Repair => {
             return Verdict::Inconclusive {
                 why: format!("the tests could not be run before the change: {why}"),
@@ -78,9 +78,9 @@ pub fn judge(intent: Intent, evidence: &Evidence) -> Verdict {
         }
         looked => looked.results().cloned().unwrap_or_default(),
     };
-    let after = match &evidence.after {
+    let after = match &evidence.after.plain() {
         Looked::Ran(results) => results.clone(),
-        Looked::NotRun => return early(intent, evidence),
+        Looked::NotRun | Looked::EnvironmentBroken(_) => return early(intent, evidence),
         Looked::NoTests if before.is_empty() => Results::default(),
         Looked::CannotRun(why) if before.is_empty() => {
             return Verdict::Inconclusive {
@@ -205,7 +205,7 @@ fn proof(intent: Intent, evidence: &Evidence, before: &Results, after: &Results)
     // Where the tests cannot even be run without the change, everything needs it.
     let needs_change = |id: &String| match &evidence.without {
         None => false,
-        Some(Looked::CannotRun(_)) => true,
+        Some(Looked::CannotRun(_) | Looked::EnvironmentBroken(_)) => true,
         Some(_) => without.is_some_and(|results| !results.passing.contains(id)),
     };
     let fixed: Vec<&String> = before.failing.intersection(&after.passing).collect();

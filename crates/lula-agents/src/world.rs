@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use lula_graph::{Evidence, Order, Performed, Trouble, World};
 use lula_models::normal::ModelRequest;
 use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
+use lula_repair::TestsWanted;
 use serde::{Deserialize, Serialize};
 
 use crate::crew::{Alone, Crew, News};
@@ -243,6 +244,7 @@ impl Workshop {
                 tests,
                 tests_ms,
             } => {
+                let tests = wanted(tests);
                 let trial = Trial::Examine { tests, tests_ms };
                 self.find_out(&workspace, trial).await
             }
@@ -251,6 +253,7 @@ impl Workshop {
                 tests,
                 search_ms,
             } => {
+                let tests = wanted(tests);
                 let trial = Trial::Search { tests, search_ms };
                 self.find_out(&workspace, trial).await
             }
@@ -268,7 +271,7 @@ impl Workshop {
                 tests_ms,
             } => {
                 let trial = Trial::Weigh {
-                    tests,
+                    tests: wanted(tests),
                     before,
                     first,
                     accept,
@@ -444,5 +447,13 @@ impl World for NoWorld {
             "{} cannot be done here: runs are only looked at",
             order.name
         )))
+    }
+}
+
+/// The tests that a command runs, or those that are found.
+const fn wanted(command: Option<String>) -> TestsWanted {
+    TestsWanted {
+        command,
+        folder: String::new(),
     }
 }

@@ -7,7 +7,7 @@
 #[path = "../tests/support/unsandboxed.rs"]
 mod unsandboxed;
 
-use lula_repair::{RepairTask, repair};
+use lula_repair::{RepairTask, TestsWanted, repair};
 use unsandboxed::UnsandboxedGround;
 
 fn main() -> std::process::ExitCode {
@@ -17,7 +17,10 @@ fn main() -> std::process::ExitCode {
         return std::process::ExitCode::from(2);
     };
     let task = RepairTask {
-        tests: arguments.next(),
+        tests: TestsWanted {
+            command: arguments.next(),
+            folder: String::new(),
+        },
         ..RepairTask::default()
     };
     match repair(&UnsandboxedGround::new(folder), &task, &|progress| {

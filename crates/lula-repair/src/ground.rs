@@ -17,6 +17,8 @@ pub struct Command {
     pub stdin: Vec<u8>,
     /// When it and everything it started is killed.
     pub deadline: Duration,
+    /// The folder it is started in, from the fork's root; empty for the root itself.
+    pub folder: String,
 }
 
 impl Command {
@@ -27,7 +29,15 @@ impl Command {
             env: Vec::new(),
             stdin: Vec::new(),
             deadline,
+            folder: String::new(),
         }
+    }
+
+    /// Started in this folder of the fork.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &str) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
     }
 
     /// With one more variable.
@@ -114,7 +124,10 @@ pub trait Fork: Send {
     /// Removes one file.
     fn remove(&mut self, path: &str) -> Result<(), GroundError>;
 
-    /// Runs a command at the fork's root until it ends or its deadline kills it. A command that
+    /// The absolute path of the fork's root as commands in it see it.
+    fn root(&self) -> String;
+
+    /// Runs a command in its folder of the fork until it ends or its deadline kills it. A command that
     /// fails is an answer, not an error; a program that does not exist is an error.
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError>;
 }

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod detect;
+pub mod environment;
 pub mod ground;
 mod locate;
 pub mod outcome;
@@ -35,7 +36,8 @@ mod suite;
 mod syntax;
 pub mod trial;
 
-pub use detect::{Detection, Framework, TestsFound, detect};
+pub use detect::{Detection, Framework, TestsFound, TestsWanted, detect};
+pub use environment::{BrokenEnvironment, CodeOrigin};
 pub use ground::{Command, Fork, Ground, GroundError, Ran};
 pub use locate::RecentChange;
 pub use outcome::{Patch, RepairOutcome, RepairReport};

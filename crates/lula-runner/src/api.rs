@@ -10,6 +10,7 @@ use lula_protocol::{
     ApprovalChallenge, Code, Decision, Digest, EffectId, Principal, RunId, Tier, ToolCall,
     ToolResult, WorkspaceId,
 };
+use lula_repair::TestsWanted;
 use lula_repair::trial::{Baseline, Evidence, Found};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,25 +240,25 @@ pub struct TakenView {
 pub enum Trial {
     /// What the tests say.
     Examine {
-        /// The command that runs them, where it is not to be found out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tests: Option<String>,
+        /// Which tests.
+        #[serde(default)]
+        tests: TestsWanted,
         /// For at most so long, in milliseconds.
         tests_ms: u64,
     },
     /// A patch that makes failing tests pass, found by search.
     Search {
-        /// The command that runs the tests.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tests: Option<String>,
+        /// Which tests.
+        #[serde(default)]
+        tests: TestsWanted,
         /// For at most so long, in milliseconds.
         search_ms: u64,
     },
     /// What shows that the change does what it should: tests with it and without it.
     Weigh {
-        /// The command that runs the tests.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tests: Option<String>,
+        /// Which tests.
+        #[serde(default)]
+        tests: TestsWanted,
         /// What the tests said before.
         before: Box<Baseline>,
         /// Tests to run before the others, at most 2,000: one that fails for certain spares the

@@ -136,6 +136,10 @@ impl Fork for SandboxedFork {
             .map_err(|error| GroundError::new(format!("removing {path}"), error))
     }
 
+    fn root(&self) -> String {
+        self.fork.path().display().to_string()
+    }
+
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
         going_on(&self.stop)?;
         let (program, arguments) = command
@@ -146,6 +150,9 @@ impl Fork for SandboxedFork {
             .arguments(arguments)
             .input(command.stdin.clone())
             .timeout(command.deadline);
+        if !command.folder.is_empty() {
+            inside = inside.directory(self.fork.path().join(&command.folder));
+        }
         for (name, value) in &command.env {
             inside = inside.variable(name, value);
         }

@@ -176,7 +176,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         })
     };
     let examine = || Trial::Examine {
-        tests: None,
+        tests: lula_repair::TestsWanted::default(),
         tests_ms: 60_000,
     };
     let TrialResult::Examined { baseline } = trial(examine()) else {
@@ -184,7 +184,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
     };
     assert_eq!(baseline.failing().len(), 1);
     let search = Trial::Search {
-        tests: None,
+        tests: lula_repair::TestsWanted::default(),
         search_ms: 60_000,
     };
     let TrialResult::Searched { found } = trial(search) else {
@@ -199,7 +199,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         json!({"path": file.path, "content": file.text}),
     );
     let weigh = Trial::Weigh {
-        tests: None,
+        tests: lula_repair::TestsWanted::default(),
         before: Box::new(baseline),
         first: Vec::new(),
         accept: vec!["grep -q '1' items.py".to_owned()],

@@ -381,7 +381,9 @@ fn tests(check: Check, work: &Work) -> Rated {
                 None | Some(Looked::NoTests | Looked::NotRun) => {
                     unknown("it was not tried without the change")
                 }
-                Some(Looked::CannotRun(_)) => rated(2, "without the change nothing runs"),
+                Some(Looked::CannotRun(_) | Looked::EnvironmentBroken(_)) => {
+                    rated(2, "without the change nothing runs")
+                }
                 Some(Looked::Ran(results)) => {
                     let anyway = gained.iter().filter(|id| results.passing.contains(**id));
                     match anyway.count() {

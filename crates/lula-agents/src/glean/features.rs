@@ -107,7 +107,7 @@ pub fn features(work: &Work) -> Features {
     let needs_change = gained.clone().count() > 0
         && match without {
             None | Some(Looked::NoTests | Looked::NotRun) => false,
-            Some(Looked::CannotRun(_)) => true,
+            Some(Looked::CannotRun(_) | Looked::EnvironmentBroken(_)) => true,
             Some(Looked::Ran(results)) => gained.clone().all(|id| !results.passing.contains(id)),
         };
     let accepted = evidence.is_some_and(|evidence| {

@@ -55,6 +55,7 @@ pub fn assess(baseline: &Baseline) -> Health {
         Looked::NoTests | Looked::NotRun => {
             unknown("no tests were found: give the command to watch with --cmd".to_owned())
         }
+        Looked::EnvironmentBroken(broken) => unknown(broken.to_string()),
         Looked::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
         Looked::Ran(results) if !results.failing.is_empty() => {
             let failing: Vec<String> = results.failing.iter().cloned().collect();

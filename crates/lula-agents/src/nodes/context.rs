@@ -108,6 +108,9 @@ fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
         Looked::CannotRun(why) => Some(End::Environment {
             why: format!("the tests cannot be run ({why}): `lula exec -- CMD` shows what they see"),
         }),
+        Looked::EnvironmentBroken(broken) => Some(End::Environment {
+            why: broken.to_string(),
+        }),
         Looked::Ran(results) if !results.failing.is_empty() => None,
         Looked::Ran(_) if !baseline.unfixable.is_empty() => Some(End::Environment {
             why: format!(

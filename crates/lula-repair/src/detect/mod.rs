@@ -93,6 +93,29 @@ pub struct TestsFound {
     pub reason: String,
 }
 
+/// Which tests are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TestsWanted {
+    /// The command that runs them, where a person gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The folder that the task is about, from the top of the repository; empty for the top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
+}
+
+impl TestsWanted {
+    /// Those that this command runs, at the top.
+    pub fn by(command: impl Into<String>) -> Self {
+        Self {
+            command: Some(command.into()),
+            folder: String::new(),
+        }
+    }
+}
+
 /// What was found in a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detection {

@@ -17,7 +17,7 @@ pub(super) fn first_report(
     until: Instant,
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<(Box<dyn Suite>, TestsFound, TestReport), RepairError> {
-    let ways: Vec<TestsFound> = match &task.tests {
+    let ways: Vec<TestsFound> = match &task.tests.command {
         Some(line) => vec![from_command(line, detection)],
         None => detection.tests.clone(),
     };
@@ -40,6 +40,9 @@ pub(super) fn first_report(
         match opened {
             Ok((suite, report)) if !report.tests.is_empty() => return Ok((suite, tests, report)),
             Ok(_) => reasons.push(format!("{}: no test ran", tests.argv.join(" "))),
+            Err(SuiteError::EnvironmentBroken(broken)) => {
+                return Err(RepairError::EnvironmentBroken(broken));
+            }
             Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
             Err(error) => reasons.push(format!("{}: {error}", tests.argv.join(" "))),
         }

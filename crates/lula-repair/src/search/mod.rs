@@ -8,7 +8,8 @@ mod queue;
 
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, detect, from_command, is_foreign};
+use crate::detect::{Detection, TestsFound, TestsWanted, detect, from_command, is_foreign};
+use crate::environment::BrokenEnvironment;
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
@@ -21,8 +22,8 @@ use hunt::Hunt;
 /// What to repair, and how much it may cost.
 #[derive(Debug, Clone)]
 pub struct RepairTask {
-    /// The test command, where the user gave one.
-    pub tests: Option<String>,
+    /// Which tests have to pass.
+    pub tests: TestsWanted,
     /// When to stop.
     pub budget: Duration,
     /// Whether to look for every patch instead of stopping soon after the first.
@@ -36,7 +37,7 @@ pub struct RepairTask {
 impl Default for RepairTask {
     fn default() -> Self {
         Self {
-            tests: None,
+            tests: TestsWanted::default(),
             budget: Duration::from_mins(2),
             all: false,
             lanes: 2,
@@ -86,6 +87,9 @@ pub enum RepairError {
     /// The tests cannot be run.
     #[error("the tests cannot be run ({})", .0.join("; "))]
     CannotRun(Vec<String>),
+    /// They lack something that no change of the code can give them.
+    #[error("{0}")]
+    EnvironmentBroken(Box<BrokenEnvironment>),
     /// The budget was spent before the tests had told what fails.
     #[error("the tests did not end within the budget of {0:?}")]
     OutOfTime(Duration),
@@ -183,14 +187,14 @@ pub fn repair(
 /// Runs a project's tests once in a fork of its own.
 pub fn run_tests(
     ground: &dyn Ground,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     deadline: Duration,
 ) -> Result<TestReport, RepairError> {
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
     let task = RepairTask {
-        tests: tests.map(str::to_owned),
+        tests: tests.clone(),
         budget: deadline,
         ..RepairTask::default()
     };
@@ -224,7 +228,7 @@ pub struct Examined {
 /// Runs the tests of a fork as it stands, and what fails again.
 pub fn examine(
     fork: &mut dyn Fork,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     deadline: Duration,
 ) -> Result<Examined, RepairError> {
     let files = fork.files()?;
@@ -236,13 +240,13 @@ pub fn examine(
 /// `part` cuts a set of tests down.
 pub(crate) fn examine_part(
     fork: &mut dyn Fork,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     part: &dyn Fn(TestsFound) -> Option<TestsFound>,
     deadline: Duration,
 ) -> Result<Option<Examined>, RepairError> {
     let files = fork.files()?;
     let mut detection = look(fork, &files);
-    if let Some(line) = tests {
+    if let Some(line) = &tests.command {
         detection.tests = vec![from_command(line, &detection)];
     }
     let ways = std::mem::take(&mut detection.tests);
@@ -250,17 +254,21 @@ pub(crate) fn examine_part(
     if detection.tests.is_empty() {
         return Ok(None);
     }
-    examine_found(fork, &detection, None, deadline).map(Some)
+    let found = TestsWanted {
+        command: None,
+        folder: tests.folder.clone(),
+    };
+    examine_found(fork, &detection, &found, deadline).map(Some)
 }
 
 fn examine_found(
     fork: &mut dyn Fork,
     detection: &Detection,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     deadline: Duration,
 ) -> Result<Examined, RepairError> {
     let task = RepairTask {
-        tests: tests.map(str::to_owned),
+        tests: tests.clone(),
         budget: deadline,
         ..RepairTask::default()
     };

@@ -12,6 +12,7 @@ pub use process::WHOLE;
 pub(crate) use python::{Python, home as home_of_module};
 
 use crate::detect::{Framework, TestsFound};
+use crate::environment::BrokenEnvironment;
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Kinds, LinesOfTest};
 use crate::patches::Edit;
@@ -31,6 +32,9 @@ pub enum SuiteError {
         /// What was tried.
         reason: String,
     },
+    /// What it needs is not there.
+    #[error("{0}")]
+    EnvironmentBroken(Box<BrokenEnvironment>),
     /// It was ended before it reported anything.
     #[error("the tests did not end in time")]
     OutOfTime,

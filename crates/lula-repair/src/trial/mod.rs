@@ -7,6 +7,7 @@ mod words;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::detect::TestsWanted;
 use crate::ground::{Command, Fork, Ground};
 use crate::outcome::RepairOutcome;
 use crate::report::Outcome;
@@ -58,7 +59,7 @@ pub fn tail(text: &str, most: usize) -> &str {
 /// What the tests of a project say before anything is done.
 pub fn baseline(
     ground: &dyn Ground,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     deadline: Duration,
 ) -> Result<Baseline, RepairError> {
     let mut fork = ground.fork()?;
@@ -73,6 +74,9 @@ pub fn baseline(
         Err(RepairError::NoTests) => return Ok(none(Looked::NoTests)),
         Err(RepairError::CannotRun(reasons)) => {
             return Ok(none(Looked::CannotRun(reasons.join("; "))));
+        }
+        Err(RepairError::EnvironmentBroken(broken)) => {
+            return Ok(none(Looked::EnvironmentBroken(broken)));
         }
         Err(error) => return Err(error),
     };
@@ -108,7 +112,7 @@ fn results(examined: &Examined) -> Results {
 
 fn look(
     fork: &mut dyn Fork,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     deadline: Duration,
 ) -> Result<Looked, RepairError> {
     looked(examine(fork, tests, deadline))
@@ -124,6 +128,7 @@ fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError
         }
         Err(RepairError::NoTests) => Ok(Looked::NoTests),
         Err(RepairError::CannotRun(reasons)) => Ok(Looked::CannotRun(reasons.join("; "))),
+        Err(RepairError::EnvironmentBroken(broken)) => Ok(Looked::EnvironmentBroken(broken)),
         Err(error) => Err(error),
     }
 }
@@ -152,12 +157,12 @@ fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> 
 /// Searches for a patch.
 pub fn search(
     ground: &dyn Ground,
-    tests: Option<&str>,
+    tests: &TestsWanted,
     budget: Duration,
     watch: &(dyn Fn(&str) + Sync),
 ) -> Result<Found, RepairError> {
     let task = RepairTask {
-        tests: tests.map(str::to_owned),
+        tests: tests.clone(),
         budget,
         ..RepairTask::default()
     };
@@ -199,8 +204,8 @@ pub struct Weighing<'a> {
     pub change: &'a [ChangedFile],
     /// What the tests said before.
     pub before: &'a Baseline,
-    /// The command that runs the tests, where one was given.
-    pub tests: Option<&'a str>,
+    /// Which tests.
+    pub tests: &'a TestsWanted,
     /// Tests to run before the others. They can end it early by failing; whatever is named here,
     /// nothing counts as passed unless all tests ran.
     pub first: &'a [String],

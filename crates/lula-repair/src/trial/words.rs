@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::environment::BrokenEnvironment;
 use crate::outcome::PatchedFile;
 
 /// What the tests of a project say.
@@ -51,16 +52,27 @@ pub enum Looked {
     NoTests,
     /// They cannot be run.
     CannotRun(String),
+    /// They cannot be run here: something is not installed, or they test other code.
+    EnvironmentBroken(Box<BrokenEnvironment>),
     /// They were not run: those nearest to the change had shown enough.
     NotRun,
 }
 
 impl Looked {
+    /// The same, with a broken environment told as any other reason not to run.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        match self {
+            Self::EnvironmentBroken(broken) => Self::CannotRun(broken.to_string()),
+            other => other.clone(),
+        }
+    }
+
     /// The results, where there are some.
     pub const fn results(&self) -> Option<&Results> {
         match self {
             Self::Ran(results) => Some(results),
-            Self::NoTests | Self::CannotRun(_) | Self::NotRun => None,
+            Self::NoTests | Self::CannotRun(_) | Self::EnvironmentBroken(_) | Self::NotRun => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lula_repair::TestsWanted;
 use lula_repair::trial::{Baseline, ChangedFile, Evidence, Looked, Weighing, baseline, weigh};
 use tempfile::TempDir;
 
@@ -74,7 +75,7 @@ impl Scene {
         let asked = Weighing {
             change: &change,
             before: &self.before,
-            tests: None,
+            tests: &TestsWanted::default(),
             first: &first,
             accept: &[],
             deadline: Duration::from_mins(1),
@@ -180,7 +181,7 @@ fn where_tests_are_touched_all_of_them_run() {
     let asked = Weighing {
         change: &change,
         before: &scene.before,
-        tests: None,
+        tests: &TestsWanted::default(),
         first: &[NEAR.to_owned()],
         accept: &[],
         deadline: Duration::from_mins(1),

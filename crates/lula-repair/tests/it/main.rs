@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use lula_repair::outcome::Doubt;
 use lula_repair::{
-    Framework, RepairError, RepairOutcome, RepairReport, RepairTask, repair, run_tests,
+    Framework, RepairError, RepairOutcome, RepairReport, RepairTask, TestsWanted, repair, run_tests,
 };
 use tempfile::TempDir;
 use unsandboxed::UnsandboxedGround;
@@ -282,7 +282,7 @@ fn a_command_of_the_users_own_is_judged_by_its_exit_code() {
         ),
     ]);
     let task = RepairTask {
-        tests: Some("python3 check.py && true".to_owned()),
+        tests: TestsWanted::by("python3 check.py && true"),
         ..RepairTask::default()
     };
     let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
@@ -402,7 +402,7 @@ fn seeded_bugs_break_tests_that_can_be_seen() {
         project.reveal(sound.path());
         let report = run_tests(
             &UnsandboxedGround::new(sound.path()),
-            None,
+            &TestsWanted::default(),
             Duration::from_mins(2),
         )
         .unwrap();
@@ -419,7 +419,7 @@ fn seeded_bugs_break_tests_that_can_be_seen() {
             }
             let report = run_tests(
                 &UnsandboxedGround::new(folder.path()),
-                None,
+                &TestsWanted::default(),
                 Duration::from_mins(2),
             )
             .unwrap();

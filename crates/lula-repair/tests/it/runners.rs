@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lula_repair::outcome::RepairReport;
-use lula_repair::{Framework, Outcome, RepairError, RepairOutcome, RepairTask, repair, run_tests};
+use lula_repair::{
+    Framework, Outcome, RepairError, RepairOutcome, RepairTask, TestsWanted, repair, run_tests,
+};
 use tempfile::TempDir;
 
 use crate::unsandboxed::UnsandboxedGround;
@@ -11,7 +13,7 @@ use crate::{CART, CART_TEST, mend, project};
 
 fn mend_with(folder: &TempDir, tests: &str) -> RepairReport {
     let task = RepairTask {
-        tests: Some(tests.to_owned()),
+        tests: TestsWanted::by(tests),
         ..RepairTask::default()
     };
     repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap()
@@ -83,7 +85,7 @@ fn output_that_claims_success_counts_for_nothing_where_the_exit_code_says_otherw
     )]);
     let report = run_tests(
         &UnsandboxedGround::new(folder.path()),
-        Some("python3 run.py; exit $?"),
+        &TestsWanted::by("python3 run.py; exit $?"),
         Duration::from_mins(1),
     )
     .unwrap();
@@ -132,7 +134,7 @@ fn one_test_that_hangs_is_told_from_those_that_fail_and_pass() {
     );
     let folder = project(&[("cart.py", CART), ("tests/test_cart.py", &hanging)]);
     let ground = UnsandboxedGround::new(folder.path());
-    let report = run_tests(&ground, None, Duration::from_mins(1)).unwrap();
+    let report = run_tests(&ground, &TestsWanted::default(), Duration::from_mins(1)).unwrap();
     let told = |end: &str| {
         let test = report.tests.iter().find(|test| test.id.ends_with(end));
         test.map(|test| (test.outcome, test.hung())).unwrap()

@@ -139,6 +139,10 @@ impl Fork for UnsandboxedFork {
         fs::remove_file(self.root.path().join(path)).map_err(failed("removing", Path::new(path)))
     }
 
+    fn root(&self) -> String {
+        self.root.path().display().to_string()
+    }
+
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
         let started = Instant::now();
         let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
@@ -150,7 +154,7 @@ impl Fork for UnsandboxedFork {
         let mut child = std::process::Command::new(program);
         child
             .args(&command.argv[1..])
-            .current_dir(self.root.path())
+            .current_dir(self.root.path().join(&command.folder))
             .env_clear()
             .envs(
                 [

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::Principal;
-use lula_repair::RepairError;
 use lula_repair::trial::{self, Baseline, Looked, Results};
+use lula_repair::{RepairError, TestsWanted};
 use lula_workspace::checkout::Delivery;
 use lula_workspace::line::{Landing, Merge};
 use lula_workspace::{Line, Project};
@@ -146,7 +146,11 @@ impl Hands {
             onto: onto.clone(),
             why,
         };
-        let after = match trial::baseline(&ground, asked.command.as_deref(), within) {
+        let tests = TestsWanted {
+            command: asked.command.clone(),
+            folder: String::new(),
+        };
+        let after = match trial::baseline(&ground, &tests, within) {
             Ok(after) => after,
             Err(RepairError::OutOfTime(_)) => {
                 let why = format!("the tests of the merged files did not end in {within:?}");
@@ -235,7 +239,7 @@ enum Compared {
 /// What passed must pass, and what nobody knew must not fail. Pure.
 fn compare(before: &Baseline, after: &Baseline) -> Compared {
     let known = before.looked.results().cloned().unwrap_or_default();
-    let mut now = match &after.looked {
+    let mut now = match &after.looked.plain() {
         Looked::Ran(results) => results.clone(),
         Looked::NoTests if known.passing.is_empty() => return Compared::Fine(None),
         Looked::NoTests => {
@@ -244,8 +248,10 @@ fn compare(before: &Baseline, after: &Baseline) -> Compared {
                 why: "no test is left that could be run".to_owned(),
             };
         }
-        Looked::NotRun => return Compared::Unclear("the tests were not run".to_owned()),
-        Looked::CannotRun(_) if matches!(before.looked, Looked::CannotRun(_)) => {
+        Looked::NotRun | Looked::EnvironmentBroken(_) => {
+            return Compared::Unclear("the tests were not run".to_owned());
+        }
+        Looked::CannotRun(_) if matches!(before.looked.plain(), Looked::CannotRun(_)) => {
             return Compared::Fine(None);
         }
         Looked::CannotRun(why) if known.passing.is_empty() => {

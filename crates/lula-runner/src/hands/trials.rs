@@ -53,11 +53,11 @@ impl Hands {
         let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
         let found = match asked {
             Trial::Examine { tests, tests_ms } => {
-                trial::baseline(&ground, tests.as_deref(), within(*tests_ms))
+                trial::baseline(&ground, tests, within(*tests_ms))
                     .map(|baseline| TrialResult::Examined { baseline })
             }
             Trial::Search { tests, search_ms } => {
-                trial::search(&ground, tests.as_deref(), within(*search_ms), watch)
+                trial::search(&ground, tests, within(*search_ms), watch)
                     .map(|found| TrialResult::Searched { found })
             }
             Trial::Weigh {
@@ -71,7 +71,7 @@ impl Hands {
                 &Weighing {
                     change: &change,
                     before,
-                    tests: tests.as_deref(),
+                    tests,
                     first,
                     accept,
                     deadline: within(*tests_ms),

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use lula_protocol::{Code, Digest, Exit, Receipt};
-use lula_repair::{Patch, Progress, RepairError, RepairOutcome, RepairReport, RepairTask};
+use lula_repair::{
+    Patch, Progress, RepairError, RepairOutcome, RepairReport, RepairTask, TestsWanted,
+};
 use lula_sandbox::policy::Profile;
 use lula_workspace::Project;
 use serde::Serialize;
@@ -30,7 +32,10 @@ pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failur
     let workspace =
         sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
     let task = RepairTask {
-        tests: flags.tests.clone(),
+        tests: TestsWanted {
+            command: flags.tests.clone(),
+            folder: String::new(),
+        },
         budget: flags.budget.unwrap_or(Duration::from_mins(2)),
         all: flags.all,
         lanes: lanes(),
@@ -221,7 +226,7 @@ impl From<RepairError> for Failure {
                 Exit::Budget,
                 "give a larger --budget, or --tests with fewer tests",
             ),
-            RepairError::NotInstalled(_) => (
+            RepairError::NotInstalled(_) | RepairError::EnvironmentBroken(_) => (
                 Code::ToolMissing,
                 Exit::Environment,
                 "install it, then run the command again",

@@ -49,6 +49,7 @@ pub(super) fn looked_text(looked: &Looked) -> String {
     match looked {
         Looked::Ran(results) => format!("{} tests: {}", results.len(), Tally::from(results)),
         Looked::NoTests => "no tests".to_owned(),
+        Looked::EnvironmentBroken(broken) => broken.to_string(),
         Looked::CannotRun(why) => format!("the tests cannot be run: {why}"),
         Looked::NotRun => "the tests were not run".to_owned(),
     }

@@ -166,7 +166,7 @@ impl Scene {
 
     fn baseline(&self) -> Baseline {
         let trial = Trial::Examine {
-            tests: None,
+            tests: lula_repair::TestsWanted::default(),
             tests_ms: 60_000,
         };
         self.wait(async {

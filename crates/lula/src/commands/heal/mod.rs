@@ -160,7 +160,10 @@ impl Healer<'_> {
         let said = Arc::clone(&live);
         let watch: lula_agents::Watch = Arc::new(move |text: &str| said.say(text.trim()));
         let trial = Trial::Examine {
-            tests: task.tests.clone(),
+            tests: lula_repair::TestsWanted {
+                command: task.tests.clone(),
+                folder: String::new(),
+            },
             tests_ms: task.tests_ms,
         };
         let found = tokio::select! {
