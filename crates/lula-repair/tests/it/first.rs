@@ -49,7 +49,7 @@ impl Scene {
             write(&format!("tests/test_{name}.py"), &text);
         }
         let ground = UnsandboxedGround::new(folder.path().join("project"));
-        let before = baseline(&ground, None, Duration::from_mins(1)).unwrap();
+        let before = baseline(&ground, &TestsWanted::default(), Duration::from_mins(1)).unwrap();
         assert_eq!(before.failing().len(), 1, "{before:?}");
         fs::remove_file(&diary).unwrap();
         Self {

@@ -193,7 +193,10 @@ fn a_file_that_is_too_hard_to_parse_is_named_and_left_aside() {
 
 fn ends_by_its_budget(folder: &TempDir, tests: Option<&str>) {
     let task = RepairTask {
-        tests: tests.map(str::to_owned),
+        tests: TestsWanted {
+            command: tests.map(str::to_owned),
+            folder: String::new(),
+        },
         budget: Duration::from_secs(6),
         ..RepairTask::default()
     };
