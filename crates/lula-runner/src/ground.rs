@@ -1,6 +1,7 @@
 //! Where the repairer and the tests of a change work: private forks of a project, each in a
 //! sandbox of its own.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -8,10 +9,11 @@ use lula_protocol::Receipt;
 use lula_protocol::receipt::Ended;
 use lula_repair::{Command, Fork, Ground, GroundError, Ran};
 use lula_sandbox::policy::{AbsolutePath, Policy};
-use lula_sandbox::{Engine, Sandbox, SandboxError};
-use lula_workspace::Project;
+use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError};
+use lula_workspace::{ForkError, Project};
 
 use crate::halt::Halt;
+use crate::hands::no_overlay;
 
 /// A project, an engine and the policy for everything that runs.
 #[derive(Debug)]
@@ -30,21 +32,42 @@ impl SandboxedGround {
     }
 
     /// The same on an engine that runs already.
-    pub fn on(engine: Engine, project: Project, mut policy: Policy) -> Result<Self, SandboxError> {
-        // Forks link to installed dependencies instead of copying them.
-        let shown = project.dependencies();
-        let shown = shown
-            .iter()
-            .filter_map(|path| path.to_str()?.parse::<AbsolutePath>().ok());
-        policy.paths.read.extend(shown);
-        engine.open(&Sandbox::new(policy.clone(), project.root()).read_only_workspace())?;
-        Ok(Self {
+    pub fn on(engine: Engine, project: Project, policy: Policy) -> Result<Self, SandboxError> {
+        let mut ground = Self {
             project,
             engine,
             policy,
             last: Arc::default(),
             stop: Arc::default(),
-        })
+        };
+        if ground.project.is_in_layers() {
+            match ground.try_layers() {
+                Ok(()) => return Ok(ground),
+                // Where the kernel or the tier has no overlay, and only there, copies serve.
+                Err(error) if no_overlay(&error) => ground.project.in_copies(),
+                Err(error) => return Err(error),
+            }
+        }
+        // Copies link to installed dependencies instead of holding them.
+        let shown = ground.project.dependencies();
+        let shown = shown
+            .iter()
+            .filter_map(|path| path.to_str()?.parse::<AbsolutePath>().ok());
+        ground.policy.paths.read.extend(shown);
+        let around = Sandbox::new(ground.policy.clone(), ground.project.root());
+        ground.engine.open(&around.read_only_workspace())?;
+        Ok(ground)
+    }
+
+    /// Opens a sandbox around a fork in layers.
+    fn try_layers(&self) -> Result<(), SandboxError> {
+        let unusable = |error: ForkError| SandboxError::Path {
+            path: self.project.root().to_owned(),
+            source: std::io::Error::other(error),
+        };
+        let fork = self.project.fork().map_err(unusable)?;
+        let sandbox = around(self.policy.clone(), &fork, self.project.shown()).map_err(unusable)?;
+        self.engine.open(&sandbox).map(drop)
     }
 
     /// Whatever runs ends, and nothing more is begun, once this is set.
@@ -76,6 +99,7 @@ impl Ground for SandboxedGround {
             policy: self.policy.clone(),
             last: Arc::clone(&self.last),
             stop: Arc::clone(&self.stop),
+            original: self.project.shown().to_owned(),
             fork,
         }))
     }
@@ -88,7 +112,29 @@ struct SandboxedFork {
     policy: Policy,
     last: Arc<Mutex<Option<Receipt>>>,
     stop: Arc<Halt>,
+    /// The directory that the fork stands for.
+    original: PathBuf,
     fork: lula_workspace::Fork,
+}
+
+/// A sandbox around a fork: at the path of the project, where forks are layers.
+fn around(
+    policy: Policy,
+    fork: &lula_workspace::Fork,
+    original: &Path,
+) -> Result<Sandbox, ForkError> {
+    Ok(match fork.layers()? {
+        Some(layers) => {
+            let overlay = Overlay {
+                lowers: layers.lowers,
+                upper: layers.upper,
+                work: layers.work,
+            };
+            // A fork is thrown away: nothing of it has to reach the disk.
+            Sandbox::over(policy, overlay).unflushed_layer()
+        }
+        None => Sandbox::new(policy, fork.path()).copy_of(original),
+    })
 }
 
 fn going_on(stop: &Halt) -> Result<(), GroundError> {
@@ -101,7 +147,8 @@ fn going_on(stop: &Halt) -> Result<(), GroundError> {
 impl SandboxedFork {
     fn session(&mut self) -> Result<&lula_sandbox::Session, GroundError> {
         if self.session.is_none() {
-            let sandbox = Sandbox::new(self.policy.clone(), self.fork.path());
+            let sandbox = around(self.policy.clone(), &self.fork, &self.original)
+                .map_err(|error| GroundError::new("preparing a sandbox", error))?;
             let opened = self.engine.open(&sandbox);
             self.session =
                 Some(opened.map_err(|error| GroundError::new("opening a sandbox", error))?);
@@ -109,6 +156,20 @@ impl SandboxedFork {
         self.session
             .as_ref()
             .ok_or_else(|| GroundError::new("opening a sandbox", "it is gone"))
+    }
+}
+
+impl SandboxedFork {
+    /// Ends the sandbox around layers: a mounted overlay does not see what is changed in its upper
+    /// directory from outside. The next command gets another sandbox.
+    fn still(&mut self) -> Result<(), GroundError> {
+        if matches!(self.fork, lula_workspace::Fork::Layered(_))
+            && let Some(session) = self.session.take()
+        {
+            let closed = session.close();
+            closed.map_err(|error| GroundError::new("ending a sandbox", error))?;
+        }
+        Ok(())
     }
 }
 
@@ -126,11 +187,13 @@ impl Fork for SandboxedFork {
     }
 
     fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
+        self.still()?;
         let written = self.fork.write(path, bytes);
         written.map_err(|error| GroundError::new(format!("writing {path}"), error))
     }
 
     fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+        self.still()?;
         self.fork
             .remove(path)
             .map_err(|error| GroundError::new(format!("removing {path}"), error))

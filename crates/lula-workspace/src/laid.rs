@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Result, WorkspaceError};
-use crate::fork::{DEPENDENCIES, ForkError, LEFT_OUT, beneath, failed};
+use crate::fork::{DEPENDENCIES, ForkError, LEFT_OUT, Layered, beneath, failed};
+use crate::ignored::Below;
 use crate::node::{Kind, PERMISSION_BITS};
 use crate::tree::remove;
 use crate::workspace::Workspace;
@@ -30,7 +31,7 @@ pub(crate) struct Laid(Vec<(String, Put)>);
 
 impl Laid {
     /// What a workspace changed so far.
-    pub(crate) fn of(workspace: &Workspace) -> Result<Self> {
+    pub(crate) fn of(workspace: &Workspace, below: Option<&Below>) -> Result<Self> {
         let mut laid = Vec::new();
         let mut left = MOST;
         for change in workspace.diff()?.changes {
@@ -40,7 +41,8 @@ impl Laid {
             };
             let top = path.split('/').next().unwrap_or(path);
             let left_out = path.split('/').any(|part| LEFT_OUT.contains(&part));
-            if change.held_back.is_some() || left_out || DEPENDENCIES.contains(&top) {
+            let ignored = below.is_some_and(|below| below.ignores(change.path.as_bytes()));
+            if change.held_back.is_some() || left_out || ignored || DEPENDENCIES.contains(&top) {
                 continue;
             }
             let put = match &change.new {
@@ -64,6 +66,19 @@ impl Laid {
             laid.push((path.to_owned(), put));
         }
         Ok(Self(laid))
+    }
+
+    /// Lays it into the upper directory of a fork.
+    pub(crate) fn put_over(&self, fork: &Layered) -> std::result::Result<(), ForkError> {
+        for (path, put) in &self.0 {
+            match put {
+                Put::File(bytes, mode) => fork.put_file(path, bytes, *mode)?,
+                Put::Link(target) => fork.put_link(path, target)?,
+                Put::Directory => fork.put_directory(path)?,
+                Put::Nothing => fork.put_nothing(path)?,
+            }
+        }
+        Ok(())
     }
 
     /// Lays it over a copy of the base.

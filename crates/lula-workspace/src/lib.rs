@@ -77,6 +77,7 @@ mod faults;
 pub mod folder;
 pub mod fork;
 pub mod git;
+mod ignored;
 mod journal;
 mod laid;
 pub mod line;
@@ -106,6 +107,7 @@ pub use error::WorkspaceError;
 pub use folder::Folder;
 pub use fork::{Fork, ForkError, Project};
 pub use git::{Git, GitError};
+pub use ignored::Below;
 #[doc(hidden)]
 pub use journal::reads_as_journal;
 pub use line::Line;

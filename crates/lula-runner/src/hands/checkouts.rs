@@ -6,9 +6,8 @@ use std::sync::PoisonError;
 use lula_audit::{Decided, Ended, Entry as Recorded};
 use lula_gate::rules::Act;
 use lula_protocol::{Principal, WorkspaceId};
-use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_workspace::checkout::{self, CheckoutError, Delivery, Taken};
-use lula_workspace::{Checkout, Git, Project, Wanted, WorkspaceError};
+use lula_workspace::{Checkout, Git, Wanted, WorkspaceError};
 
 use super::before::Before;
 use super::clock::now_ms;
@@ -16,6 +15,7 @@ use super::commit::request;
 use super::effect::Stored;
 use super::gate::{self, Asked, Shown};
 use super::refusal::Refusal;
+use super::room::StandIn;
 use super::{Gated, Hands, scope, views};
 use crate::api::{
     CheckoutWanted, DeliverChange, DeliveredView, OpenWorkspace, OriginView, START, TakenView,
@@ -48,7 +48,7 @@ impl Hands {
     }
 
     /// The checkout whose files lie there, if they are those of one.
-    fn checkout_at(&self, base: &Path) -> Option<Checkout> {
+    pub(super) fn checkout_at(&self, base: &Path) -> Option<Checkout> {
         let inside = base.strip_prefix(Checkout::home(&self.setup.state)).ok()?;
         let id = inside.iter().next()?.to_str()?.parse().ok()?;
         self.checkout(&id).ok()
@@ -62,19 +62,13 @@ impl Hands {
         )
     }
 
-    /// The policy of commands on `base`: a commit's files link to what is installed beside them.
-    pub(super) fn policy_over(&self, base: &Path) -> Policy {
-        let mut policy = self.setup.policy.clone();
-        if self.checkout_at(base).is_some()
-            && let Ok(project) = Project::at(base)
-        {
-            let shown = project.dependencies();
-            let shown = shown
-                .iter()
-                .filter_map(|path| path.to_str()?.parse::<AbsolutePath>().ok());
-            policy.paths.read.extend(shown);
-        }
-        policy
+    /// What is shown below the files of a workspace on `base`, and stands in for it.
+    pub(super) fn stand_in(&self, base: &Path) -> Option<StandIn> {
+        let checkout = self.checkout_at(base)?;
+        Some(StandIn {
+            below: checkout.below(),
+            checkout,
+        })
     }
 
     pub(super) fn with_origin(&self, mut view: WorkspaceView) -> WorkspaceView {

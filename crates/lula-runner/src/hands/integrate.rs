@@ -135,7 +135,9 @@ impl Hands {
     ) -> Result<Result<Option<Box<Results>>, Integration>, Refusal> {
         let laid = line.lay_out(&merge.tree)?;
         let project = Project::at(&laid.path())
-            .map_err(|error| Refusal::Internal(format!("merged files cannot be used: {error}")))?;
+            .map_err(|error| Refusal::Internal(format!("merged files cannot be used: {error}")))?
+            .over(laid.below())
+            .in_layers(self.forks());
         let policy = self.setup.policy.clone();
         let wall = policy.limits.wall.millis();
         let ground = SandboxedGround::on(self.engine.clone(), project, policy)?;

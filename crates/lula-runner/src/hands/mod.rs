@@ -41,6 +41,7 @@ use gate::Gate;
 pub use gate::RulesFile;
 pub use refusal::Refusal;
 use room::Room;
+pub(crate) use room::no_overlay;
 use runner::Runner;
 use sessions::Sessions;
 pub use sessions::{Heard, Started};
@@ -128,6 +129,7 @@ impl Hands {
             engine,
             tier,
         };
+        lula_workspace::fork::sweep(&hands.forks());
         hands.set_aside()?;
         hands.recover()?;
         Ok(hands)
@@ -163,6 +165,11 @@ impl Hands {
         Ok(path)
     }
 
+    /// Where forks of workspaces lie.
+    fn forks(&self) -> PathBuf {
+        self.setup.state.join("forks")
+    }
+
     /// Opens a private view of a directory.
     pub fn open(&self, asked: &OpenWorkspace) -> Result<WorkspaceView, Refusal> {
         let path = self.directory(&asked.path)?;
@@ -196,9 +203,17 @@ impl Hands {
         let rules = self.gate.policy(&base)?;
         let invariants = scope::invariants(&self.ledger().declared(workspace.id())?)?;
         let engine = self.engine.clone();
-        let policy = self.policy_over(&workspace.record().base());
+        let stand_in = self.stand_in(&workspace.record().base());
+        let policy = self.setup.policy.clone();
         let explain = self.setup.explain;
-        let room = Room::new(engine, policy, explain, (rules, invariants), workspace);
+        let room = Room::new(
+            engine,
+            policy,
+            explain,
+            (rules, invariants),
+            workspace,
+            stand_in,
+        );
         Ok(Arc::new(room))
     }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use lula_gate::invariants::Invariants;
 use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
-use lula_sandbox::policy::Policy;
+use lula_sandbox::policy::{AbsolutePath, Policy};
 use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
-use lula_workspace::{Layer, Piece, Place, Workspace, WorkspaceError};
+use lula_workspace::{Below, Checkout, Layer, Piece, Place, Workspace, WorkspaceError};
 
 use super::refusal::Refusal;
 use super::toolbox::ToolboxLink;
@@ -18,6 +18,28 @@ use crate::toolbox::frame::{Answer, Ask};
 
 /// How long the processes of an earlier runner may take to let go of a layer.
 const LETTING_GO: Duration = Duration::from_secs(5);
+
+/// A checkout of a person's that the files of a workspace stand in for.
+#[derive(Debug)]
+pub(crate) struct StandIn {
+    pub(crate) checkout: Checkout,
+    /// What git ignores there, where it can be shown.
+    pub(crate) below: Option<Below>,
+}
+
+impl StandIn {
+    /// The policy of commands in a copy of the files, which links to what is installed beside them.
+    fn policy(&self, mut policy: Policy, copy: &Path) -> Policy {
+        self.checkout.link_dependencies(copy);
+        let repository = &self.checkout.origin().repository;
+        let shown = lula_workspace::fork::dependencies(repository);
+        let shown = shown
+            .iter()
+            .filter_map(|path| path.to_str()?.parse::<AbsolutePath>().ok());
+        policy.paths.read.extend(shown);
+        policy
+    }
+}
 
 /// One open workspace.
 #[derive(Debug)]
@@ -35,6 +57,7 @@ pub(crate) struct Room {
     /// workspace was removed meanwhile.
     turn: Mutex<bool>,
     workspace: Mutex<Workspace>,
+    stand_in: Option<StandIn>,
     live: Mutex<Option<Arc<Live>>>,
 }
 
@@ -67,6 +90,7 @@ impl Room {
         explain: bool,
         (rules, invariants): (Rules, Invariants),
         workspace: Workspace,
+        stand_in: Option<StandIn>,
     ) -> Self {
         Self {
             id: workspace.id().clone(),
@@ -77,6 +101,7 @@ impl Room {
             explain,
             turn: Mutex::new(false),
             workspace: Mutex::new(workspace),
+            stand_in,
             live: Mutex::new(None),
         }
     }
@@ -116,20 +141,7 @@ impl Room {
                 }
                 layer => layer?,
             };
-            let mut sandbox = match layer.place.clone() {
-                Place::Overlay { lower, upper, work } => {
-                    let lowers = vec![lower];
-                    Sandbox::over(
-                        self.policy.clone(),
-                        Overlay {
-                            lowers,
-                            upper,
-                            work,
-                        },
-                    )
-                }
-                Place::Copy { directory } => Sandbox::new(self.policy.clone(), directory),
-            };
+            let (mut sandbox, shown) = self.around(&layer.place);
             if self.explain {
                 sandbox = sandbox.watch_paths();
             }
@@ -138,7 +150,7 @@ impl Room {
                     return Ok(Live {
                         session,
                         toolbox: Mutex::new(None),
-                        shown: layer.place.shown().to_owned(),
+                        shown,
                         _layer: layer,
                     });
                 }
@@ -157,6 +169,38 @@ impl Room {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// A sandbox around the layer, and where the workspace is seen in it.
+    fn around(&self, place: &Place) -> (Sandbox, PathBuf) {
+        let policy = self.policy.clone();
+        match place {
+            Place::Overlay { lower, upper, work } => {
+                let mut lowers = vec![lower.clone()];
+                let below = self.stand_in.as_ref().and_then(|one| one.below.as_ref());
+                lowers.extend(below.map(Below::layers).unwrap_or_default());
+                let shown = lowers.last().unwrap_or(lower).clone();
+                let overlay = Overlay {
+                    lowers,
+                    upper: upper.clone(),
+                    work: work.clone(),
+                };
+                (Sandbox::over(policy, overlay), shown)
+            }
+            Place::Copy { directory } => {
+                let sandbox = match &self.stand_in {
+                    Some(stand_in) => Sandbox::new(stand_in.policy(policy, directory), directory)
+                        .copy_of(&stand_in.checkout.origin().repository),
+                    None => Sandbox::new(policy, directory),
+                };
+                (sandbox, directory.clone())
+            }
+        }
+    }
+
+    /// What is shown below the workspace's files, where something is.
+    pub(crate) fn below(&self) -> Option<&Below> {
+        self.stand_in.as_ref()?.below.as_ref()
     }
 
     /// Asks the toolbox. One that broke is ended and replaced at the next call.
@@ -237,7 +281,8 @@ fn is_fresh_overlay(place: &Place, workspace: &Workspace) -> bool {
         && std::fs::read_dir(upper).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn no_overlay(error: &SandboxError) -> bool {
+/// Whether the kernel or the tier has no overlay, so that a copy has to serve.
+pub(crate) fn no_overlay(error: &SandboxError) -> bool {
     matches!(
         error,
         SandboxError::OverlayNeedsNamespaces { .. } | SandboxError::Setup { .. }

@@ -45,7 +45,7 @@ impl Hands {
             }
             Trial::Examine { .. } | Trial::Search { .. } => Vec::new(),
         };
-        let project = Project::of(&room.workspace())?;
+        let project = Project::of(&room.workspace(), room.below())?.in_layers(self.forks());
         drop(turn);
         let policy = self.setup.policy.clone();
         let ground = SandboxedGround::on(self.engine.clone(), project, policy)?.stopping(stop);

@@ -18,7 +18,18 @@ use super::limits;
 use super::root::{Inside, Root};
 
 /// Never walked into: it is no part of the project.
-const LEFT_OUT: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".lula"];
+const LEFT_OUT: [&str; 10] = [
+    ".git",
+    ".hg",
+    ".jj",
+    ".svn",
+    ".lula",
+    ".nox",
+    ".tox",
+    ".venv",
+    "__pycache__",
+    "node_modules",
+];
 /// Files that say what to leave out.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 /// Largest of them that is read.

@@ -54,6 +54,13 @@ impl Drawn {
             born_in_cgroup: false,
         };
         let disk = disk_limit(sandbox, granted);
+        let elsewhere = sandbox.copy_of.as_ref().map(|original| NotApplied {
+            asked: format!("the workspace at {}", original.display()),
+            reason: format!(
+                "it is a copy at {}: this sandbox has no mounts of its own",
+                blueprint.workspace.path
+            ),
+        });
         let place = mounts::Workspace::of(&blueprint.workspace);
         if tier == Tier::Namespace {
             let plan = sandbox.surroundings(system)?.plan(place)?;
@@ -71,7 +78,7 @@ impl Drawn {
                 root: Some(plan.root),
                 read_only,
                 writable,
-                not_applied: missing.chain([disk]).collect(),
+                not_applied: missing.chain([disk]).chain(elsewhere).collect(),
                 home: HOME.to_owned(),
                 private: None,
             });
@@ -89,7 +96,7 @@ impl Drawn {
             root: None,
             read_only: Vec::new(),
             writable,
-            not_applied: vec![disk],
+            not_applied: [disk].into_iter().chain(elsewhere).collect(),
             home,
             private: Some(private),
         })

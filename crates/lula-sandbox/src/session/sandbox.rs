@@ -25,6 +25,7 @@ pub struct Sandbox {
     pub(super) without: Vec<LayerName>,
     pub(super) writable: bool,
     owned: bool,
+    pub(super) copy_of: Option<PathBuf>,
     unflushed: bool,
     pub(super) watched: Watched,
     /// What the policy shows around the workspace, where somebody has just looked.
@@ -54,6 +55,7 @@ impl Sandbox {
             without: Vec::new(),
             writable: true,
             owned: false,
+            copy_of: None,
             unflushed: false,
             watched: Watched::Connections,
             seen: None,
@@ -79,6 +81,15 @@ impl Sandbox {
     #[must_use]
     pub fn owned_workspace(mut self) -> Self {
         self.owned = true;
+        self
+    }
+
+    /// Says that the workspace stands for another directory and lies elsewhere, which the receipt then
+    /// tells: what knows the other path by name, installed packages and build results for instance, leads
+    /// to the other directory or nowhere.
+    #[must_use]
+    pub fn copy_of(mut self, original: impl Into<PathBuf>) -> Self {
+        self.copy_of = Some(original.into());
         self
     }
 

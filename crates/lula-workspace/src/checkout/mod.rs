@@ -23,6 +23,7 @@ pub use undo::{Undone, undo};
 
 use crate::error::WorkspaceError;
 use crate::git::{Git, GitError};
+use crate::ignored::Below;
 use crate::line::Line;
 use crate::put::Piece;
 use crate::tree::{Tree, disk_usage};
@@ -254,7 +255,12 @@ impl Checkout {
         let index = private.join("index");
         self.private(&["read-tree", &self.origin.commit], &index, &[])?;
         self.private(&["checkout-index", "--all", "--force"], &index, &[])?;
-        link_dependencies(&self.origin.repository, &self.tree());
+        Below::make(
+            &self.git,
+            &self.origin.repository,
+            &self.tree(),
+            &self.directory,
+        )?;
         self.origin.bytes = disk_usage(&Tree::open(&self.directory)?.top);
         let origin = serde_json::to_vec(&self.origin)
             .map_err(|error| CheckoutError::Refused(error.to_string()))?;
@@ -279,6 +285,16 @@ impl Checkout {
     /// The directory with the files.
     pub fn tree(&self) -> PathBuf {
         self.directory.join(TREE)
+    }
+
+    /// What is shown below the files: the checkout's ignored files, where it has a checkout.
+    pub fn below(&self) -> Option<Below> {
+        Below::find(&self.directory, &self.origin.repository)
+    }
+
+    /// Links what is installed beside the repository's files into a copy of the files.
+    pub fn link_dependencies(&self, copy: &Path) {
+        link_dependencies(&self.origin.repository, copy);
     }
 
     /// What is merged over its commit, path by path; nothing where nothing is.
@@ -307,7 +323,7 @@ impl Checkout {
                 _ => {}
             }
         }
-        Ok(())
+        Below::clear(&self.directory)
     }
 
     /// Removes one that nothing was done in yet.

@@ -65,7 +65,14 @@ impl Checkout {
         let diff = workspace.diff()?;
         let mut changes = candidates(&diff);
         let ignored = self.ignored(&changes, &index)?;
-        changes.retain(|change| !ignored.contains(change.path.as_bytes()));
+        let below = self.below();
+        changes.retain(|change| {
+            let path = change.path.as_bytes();
+            // Tracked files count, whatever a rule says.
+            let known = change.old.is_some();
+            let left_aside = below.as_ref().is_some_and(|below| below.ignores(path));
+            !ignored.contains(path) && (known || !left_aside)
+        });
         if changes.len() > MOST {
             let count = changes.len();
             return Err(CheckoutError::Refused(format!(

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Line, Merge, named};
 use crate::checkout::deliver::commit_tree;
-use crate::checkout::{
-    CheckoutError, Delivery, Result, feed, io_failed, link_dependencies, succeeded,
-};
+use crate::checkout::{CheckoutError, Delivery, Result, feed, io_failed, succeeded};
+use crate::ignored::Below;
 
 /// Prefix of directories with merged files.
 const SCRATCH: &str = "merged-";
@@ -15,12 +14,18 @@ const SCRATCH: &str = "merged-";
 #[derive(Debug)]
 pub struct LaidOut {
     directory: tempfile::TempDir,
+    below: Option<Below>,
 }
 
 impl LaidOut {
     /// Where the files are.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("tree")
+    }
+
+    /// What is shown below them.
+    pub const fn below(&self) -> Option<&Below> {
+        self.below.as_ref()
     }
 }
 
@@ -40,7 +45,10 @@ impl Line {
             .prefix(SCRATCH)
             .tempdir_in(&self.directory)
             .map_err(io_failed(&self.directory))?;
-        let laid = LaidOut { directory };
+        let mut laid = LaidOut {
+            directory,
+            below: None,
+        };
         let (files, index) = (laid.path(), laid.directory.path().join("index"));
         std::fs::create_dir(&files).map_err(io_failed(&files))?;
         for arguments in [
@@ -55,7 +63,8 @@ impl Line {
                 .args(arguments);
             succeeded(feed(&mut command, &[])?, arguments)?;
         }
-        link_dependencies(&self.record.repository, &files);
+        let (repository, beside) = (&self.record.repository, laid.directory.path());
+        laid.below = Below::make(&self.git, repository, &files, beside)?;
         Ok(laid)
     }
 

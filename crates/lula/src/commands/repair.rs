@@ -105,7 +105,9 @@ pub(super) fn search(
     task: &RepairTask,
     session: &Session,
 ) -> Result<Repaired, Failure> {
-    let project = Project::at(workspace)?;
+    let forks = session.state_directory()?.join("forks");
+    lula_workspace::fork::sweep(&forks);
+    let project = Project::at(workspace)?.in_layers(forks);
     let ground = SandboxedGround::new(project, sandboxed::policy(session, Profile::Build))?;
     let live = session.screen.live("looking at the project");
     let report = lula_repair::repair(&ground, task, &|progress| live.say(&spoken(&progress)));

@@ -1,139 +1,69 @@
-//! Private copies of a project.
-//!
-//! Code that ran in a fork may have left anything in it: links to elsewhere, pipes, directories in
-//! the place of files. So every path is opened below the fork's own handle and follows no link.
+//! Forks as copies.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use crate::error::WorkspaceError;
-use crate::laid::Laid;
-use crate::workspace::Workspace;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+
+use super::{ForkError, LEFT_OUT, MAX_BYTES, MAX_DEPTH, MAX_FILES, failed, is_plain};
+use crate::laid::Laid;
 
 /// Directories of installed dependencies: large, and not part of the project's own code. A fork
 /// links to the project's instead of copying them.
 pub(crate) const DEPENDENCIES: [&str; 4] = ["node_modules", ".venv", "venv", ".tox"];
 
-/// Directories that a fork does not need: version control's own, caches and build results.
-pub(crate) const LEFT_OUT: [&str; 6] = [
-    ".git",
-    "target",
-    "__pycache__",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".lula",
-];
-
-/// Most files a fork takes.
-const MAX_FILES: usize = 50_000;
-/// Most bytes a fork takes.
-const MAX_BYTES: u64 = 2 << 30;
-/// Deepest directory a fork takes.
-const MAX_DEPTH: usize = 64;
-
-/// Why a project cannot be forked, or a file of a fork not used.
-#[derive(Debug, thiserror::Error)]
-pub enum ForkError {
-    /// The operating system said no.
-    #[error("cannot use {path}: {source}")]
-    Io {
-        /// Which file, relative to the project.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Too large to be copied again and again.
-    #[error("the project is too large to fork: more than {MAX_FILES} files or {} GiB", MAX_BYTES >> 30)]
-    TooLarge,
-    /// Not a name of a file inside.
-    #[error("{0:?} is not a path inside the project")]
-    BadPath(String),
+/// Directories of installed dependencies at the top of a project.
+pub fn dependencies(root: &Path) -> Vec<PathBuf> {
+    let named = DEPENDENCIES.iter().map(|name| root.join(name));
+    // A link to them is as good, but what a sandbox shows is where it leads.
+    named
+        .filter(|path| path.is_dir())
+        .map(|path| {
+            if path.is_symlink() {
+                path.canonicalize().unwrap_or(path)
+            } else {
+                path
+            }
+        })
+        .collect()
 }
 
-/// A directory that forks are taken of. It is read, never written.
+/// One copy of a project.
 #[derive(Debug)]
-pub struct Project {
-    root: PathBuf,
-    laid: Laid,
-}
-
-/// One private copy, removed when dropped.
-#[derive(Debug)]
-pub struct Fork {
+pub struct Copied {
     directory: tempfile::TempDir,
     handle: OwnedFd,
 }
 
-impl Project {
-    /// The project at that directory.
-    pub fn at(root: &Path) -> Result<Self, ForkError> {
-        let root = root
-            .canonicalize()
-            .map_err(|source| failed(&root.to_string_lossy(), source))?;
-        Ok(Self {
-            root,
-            laid: Laid::default(),
-        })
-    }
-
-    /// The base of a workspace with what is changed there now: forks are the workspace as it is at
-    /// this moment.
-    pub fn of(workspace: &Workspace) -> Result<Self, WorkspaceError> {
-        Ok(Self {
-            root: workspace.record().base(),
-            laid: Laid::of(workspace)?,
-        })
-    }
-
-    /// Its top directory.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// Directories of dependencies that forks link to; a sandbox has to show them read-only.
-    pub fn dependencies(&self) -> Vec<PathBuf> {
-        let named = DEPENDENCIES.iter().map(|name| self.root.join(name));
-        // A link to them is as good, but what a sandbox shows is where it leads.
-        named
-            .filter(|path| path.is_dir())
-            .map(|path| {
-                if path.is_symlink() {
-                    path.canonicalize().unwrap_or(path)
-                } else {
-                    path
-                }
-            })
-            .collect()
-    }
-
-    /// A copy of it as it is now.
-    pub fn fork(&self) -> Result<Fork, ForkError> {
+impl Copied {
+    pub(super) fn make(
+        root: &Path,
+        dependencies: &[PathBuf],
+        laid: &Laid,
+    ) -> Result<Self, ForkError> {
         let directory = tempfile::Builder::new()
             .prefix("lula-fork-")
             .tempdir()
             .map_err(|source| failed("the temporary directory", source))?;
         let handle = open_directory(directory.path())?;
-        let source = open_directory(&self.root)?;
+        let source = open_directory(root)?;
         let mut copy = Copy { files: 0, bytes: 0 };
         copy.directory(&source, &handle, "", 0)?;
-        self.laid.put(&handle)?;
-        for path in self.dependencies() {
+        laid.put(&handle)?;
+        for path in dependencies {
             let Some(name) = path.file_name() else {
                 continue;
             };
-            match rustix::fs::symlinkat(&path, &handle, name) {
+            match rustix::fs::symlinkat(path, &handle, name) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(failed(&name.to_string_lossy(), error.into())),
             }
         }
-        Ok(Fork { directory, handle })
+        Ok(Self { directory, handle })
     }
-}
 
-impl Fork {
     /// Where it lies.
     pub fn path(&self) -> &Path {
         self.directory.path()
@@ -194,9 +124,7 @@ impl Fork {
     }
 
     fn open(&self, path: &str, flags: OFlags) -> Result<File, ForkError> {
-        let plain =
-            !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if !plain {
+        if !is_plain(path) {
             return Err(ForkError::BadPath(path.to_owned()));
         }
         let file = beneath(&self.handle, path, flags)
@@ -207,13 +135,6 @@ impl Fork {
             return Err(failed(path, io::Error::other("it is not a regular file")));
         }
         Ok(file)
-    }
-}
-
-pub(crate) fn failed(path: &str, source: io::Error) -> ForkError {
-    ForkError::Io {
-        path: path.to_owned(),
-        source,
     }
 }
 
@@ -377,6 +298,7 @@ impl Copy {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use super::super::Project;
     use super::*;
 
     fn project() -> (tempfile::TempDir, Project) {
