@@ -17,6 +17,7 @@ mod install;
 mod interrupt;
 #[cfg(target_arch = "x86_64")]
 mod order;
+mod real;
 mod report;
 mod repository;
 mod requirements;
@@ -64,6 +65,11 @@ enum Task {
     /// Race against rivals, in one run
     #[command(subcommand)]
     Bench(bench::Race),
+    /// Try the product on public projects, set up as their developers have them (downloads them)
+    Real {
+        /// Only these; all where none is named
+        names: Vec<String>,
+    },
     /// Find out which functions `lula exec` runs, so that the linker lays them together
     #[cfg(target_arch = "x86_64")]
     Order,
@@ -108,6 +114,7 @@ fn main() -> Result<ExitCode> {
         )),
         Task::Fmt => command::run(&mut repository.cargo("fmt --all"), &interrupt),
         Task::Architecture => architecture::run(&repository),
+        Task::Real { names } => real::run(&names, &repository, &interrupt),
         Task::Bench(race) => bench::run(&race, &repository, &interrupt),
         #[cfg(target_arch = "x86_64")]
         Task::Order => order::run(&repository, &interrupt),

@@ -5,7 +5,7 @@ mod chart;
 mod crash;
 mod graph;
 mod index;
-mod program;
+pub(crate) mod program;
 mod repair;
 mod results;
 mod runner;

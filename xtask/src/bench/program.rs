@@ -16,7 +16,7 @@ pub(super) const fn profile(debug: bool) -> &'static str {
 }
 
 /// Builds `lula` and tells where it is, or how its build ended.
-pub(super) fn lula(
+pub(crate) fn lula(
     repository: &Repository,
     interrupt: &Interrupt,
     debug: bool,

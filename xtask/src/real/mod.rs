@@ -1,0 +1,50 @@
+//! Tries the product on public projects that were not written here, set up as their developers have
+//! them: the same tests as outside, the right code, a seeded bug seen and mended, a fresh clone
+//! refused with its remedy.
+
+mod counts;
+mod project;
+mod recipe;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{bench::program, interrupt::Interrupt, repository::Repository};
+use project::{Project, Trial};
+
+/// Sets the chosen projects up and tries each; succeeds where all of them hold.
+pub(crate) fn run(
+    names: &[String],
+    repository: &Repository,
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
+    let recipes = recipe::chosen(names)?;
+    let program = match program::lula(repository, interrupt, false)? {
+        std::ops::ControlFlow::Continue(program) => program,
+        std::ops::ControlFlow::Break(code) => return Ok(code),
+    };
+    let home = repository.root().join("target").join("real");
+    let mut trials = Vec::new();
+    for recipe in &recipes {
+        println!("{}: setting up", recipe.name);
+        let trial = Project::set_up(recipe, &home)
+            .and_then(|project| project.tried(&program))
+            .unwrap_or_else(|error| Trial::failed(recipe, format!("{error:#}")));
+        println!("{}", trial.line());
+        trials.push(trial);
+    }
+    println!("{}", Trial::header());
+    for trial in &trials {
+        println!("{}", trial.line());
+        for fault in &trial.faults {
+            println!("    {fault}");
+        }
+    }
+    let (held, all) = (
+        trials.iter().filter(|trial| trial.held()).count(),
+        trials.len(),
+    );
+    println!("{held} passed, {} failed", all - held);
+    Ok(ExitCode::from(u8::from(held != all)))
+}
