@@ -10,6 +10,7 @@ use lula_audit::Entry;
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
+    Toolchains,
 };
 use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
@@ -145,7 +146,8 @@ fn fenced(
         }
     }
     let engine = Engine::start_early(helper)?;
-    let mut sandbox = Sandbox::new(policy, workspace);
+    let toolchains = toolchains(session, workspace);
+    let mut sandbox = Sandbox::new(policy, workspace).toolchains(toolchains);
     if let Some(tier) = flags.tier {
         sandbox = sandbox.tier(tier);
     }
@@ -241,7 +243,12 @@ fn held(
     meanwhile: impl FnOnce(),
 ) -> Result<(Attended, Layer), Ended> {
     let layer = workspace.layer()?;
-    let sandbox = sandbox.clone();
+    let mut sandbox = sandbox.clone();
+    // A workspace that was named may be another directory's.
+    let base = workspace.record().base();
+    if flags.on.is_some() {
+        sandbox = sandbox.toolchains(toolchains(session, &base));
+    }
     let sandbox = match &layer.place {
         // Changes that are kept are flushed when they are known.
         Place::Overlay { lower, upper, work } => sandbox.unflushed_layer().laid_over(Overlay {
@@ -251,8 +258,6 @@ fn held(
         }),
         Place::Copy { directory } => sandbox.on(directory).owned_workspace(),
     };
-    // A workspace that was named may be another directory's.
-    let base = workspace.record().base();
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
@@ -365,6 +370,19 @@ fn entry(
         receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
         diff: None,
     })
+}
+
+/// What the project's commands need, wherever in it the person is.
+fn toolchains(session: &Session, top: &Path) -> Toolchains {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let folder = here.ok().filter(|here| here.starts_with(top));
+    let found = Toolchains::for_project(top, folder.as_deref().unwrap_or(top));
+    let broken = found.virtualenv().and_then(|one| one.broken.as_ref());
+    if let Some(why) = broken {
+        let message = format!("the project's virtual environment is broken: {why}");
+        session.screen.warn(&message);
+    }
+    found
 }
 
 /// `base` is the directory of the person, `shown` the one that the command has in its place.
