@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 
 use lula_audit::Entry;
+use lula_config::keys;
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
     Toolchains,
 };
-use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Aside, Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 
 use crate::cli::{ExecFlags, Write};
@@ -22,6 +23,7 @@ use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
+use crate::term::{DIM, paint};
 
 use ending::{Ending, Left};
 use streams::Streams;
@@ -167,6 +169,7 @@ fn fenced(
         opened,
         layer: None,
         workspace: None,
+        git: String::new(),
     };
     Ok((ran, (left, engine)))
 }
@@ -196,6 +199,7 @@ fn reviewed(
         opened,
         layer: Some(layer),
         workspace: Some(workspace),
+        git: session.config.get(&keys::GIT_PROGRAM),
     };
     Ok((ran, (left, engine)))
 }
@@ -204,14 +208,18 @@ fn reviewed(
 fn tell(
     session: &Session,
     finished: &Finished,
-    changes: Option<&(Workspace, Diff)>,
+    changes: Option<&(Workspace, Diff, Aside)>,
 ) -> Result<(), Failure> {
-    let changes = changes.filter(|(_, diff)| !diff.is_empty());
+    let held = changes.filter(|(_, diff, _)| !diff.is_empty());
     if session.screen.is_json() {
-        let held = changes.map(|(workspace, diff)| review::Held::new(workspace, diff));
+        let held = held.map(|(workspace, diff, aside)| review::Held::new(workspace, diff, aside));
         session.screen.document(&Document::new(finished, held))?;
-    } else if let Some((workspace, diff)) = changes {
-        review::announce(session, workspace, diff);
+    } else if let Some((workspace, diff, aside)) = held {
+        review::announce(session, workspace, diff, aside);
+    } else if let Some((_, _, aside)) = changes.filter(|(_, _, aside)| aside.files() > 0) {
+        let told = review::left_aside(aside);
+        let told = format!("{told} and not kept; --write direct keeps them");
+        session.screen.note(&paint(DIM, told));
     }
     Ok(())
 }
