@@ -464,3 +464,26 @@ fn a_policy_of_ones_own_is_kept_and_never_taken_from_the_workspace() {
         ])
         .exits(2);
 }
+
+#[test]
+fn a_project_has_its_own_virtual_environment() {
+    let world = World::new();
+    let made = std::process::Command::new("python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(world.work().join(".venv"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let script = "python -c 'import sys; print(sys.prefix)'; echo $VIRTUAL_ENV";
+    let directory = world.work().canonicalize().unwrap().join(".venv");
+    let expected = format!("{0}\n{0}\n", directory.display());
+    for write in ["review", "direct", "none"] {
+        let ran = world.run(&["exec", "--write", write, "--", "sh", "-c", script]);
+        assert_eq!(ran.exits(0).stdout, expected, "{write}");
+    }
+    std::fs::remove_file(directory.join("bin/python")).unwrap();
+    world
+        .run(&["exec", "--", "true"])
+        .exits(0)
+        .says("the project's virtual environment is broken");
+}

@@ -18,6 +18,7 @@ mod doctor;
 mod exec;
 mod guidelines;
 mod heal;
+mod ignored;
 mod index;
 mod lessons;
 mod lula;

@@ -9,7 +9,7 @@ use lula_protocol::Receipt;
 use lula_protocol::receipt::Ended;
 use lula_repair::{Command, Fork, Ground, GroundError, Ran};
 use lula_sandbox::policy::{AbsolutePath, Policy};
-use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError};
+use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Toolchains};
 use lula_workspace::{ForkError, Project};
 
 use crate::halt::Halt;
@@ -21,6 +21,7 @@ pub struct SandboxedGround {
     project: Project,
     engine: Engine,
     policy: Policy,
+    toolchains: Toolchains,
     last: Arc<Mutex<Option<Receipt>>>,
     stop: Arc<Halt>,
 }
@@ -33,7 +34,9 @@ impl SandboxedGround {
 
     /// The same on an engine that runs already.
     pub fn on(engine: Engine, project: Project, policy: Policy) -> Result<Self, SandboxError> {
+        let toolchains = Toolchains::for_project(project.shown(), project.shown());
         let mut ground = Self {
+            toolchains,
             project,
             engine,
             policy,
@@ -66,8 +69,18 @@ impl SandboxedGround {
             source: std::io::Error::other(error),
         };
         let fork = self.project.fork().map_err(unusable)?;
-        let sandbox = around(self.policy.clone(), &fork, self.project.shown()).map_err(unusable)?;
+        let sandbox = around(self.policy.clone(), &fork, self.project.shown())
+            .map_err(unusable)?
+            .toolchains(self.toolchains.clone());
         self.engine.open(&sandbox).map(drop)
+    }
+
+    /// The tests are those of this folder, which may have an environment of its own.
+    #[must_use]
+    pub fn for_folder(mut self, folder: &str) -> Self {
+        let top = self.project.shown();
+        self.toolchains = Toolchains::for_project(top, &top.join(folder));
+        self
     }
 
     /// Whatever runs ends, and nothing more is begun, once this is set.
@@ -97,6 +110,7 @@ impl Ground for SandboxedGround {
             session: None,
             engine: self.engine.clone(),
             policy: self.policy.clone(),
+            toolchains: self.toolchains.clone(),
             last: Arc::clone(&self.last),
             stop: Arc::clone(&self.stop),
             original: self.project.shown().to_owned(),
@@ -110,6 +124,7 @@ struct SandboxedFork {
     session: Option<lula_sandbox::Session>,
     engine: Engine,
     policy: Policy,
+    toolchains: Toolchains,
     last: Arc<Mutex<Option<Receipt>>>,
     stop: Arc<Halt>,
     /// The directory that the fork stands for.
@@ -149,7 +164,9 @@ impl SandboxedFork {
         if self.session.is_none() {
             let sandbox = around(self.policy.clone(), &self.fork, &self.original)
                 .map_err(|error| GroundError::new("preparing a sandbox", error))?;
-            let opened = self.engine.open(&sandbox);
+            let opened = self
+                .engine
+                .open(&sandbox.toolchains(self.toolchains.clone()));
             self.session =
                 Some(opened.map_err(|error| GroundError::new("opening a sandbox", error))?);
         }

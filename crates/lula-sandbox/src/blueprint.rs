@@ -100,6 +100,8 @@ pub(crate) struct Blueprint {
     /// Parents before children.
     pub(crate) placed: Vec<Placed>,
     pub(crate) workspace: WorkspacePlan,
+    /// Directories of the sandbox's own at paths of the host.
+    pub(crate) private: Vec<String>,
     /// Host directories shown below a private layer.
     pub(crate) caches: Vec<Bind>,
     /// Paths hidden even where a grant would show them.
@@ -172,6 +174,9 @@ impl Blueprint {
                     .text(&overlay.work)
                     .bool(overlay.unflushed);
             });
+        w.list(&self.private, |w, path| {
+            w.text(path);
+        });
         w.list(&self.caches, write_bind)
             .list(&self.masks, |w, path| {
                 w.text(path);
@@ -234,6 +239,7 @@ impl Blueprint {
                     })
                 })?,
             },
+            private: r.list("private", |r| r.text("private"))?,
             caches: r.list("caches", read_bind)?,
             masks: r.list("masks", |r| r.text("mask"))?,
             scratch_bytes: r.u64("scratch")?,

@@ -71,7 +71,7 @@ pub use built_in::BuiltIn;
 pub use error::SandboxError;
 pub use helper::{EarlyHelper, Helper, helper_main_if_asked};
 pub use lock_out::{Kept, LockedOut, lock_out};
-pub use mounts::Toolchains;
+pub use mounts::{Toolchains, Virtualenv};
 pub use session::{
     Captured, Command, Engine, Finished, Next, Output, Overlay, Process, ProcessId, Sandbox,
     Session,

@@ -6,6 +6,7 @@ use lula_protocol::Digest;
 use lula_protocol::digest::Domain;
 use serde::Serialize;
 
+use crate::aside::Aside;
 use crate::node::{Kind, Node, Stat};
 use crate::path::RelPath;
 use crate::risk::Risk;
@@ -248,7 +249,7 @@ impl Selection {
 
     /// The chosen changes, with those directories that they need and without those that cannot go
     /// because something held back is inside.
-    pub(crate) fn choose<'a>(&self, diff: &'a Diff) -> Result<Chosen<'a>, RelPath> {
+    pub(crate) fn choose<'a>(&self, diff: &'a Diff, aside: &Aside) -> Result<Chosen<'a>, RelPath> {
         for path in &self.paths {
             if !diff
                 .changes
@@ -258,8 +259,10 @@ impl Selection {
                 return Err(path.clone());
             }
         }
+        let aside = aside.except(&self.paths);
         let named = |change: &Change| {
-            self.paths.is_empty() || self.paths.iter().any(|path| change.path.is_within(path))
+            let named = self.paths.iter().any(|path| change.path.is_within(path));
+            (self.paths.is_empty() || named) && !aside.contains(&change.path)
         };
         let mut wanted: Vec<bool> = diff.changes.iter().map(named).collect();
         self.add_parents(diff, &mut wanted);
@@ -355,7 +358,7 @@ mod tests {
     }
 
     fn taken(selection: &Selection, diff: &Diff) -> Vec<String> {
-        let chosen = selection.choose(diff).unwrap();
+        let chosen = selection.choose(diff, &Aside::none()).unwrap();
         chosen
             .taken
             .iter()

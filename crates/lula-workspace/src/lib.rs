@@ -64,6 +64,7 @@
 //! writes a directory by handle.
 #![forbid(unsafe_code)]
 
+mod aside;
 mod base;
 mod change;
 pub mod checkout;
@@ -101,6 +102,7 @@ mod tests;
 mod tree;
 mod workspace;
 
+pub use aside::Aside;
 pub use change::{Change, Diff, HeldBack, Selection, What};
 pub use checkout::Checkout;
 pub use error::WorkspaceError;

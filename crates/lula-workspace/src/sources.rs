@@ -18,7 +18,7 @@ pub const MAX_FILES: usize = 50_000;
 /// Deepest directory that is listed.
 const MAX_DEPTH: usize = 64;
 /// Longest `.gitignore` that is read.
-const MAX_IGNORE: u64 = 256 << 10;
+pub(crate) const MAX_IGNORE: u64 = 256 << 10;
 /// Never part of a project's own code, whatever it ignores.
 const LEFT_OUT: [&str; 10] = [
     ".git",
@@ -71,6 +71,10 @@ impl Sources {
         Ok(Self { handle })
     }
 
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
     /// Every regular file that is not ignored.
     pub fn list(&self) -> Listing {
         let mut listing = Listing::default();
@@ -94,7 +98,7 @@ fn open_below(directory: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::i
     rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve)
 }
 
-fn read_below(directory: BorrowedFd<'_>, path: &str, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_below(directory: BorrowedFd<'_>, path: &str, most: u64) -> io::Result<Vec<u8>> {
     // A pipe in the place of a file must not make us wait.
     let file = File::from(open_below(
         directory,
@@ -110,7 +114,7 @@ fn read_below(directory: BorrowedFd<'_>, path: &str, most: u64) -> io::Result<Ve
 }
 
 /// The rules of one file, for paths below its directory. A line that is no rule is none.
-fn rules(place: &str, text: &[u8]) -> Option<Gitignore> {
+pub(crate) fn rules(place: &str, text: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(format!("/{place}"));
     for line in String::from_utf8_lossy(text).lines() {
         let _ = builder.add_line(None, line);
@@ -119,10 +123,14 @@ fn rules(place: &str, text: &[u8]) -> Option<Gitignore> {
     (!rules.is_empty()).then_some(rules)
 }
 
-/// Deeper rules win over those above them.
-fn is_ignored(ignores: &[Gitignore], path: &str, directory: bool) -> bool {
+/// Deeper rules win over those above them, so they come first.
+pub(crate) fn is_ignored<'a>(
+    ignores: impl IntoIterator<Item = &'a Gitignore>,
+    path: &str,
+    directory: bool,
+) -> bool {
     let path = format!("/{path}");
-    for rules in ignores.iter().rev() {
+    for rules in ignores {
         match rules.matched(&path, directory) {
             Match::Ignore(_) => return true,
             Match::Whitelist(_) => return false,
@@ -161,7 +169,7 @@ fn walk(
         let inside = kind == FileType::Directory;
         if !(inside || kind == FileType::RegularFile)
             || (inside && LEFT_OUT.contains(&name.as_str()))
-            || is_ignored(ignores, &path, inside)
+            || is_ignored(ignores.iter().rev(), &path, inside)
         {
             continue;
         }

@@ -6,6 +6,7 @@ use lula_protocol::{Digest, WorkspaceId};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
+use crate::aside::Aside;
 use crate::base::Base;
 use crate::change::{Change, Diff, Selection};
 use crate::commit;
@@ -286,36 +287,56 @@ impl Workspace {
     /// are no conflict later, and how many changes there are and how much space they take. For the
     /// end of a command; [`Workspace::close`] does it too.
     pub fn remember(&mut self, diff: &Diff) -> Result<()> {
+        self.remember_leaving(diff, &Aside::none())
+    }
+
+    fn remember_leaving(&mut self, diff: &Diff, aside: &Aside) -> Result<()> {
         let mut remembered = self.remembered()?;
         if remembered.add(diff) {
             let bytes = serde_json::to_vec(&remembered).unwrap_or_default();
             record::write_lazily(&self.directory, REMEMBERED, &bytes)?;
         }
-        self.note(diff)
+        self.note(aside.rest(diff).count())
     }
 
     /// Remembers how many changes it has and how much space it takes; takes it away if there are none
     /// and it was never committed (what is left of it is used again, or removed by
     /// [`Store::empty_trash`]). Tells what it changes. For the end of a session.
-    pub fn close(mut self) -> Result<(Self, Diff)> {
+    pub fn close(self) -> Result<(Self, Diff)> {
+        let (workspace, diff, _) = self.close_leaving(|_, _| Aside::none())?;
+        Ok((workspace, diff))
+    }
+
+    /// The same, where some changes are left aside: they do not count, and go with the workspace where
+    /// there are no others. `aside` is asked only if something was changed.
+    pub fn close_leaving(
+        mut self,
+        aside: impl FnOnce(&Self, &Diff) -> Aside,
+    ) -> Result<(Self, Diff, Aside)> {
         let diff = self.diff()?;
-        if diff.is_empty() && self.store.entries(&self.record.id)?.is_empty() {
+        let aside = if diff.is_empty() {
+            Aside::none()
+        } else {
+            aside(&self, &diff)
+        };
+        let unchanged = aside.rest(&diff).next().is_none();
+        if unchanged && self.store.entries(&self.record.id)?.is_empty() {
             match self.record.backend {
-                Backend::Overlay => self.store.spare(&self.record.id)?,
-                Backend::Copy { .. } => self.store.put_aside(&self.record.id)?,
+                Backend::Overlay if aside.is_empty() => self.store.spare(&self.record.id)?,
+                Backend::Overlay | Backend::Copy { .. } => self.store.put_aside(&self.record.id)?,
             };
         } else {
             self.flush()?;
-            self.remember(&diff)?;
+            self.remember_leaving(&diff, &aside)?;
         }
-        Ok((self, diff))
+        Ok((self, diff, aside))
     }
 
-    fn note(&mut self, diff: &Diff) -> Result<()> {
-        if !diff.is_empty() {
+    fn note(&mut self, changes: usize) -> Result<()> {
+        if changes > 0 {
             self.record.state = State::Pending;
         }
-        self.record.changes = diff.changes.len() as u64;
+        self.record.changes = changes as u64;
         self.record.bytes = Store::usage(&self.directory);
         self.save()
     }
@@ -374,6 +395,17 @@ impl Workspace {
         selection: &Selection,
         expected: Option<&Digest>,
     ) -> Result<Committed> {
+        self.commit_leaving(selection, expected, &Aside::none())
+    }
+
+    /// The same without changes that are left aside, unless the selection names them. They stay in the
+    /// workspace and are not waited for.
+    pub fn commit_leaving(
+        &mut self,
+        selection: &Selection,
+        expected: Option<&Digest>,
+        aside: &Aside,
+    ) -> Result<Committed> {
         let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
         self.refresh()?;
         if self.record.state == State::Discarded {
@@ -390,10 +422,13 @@ impl Workspace {
         if diff.is_empty() {
             return Err(WorkspaceError::NoChanges(self.record.id.clone()));
         }
-        let chosen = selection.choose(&diff).map_err(|path| {
+        let chosen = selection.choose(&diff, aside).map_err(|path| {
             let id = self.record.id.clone();
             WorkspaceError::NoSuchChange { id, path }
         })?;
+        if chosen.taken.is_empty() && chosen.held_back.is_empty() {
+            return Err(WorkspaceError::NoChanges(self.record.id.clone()));
+        }
         if chosen.taken.is_empty() {
             return Err(WorkspaceError::AllHeldBack(chosen.held_back));
         }
@@ -437,7 +472,10 @@ impl Workspace {
             held_back: chosen.held_back,
             digest: diff.digest,
         };
-        self.decided(diff.changes.len() - committed.paths.len())?;
+        let left = aside
+            .rest(&diff)
+            .filter(|change| committed.paths.binary_search(&change.path).is_err());
+        self.decided(left.count())?;
         Ok(committed)
     }
 

@@ -8,7 +8,7 @@ use lula_gate::invariants::Invariants;
 use lula_gate::rules::Policy as Rules;
 use lula_protocol::WorkspaceId;
 use lula_sandbox::policy::{AbsolutePath, Policy};
-use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session};
+use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Session, Toolchains};
 use lula_workspace::{Below, Checkout, Layer, Piece, Place, Workspace, WorkspaceError};
 
 use super::refusal::Refusal;
@@ -180,12 +180,13 @@ impl Room {
                 let below = self.stand_in.as_ref().and_then(|one| one.below.as_ref());
                 lowers.extend(below.map(Below::layers).unwrap_or_default());
                 let shown = lowers.last().unwrap_or(lower).clone();
+                let toolchains = Toolchains::for_project(&shown, &shown);
                 let overlay = Overlay {
                     lowers,
                     upper: upper.clone(),
                     work: work.clone(),
                 };
-                (Sandbox::over(policy, overlay), shown)
+                (Sandbox::over(policy, overlay).toolchains(toolchains), shown)
             }
             Place::Copy { directory } => {
                 let sandbox = match &self.stand_in {
@@ -193,7 +194,8 @@ impl Room {
                         .copy_of(&stand_in.checkout.origin().repository),
                     None => Sandbox::new(policy, directory),
                 };
-                (sandbox, directory.clone())
+                let toolchains = Toolchains::for_project(directory, directory);
+                (sandbox.toolchains(toolchains), directory.clone())
             }
         }
     }

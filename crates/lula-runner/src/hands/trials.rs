@@ -48,7 +48,12 @@ impl Hands {
         let project = Project::of(&room.workspace(), room.below())?.in_layers(self.forks());
         drop(turn);
         let policy = self.setup.policy.clone();
-        let ground = SandboxedGround::on(self.engine.clone(), project, policy)?.stopping(stop);
+        let (Trial::Examine { tests, .. }
+        | Trial::Search { tests, .. }
+        | Trial::Weigh { tests, .. }) = asked;
+        let ground = SandboxedGround::on(self.engine.clone(), project, policy)?
+            .for_folder(&tests.folder)
+            .stopping(stop);
         let wall = self.setup.policy.limits.wall.millis();
         let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
         let found = match asked {

@@ -53,6 +53,7 @@ pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failur
         mask_proc(site).during(SetupStage::Proc, || "masks".to_owned())?;
     }
     terminals(site).during(SetupStage::Mounts, || "/dev/pts".to_owned())?;
+    private(blueprint, site)?;
     let workspace = &blueprint.workspace.path;
     // Parents first, wherever the workspace stands among the rest.
     let (before, after): (Vec<_>, Vec<_>) = blueprint
@@ -264,6 +265,25 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
         file: false,
     };
     place(&bind, &merged, site)
+}
+
+/// Empty directories at paths of the host, on the one private filesystem.
+fn private(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
+    for (index, path) in blueprint.private.iter().enumerate() {
+        let name = format!("/run/private{index}");
+        let bind = Bind {
+            source: name.clone(),
+            target: path.clone(),
+            file: false,
+        };
+        rustix::fs::mkdir(&*name, Mode::from_raw_mode(0o755))
+            .map_err(io::Error::from)
+            .and_then(|()| own(rustix::fs::CWD, &name, site))
+            .and_then(|()| mount::clone_tree(root(), Path::new(&name)))
+            .and_then(|tree| place(&bind, &tree, site))
+            .during(SetupStage::Mounts, || format!("private {path}"))?;
+    }
+    Ok(())
 }
 
 /// Each cache is an overlay: the host's below, read-only, and a private layer above.

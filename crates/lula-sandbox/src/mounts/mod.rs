@@ -3,19 +3,24 @@
 //! A few system directories read-only, a handful of files of `/etc`, the workspace at its own path,
 //! one private filesystem behind every temporary directory. Not the host's root with holes in it.
 
+mod caches;
 mod host;
+mod shared;
 mod toolchains;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan, SMALL, WorkspacePlan};
 use crate::error::SandboxError;
 use crate::frames::HeldBack;
 use crate::landlock::{Access, Grant};
-use crate::policy::{AbsolutePath, PackageCache, Policy};
+use crate::policy::{AbsolutePath, Policy};
 
-pub use toolchains::Toolchains;
+pub(crate) use shared::shared_grants;
+pub use toolchains::{Toolchains, Virtualenv};
 
+use caches::Cache;
 use host::Look;
 
 /// The home of the sandbox's user.
@@ -72,7 +77,11 @@ const ETC_BEGINS: [&str; 4] = ["java", "openjdk", "python", "perl"];
 pub(crate) struct Plan {
     pub(crate) root: RootPlan,
     pub(crate) placed: Vec<Placed>,
+    /// Directories of the sandbox's own, empty but for what is placed in them.
+    pub(crate) private: Vec<String>,
     pub(crate) caches: Vec<Bind>,
+    /// Variables that tell tools where their caches are.
+    pub(crate) environment: BTreeMap<String, String>,
     pub(crate) masks: Vec<String>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) held_back: Vec<HeldBack>,
@@ -147,7 +156,20 @@ impl System {
 
 /// What a policy shows around a workspace, whichever that is.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings(Plan);
+pub(crate) struct Surroundings {
+    plan: Plan,
+    toolchains: Vec<Shown>,
+    /// Credentials in them.
+    hidden: Vec<String>,
+    caches: Vec<Cache>,
+}
+
+/// A directory of the host by its name and its real path.
+#[derive(Debug, Clone)]
+struct Shown {
+    named: String,
+    real: String,
+}
 
 impl Surroundings {
     pub(crate) fn look(
@@ -156,18 +178,46 @@ impl Surroundings {
         system: &System,
     ) -> Result<Self, SandboxError> {
         let mut plan = Plan::of(system.0.clone());
-        plan.look(policy, toolchains)?;
-        Ok(Self(plan))
+        plan.look(policy)?;
+        let mut shown = Vec::new();
+        for path in toolchains.directories() {
+            // What went away since is not missed: nobody asked for it by name.
+            if let Ok(real) = path.canonicalize() {
+                let (named, real) = (text(path)?, text(&real)?);
+                shown.push(Shown { named, real });
+            }
+        }
+        let hidden = toolchains.hidden().iter().map(|path| text(path));
+        let mut caches = Vec::new();
+        for cache in &policy.caches {
+            caches.extend(caches::look(*cache, toolchains)?);
+        }
+        Ok(Self {
+            plan,
+            toolchains: shown,
+            hidden: hidden.collect::<Result<_, _>>()?,
+            caches,
+        })
     }
 
     /// Plans the tree of a sandbox with a private root.
     pub(crate) fn plan(self, workspace: Workspace<'_>) -> Result<Plan, SandboxError> {
-        let mut plan = self.0;
+        let mut plan = self.plan;
+        let shown = text(workspace.path)?;
+        // What lies in the workspace, such as its own virtual environment, is seen with it.
+        let apart = |path: &str| !is_below(path, &shown);
+        for directory in self.toolchains.iter().filter(|one| apart(&one.real)) {
+            plan.show(directory)?;
+        }
+        let hidden = self.hidden.into_iter().filter(|path| apart(path));
+        plan.masks.extend(hidden);
+        for cache in self.caches {
+            plan.add_cache(cache, &workspace)?;
+        }
         if workspace.overlaid {
-            plan.overlaid = Some((text(workspace.path)?, workspace.writable));
+            plan.overlaid = Some((shown, workspace.writable));
         } else {
             // What it may do is the caller's to say, whatever the policy shows of the same place.
-            let shown = text(workspace.path)?;
             plan.placed.retain(|placed| placed.bind.target != shown);
             plan.place(workspace.path, workspace.writable)?;
         }
@@ -177,22 +227,18 @@ impl Surroundings {
 }
 
 impl Plan {
-    fn look(&mut self, policy: &Policy, toolchains: &Toolchains) -> Result<(), SandboxError> {
+    fn look(&mut self, policy: &Policy) -> Result<(), SandboxError> {
         self.masks = policy
             .paths
             .mask
             .iter()
             .map(|path| path.as_str().to_owned())
             .collect();
-        let granted = policy.paths.read.iter().map(AbsolutePath::as_path);
-        for path in granted.chain(toolchains.directories().iter().map(PathBuf::as_path)) {
+        for path in policy.paths.read.iter().map(AbsolutePath::as_path) {
             self.show_granted(path)?;
         }
         for path in &policy.paths.write {
             self.place(path.as_path(), true)?;
-        }
-        for cache in &policy.caches {
-            self.show_cache(*cache, toolchains.home())?;
         }
         Ok(())
     }
@@ -236,7 +282,9 @@ impl Plan {
         Self {
             root,
             placed: Vec::new(),
+            private: Vec::new(),
             caches: Vec::new(),
+            environment: BTreeMap::new(),
             masks: Vec::new(),
             grants: Vec::new(),
             held_back: Vec::new(),
@@ -285,14 +333,21 @@ impl Plan {
             });
             return Ok(());
         };
-        let (real_text, named) = (text(&real)?, text(path)?);
-        if is_private(&real_text) {
-            self.place(&real, false)?;
+        self.show(&Shown {
+            named: text(path)?,
+            real: text(&real)?,
+        })
+    }
+
+    fn show(&mut self, shown: &Shown) -> Result<(), SandboxError> {
+        let Shown { named, real } = shown;
+        if is_private(real) {
+            self.place(Path::new(real), false)?;
         } else {
-            self.bind(&real_text, !real.is_dir());
+            self.bind(real, !Path::new(real).is_dir());
         }
-        if named != real_text && !is_private(&named) && !self.is_shown(&named) {
-            self.root.links.push((named, real_text));
+        if named != real && !is_private(named) && !self.is_shown(named) {
+            self.root.links.push((named.clone(), real.clone()));
         }
         Ok(())
     }
@@ -339,29 +394,6 @@ impl Plan {
         Ok(())
     }
 
-    fn show_cache(&mut self, cache: PackageCache, home: Option<&Path>) -> Result<(), SandboxError> {
-        let Some(home) = home else { return Ok(()) };
-        let places: &[&str] = match cache {
-            PackageCache::Cargo => &[".cargo/registry", ".cargo/git"],
-            PackageCache::Pip => &[".cache/pip"],
-            PackageCache::Npm => &[".npm"],
-            PackageCache::Go => &["go/pkg/mod", ".cache/go-build"],
-        };
-        for place in places {
-            let Ok(source) = home.join(place).canonicalize() else {
-                continue;
-            };
-            if source.is_dir() {
-                self.caches.push(Bind {
-                    source: text(&source)?,
-                    target: format!("{HOME}/{place}"),
-                    file: false,
-                });
-            }
-        }
-        Ok(())
-    }
-
     /// Everything that follows from the choices made: places to mount on, own files, rules.
     fn finish(&mut self) {
         self.root.binds.sort_by(|a, b| a.target.cmp(&b.target));
@@ -372,13 +404,18 @@ impl Plan {
             .to_vec();
         let shown: Vec<&str> = self.root.binds.iter().map(|bind| &*bind.target).collect();
         let mut files = Vec::new();
-        for (target, file, _) in self.places() {
-            if !is_private(target) && !shown.iter().any(|bind| is_below(target, bind)) {
-                if file {
-                    files.push((target.to_owned(), String::new()));
-                } else {
-                    directories.push(target.to_owned());
-                }
+        let private = self.private.iter().map(String::as_str);
+        let caches = self.caches.iter().map(|bind| &*bind.target);
+        let private = private.chain(caches).map(|target| (target, false));
+        let places = self.places().map(|(target, file, _)| (target, file));
+        for (target, file) in places.chain(private) {
+            if self.is_own(target) || shown.iter().any(|bind| is_below(target, bind)) {
+                continue;
+            }
+            if file {
+                files.push((target.to_owned(), String::new()));
+            } else {
+                directories.push(target.to_owned());
             }
         }
         self.root.files.extend(files);
@@ -391,6 +428,7 @@ impl Plan {
             let link = ("/var/tmp".to_owned(), "/tmp".to_owned());
             self.root.links.push(link);
         }
+        self.tidy_links(&directories);
         // The same root for the same places, in whichever way they are going to be filled.
         directories.sort();
         directories.dedup();
@@ -416,6 +454,10 @@ impl Plan {
                 grant(&bind.target, Access::Read);
             }
         }
+        let private = self.private.iter().map(String::as_str);
+        for target in private.chain(self.caches.iter().map(|bind| &*bind.target)) {
+            grant(target, Access::Write);
+        }
         for (target, _, writable) in self.places() {
             let access = if writable {
                 Access::Write
@@ -425,6 +467,27 @@ impl Plan {
             grant(target, access);
         }
         self.grants = grants;
+    }
+
+    /// Whether a place to mount on is made in each sandbox, and not in what they share.
+    fn is_own(&self, target: &str) -> bool {
+        let mut private = self.private.iter();
+        let in_private = private.any(|own| target != own && is_below(target, own));
+        is_private(target) || in_private
+    }
+
+    /// A link that another one leads past, or in whose place a directory is needed, is none.
+    fn tidy_links(&mut self, directories: &[String]) {
+        let links = &mut self.root.links;
+        links.sort();
+        links.dedup_by(|a, b| a.0 == b.0);
+        let names: Vec<String> = links.iter().map(|(name, _)| name.clone()).collect();
+        let binds = self.root.binds.iter().map(|bind| &bind.target);
+        let needed: Vec<&String> = directories.iter().chain(binds).collect();
+        links.retain(|(name, _)| {
+            let past = |other: &String| other != name && is_below(name, other);
+            !names.iter().any(past) && !needed.iter().any(|path| is_below(path, name))
+        });
     }
 }
 
@@ -457,60 +520,6 @@ fn own_files() -> Vec<(String, String)> {
     .into_iter()
     .map(|(path, text)| (path.to_owned(), text))
     .collect()
-}
-
-/// The rules of a sandbox that sees the host's own tree.
-pub(crate) fn shared_grants(
-    policy: &Policy,
-    workspace: Workspace<'_>,
-    toolchains: &Toolchains,
-    private: &Path,
-) -> Result<Vec<Grant>, SandboxError> {
-    let mut grants = Vec::new();
-    let mut grant = |path: &Path, access| -> Result<(), SandboxError> {
-        grants.push(Grant {
-            path: text(path)?,
-            access,
-        });
-        Ok(())
-    };
-    for path in SYSTEM
-        .iter()
-        .map(|path| (*path).to_owned())
-        .chain(etc_entries())
-    {
-        grant(Path::new(&path), Access::Read)?;
-    }
-    for file in [
-        "/etc/passwd",
-        "/etc/group",
-        "/etc/hosts",
-        "/etc/nsswitch.conf",
-        "/proc",
-    ] {
-        grant(Path::new(file), Access::Read)?;
-    }
-    for path in policy.paths.read.iter().map(AbsolutePath::as_path) {
-        grant(path, Access::Read)?;
-    }
-    for path in toolchains.directories() {
-        grant(path, Access::Read)?;
-    }
-    // Not `pts`: the terminals there are the host's, and typing into one is an escape.
-    for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
-        grant(&Path::new("/dev").join(device), Access::Use)?;
-    }
-    for path in policy.paths.write.iter().map(AbsolutePath::as_path) {
-        grant(path, Access::Write)?;
-    }
-    let access = if workspace.writable {
-        Access::Write
-    } else {
-        Access::Read
-    };
-    grant(workspace.path, access)?;
-    grant(private, Access::Write)?;
-    Ok(grants)
 }
 
 #[cfg(test)]

@@ -129,9 +129,10 @@ names! {
 }
 
 names! {
-    /// A package cache of the host, shown read-only below a private layer.
+    /// A package cache of the host, shown at its own path below a private layer. Where it lies follows
+    /// the tool's own variables.
     PackageCache: "package cache" {
-        /// `~/.cargo/registry` and `~/.cargo/git`.
+        /// `registry` and `git` of `~/.cargo`.
         Cargo = "cargo",
         /// `~/.cache/pip`.
         Pip = "pip",
@@ -139,6 +140,16 @@ names! {
         Npm = "npm",
         /// `~/go/pkg/mod` and `~/.cache/go-build`.
         Go = "go",
+        /// `~/.cache/uv`.
+        Uv = "uv",
+        /// `~/.cache/yarn` and `~/.yarn/berry`.
+        Yarn = "yarn",
+        /// `~/.local/share/pnpm/store`.
+        Pnpm = "pnpm",
+        /// `~/.m2/repository`.
+        Maven = "maven",
+        /// `caches`, `wrapper` and `jdks` of `~/.gradle`.
+        Gradle = "gradle",
     }
 }
 

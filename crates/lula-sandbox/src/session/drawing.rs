@@ -10,6 +10,7 @@ use super::private::PrivateDirectory;
 use super::sandbox::Sandbox;
 use crate::blueprint::{Blueprint, RootPlan, WorkspacePlan};
 use crate::error::SandboxError;
+use crate::frames::HeldBack;
 use crate::mounts::{self, HOME, System};
 use crate::policy::{Granted, LayerName};
 use crate::receipt::human;
@@ -24,6 +25,8 @@ pub(super) struct Drawn {
     pub(super) writable: Vec<String>,
     pub(super) not_applied: Vec<NotApplied>,
     pub(super) home: String,
+    /// Variables that tell tools where their caches are.
+    pub(super) caches: BTreeMap<String, String>,
     pub(super) private: Option<PrivateDirectory>,
 }
 
@@ -41,6 +44,7 @@ impl Drawn {
             template: 0,
             placed: Vec::new(),
             workspace,
+            private: Vec::new(),
             caches: Vec::new(),
             masks: Vec::new(),
             scratch_bytes: granted.disk_bytes,
@@ -66,13 +70,11 @@ impl Drawn {
             let plan = sandbox.surroundings(system)?.plan(place)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.placed = plan.placed;
+            blueprint.private = plan.private;
             blueprint.caches = plan.caches;
             blueprint.masks = plan.masks;
             blueprint.grants = plan.grants;
-            let missing = plan.held_back.into_iter().map(|held| NotApplied {
-                asked: held.asked,
-                reason: held.reason,
-            });
+            let missing = plan.held_back.into_iter().map(not_applied);
             return Ok(Self {
                 blueprint,
                 root: Some(plan.root),
@@ -80,13 +82,15 @@ impl Drawn {
                 writable,
                 not_applied: missing.chain([disk]).chain(elsewhere).collect(),
                 home: HOME.to_owned(),
+                caches: plan.environment,
                 private: None,
             });
         }
         let private = PrivateDirectory::make()?;
         let home = private.path().to_string_lossy().into_owned();
-        blueprint.grants =
-            mounts::shared_grants(&sandbox.policy, place, &sandbox.toolchains, private.path())?;
+        let (grants, held_back) =
+            mounts::shared_grants(&sandbox.policy, place, sandbox.tools(), private.path())?;
+        blueprint.grants = grants;
         let mut writable = vec![home.clone()];
         if place.writable {
             writable.push(blueprint.workspace.path.clone());
@@ -96,10 +100,23 @@ impl Drawn {
             root: None,
             read_only: Vec::new(),
             writable,
-            not_applied: [disk].into_iter().chain(elsewhere).collect(),
+            not_applied: held_back
+                .into_iter()
+                .map(not_applied)
+                .chain([disk])
+                .chain(elsewhere)
+                .collect(),
             home,
+            caches: BTreeMap::new(),
             private: Some(private),
         })
+    }
+}
+
+fn not_applied(held: HeldBack) -> NotApplied {
+    NotApplied {
+        asked: held.asked,
+        reason: held.reason,
     }
 }
 
@@ -125,7 +142,11 @@ fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
 }
 
 /// The whole environment, built from nothing.
-pub(super) fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)> {
+pub(super) fn environment(
+    sandbox: &Sandbox,
+    home: &str,
+    caches: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
     let temporary = if home == HOME { "/tmp" } else { home };
     let mut variables: BTreeMap<String, String> = [
         ("HOME", home),
@@ -138,8 +159,9 @@ pub(super) fn environment(sandbox: &Sandbox, home: &str) -> Vec<(String, String)
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    variables.insert("PATH".to_owned(), sandbox.toolchains.search_path());
-    variables.extend(sandbox.toolchains.environment().clone());
+    variables.insert("PATH".to_owned(), sandbox.tools().search_path());
+    variables.extend(sandbox.tools().environment().clone());
+    variables.extend(caches.clone());
     if sandbox.without.contains(&LayerName::CleanEnvironment) {
         variables.extend(std::env::vars());
     }

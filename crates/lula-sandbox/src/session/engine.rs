@@ -345,7 +345,7 @@ impl Engine {
                 host: inner.host()?.clone(),
                 not_applied,
             },
-            environment: environment(sandbox, &drawn.home),
+            environment: environment(sandbox, &drawn.home, &drawn.caches),
             workspace: place,
             own_pids: tier == Tier::Namespace,
             measured,

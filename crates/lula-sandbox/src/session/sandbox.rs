@@ -1,7 +1,7 @@
 //! A sandbox as it is asked for.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lula_protocol::Tier;
 
@@ -21,7 +21,8 @@ pub struct Sandbox {
     pub(super) policy: Policy,
     pub(super) workspace: Workspace,
     pub(super) tier: Option<Tier>,
-    pub(super) toolchains: Toolchains,
+    /// Those of this process, where nobody named others.
+    toolchains: OnceLock<Toolchains>,
     pub(super) without: Vec<LayerName>,
     pub(super) writable: bool,
     owned: bool,
@@ -51,7 +52,7 @@ impl Sandbox {
             policy,
             workspace,
             tier: None,
-            toolchains: Toolchains::of_this_process(),
+            toolchains: OnceLock::new(),
             without: Vec::new(),
             writable: true,
             owned: false,
@@ -129,7 +130,7 @@ impl Sandbox {
     /// These toolchains instead.
     #[must_use]
     pub fn toolchains(mut self, toolchains: Toolchains) -> Self {
-        self.toolchains = toolchains;
+        self.toolchains = OnceLock::from(toolchains);
         self.seen = None;
         self
     }
@@ -143,6 +144,10 @@ impl Sandbox {
         self
     }
 
+    pub(super) fn tools(&self) -> &Toolchains {
+        self.toolchains.get_or_init(Toolchains::of_this_process)
+    }
+
     /// Where the workspace is seen, and what it is made of.
     pub(super) fn plan(&self) -> Result<WorkspacePlan, SandboxError> {
         self.workspace.plan(self.writable, self.unflushed)
@@ -152,13 +157,13 @@ impl Sandbox {
     pub(super) fn surroundings(&self, system: &System) -> Result<Surroundings, SandboxError> {
         match &self.seen {
             Some(seen) => Ok(Surroundings::clone(seen)),
-            None => Surroundings::look(&self.policy, &self.toolchains, system),
+            None => Surroundings::look(&self.policy, self.tools(), system),
         }
     }
 
     /// Looks at that now, for the sandbox that is going to be opened.
     pub(super) fn look_around(&mut self, system: &System) -> Result<(), SandboxError> {
-        let seen = Surroundings::look(&self.policy, &self.toolchains, system)?;
+        let seen = Surroundings::look(&self.policy, self.tools(), system)?;
         self.seen = Some(Arc::new(seen));
         Ok(())
     }

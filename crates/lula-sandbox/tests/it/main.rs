@@ -16,5 +16,6 @@ mod sessions;
 mod shared_tiers;
 mod support;
 mod tier_floor;
+mod toolchains;
 mod unprivileged;
 mod workloads;

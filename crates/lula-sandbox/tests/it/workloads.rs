@@ -140,33 +140,6 @@ fn python_multiprocessing_works_in_every_way() {
 }
 
 #[test]
-fn a_package_cache_of_the_host_is_readable_and_what_is_added_stays_private() {
-    let home = workspace();
-    let registry = home.path().join(".cargo/registry");
-    fs::create_dir_all(&registry).unwrap();
-    fs::write(registry.join("crate"), "cached").unwrap();
-    let workspace = workspace();
-    let toolchains = lula_sandbox::Toolchains::on_path("/usr/bin", Some(home.path()));
-    let asked = Sandbox::new(Profile::Build.policy(), workspace.path())
-        .tier(Tier::Namespace)
-        .toolchains(toolchains);
-    let session = engine().open(&asked).unwrap();
-    let line = "cd ~/.cargo/registry && cat crate && echo changed > crate && echo new > added && cat crate added";
-    let finished = session.run(&Command::shell(line)).unwrap();
-    assert_eq!(
-        finished.stdout.text(),
-        "cachedchanged\nnew\n",
-        "{}",
-        finished.stderr.text()
-    );
-    assert_eq!(
-        fs::read_to_string(registry.join("crate")).unwrap(),
-        "cached"
-    );
-    assert!(!registry.join("added").exists());
-}
-
-#[test]
 fn masked_paths_are_hidden_even_in_the_workspace() {
     let workspace = workspace();
     fs::write(workspace.path().join(".env"), "SECRET=1").unwrap();

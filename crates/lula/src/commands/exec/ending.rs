@@ -8,14 +8,16 @@ use std::thread;
 use lula_audit::{Entry, Log};
 use lula_protocol::{Code, Exit};
 use lula_sandbox::{Engine, Session as Opened};
-use lula_workspace::{Diff, Layer, Workspace};
+use lula_workspace::{Aside, Diff, Layer, Workspace};
 
 use super::Ended;
+use crate::commands::review;
 use crate::failure::Failure;
 use crate::record;
 
-/// The workspace and what was changed in it, where there is one.
-pub(super) type Changes = Option<(Workspace, Diff)>;
+/// The workspace, what was changed in it and is to be reviewed, and what is left aside, where there is
+/// one.
+pub(super) type Changes = Option<(Workspace, Diff, Aside)>;
 
 /// What is there when a command has ended, beside the engine.
 pub(super) struct Left {
@@ -25,6 +27,8 @@ pub(super) struct Left {
     pub(super) layer: Option<Layer>,
     /// Where its changes went, if not to the directory itself.
     pub(super) workspace: Option<Workspace>,
+    /// The git of the configuration, where it names one.
+    pub(super) git: String,
 }
 
 impl Left {
@@ -35,7 +39,14 @@ impl Left {
         drop(self.layer);
         engine.hand_over();
         // Also after a failure: a command that never ran left nothing, one that was cut off may have.
-        Ok(self.workspace.map(Workspace::close).transpose()?)
+        let Some(workspace) = self.workspace else {
+            return Ok(None);
+        };
+        let (workspace, mut diff, aside) = workspace.close_leaving(|workspace, diff| {
+            workspace.aside(diff, || review::find_git(&self.git))
+        })?;
+        diff.changes.retain(|change| !aside.contains(&change.path));
+        Ok(Some((workspace, diff, aside)))
     }
 }
 

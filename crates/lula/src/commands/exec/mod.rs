@@ -7,11 +7,13 @@ use std::io;
 use std::path::Path;
 
 use lula_audit::Entry;
+use lula_config::keys;
 use lula_protocol::{Code, Exit, Receipt, Tier};
 use lula_sandbox::{
     Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
+    Toolchains,
 };
-use lula_workspace::{Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{Aside, Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
 use serde::Serialize;
 
 use crate::cli::{ExecFlags, Write};
@@ -21,6 +23,7 @@ use crate::record;
 use crate::sandboxed;
 use crate::session::Session;
 use crate::status::Status;
+use crate::term::{DIM, paint};
 
 use ending::{Ending, Left};
 use streams::Streams;
@@ -145,7 +148,8 @@ fn fenced(
         }
     }
     let engine = Engine::start_early(helper)?;
-    let mut sandbox = Sandbox::new(policy, workspace);
+    let toolchains = toolchains(session, workspace);
+    let mut sandbox = Sandbox::new(policy, workspace).toolchains(toolchains);
     if let Some(tier) = flags.tier {
         sandbox = sandbox.tier(tier);
     }
@@ -165,6 +169,7 @@ fn fenced(
         opened,
         layer: None,
         workspace: None,
+        git: String::new(),
     };
     Ok((ran, (left, engine)))
 }
@@ -194,6 +199,7 @@ fn reviewed(
         opened,
         layer: Some(layer),
         workspace: Some(workspace),
+        git: session.config.get(&keys::GIT_PROGRAM),
     };
     Ok((ran, (left, engine)))
 }
@@ -202,14 +208,18 @@ fn reviewed(
 fn tell(
     session: &Session,
     finished: &Finished,
-    changes: Option<&(Workspace, Diff)>,
+    changes: Option<&(Workspace, Diff, Aside)>,
 ) -> Result<(), Failure> {
-    let changes = changes.filter(|(_, diff)| !diff.is_empty());
+    let held = changes.filter(|(_, diff, _)| !diff.is_empty());
     if session.screen.is_json() {
-        let held = changes.map(|(workspace, diff)| review::Held::new(workspace, diff));
+        let held = held.map(|(workspace, diff, aside)| review::Held::new(workspace, diff, aside));
         session.screen.document(&Document::new(finished, held))?;
-    } else if let Some((workspace, diff)) = changes {
-        review::announce(session, workspace, diff);
+    } else if let Some((workspace, diff, aside)) = held {
+        review::announce(session, workspace, diff, aside);
+    } else if let Some((_, _, aside)) = changes.filter(|(_, _, aside)| aside.files() > 0) {
+        let told = review::left_aside(aside);
+        let told = format!("{told} and not kept; --write direct keeps them");
+        session.screen.note(&paint(DIM, told));
     }
     Ok(())
 }
@@ -241,7 +251,12 @@ fn held(
     meanwhile: impl FnOnce(),
 ) -> Result<(Attended, Layer), Ended> {
     let layer = workspace.layer()?;
-    let sandbox = sandbox.clone();
+    let mut sandbox = sandbox.clone();
+    // A workspace that was named may be another directory's.
+    let base = workspace.record().base();
+    if flags.on.is_some() {
+        sandbox = sandbox.toolchains(toolchains(session, &base));
+    }
     let sandbox = match &layer.place {
         // Changes that are kept are flushed when they are known.
         Place::Overlay { lower, upper, work } => sandbox.unflushed_layer().laid_over(Overlay {
@@ -251,8 +266,6 @@ fn held(
         }),
         Place::Copy { directory } => sandbox.on(directory).owned_workspace(),
     };
-    // A workspace that was named may be another directory's.
-    let base = workspace.record().base();
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
         .variable("GIT_OPTIONAL_LOCKS", "0");
@@ -365,6 +378,19 @@ fn entry(
         receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
         diff: None,
     })
+}
+
+/// What the project's commands need, wherever in it the person is.
+fn toolchains(session: &Session, top: &Path) -> Toolchains {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let folder = here.ok().filter(|here| here.starts_with(top));
+    let found = Toolchains::for_project(top, folder.as_deref().unwrap_or(top));
+    let broken = found.virtualenv().and_then(|one| one.broken.as_ref());
+    if let Some(why) = broken {
+        let message = format!("the project's virtual environment is broken: {why}");
+        session.screen.warn(&message);
+    }
+    found
 }
 
 /// `base` is the directory of the person, `shown` the one that the command has in its place.

@@ -1,11 +1,11 @@
 //! `lula commit`: takes held changes over.
 
 use lula_protocol::{Digest, Exit};
-use lula_workspace::{RelPath, Selection, State};
+use lula_workspace::{Aside, RelPath, Selection, State};
 use serde::Serialize;
 
 use super::flags::CommitFlags;
-use super::{changes, inside, open, secrets, store};
+use super::{aside, changes, inside, left_aside, open, secrets, store};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, GOOD, paint, visible};
@@ -16,6 +16,8 @@ struct Document<'a> {
     digest: &'a Digest,
     committed: &'a [RelPath],
     held_back: &'a [RelPath],
+    /// Files that git ignores: they were not committed.
+    left_aside: usize,
     state: State,
 }
 
@@ -26,18 +28,25 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
         paths: inside(workspace.record(), &flags.paths)?,
         git_internals: flags.allow_git,
     };
-    let mut digest = flags.digest;
+    let diff = workspace.diff()?;
+    let aside = if flags.all {
+        Aside::none()
+    } else {
+        aside(session, &workspace, &diff)
+    };
     if !flags.allow_secrets {
-        // What is committed is what was looked at.
-        digest = digest.or(Some(secrets::refuse(&workspace, &selection)?));
+        secrets::refuse(&workspace, &selection, (&diff, &aside))?;
     }
-    let committed = workspace.commit(&selection, digest.as_ref())?;
+    // What is committed is what was looked at.
+    let digest = flags.digest.unwrap_or(diff.digest);
+    let committed = workspace.commit_leaving(&selection, Some(&digest), &aside)?;
     if screen.is_json() {
         screen.document(&Document {
             workspace: workspace.id().as_str(),
             digest: &committed.digest,
             committed: &committed.paths,
             held_back: &committed.held_back,
+            left_aside: aside.files(),
             state: workspace.record().state,
         })?;
         return Ok(Exit::Verified);
@@ -64,6 +73,10 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
             DIM,
             format!("{} more wait: lula diff", workspace.record().changes),
         ));
+    }
+    if aside.files() > 0 {
+        let told = format!("{}; take them too: lula commit --all", left_aside(&aside));
+        screen.note(&paint(DIM, told));
     }
     screen.note(&paint(DIM, "take back: lula undo"));
     Ok(Exit::Verified)

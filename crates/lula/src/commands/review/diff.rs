@@ -1,10 +1,10 @@
 //! `lula diff`: what waits for a decision.
 
 use lula_protocol::Exit;
-use lula_workspace::{Change, RelPath};
+use lula_workspace::{Aside, Change, RelPath};
 
 use super::flags::DiffFlags;
-use super::{Held, inside, open, secrets, store, table};
+use super::{Held, aside, inside, left_aside, open, secrets, store, table};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::{DIM, paint};
@@ -40,20 +40,24 @@ pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure>
             return Err(lula_workspace::WorkspaceError::NoSuchChange { id, path }.into());
         }
     }
+    let aside = if flags.all {
+        Aside::none()
+    } else {
+        aside(session, &workspace, &diff).except(&paths)
+    };
     let shown = |change: &Change| {
-        paths.is_empty()
-            || paths
-                .iter()
-                .any(|path: &RelPath| change.path.is_within(path))
+        let named = |path: &RelPath| change.path.is_within(path);
+        (paths.is_empty() || paths.iter().any(named)) && !aside.contains(&change.path)
     };
     if screen.is_json() {
         diff.changes.retain(shown);
-        screen.document(&Held::new(&workspace, &diff))?;
+        screen.document(&Held::new(&workspace, &diff, &aside))?;
         return Ok(Exit::Verified);
     }
     let changes = diff.changes.iter().filter(|change| shown(change));
     if flags.stat {
         screen.line(table(&workspace, changes).render(0).trim_end())?;
+        tell_aside(session, &aside);
         screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
         return Ok(Exit::Verified);
     }
@@ -75,6 +79,14 @@ pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure>
         }
         screen.patch(&patch)?;
     }
+    tell_aside(session, &aside);
     screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
     Ok(Exit::Verified)
+}
+
+fn tell_aside(session: &Session, aside: &Aside) {
+    if aside.files() > 0 {
+        let told = format!("{}: lula diff --all", left_aside(aside));
+        session.screen.note(&paint(DIM, told));
+    }
 }

@@ -13,6 +13,9 @@ pub(crate) struct DiffFlags {
     /// List the changes without their content
     #[arg(long)]
     pub(crate) stat: bool,
+    /// Also files that git ignores and does not track, such as build output
+    #[arg(long)]
+    pub(crate) all: bool,
     /// The workspace, then paths to show, everything when left out; or a run (run_…, or last)
     #[arg(value_name = "ID|PATH")]
     pub(crate) what: Vec<String>,
@@ -26,6 +29,9 @@ pub(crate) struct CommitFlags {
     /// Only this path and what is below it; can be given several times
     #[arg(long = "path", value_name = "PATH")]
     pub(crate) paths: Vec<String>,
+    /// Also files that git ignores and does not track, such as build output
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Also changes inside .git, where hooks and configuration run programs
     #[arg(long)]
     pub(crate) allow_git: bool,

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use lula_config::keys;
 use lula_protocol::{Code, Exit};
 use lula_workspace::{
-    Backend, Change, Diff, HeldBack, Record, RelPath, State, Store, Workspace, WorkspaceError,
+    Aside, Backend, Change, Diff, Git, HeldBack, Record, RelPath, State, Store, Workspace,
+    WorkspaceError,
 };
 use serde::Serialize;
 
@@ -101,21 +102,24 @@ pub(crate) struct Held<'a> {
     pub(crate) backend: &'a Backend,
     #[serde(flatten)]
     pub(crate) diff: &'a Diff,
+    /// Files that git ignores: they are not listed.
+    pub(crate) left_aside: usize,
 }
 
 impl<'a> Held<'a> {
-    pub(crate) fn new(workspace: &'a Workspace, diff: &'a Diff) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, diff: &'a Diff, aside: &Aside) -> Self {
         Self {
             workspace: workspace.id().as_str(),
             base: workspace.record().base().display().to_string(),
             backend: &workspace.record().backend,
             diff,
+            left_aside: aside.files(),
         }
     }
 }
 
 /// After a command: how much waits, where, and what deserves a second look.
-pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff) {
+pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff, aside: &Aside) {
     let screen = &session.screen;
     let count = diff.changes.len();
     let how = match &workspace.record().backend {
@@ -153,6 +157,9 @@ pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff) {
             "  … and {} more: lula diff --stat",
             count - LISTED
         ));
+    }
+    if aside.files() > 0 {
+        screen.note(&format!("  {}: lula diff --all", left_aside(aside)));
     }
     screen.note(&paint(
         DIM,
@@ -212,6 +219,24 @@ impl From<WorkspaceError> for Failure {
             _ => Exit::Environment,
         };
         Self::new(error.code(), exit, error.to_string()).remedy(error.remedy())
+    }
+}
+
+/// Changes that are not reviewed, as build output is.
+pub(crate) fn aside(session: &Session, workspace: &Workspace, diff: &Diff) -> Aside {
+    workspace.aside(diff, || find_git(&session.config.get(&keys::GIT_PROGRAM)))
+}
+
+/// Git, which is asked what it tracks. Where there is none, nothing that it may track is left aside.
+pub(crate) fn find_git(configured: &str) -> Option<Git> {
+    Git::find(configured, std::env::var_os("PATH").as_deref()).ok()
+}
+
+/// How many of them there are, in words.
+pub(crate) fn left_aside(aside: &Aside) -> String {
+    match aside.files() {
+        1 => "1 ignored file left aside".to_owned(),
+        many => format!("{many} ignored files left aside"),
     }
 }
 

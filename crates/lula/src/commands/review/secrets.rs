@@ -1,8 +1,8 @@
 //! Secrets in what changes would add to the user's files.
 
 use lula_gate::invariants::{Violation, secrets_added};
-use lula_protocol::{Code, Digest, Exit};
-use lula_workspace::{Change, Selection, Workspace};
+use lula_protocol::{Code, Exit};
+use lula_workspace::{Aside, Change, Diff, Selection, Workspace};
 
 use crate::failure::Failure;
 use crate::term::visible;
@@ -23,14 +23,18 @@ pub(super) fn added(workspace: &Workspace, change: &Change) -> Vec<&'static str>
     kinds
 }
 
-/// Refuses to commit secrets; the digest is that of the changes it looked at.
-pub(super) fn refuse(workspace: &Workspace, selection: &Selection) -> Result<Digest, Failure> {
-    let diff = workspace.diff()?;
+/// Refuses to commit secrets in what is not left aside.
+pub(super) fn refuse(
+    workspace: &Workspace,
+    selection: &Selection,
+    (diff, aside): (&Diff, &Aside),
+) -> Result<(), Failure> {
+    let aside = aside.except(&selection.paths);
     let chosen = |change: &&Change| {
         let mut paths = selection.paths.iter();
         selection.paths.is_empty() || paths.any(|path| change.path.is_within(path))
     };
-    for change in diff.changes.iter().filter(chosen) {
+    for change in aside.rest(diff).filter(chosen) {
         if let [kind, ..] = added(workspace, change)[..] {
             let path = visible(&change.path.to_string());
             let message = format!("{path} would add a secret ({kind}); nothing was committed");
@@ -42,5 +46,5 @@ pub(super) fn refuse(workspace: &Workspace, selection: &Selection) -> Result<Dig
             );
         }
     }
-    Ok(diff.digest)
+    Ok(())
 }

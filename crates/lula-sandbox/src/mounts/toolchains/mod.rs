@@ -1,0 +1,388 @@
+//! Compilers and interpreters a person installed outside the system directories.
+
+mod bounds;
+mod known;
+mod links;
+#[cfg(test)]
+mod tests;
+mod virtualenv;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{SYSTEM, is_below};
+use bounds::{credentials_in, is_plain};
+
+pub(super) use bounds::Bounds;
+pub use virtualenv::Virtualenv;
+
+/// Most links of a directory of the search path that are followed.
+const MOST_LINKS: usize = 64;
+
+/// Toolchains of the host that a sandbox sees read-only: the prefixes that the directories of a search
+/// path belong to, what variables name, and what stands behind links. Never the home as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Toolchains {
+    directories: Vec<PathBuf>,
+    search: Vec<String>,
+    environment: BTreeMap<String, String>,
+    hidden: Vec<PathBuf>,
+    virtualenv: Option<Virtualenv>,
+    home: Option<PathBuf>,
+    /// Where variables of the host say that package caches are.
+    caches: BTreeMap<&'static str, PathBuf>,
+}
+
+impl Toolchains {
+    /// None: only the system's programs.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Those that this process's own variables lead to, with its home for the package caches.
+    pub fn of_this_process() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// Those on a search path. A home that is itself on the path, or a directory above one, is left
+    /// out: nobody keeps a compiler there alone.
+    pub fn on_path(path: &str, home: Option<&Path>) -> Self {
+        Self::from_variables(|name| match name {
+            "PATH" => Some(path.to_owned()),
+            "HOME" => home.and_then(Path::to_str).map(str::to_owned),
+            _ => None,
+        })
+    }
+
+    /// Those that variables lead to: `PATH`, `HOME`, and the ones toolchains and package caches are
+    /// known by, such as `GOROOT` and `CARGO_HOME`.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let path_of = |name: &str| variable(name).map(PathBuf::from);
+        let mut found = Self {
+            home: path_of("HOME").filter(|home| is_plain(home)),
+            ..Self::default()
+        };
+        let caches = known::CACHES.into_iter();
+        found.caches = caches
+            .filter_map(|name| Some((name, path_of(name).filter(|path| is_plain(path))?)))
+            .collect();
+        let bounds = Bounds::around(found.home.as_deref());
+        found.search(&variable("PATH").unwrap_or_default(), &bounds);
+        found.user_packages(&bounds);
+        found.rustup(&bounds);
+        for name in known::DIRECTORIES {
+            if let Some(directory) = path_of(name) {
+                found.named(name, &directory, &bounds);
+            }
+        }
+        for name in known::CHOICES {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+            if let Some(choice) = variable(name)
+                && !choice.is_empty()
+                && choice.chars().all(plain)
+            {
+                found.environment.insert(name.to_owned(), choice);
+            }
+        }
+        if let Some(virtualenv) = path_of("VIRTUAL_ENV").and_then(|path| Virtualenv::at(&path)) {
+            found.activate(virtualenv, &bounds);
+        }
+        found.links(&bounds);
+        found.hide();
+        found
+    }
+
+    /// The environment of a project: what this process's variables lead to, and the project's own
+    /// virtual environment. The same for each command that runs in it, whoever asks.
+    pub fn for_project(top: &Path, folder: &Path) -> Self {
+        Self::of_this_process().in_project(top, folder)
+    }
+
+    /// These, and the virtual environment of a project: the one that is active already, else the nearest
+    /// of `.venv`, `venv` and `env` from the project's folder up to the top of its repository. Its
+    /// programs come first on the search path.
+    #[must_use]
+    pub fn in_project(mut self, top: &Path, folder: &Path) -> Self {
+        if self.virtualenv.is_none()
+            && let Some(virtualenv) = Virtualenv::nearest(top, folder)
+        {
+            let bounds = Bounds::around(self.home.as_deref());
+            self.activate(virtualenv, &bounds);
+            self.hide();
+        }
+        self
+    }
+
+    fn search(&mut self, path: &str, bounds: &Bounds) {
+        for entry in path.split(':') {
+            if !is_plain(Path::new(entry)) || self.search.iter().any(|known| known == entry) {
+                continue;
+            }
+            if is_system(entry) {
+                self.search.push(entry.to_owned());
+            } else if bounds.allow_search(Path::new(entry)) {
+                self.add_entry(entry, bounds);
+            }
+        }
+    }
+
+    /// A directory of the search path that is not the system's own.
+    fn add_entry(&mut self, entry: &str, bounds: &Bounds) {
+        let named = Path::new(entry);
+        let real = named.canonicalize().unwrap_or_else(|_| named.to_owned());
+        // Nothing of the host is seen below `/run`.
+        let seen = match real.to_str() {
+            Some(real) if is_below(entry, "/run") => real,
+            _ => entry,
+        };
+        self.search.push(seen.to_owned());
+        self.add(Path::new(seen));
+        self.add_prefix(Path::new(seen), bounds);
+        if real != Path::new(seen) {
+            self.add_prefix(&real, bounds);
+        }
+        self.add_manager(entry, bounds);
+    }
+
+    /// The whole prefix of a directory of programs; where it is a virtual environment, that of its
+    /// interpreter too.
+    fn add_prefix(&mut self, programs: &Path, bounds: &Bounds) -> bool {
+        let Some(prefix) = bounds.prefix_of(programs) else {
+            return false;
+        };
+        let known = self.directories.contains(&prefix);
+        self.add(&prefix);
+        if !known && let Some(virtualenv) = Virtualenv::at(&prefix) {
+            self.add_base(&virtualenv, bounds);
+        }
+        true
+    }
+
+    fn add_base(&mut self, virtualenv: &Virtualenv, bounds: &Bounds) {
+        for programs in virtualenv.base() {
+            // A repository may bring the environment with it: it names an interpreter, or nothing.
+            let python = programs.parent().is_some_and(virtualenv::holds_python);
+            if python && !is_system_path(&programs) && is_plain(&programs) {
+                self.add_prefix(&programs, bounds);
+            }
+        }
+    }
+
+    /// The version manager a directory of the search path belongs to. It is found beside that
+    /// directory, which need not be in the home of whoever asks.
+    fn add_manager(&mut self, entry: &str, bounds: &Bounds) {
+        for known in &known::MANAGERS {
+            let sign = format!("/{}", known.shown_by);
+            let Some((base, rest)) = entry.split_once(&sign) else {
+                continue;
+            };
+            let place = Path::new(base).join(known.place);
+            let whole = rest.is_empty() || rest.starts_with('/');
+            if !whole || !bounds.allow(&place) {
+                continue;
+            }
+            if let Some(variable) = known.variable {
+                self.set(variable, &place);
+            }
+            self.add(&place);
+        }
+    }
+
+    /// Python packages installed for the user, beside the programs that need them. Not the rest of
+    /// `~/.local`: keyrings lie there.
+    fn user_packages(&mut self, bounds: &Bounds) {
+        let Some(local) = self.home.as_ref().map(|home| home.join(".local")) else {
+            return;
+        };
+        let (programs, packages) = (local.join("bin"), local.join("lib"));
+        let is_searched = self.search.iter().any(|known| Path::new(known) == programs);
+        if is_searched && bounds.allow(&packages) {
+            self.add(&packages);
+            self.set("PYTHONUSERBASE", &local);
+        }
+    }
+
+    /// Toolchains of a cargo that was moved: only its programs moved with it.
+    fn rustup(&mut self, bounds: &Bounds) {
+        let (Some(cargo), Some(home)) = (self.caches.get("CARGO_HOME"), &self.home) else {
+            return;
+        };
+        let programs = cargo.join("bin");
+        let place = home.join(".rustup");
+        let is_searched = self.search.iter().any(|known| Path::new(known) == programs);
+        if is_searched && !self.environment.contains_key("RUSTUP_HOME") && bounds.allow(&place) {
+            self.add(&place);
+            self.set("RUSTUP_HOME", &place);
+        }
+    }
+
+    /// A toolchain that a variable names.
+    fn named(&mut self, variable: &str, directory: &Path, bounds: &Bounds) {
+        if is_system_path(directory) && directory.is_dir() {
+            self.set(variable, directory);
+        } else if bounds.allow(directory) {
+            self.add(directory);
+            self.set(variable, directory);
+            self.add_prefix(&directory.join("bin"), bounds);
+        }
+    }
+
+    /// Puts a virtual environment before everything else.
+    fn activate(&mut self, virtualenv: Virtualenv, bounds: &Bounds) {
+        let programs = virtualenv.programs();
+        let allowed = is_system_path(&virtualenv.directory) || bounds.allow(&virtualenv.directory);
+        let Some(text) = programs.to_str().filter(|_| allowed) else {
+            return;
+        };
+        self.search.retain(|known| known != text);
+        self.search.insert(0, text.to_owned());
+        if !is_system_path(&virtualenv.directory) {
+            self.add(&virtualenv.directory);
+        }
+        self.set("VIRTUAL_ENV", &virtualenv.directory);
+        self.add_base(&virtualenv, bounds);
+        self.virtualenv = Some(virtualenv);
+    }
+
+    /// What stands behind links of the search path: interpreters by name, and tools that were installed
+    /// into a virtual environment each, as pipx and uv do.
+    fn links(&mut self, bounds: &Bounds) {
+        for program in known::PROGRAMS {
+            let entries = self
+                .search
+                .iter()
+                .map(|entry| Path::new(entry).join(program));
+            // A file that is no link lies where it is shown already; one that is not there is no hit.
+            let hit = entries
+                .map(|file| (fs::read_link(&file), file))
+                .find(|(link, _)| {
+                    !link.as_ref().is_err_and(|error| {
+                        matches!(
+                            error.kind(),
+                            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                        )
+                    })
+                });
+            if let Some((Ok(_), file)) = hit {
+                self.add_behind(&file, bounds);
+            }
+        }
+        let own: Vec<PathBuf> = self
+            .search
+            .iter()
+            .filter(|entry| !is_system(entry))
+            .map(PathBuf::from)
+            .filter(|entry| bounds.prefix_of(entry).is_none())
+            .collect();
+        for directory in own {
+            for link in links_in(&directory) {
+                let behind = links::followed(&link);
+                let programs = behind.iter().filter_map(|file| file.parent());
+                let tool = programs.filter(|programs| {
+                    let prefix = programs.parent();
+                    prefix.is_some_and(|prefix| prefix.join("pyvenv.cfg").is_file())
+                });
+                for programs in tool {
+                    self.add_prefix(programs, bounds);
+                }
+            }
+        }
+    }
+
+    /// The prefix of an interpreter behind a link, or the directory it lies in.
+    fn add_behind(&mut self, link: &Path, bounds: &Bounds) {
+        for file in links::followed(link) {
+            let Some(programs) = file.parent() else {
+                continue;
+            };
+            // What of `/etc` is shown is decided elsewhere: alternatives are.
+            let known = is_system_path(&file) || file.starts_with("/etc") || self.shows(&file);
+            if !known && !self.add_prefix(programs, bounds) && bounds.allow(programs) {
+                self.add(programs);
+            }
+        }
+    }
+
+    fn shows(&self, path: &Path) -> bool {
+        self.directories.iter().any(|known| path.starts_with(known))
+    }
+
+    fn add(&mut self, directory: &Path) {
+        if !self.shows(directory) {
+            self.directories
+                .retain(|known| !known.starts_with(directory));
+            self.directories.push(directory.to_owned());
+        }
+    }
+
+    fn set(&mut self, variable: &str, directory: &Path) {
+        if let Some(text) = directory.to_str() {
+            self.environment
+                .insert(variable.to_owned(), text.to_owned());
+        }
+    }
+
+    fn hide(&mut self) {
+        let directories = self.directories.iter();
+        self.hidden = directories
+            .flat_map(|directory| credentials_in(directory))
+            .collect();
+    }
+
+    /// Directories to show read-only.
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
+    /// Credentials inside them, which stay hidden.
+    pub fn hidden(&self) -> &[PathBuf] {
+        &self.hidden
+    }
+
+    /// The search path inside, with the system's own directories at the end.
+    pub fn search_path(&self) -> String {
+        let mut search = self.search.clone();
+        for system in ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"] {
+            if !search.iter().any(|known| known == system) {
+                search.push(system.to_owned());
+            }
+        }
+        search.join(":")
+    }
+
+    /// Variables the toolchains need.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// The virtual environment whose programs come first, also where it is broken.
+    pub fn virtualenv(&self) -> Option<&Virtualenv> {
+        self.virtualenv.as_ref()
+    }
+
+    /// The home package caches are taken from.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// Where a variable of the host says that a package cache is.
+    pub(super) fn cache(&self, variable: &str) -> Option<&Path> {
+        self.caches.get(variable).map(PathBuf::as_path)
+    }
+}
+
+fn is_system(path: &str) -> bool {
+    SYSTEM.iter().any(|system| is_below(path, system))
+}
+
+fn is_system_path(path: &Path) -> bool {
+    path.to_str().is_some_and(is_system)
+}
+
+/// Links of a directory, no more than it takes to be one of a person's own programs.
+fn links_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.take(MOST_LINKS).map(|entry| entry.path()).collect()
+}
