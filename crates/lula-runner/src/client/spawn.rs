@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use lula_sandbox::Toolchains;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
@@ -12,10 +13,9 @@ use super::{Address, Client, ClientError};
 
 /// How long a runner may take to be well.
 const WELL_WITHIN: Duration = Duration::from_secs(30);
-/// Variables a runner gets; nothing else of the brain's environment, least of all keys.
-const PASSED_ON: [&str; 9] = [
-    "PATH",
-    "HOME",
+/// Variables a runner gets beside those that lead to toolchains; nothing else of the brain's
+/// environment, least of all keys.
+const PASSED_ON: [&str; 7] = [
     "TMPDIR",
     "LANG",
     "USER",
@@ -102,7 +102,7 @@ impl Spawn {
             command.arg("--state-dir").arg(state);
         }
         command.args(&self.arguments);
-        for name in PASSED_ON {
+        for name in PASSED_ON.into_iter().chain(Toolchains::variables()) {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }

@@ -55,6 +55,15 @@ impl Toolchains {
         })
     }
 
+    /// The variables that [`Toolchains::from_variables`] looks at. None of them holds a secret.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        ["PATH", "HOME", "VIRTUAL_ENV"]
+            .into_iter()
+            .chain(known::CACHES)
+            .chain(known::DIRECTORIES)
+            .chain(known::CHOICES)
+    }
+
     /// Those that variables lead to: `PATH`, `HOME`, and the ones toolchains and package caches are
     /// known by, such as `GOROOT` and `CARGO_HOME`.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
