@@ -242,18 +242,24 @@ impl Workshop {
             Deed::Examine {
                 workspace,
                 tests,
+                folder,
+                accept,
                 tests_ms,
             } => {
-                let tests = wanted(tests);
-                let trial = Trial::Examine { tests, tests_ms };
+                let trial = Trial::Examine {
+                    tests: wanted(tests, folder),
+                    accept,
+                    tests_ms,
+                };
                 self.find_out(&workspace, trial).await
             }
             Deed::Repair {
                 workspace,
                 tests,
+                folder,
                 search_ms,
             } => {
-                let tests = wanted(tests);
+                let tests = wanted(tests, folder);
                 let trial = Trial::Search { tests, search_ms };
                 self.find_out(&workspace, trial).await
             }
@@ -265,13 +271,14 @@ impl Workshop {
             Deed::Weigh {
                 workspace,
                 tests,
+                folder,
                 before,
                 first,
                 accept,
                 tests_ms,
             } => {
                 let trial = Trial::Weigh {
-                    tests: wanted(tests),
+                    tests: wanted(tests, folder),
                     before,
                     first,
                     accept,
@@ -450,10 +457,7 @@ impl World for NoWorld {
     }
 }
 
-/// The tests that a command runs, or those that are found.
-const fn wanted(command: Option<String>) -> TestsWanted {
-    TestsWanted {
-        command,
-        folder: String::new(),
-    }
+/// The tests that a command runs in a folder, or those that are found there.
+const fn wanted(command: Option<String>, folder: String) -> TestsWanted {
+    TestsWanted { command, folder }
 }

@@ -8,10 +8,12 @@ pub use history::{Episode, History, Outcome};
 use std::fmt::Write;
 
 use lula_protocol::RunId;
+use lula_repair::BrokenEnvironment;
 use lula_repair::trial::{Baseline, Looked, WHOLE};
 use serde::{Deserialize, Serialize};
 
 use crate::recover::{Failure, FailureClass};
+use crate::verdict::seconds;
 
 /// Most failing tests that are named in a task.
 const NAMED: usize = 12;
@@ -45,17 +47,31 @@ pub enum Health {
     Unknown {
         /// Why.
         why: String,
+        /// What they lack, where that is known: its remedy included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken: Option<Box<BrokenEnvironment>>,
     },
 }
 
 /// What the tests of a commit mean.
 pub fn assess(baseline: &Baseline) -> Health {
-    let unknown = |why: String| Health::Unknown { why };
+    let unknown = |why: String| Health::Unknown { why, broken: None };
     match &baseline.looked {
         Looked::NoTests | Looked::NotRun => {
             unknown("no tests were found: give the command to watch with --cmd".to_owned())
         }
-        Looked::EnvironmentBroken(broken) => unknown(broken.to_string()),
+        Looked::EnvironmentBroken(broken) => {
+            let remedy = broken.remedy.as_ref();
+            let remedy = remedy.map(|command| format!("; `{command}` installs it"));
+            Health::Unknown {
+                why: format!("{broken}{}", remedy.unwrap_or_default()),
+                broken: Some(broken.clone()),
+            }
+        }
+        Looked::OutOfTime(ms) => unknown(format!(
+            "the tests did not end within {}: name fewer with --cmd",
+            seconds(*ms)
+        )),
         Looked::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
         Looked::Ran(results) if !results.failing.is_empty() => {
             let failing: Vec<String> = results.failing.iter().cloned().collect();

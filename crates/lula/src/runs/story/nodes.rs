@@ -69,7 +69,15 @@ impl Teller {
             }
             Event::Examined { baseline } => {
                 self.tests = baseline.looked.results().map(Tally::from);
-                (looked_text(&baseline.looked), None)
+                let mut text = looked_text(&baseline.looked);
+                if let Some(command) = &baseline.command {
+                    text.push_str(&format!(" ({command})"));
+                }
+                for tried in baseline.accept.iter().filter(|tried| tried.succeeds) {
+                    let told = "succeeds already, so it will show nothing";
+                    text.push_str(&format!("; {:?} {told}", tried.command));
+                }
+                (text, None)
             }
             Event::Coded { by, summary } => (format!("{by}: {}", first_line(summary)), None),
             Event::Executed { produced } => (produced_text(produced), None),
@@ -125,15 +133,17 @@ impl Teller {
                 (format!("confidence {}{look}", confidence.spoken()), None)
             }
             Event::Ending { end } => match end {
-                End::NothingToDo { passing } => {
-                    (format!("nothing fails: {passing} tests pass"), None)
+                End::NothingToDo { passing, .. } => {
+                    let text = format!("nothing to do: {passing} tests pass");
+                    (text, None)
                 }
                 End::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
                 End::Rejected { why }
                 | End::Halted { why }
                 | End::Unclear { why }
                 | End::NeedsModel { why }
-                | End::Environment { why } => (why.clone(), Some(false)),
+                | End::OutOfTime { why }
+                | End::Environment { why, .. } => (why.clone(), Some(false)),
             },
             Event::Delivered { delivered } | Event::DeliveredToo { delivered, .. } => {
                 (place(delivered).to_owned(), Some(true))
