@@ -194,8 +194,8 @@ fn broken(evidence: &Evidence, compared: &Compared, hidden: &[String]) -> Option
         return Some(fail(FailureClass::TestFail, why, failing));
     }
     let new = open(&compared.new_failing);
-    let compares = matches!(evidence.before, Looked::Ran(_) | Looked::NoTests);
-    if !new.is_empty() && !compares {
+    let ran_before = matches!(evidence.before, Looked::Ran(_) | Looked::NoTests);
+    if !new.is_empty() && !ran_before {
         return Some(unproven(format!(
             "{} fail with the change, and the tests could not be run before it",
             listed(&new)

@@ -5,7 +5,7 @@ mod near;
 mod words;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::detect::TestsWanted;
 use crate::ground::{Command, Fork, Ground};
@@ -21,6 +21,8 @@ pub use words::{
 
 /// Most bytes of a message or output that are kept.
 const KEPT: usize = 4096;
+/// The part of a deadline that a single run of all tests is given, as the search does it.
+const ONE_RUN: f64 = 0.6;
 /// Most failing tests whose messages are kept.
 const MESSAGES: usize = 20;
 
@@ -82,7 +84,7 @@ pub fn baseline(
     deadline: Duration,
 ) -> Result<Baseline, RepairError> {
     let mut fork = ground.fork()?;
-    let examined = match examine(fork.as_mut(), tests, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, deadline) {
         Ok(examined) => examined,
         Err(error) => {
             return Ok(Baseline {
@@ -119,6 +121,23 @@ pub fn tried_before(
         });
     }
     Ok(tried)
+}
+
+/// Runs the tests. A command that only fails or succeeds cannot say that it was ended: one that fails
+/// after all the time that it had has not failed.
+fn in_time(
+    fork: &mut dyn Fork,
+    tests: &TestsWanted,
+    deadline: Duration,
+) -> Result<Examined, RepairError> {
+    let started = Instant::now();
+    let examined = examine(fork, tests, deadline)?;
+    let whole = examined.failing == [WHOLE] && examined.passing.is_empty();
+    let limit = deadline.mul_f64(ONE_RUN);
+    if whole && started.elapsed() >= limit {
+        return Err(RepairError::OutOfTime(limit));
+    }
+    Ok(examined)
 }
 
 /// What failing tests said, those that something is missing for included.
@@ -165,7 +184,7 @@ struct Look {
 }
 
 fn look(fork: &mut dyn Fork, tests: &TestsWanted, deadline: Duration) -> Result<Look, RepairError> {
-    let examined = examine(fork, tests, deadline);
+    let examined = in_time(fork, tests, deadline);
     let seen = examined.as_ref().ok();
     Ok(Look {
         command: seen.map(|examined| examined.tests.argv.join(" ")),
