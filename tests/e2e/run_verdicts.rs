@@ -93,7 +93,7 @@ fn a_change_whose_own_new_test_fails_is_not_verified_whatever_is_accepted() {
                 .contains("test_triple")
         );
         assert!(branches(&world).is_empty());
-        // Whoever tries next is told what the test said, with which command.
+        // The next coder is told what the test said, with which command.
         let told = asked(&server, 3);
         assert!(told.contains("it is not six"), "{told}");
         assert!(told.contains("The tests were run with"), "{told}");

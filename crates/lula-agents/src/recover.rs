@@ -51,7 +51,7 @@ pub struct Failure {
     /// Who tried.
     pub by: String,
     /// Everything else that was seen: what failing tests said, with which command, over which files.
-    /// For whoever tries next, too long for a sentence.
+    /// For the next coder, too long for a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }

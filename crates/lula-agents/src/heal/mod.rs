@@ -17,6 +17,8 @@ use crate::verdict::seconds;
 
 /// Most failing tests that are named in a task.
 const NAMED: usize = 12;
+/// What stands before them; a task with such a list says no more than one without it.
+pub(crate) const THESE_FAIL: &str = "\n\nThese fail:";
 /// Longest name of one.
 const LONGEST: usize = 120;
 const HOUR_MS: u64 = 3_600_000;
@@ -153,7 +155,7 @@ pub fn task(failing: &[String]) -> String {
     if failing == [WHOLE] {
         return text;
     }
-    text.push_str("\n\nThese fail:");
+    text.push_str(THESE_FAIL);
     for id in failing.iter().take(NAMED) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_./:-[]".contains(c);
         let name: String = id

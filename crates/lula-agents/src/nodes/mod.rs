@@ -250,7 +250,7 @@ async fn consignment(
         .take(72)
         .collect();
     let why = work.verdict.as_ref().map_or("", Verdict::why);
-    // Whoever reads only the trailers should know that nothing shows that it is right.
+    // A person who reads only the trailers should know that nothing shows that it is right.
     let reason = match &work.verdict {
         Some(Verdict::Inconclusive { why }) => {
             let line: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
