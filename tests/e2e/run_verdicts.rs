@@ -287,6 +287,24 @@ fn a_repair_is_what_the_person_says_it_is() {
 }
 
 #[test]
+fn what_is_not_installed_is_no_task_for_a_model() {
+    let world = World::new();
+    let needs = "import unittest\n\nimport surely_not_installed\n\n\nclass Needs(unittest.TestCase):\n    \
+                 def test_it(self):\n        self.assertTrue(surely_not_installed)\n";
+    let files = [
+        ("items.py", CODE),
+        ("tests/__init__.py", ""),
+        ("tests/test_needs.py", needs),
+    ];
+    repository(&world, &files);
+    let server = model(1, &[writes("items.py", "x = 1\n")]);
+    let report = run_with(&world, &strong(&server), FIX, &[]).exits(6).json();
+    assert!(server.arrived().is_empty());
+    assert_eq!(report["spent"]["model_calls"], Value::Null);
+    assert!(branches(&world).is_empty());
+}
+
+#[test]
 fn tests_that_do_not_end_are_no_failing_tests() {
     let world = World::new();
     green(&world);

@@ -286,6 +286,26 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_environment_and_lost_time_have_exits_of_their_own() {
+        let mut work = Work::begin(Task::new("add a flag", "/r"));
+        let why = "pytest is missing".to_owned();
+        work.end = Some(End::Environment {
+            why: why.clone(),
+            broken: Some(Box::default()),
+        });
+        assert_eq!(report(&work).exit, Exit::Environment);
+        work.end = Some(End::OutOfTime { why });
+        assert_eq!(report(&work).exit, Exit::Budget);
+        // An end of an older log has nothing of it.
+        let old = r#"{"end":"environment","why":"x"}"#;
+        let end: End = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&end).unwrap(), old);
+        let old = r#"{"end":"nothing_to_do","passing":2}"#;
+        let end: End = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&end).unwrap(), old);
+    }
+
+    #[test]
     fn recovery_goes_where_the_failure_says() {
         use crate::work::Retry;
         let mut work = Work::begin(Task::new("x", "/r"));

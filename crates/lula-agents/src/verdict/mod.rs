@@ -298,7 +298,9 @@ fn mended(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Verdict {
     let fixed = goal.len() - still.len();
     if fixed == 0 {
         return unproven(format!(
-            "no failing test was made to pass: {} fail with the change as without it",
+            "{} of {} failing tests still fail, with the change as without it: {}",
+            still.len(),
+            goal.len(),
             listed(&still)
         ));
     }

@@ -249,3 +249,33 @@ pub struct ChangedFile {
     /// Its bytes now; `None` for one that is gone.
     pub after: Option<Vec<u8>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_older_logs_say_is_read_and_written_as_it_was() {
+        let evidence = r#"{"before":"no_tests","after":"not_run","as_is":null,"without":null,"accepted":[],"touched_tests":[],"changed_files":1}"#;
+        let read: Evidence = serde_json::from_str(evidence).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), evidence);
+        let baseline =
+            r#"{"looked":{"cannot_run":"x"},"command":null,"messages":[],"unfixable":[]}"#;
+        let read: Baseline = serde_json::from_str(baseline).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), baseline);
+    }
+
+    #[test]
+    fn given_is_everything_that_fails_already() {
+        let baseline = Baseline {
+            looked: Looked::Ran(Results {
+                failing: ["a".to_owned()].into(),
+                ..Results::default()
+            }),
+            unfixable: vec!["b".to_owned()],
+            ..Baseline::default()
+        };
+        assert_eq!(baseline.given().len(), 2);
+        assert_eq!(baseline.failing(), ["a"]);
+    }
+}

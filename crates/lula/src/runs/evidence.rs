@@ -79,12 +79,12 @@ pub(crate) fn rows(work: &Work) -> Vec<(&'static str, String)> {
         let given: Vec<String> = given.into_iter().filter(|id| !goal.contains(id)).collect();
         rows.extend(listed("failed before", &given));
         for tried in &before.accept {
-            let word = match (tried.succeeds, tried.timed_out) {
+            let came = match (tried.succeeds, tried.timed_out) {
                 (true, _) => "succeeded before any change, so it shows nothing",
                 (false, true) => "did not end in time before any change",
                 (false, false) => "failed before any change",
             };
-            rows.push(("accept", format!("{}: {word}", plain(&tried.command, 200))));
+            rows.push(("accept", format!("{}: {came}", plain(&tried.command, 200))));
         }
     }
     let Some(evidence) = &work.evidence else {

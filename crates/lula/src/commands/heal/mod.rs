@@ -48,14 +48,14 @@ struct Looked {
 pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure> {
     let task = run::task(&as_run(flags), session)?;
     if flags.history {
-        return tell_history(&Memory::of(&task.repository, session)?.read()?, session);
+        return tell_history(&Memory::of(&watched(&task), session)?.read()?, session);
     }
     if flags.watch {
         let git = find_git(session)?;
         let interval = flags.interval.unwrap_or(INTERVAL);
         return watch::watch(&git, Path::new(&task.repository), interval, session);
     }
-    let memory = Memory::hold(&task.repository, session)?;
+    let memory = Memory::hold(&watched(&task), session)?;
     runs::block_on(async {
         let answers = Answers::from(flags.approve);
         let desk = Desk::open(&task, answers, session).await?;
@@ -69,6 +69,14 @@ pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure>
         healer.tell(&looked)?;
         Ok(looked.exit)
     })
+}
+
+/// What is looked after: a repository, or a folder of it that breaks and heals by itself.
+fn watched(task: &Task) -> String {
+    match task.folder.as_str() {
+        "" => task.repository.clone(),
+        folder => format!("{}/{folder}", task.repository),
+    }
 }
 
 /// The run that is begun for a breakage.
