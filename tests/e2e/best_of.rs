@@ -112,7 +112,8 @@ fn of_three_candidates_the_one_that_passes_is_delivered() {
 fn where_no_candidate_passes_nothing_is_delivered_and_the_run_says_so() {
     let world = World::new();
     buggy(&world);
-    let breaks = json!({"path": "items.py", "search": "x * 2", "replace": "x * 3"});
+    let breaks = json!({"path": "items.py", "search": "    return x * 2",
+        "replace": "    return x * 3"});
     let servers = [0, 1].map(|_| model(&[("edit_file", breaks.clone())]));
     let report = run(&world, &[&servers[0], &servers[1]]).exits(1).json();
     assert_eq!(report["best_of"]["chosen"], Value::Null);

@@ -323,3 +323,29 @@ fn tests_that_do_not_end_are_no_failing_tests() {
         .says("out of time: the tests did not end within")
         .says("--sandbox-timeout");
 }
+
+#[test]
+fn a_folder_that_is_named_is_what_the_task_is_about() {
+    let world = World::new();
+    let files = [
+        ("README", "many things\n"),
+        ("tools/greet/Makefile", "test:\n\tgrep -q h words.txt\n"),
+        ("tools/greet/words.txt", "hullo\n"),
+    ];
+    repository(&world, &files);
+    let edit = json!({"path": "tools/greet/words.txt", "search": "hullo", "replace": "hello"});
+    let server = model(1, &[("edit_file", edit)]);
+    let more = [
+        "--repo",
+        "tools/greet",
+        "--accept",
+        "grep -q hello words.txt",
+    ];
+    let task = "greet with hello";
+    let report = run_with(&world, &strong(&server), task, &more);
+    let report = report.exits(0).json();
+    assert_eq!(report["before"]["accept"][0]["succeeds"], false);
+    let shown = world.run(&["show", "last", "--json"]).exits(0).json();
+    assert_eq!(shown["state"]["task"]["folder"], "tools/greet");
+    assert!(asked(&server, 0).contains("about the folder tools/greet"));
+}
