@@ -235,7 +235,12 @@ fn report(work: &Work) -> Report {
                 named => format!("no failing test is called {}", named.join(" or ")),
             };
             let text = format!("{nothing}: {passing} tests pass; nothing was changed");
-            (Exit::Inconclusive, text)
+            // Logs from before intents were settled say what they said.
+            let exit = match work.task.intent {
+                Some(_) => Exit::Inconclusive,
+                None => Exit::Verified,
+            };
+            (exit, text)
         }
         (_, Some(End::Planned { tasks })) => (
             Exit::Verified,
