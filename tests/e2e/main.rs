@@ -38,6 +38,7 @@ mod run_hands;
 mod run_kills;
 mod run_nearby;
 mod run_rules;
+mod run_verdicts;
 mod runner;
 mod runs;
 mod scripts;

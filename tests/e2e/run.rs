@@ -408,8 +408,8 @@ fn nothing_failing_is_said_and_nothing_done() {
     );
     world
         .run(&["run", "--task", FIX])
-        .exits(0)
-        .says("nothing fails: 2 tests pass");
+        .exits(5)
+        .says("nothing to do: nothing fails: 2 tests pass; nothing was changed");
     assert!(branches(&world).is_empty());
 }
 

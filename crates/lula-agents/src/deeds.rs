@@ -65,6 +65,12 @@ pub enum Deed {
         workspace: WorkspaceId,
         /// With this command, where one was given.
         tests: Option<String>,
+        /// In this folder, where not at the top.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        folder: String,
+        /// Commands that must succeed later, to see what they do now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        accept: Vec<String>,
         /// For at most so long.
         tests_ms: u64,
     },
@@ -74,6 +80,9 @@ pub enum Deed {
         workspace: WorkspaceId,
         /// With this test command, where one was given.
         tests: Option<String>,
+        /// In this folder, where not at the top.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        folder: String,
         /// For at most so long.
         search_ms: u64,
     },
@@ -95,6 +104,9 @@ pub enum Deed {
         workspace: WorkspaceId,
         /// With this test command, where one was given.
         tests: Option<String>,
+        /// In this folder, where not at the top.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        folder: String,
         /// What the tests said before.
         before: Box<Baseline>,
         /// Tests to run before the others.

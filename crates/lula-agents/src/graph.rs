@@ -213,9 +213,10 @@ fn report(work: &Work) -> Report {
     let (exit, summary) = match (&work.verdict, &work.end) {
         (_, Some(End::Rejected { why })) => (Exit::Usage, why.clone()),
         (_, Some(End::Unclear { why })) => (Exit::Inconclusive, why.clone()),
-        (_, Some(End::NeedsModel { why } | End::Environment { why })) => {
+        (_, Some(End::NeedsModel { why } | End::Environment { why, .. })) => {
             (Exit::Environment, why.clone())
         }
+        (_, Some(End::OutOfTime { why })) => (Exit::Budget, why.clone()),
         (_, Some(End::Halted { why })) => {
             let unreachable = work
                 .failures
@@ -228,10 +229,19 @@ fn report(work: &Work) -> Report {
             };
             (exit, why.clone())
         }
-        (_, Some(End::NothingToDo { passing })) => (
-            Exit::Verified,
-            format!("nothing fails: {passing} tests pass; nothing was changed"),
-        ),
+        (_, Some(End::NothingToDo { passing, named })) => {
+            let nothing = match named.as_slice() {
+                [] => "nothing fails".to_owned(),
+                named => format!("no failing test is called {}", named.join(" or ")),
+            };
+            let text = format!("{nothing}: {passing} tests pass; nothing was changed");
+            // Logs from before intents were settled say what they said.
+            let exit = match work.task.intent {
+                Some(_) => Exit::Inconclusive,
+                None => Exit::Verified,
+            };
+            (exit, text)
+        }
         (_, Some(End::Planned { tasks })) => (
             Exit::Verified,
             format!("a plan of {tasks} tasks; nothing was begun"),
@@ -266,6 +276,38 @@ mod tests {
     fn a_run_without_a_verdict_never_reports_success() {
         let work = Work::begin(Task::new("x", "/r"));
         assert_eq!(report(&work).exit, Exit::Inconclusive);
+    }
+
+    #[test]
+    fn nothing_to_do_is_no_success() {
+        let mut work = Work::begin(Task::new("fix the failing tests", "/r"));
+        work.end = Some(End::NothingToDo {
+            passing: 3,
+            named: Vec::new(),
+        });
+        let said = report(&work);
+        assert_eq!(said.exit, Exit::Inconclusive);
+        assert!(said.summary.contains("nothing was changed"));
+    }
+
+    #[test]
+    fn a_broken_environment_and_lost_time_have_exits_of_their_own() {
+        let mut work = Work::begin(Task::new("add a flag", "/r"));
+        let why = "pytest is missing".to_owned();
+        work.end = Some(End::Environment {
+            why: why.clone(),
+            broken: Some(Box::default()),
+        });
+        assert_eq!(report(&work).exit, Exit::Environment);
+        work.end = Some(End::OutOfTime { why });
+        assert_eq!(report(&work).exit, Exit::Budget);
+        // An end of an older log has nothing of it.
+        let old = r#"{"end":"environment","why":"x"}"#;
+        let end: End = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&end).unwrap(), old);
+        let old = r#"{"end":"nothing_to_do","passing":2}"#;
+        let end: End = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&end).unwrap(), old);
     }
 
     #[test]

@@ -214,6 +214,9 @@ pub struct Joining {
     pub commit: String,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
+    /// The folder that they belong to; empty for the top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// What the tests say of the line. Where nothing is said they are not run: whatever is in the
     /// line is judged as a whole before it goes anywhere.
     pub before: Option<Box<Baseline>>,

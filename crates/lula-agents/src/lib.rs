@@ -21,6 +21,7 @@ pub mod glean;
 mod graph;
 pub mod hands;
 pub mod heal;
+pub mod intent;
 pub mod lessons;
 pub mod minds;
 mod nodes;

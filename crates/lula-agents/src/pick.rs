@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hands::{Effect, Hands, HandsError};
 use crate::survey::Project;
-use crate::task::Intent;
-use crate::verdict::Results;
+use crate::verdict::{Goal, Results};
 
 /// How many steps from user to user are followed.
 const STEPS: usize = 3;
@@ -65,15 +64,12 @@ pub struct Picked {
 pub(crate) fn change(
     repository: &str,
     diff: &str,
-    intent: Intent,
+    goal: &Goal,
     before: &Results,
 ) -> Option<Change> {
     let touched = touched(diff);
     let ids = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
-    let required = match intent {
-        Intent::Repair => ids(&before.failing),
-        Intent::Change => Vec::new(),
-    };
+    let required = ids(goal);
     let passing = ids(&before.passing);
     let all = required.iter().chain(&passing);
     let places: BTreeSet<&str> = all.filter_map(|id| place(id)).collect();
@@ -310,10 +306,11 @@ mod tests {
             ..Results::default()
         };
         let before = results(&["a.py::a", "b.py::b"], &["c.py::c"]);
-        let for_it = |intent| change(".", DIFF, intent, &before).unwrap();
-        assert_eq!(for_it(Intent::Repair).required, ["c.py::c"]);
-        assert!(for_it(Intent::Change).required.is_empty());
-        assert_eq!(change(".", "", Intent::Repair, &before), None);
+        let (none, goal) = (Goal::new(), before.failing.clone());
+        let for_it = |goal| change(".", DIFF, goal, &before).unwrap();
+        assert_eq!(for_it(&goal).required, ["c.py::c"]);
+        assert!(for_it(&none).required.is_empty());
+        assert_eq!(change(".", "", &goal, &before), None);
         // Nothing is spared where all tests run together.
         for together in [
             results(
@@ -323,13 +320,13 @@ mod tests {
             results(&["lib tests::a", "tests/it b::c"], &[]),
             results(&["the test command"], &[]),
         ] {
-            assert_eq!(change(".", DIFF, Intent::Change, &together), None);
+            assert_eq!(change(".", DIFF, &none, &together), None);
         }
         let apart = results(
             &["tests.test_a.Case.test_x", "tests.test_b.Case.test_x"],
             &[],
         );
-        assert!(change(".", DIFF, Intent::Change, &apart).is_some());
+        assert!(change(".", DIFF, &none, &apart).is_some());
     }
 
     proptest! {

@@ -50,6 +50,10 @@ pub struct Failure {
     pub fingerprint: String,
     /// Who tried.
     pub by: String,
+    /// Everything else that was seen: what failing tests said, with which command, over which files.
+    /// For the next coder, too long for a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
 }
 
 impl Failure {
@@ -68,7 +72,15 @@ impl Failure {
             evidence: evidence.into(),
             fingerprint: blake3::hash(text.as_bytes()).to_hex()[..16].to_owned(),
             by: by.into(),
+            detail: String::new(),
         }
+    }
+
+    /// With everything that was seen.
+    #[must_use]
+    pub fn with_detail(mut self, detail: String) -> Self {
+        self.detail = detail;
+        self
     }
 }
 

@@ -7,13 +7,17 @@ use std::collections::BTreeSet;
 
 use lula_models::output::Capability;
 use lula_models::spend::Price;
+use lula_repair::TestsWanted;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::Standing;
 use crate::glean::{Guidance, Guideline};
+use crate::intent::{literal, test_names};
 use crate::lessons::View;
 use crate::route::Lane;
 use crate::team::{Handoff, Team};
+
+pub use crate::intent::Intent;
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +33,17 @@ pub struct Task {
     /// What each of those is held to; nothing of its own where nothing is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_terms: Vec<Terms>,
+    /// What kind of evidence it asks for; nothing in logs from before that was settled first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<Intent>,
+    /// Where tests are to pass: those that are meant, as the person names them. All that fail where
+    /// none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goal: Vec<String>,
+    /// The folder of the first repository that the task is about; empty for its top. Tests and
+    /// acceptance commands are those of this folder.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// The command that runs the tests, where one was given.
     pub tests: Option<String>,
     /// Commands that must succeed when the task is done, as a shell reads them, in the first repository.
@@ -79,11 +94,16 @@ pub struct Task {
 impl Task {
     /// A task with the usual limits and no model.
     pub fn new(text: impl Into<String>, repository: impl Into<String>) -> Self {
+        let text = text.into();
+        let (intent, goal) = asked(&text);
         Self {
-            text: text.into(),
+            text,
             repository: repository.into(),
             also: Vec::new(),
             also_terms: Vec::new(),
+            intent: Some(intent),
+            goal,
+            folder: String::new(),
             tests: None,
             accept: Vec::new(),
             deliver: Deliver::Branch,
@@ -106,7 +126,54 @@ impl Task {
     }
 }
 
+/// What a text asks for, and the tests it names where it asks for those.
+fn asked(text: &str) -> (Intent, Vec<String>) {
+    match literal(text) {
+        Some(named) => (Intent::Repair, named),
+        None => (Intent::Change, Vec::new()),
+    }
+}
+
 impl Task {
+    /// The same, where the person says beside it that failing tests are to pass.
+    #[must_use]
+    pub fn repairing(mut self) -> Self {
+        if self.intent != Some(Intent::Repair) {
+            self.intent = Some(Intent::Repair);
+            self.goal = test_names(&self.text);
+        }
+        self
+    }
+
+    /// Whether its text says that failing tests are to pass, and nothing else.
+    pub fn says_only_repair(&self) -> bool {
+        let listed = self.text.split_once(crate::heal::THESE_FAIL);
+        literal(listed.map_or(self.text.as_str(), |(text, _)| text)).is_some()
+    }
+
+    /// Takes another text, which may ask for something else.
+    pub(crate) fn reword(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
+        if self.intent.is_some() {
+            let (intent, goal) = asked(text);
+            self.intent = Some(intent);
+            self.goal = goal;
+        }
+    }
+
+    /// Which tests of a repository are meant.
+    pub fn tests_of(&self, repo: usize) -> TestsWanted {
+        TestsWanted {
+            command: self.tests.clone(),
+            folder: self.folder_of(repo).to_owned(),
+        }
+    }
+
+    /// The folder of a repository that the task is about; empty for its top.
+    pub fn folder_of(&self, repo: usize) -> &str {
+        if repo == 0 { &self.folder } else { "" }
+    }
+
     /// A repository by its number, as an absolute path.
     pub fn repository(&self, repo: usize) -> &str {
         let also = || self.also.get(repo.checked_sub(1)?);
@@ -242,74 +309,32 @@ impl From<Rates> for Price {
     }
 }
 
-/// What kind of evidence a task asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Intent {
-    /// Tests that fail are to pass.
-    Repair,
-    /// Something is to be otherwise than it was.
-    Change,
-}
-
-impl Intent {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Repair => "repair",
-            Self::Change => "change",
-        }
-    }
-}
-
-/// Whether a task is about tests that fail.
-pub fn speaks_of_failing_tests(text: &str) -> bool {
-    let words = words(text);
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    has(&["test", "tests", "suite", "ci", "pytest", "build"])
-        && has(&[
-            "fail", "fails", "failing", "failed", "failure", "failures", "broken", "red", "pass",
-            "passing", "green",
-        ])
-}
-
-/// Whether a task is to mend something.
-pub fn speaks_of_mending(text: &str) -> bool {
-    let mending = [
-        "fix", "fixes", "repair", "mend", "debug", "correct", "solve", "resolve", "bug",
-    ];
-    words(text)
-        .iter()
-        .any(|word| mending.contains(&word.as_str()))
-}
-
-/// What a task asks for, given how many tests fail before anything is done.
-pub fn intent(text: &str, failing: usize) -> Intent {
-    if failing > 0 && (speaks_of_failing_tests(text) || speaks_of_mending(text)) {
-        Intent::Repair
-    } else {
-        Intent::Change
-    }
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_a_repair_only_where_something_fails() {
-        assert_eq!(intent("fix the failing tests", 2), Intent::Repair);
-        assert_eq!(intent("Make the test suite green", 1), Intent::Repair);
-        assert_eq!(intent("fix the off-by-one in cart.py", 1), Intent::Repair);
-        assert_eq!(intent("fix the typo in the README", 0), Intent::Change);
-        assert_eq!(intent("add a --verbose flag", 3), Intent::Change);
-        assert!(!speaks_of_failing_tests("add tests for the parser"));
+    fn what_a_task_asks_for_is_written_down_with_it() {
+        let task = Task::new("fix the failing test test_a", "/r");
+        assert_eq!(task.intent, Some(Intent::Repair));
+        assert_eq!(task.goal, ["test_a"]);
+        let report = "pytest says 2 failed, since the build is broken on Windows";
+        let task = Task::new(report, "/r");
+        assert_eq!(task.intent, Some(Intent::Change));
+        let flagged = task.repairing();
+        assert_eq!(flagged.intent, Some(Intent::Repair));
+        assert!(!flagged.says_only_repair());
+    }
+
+    #[test]
+    fn a_task_of_an_older_log_is_still_read() {
+        let mut value = serde_json::to_value(Task::new("fix it", "/r")).unwrap();
+        let fields = value.as_object_mut().unwrap();
+        for new in ["intent", "goal", "folder"] {
+            fields.remove(new);
+        }
+        let task: Task = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(task.intent, None);
+        assert_eq!(serde_json::to_value(&task).unwrap(), value);
     }
 }

@@ -239,45 +239,14 @@ impl Workshop {
             Deed::Change { workspace } => {
                 said(&self.hands.change(&workspace).await.map_err(trouble)?)
             }
-            Deed::Examine {
-                workspace,
-                tests,
-                tests_ms,
-            } => {
-                let tests = wanted(tests);
-                let trial = Trial::Examine { tests, tests_ms };
-                self.find_out(&workspace, trial).await
-            }
-            Deed::Repair {
-                workspace,
-                tests,
-                search_ms,
-            } => {
-                let tests = wanted(tests);
-                let trial = Trial::Search { tests, search_ms };
+            Deed::Examine { .. } | Deed::Repair { .. } | Deed::Weigh { .. } => {
+                let (workspace, trial) = trial(deed)?;
                 self.find_out(&workspace, trial).await
             }
             Deed::Pick { workspace, change } => {
                 let (effect, cache) = (whose(order), self.index.as_deref());
                 let picked = pick::pick(&*self.hands, &effect, &workspace, *change, cache).await;
                 said(&picked.map_err(trouble)?)
-            }
-            Deed::Weigh {
-                workspace,
-                tests,
-                before,
-                first,
-                accept,
-                tests_ms,
-            } => {
-                let trial = Trial::Weigh {
-                    tests: wanted(tests),
-                    before,
-                    first,
-                    accept,
-                    tests_ms,
-                };
-                self.find_out(&workspace, trial).await
             }
             Deed::Ask {
                 mind,
@@ -450,10 +419,52 @@ impl World for NoWorld {
     }
 }
 
-/// The tests that a command runs, or those that are found.
-const fn wanted(command: Option<String>) -> TestsWanted {
-    TestsWanted {
-        command,
-        folder: String::new(),
-    }
+/// What is to be found out in forks, and of which workspace.
+fn trial(deed: Deed) -> Result<(WorkspaceId, Trial), Trouble> {
+    let wanted = |command, folder| TestsWanted { command, folder };
+    Ok(match deed {
+        Deed::Examine {
+            workspace,
+            tests,
+            folder,
+            accept,
+            tests_ms,
+        } => {
+            let tests = wanted(tests, folder);
+            let trial = Trial::Examine {
+                tests,
+                accept,
+                tests_ms,
+            };
+            (workspace, trial)
+        }
+        Deed::Repair {
+            workspace,
+            tests,
+            folder,
+            search_ms,
+        } => {
+            let tests = wanted(tests, folder);
+            (workspace, Trial::Search { tests, search_ms })
+        }
+        Deed::Weigh {
+            workspace,
+            tests,
+            folder,
+            before,
+            first,
+            accept,
+            tests_ms,
+        } => {
+            let trial = Trial::Weigh {
+                tests: wanted(tests, folder),
+                before,
+                first,
+                accept,
+                tests_ms,
+            };
+            (workspace, trial)
+        }
+        other => return Err(failed(format!("{} needs no fork", other.name()))),
+    })
 }

@@ -109,6 +109,8 @@ codes! {
     TestsCannotRun = "L0802",
     /// The failing tests fail only now and then.
     FlakyTests = "L0803",
+    /// The tests lack something that no change of the code can give them.
+    EnvironmentBroken = "L0804",
     /// A directory that is no git repository.
     NotARepository = "L0901",
     /// A repository without a commit.

@@ -243,6 +243,10 @@ pub enum Trial {
         /// Which tests.
         #[serde(default)]
         tests: TestsWanted,
+        /// Commands that must succeed later, to see what they do now, at most 32.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(length(max = 32))]
+        accept: Vec<String>,
         /// For at most so long, in milliseconds.
         tests_ms: u64,
     },

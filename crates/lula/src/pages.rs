@@ -55,6 +55,7 @@ pages! {
     NothingToRepair = "L0801",
     TestsCannotRun = "L0802",
     FlakyTests = "L0803",
+    EnvironmentBroken = "L0804",
     NotARepository = "L0901",
     EmptyRepository = "L0902",
     RunBusy = "L0903",

@@ -43,9 +43,7 @@ fn results() -> Results {
 fn baseline() -> Baseline {
     Baseline {
         looked: Looked::Ran(results()),
-        command: None,
-        messages: Vec::new(),
-        unfixable: Vec::new(),
+        ..Baseline::default()
     }
 }
 
@@ -245,12 +243,9 @@ impl Hands for Luck {
         let evidence = Box::new(Evidence {
             before: Looked::Ran(results()),
             after: Looked::Ran(results()),
-            as_is: None,
-            without: None,
             accepted: vec![accepted],
-            touched_tests: Vec::new(),
             changed_files: self.state().bench.take(workspace).files.len(),
-            first: None,
+            ..Evidence::default()
         });
         Ok(TrialResult::Weighed { evidence })
     }

@@ -176,6 +176,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         })
     };
     let examine = || Trial::Examine {
+        accept: Vec::new(),
         tests: lula_repair::TestsWanted::default(),
         tests_ms: 60_000,
     };

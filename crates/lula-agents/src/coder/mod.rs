@@ -137,8 +137,10 @@ fn nobody(work: &Work, searched: Option<&Failure>) -> End {
         let why = format!("no other model is left to ask: {}", failure.evidence);
         return End::Halted { why };
     }
-    let why =
-        format!("this task needs a model (without one only failing tests can be mended): {HOW}");
+    let why = format!(
+        "this task needs a model (without one only failing tests can be mended, with --repair): \
+             {HOW}"
+    );
     End::NeedsModel { why }
 }
 
@@ -193,9 +195,7 @@ mod tests {
                 failing: failing.iter().map(|id| (*id).to_owned()).collect(),
                 ..Results::default()
             }),
-            command: None,
-            messages: Vec::new(),
-            unfixable: Vec::new(),
+            ..Baseline::default()
         });
         work
     }

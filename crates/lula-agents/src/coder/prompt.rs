@@ -4,7 +4,13 @@
 use std::fmt::Write;
 
 use crate::lessons::fenced;
-use crate::work::Work;
+use crate::verdict::Looked;
+use crate::work::{Baseline, Work};
+
+/// Most failing tests that are shown with what they said.
+const SHOWN: usize = 8;
+/// Most tests that are only named.
+const LISTED: usize = 20;
 
 /// The rules of a model with tools.
 pub(super) const WITH_TOOLS: &str = "\
@@ -38,6 +44,13 @@ pub(crate) fn task(work: &Work) -> String {
             let _ = writeln!(text, "{}. {step}", number + 1);
         }
     }
+    if !work.task.folder.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nThe task is about the folder {}: its tests and commands are run there.",
+            work.task.folder
+        );
+    }
     if !work.task.accept.is_empty() {
         let _ = writeln!(
             text,
@@ -46,15 +59,7 @@ pub(crate) fn task(work: &Work) -> String {
         );
     }
     if let Some(baseline) = &work.baseline {
-        if let Some(command) = &baseline.command {
-            let _ = writeln!(text, "\nThe tests are run with: {command}");
-        }
-        if !baseline.messages.is_empty() {
-            text.push_str("\nTests that fail, and what they said:\n");
-            for (id, message) in baseline.messages.iter().take(8) {
-                let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
-            }
-        }
+        tested(&mut text, work, baseline);
     }
     text.push_str(&fenced(work));
     if let Some(failure) = work
@@ -65,11 +70,56 @@ pub(crate) fn task(work: &Work) -> String {
     {
         let _ = writeln!(
             text,
-            "\nAn earlier attempt failed and was taken back:\n<attempt>\n{}\n</attempt>",
-            failure.evidence
+            "\nAn earlier attempt failed and was taken back:\n<attempt>\n{}\n{}</attempt>",
+            failure.evidence, failure.detail
         );
     }
     text
+}
+
+/// What tests and acceptance commands do before anything is done.
+fn tested(text: &mut String, work: &Work, baseline: &Baseline) {
+    for tried in &baseline.accept {
+        let _ = match (tried.succeeds, tried.output.is_empty()) {
+            (true, _) => writeln!(
+                text,
+                "Before any change {:?} succeeds already, so it shows nothing.",
+                tried.command
+            ),
+            (false, true) => writeln!(text, "Before any change {:?} fails.", tried.command),
+            (false, false) => writeln!(
+                text,
+                "Before any change {:?} fails:\n<output>\n{}\n</output>",
+                tried.command, tried.output
+            ),
+        };
+    }
+    if let Some(command) = &baseline.command {
+        let _ = writeln!(text, "\nThe tests are run with: {command}");
+    }
+    if let Looked::CannotRun(why) = &baseline.looked {
+        let _ = writeln!(text, "\nThe tests cannot be run: {why}");
+    }
+    let goal = work.goal(0);
+    let wanted = baseline.messages.iter();
+    let wanted: Vec<_> = wanted.filter(|(id, _)| goal.contains(id)).collect();
+    if !wanted.is_empty() {
+        text.push_str("\nTests that fail, and what they said:\n");
+        for (id, message) in wanted.iter().take(SHOWN) {
+            let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
+        }
+    }
+    let given: Vec<String> = baseline.given().into_iter().collect();
+    let given: Vec<&String> = given.iter().filter(|id| !goal.contains(*id)).collect();
+    if !given.is_empty() {
+        text.push_str("\nTests that fail already and are not part of the task:\n");
+        for id in given.iter().take(LISTED) {
+            let _ = writeln!(text, "- {id}");
+        }
+        if let Some(more) = given.len().checked_sub(LISTED).filter(|more| *more > 0) {
+            let _ = writeln!(text, "- and {more} more");
+        }
+    }
 }
 
 /// What an agent was handed with its task.

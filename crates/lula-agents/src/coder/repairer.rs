@@ -17,6 +17,7 @@ pub(super) async fn write(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let deed = Deed::Repair {
         workspace: place.clone(),
         tests: work.task.tests.clone(),
+        folder: work.task.folder.clone(),
         search_ms: work.task.search_ms,
     };
     let found = match tried(ctx.effect::<Found>(deed.effect()).await)? {

@@ -378,7 +378,7 @@ fn tests(check: Check, work: &Work) -> Rated {
             let gained: Vec<&String> = after.passing.difference(&before.passing).collect();
             match &evidence.without {
                 _ if gained.is_empty() => unknown("no test passes that did not before"),
-                None | Some(Looked::NoTests | Looked::NotRun) => {
+                None | Some(Looked::NoTests | Looked::NotRun | Looked::OutOfTime(_)) => {
                     unknown("it was not tried without the change")
                 }
                 Some(Looked::CannotRun(_) | Looked::EnvironmentBroken(_)) => {

@@ -106,7 +106,7 @@ pub fn features(work: &Work) -> Features {
     let gained = after.passing.difference(&before.passing);
     let needs_change = gained.clone().count() > 0
         && match without {
-            None | Some(Looked::NoTests | Looked::NotRun) => false,
+            None | Some(Looked::NoTests | Looked::NotRun | Looked::OutOfTime(_)) => false,
             Some(Looked::CannotRun(_) | Looked::EnvironmentBroken(_)) => true,
             Some(Looked::Ran(results)) => gained.clone().all(|id| !results.passing.contains(id)),
         };

@@ -37,21 +37,16 @@ fn work(diff: &str) -> Work {
     work.apply(&Event::Examined {
         baseline: Box::new(Baseline {
             looked: ran(&["a"], &["b"]),
-            command: None,
-            messages: Vec::new(),
-            unfixable: Vec::new(),
+            ..Baseline::default()
         }),
     });
     work.apply(&Event::Judged {
         evidence: Box::new(Evidence {
             before: ran(&["a"], &["b"]),
             after: ran(&["a", "b"], &[]),
-            as_is: None,
             without: Some(ran(&["a"], &["b"])),
-            accepted: Vec::new(),
-            touched_tests: Vec::new(),
             changed_files: 1,
-            first: None,
+            ..Evidence::default()
         }),
         verdict: Verdict::Pass { why: String::new() },
     });

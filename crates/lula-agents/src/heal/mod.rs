@@ -8,13 +8,17 @@ pub use history::{Episode, History, Outcome};
 use std::fmt::Write;
 
 use lula_protocol::RunId;
+use lula_repair::BrokenEnvironment;
 use lula_repair::trial::{Baseline, Looked, WHOLE};
 use serde::{Deserialize, Serialize};
 
 use crate::recover::{Failure, FailureClass};
+use crate::verdict::seconds;
 
 /// Most failing tests that are named in a task.
 const NAMED: usize = 12;
+/// What stands before them; a task with such a list says no more than one without it.
+pub(crate) const THESE_FAIL: &str = "\n\nThese fail:";
 /// Longest name of one.
 const LONGEST: usize = 120;
 const HOUR_MS: u64 = 3_600_000;
@@ -45,17 +49,31 @@ pub enum Health {
     Unknown {
         /// Why.
         why: String,
+        /// What they lack, where that is known: its remedy included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken: Option<Box<BrokenEnvironment>>,
     },
 }
 
 /// What the tests of a commit mean.
 pub fn assess(baseline: &Baseline) -> Health {
-    let unknown = |why: String| Health::Unknown { why };
+    let unknown = |why: String| Health::Unknown { why, broken: None };
     match &baseline.looked {
         Looked::NoTests | Looked::NotRun => {
             unknown("no tests were found: give the command to watch with --cmd".to_owned())
         }
-        Looked::EnvironmentBroken(broken) => unknown(broken.to_string()),
+        Looked::EnvironmentBroken(broken) => {
+            let remedy = broken.remedy.as_ref();
+            let remedy = remedy.map(|command| format!("; `{command}` installs it"));
+            Health::Unknown {
+                why: format!("{broken}{}", remedy.unwrap_or_default()),
+                broken: Some(broken.clone()),
+            }
+        }
+        Looked::OutOfTime(ms) => unknown(format!(
+            "the tests did not end within {}: name fewer with --cmd",
+            seconds(*ms)
+        )),
         Looked::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
         Looked::Ran(results) if !results.failing.is_empty() => {
             let failing: Vec<String> = results.failing.iter().cloned().collect();
@@ -137,7 +155,7 @@ pub fn task(failing: &[String]) -> String {
     if failing == [WHOLE] {
         return text;
     }
-    text.push_str("\n\nThese fail:");
+    text.push_str(THESE_FAIL);
     for id in failing.iter().take(NAMED) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_./:-[]".contains(c);
         let name: String = id

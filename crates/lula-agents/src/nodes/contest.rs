@@ -205,6 +205,7 @@ async fn bring(
         job: rival.id.clone(),
         commit: kept.commit,
         tests: work.task.tests.clone(),
+        folder: work.task.folder.clone(),
         // Nothing else is in the line: what was judged is what arrives, and it is judged again.
         before: None,
         accept: Vec::new(),

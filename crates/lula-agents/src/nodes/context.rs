@@ -1,15 +1,17 @@
 //! Looks at the project: its files, what its tests say, and which files matter.
 
 use lula_graph::{Ctx, Leave, Stop, Visit};
+use lula_protocol::WorkspaceId;
 
 use crate::choose::{Role, choose};
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
+use crate::intent::{is_meant, old_log_means_tests};
 use crate::lessons::recall;
 use crate::nodes::{tried, workspace};
 use crate::survey::{Survey, Wanted, about};
-use crate::task::speaks_of_failing_tests;
-use crate::verdict::Looked;
+use crate::task::{Intent, Task};
+use crate::verdict::{Looked, seconds};
 use crate::work::{Baseline, Brief, End, Event, Work};
 use lula_repair::trial::is_evidence;
 
@@ -54,26 +56,39 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
 /// What is seen of a project, or why looking was enough.
 pub(super) type Seen = Result<(Baseline, Brief), (End, Option<Baseline>)>;
 
+/// What the tests and the acceptance commands of a repository do before anything is done.
+pub(super) fn examine(work: &Work, repo: usize, workspace: &WorkspaceId) -> Deed {
+    let settled = work.task.intent.is_some();
+    Deed::Examine {
+        workspace: workspace.clone(),
+        tests: work.task.tests.clone(),
+        folder: work.task.folder_of(repo).to_owned(),
+        // Logs from before intents were settled know of none that early.
+        accept: if settled {
+            work.acceptance(repo)
+        } else {
+            Vec::new()
+        },
+        tests_ms: work.task.tests_ms,
+    }
+}
+
 /// Looks at the project.
 pub(super) async fn look(work: &Work, ctx: &mut Ctx<'_>) -> Result<Seen, Stop> {
     let place = workspace(work)?;
     let baseline = if let Some(baseline) = &work.baseline {
         baseline.clone()
     } else {
-        let deed = Deed::Examine {
-            workspace: place.clone(),
-            tests: work.task.tests.clone(),
-            tests_ms: work.task.tests_ms,
-        };
+        let deed = examine(work, 0, &place);
         match tried(ctx.effect::<Baseline>(deed.effect()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
                 let why = format!("the tests cannot be run here: {why}");
-                return Ok(Err((End::Environment { why }, None)));
+                return Ok(Err((End::Environment { why, broken: None }, None)));
             }
         }
     };
-    if let Some(end) = obstacle(&work.task.text, &baseline) {
+    if let Some(end) = obstacle(&work.task, &baseline) {
         return Ok(Err((end, Some(baseline))));
     }
     let deed = Deed::Survey {
@@ -96,38 +111,88 @@ fn pointless(end: End, baseline: Option<Baseline>) -> crate::graph::Left {
     left.with(Event::Ending { end })
 }
 
-/// Why it makes no sense to go on, where the task is failing tests.
-fn obstacle(text: &str, baseline: &Baseline) -> Option<End> {
-    if !speaks_of_failing_tests(text) {
+/// Where the tests cannot tell anything, whatever the task is: a person has to do something first.
+pub(super) fn unusable(looked: &Looked) -> Option<End> {
+    match looked {
+        Looked::EnvironmentBroken(broken) => {
+            let remedy = broken.remedy.as_ref();
+            let remedy = remedy.map(|command| format!("; `{command}` installs it"));
+            Some(End::Environment {
+                why: format!(
+                    "the tests cannot run here: {}{}",
+                    broken.what,
+                    remedy.unwrap_or_default()
+                ),
+                broken: Some(broken.clone()),
+            })
+        }
+        Looked::OutOfTime(ms) => Some(End::OutOfTime {
+            why: format!(
+                "the tests did not end within {}, so nothing is known of them: give them more time \
+                 with --sandbox-timeout, or name fewer with --tests",
+                seconds(*ms)
+            ),
+        }),
+        Looked::Ran(_) | Looked::NoTests | Looked::CannotRun(_) | Looked::NotRun => None,
+    }
+}
+
+/// Why it makes no sense to go on.
+fn obstacle(task: &Task, baseline: &Baseline) -> Option<End> {
+    if let Some(end) = unusable(&baseline.looked) {
+        return Some(end);
+    }
+    let repairs = match task.intent {
+        Some(intent) => intent == Intent::Repair,
+        None => old_log_means_tests(&task.text),
+    };
+    if !repairs {
         return None;
     }
-    match &baseline.looked {
-        Looked::NoTests | Looked::NotRun => Some(End::Environment {
-            why: "no tests were found: give the command that runs them with --tests".to_owned(),
-        }),
-        Looked::CannotRun(why) => Some(End::Environment {
-            why: format!("the tests cannot be run ({why}): `lula exec -- CMD` shows what they see"),
-        }),
-        Looked::EnvironmentBroken(broken) => Some(End::Environment {
-            why: broken.to_string(),
-        }),
-        Looked::Ran(results) if !results.failing.is_empty() => None,
-        Looked::Ran(_) if !baseline.unfixable.is_empty() => Some(End::Environment {
-            why: format!(
-                "the failing tests need something that is not installed: {}",
-                baseline.unfixable.join(", ")
-            ),
-        }),
-        Looked::Ran(results) if !results.flaky.is_empty() => Some(End::Unclear {
-            why: format!(
-                "the failing tests pass when run again ({}): a flaky test proves no change",
-                results.flaky.iter().cloned().collect::<Vec<_>>().join(", ")
-            ),
-        }),
-        Looked::Ran(results) => Some(End::NothingToDo {
-            passing: results.passing.len(),
-        }),
+    let unfit = |why: String| Some(End::Environment { why, broken: None });
+    let results = match &baseline.looked {
+        Looked::Ran(results) => results,
+        Looked::CannotRun(why) => {
+            return unfit(format!(
+                "the tests cannot be run ({why}): `lula exec -- CMD` shows what they see"
+            ));
+        }
+        _ => {
+            return unfit(
+                "no tests were found: give the command that runs them with --tests".to_owned(),
+            );
+        }
+    };
+    let meant =
+        |id: &&String| task.goal.is_empty() || task.goal.iter().any(|name| is_meant(id, name));
+    if results.failing.iter().any(|id| meant(&id)) {
+        return None;
     }
+    let named = |ids: &mut dyn Iterator<Item = &String>| {
+        let ids: Vec<&str> = ids.filter(meant).map(String::as_str).collect();
+        ids.join(", ")
+    };
+    let unfixable = named(&mut baseline.unfixable.iter());
+    if !unfixable.is_empty() {
+        return unfit(format!(
+            "the failing tests need something that is not installed: {unfixable}"
+        ));
+    }
+    let flaky = named(&mut results.flaky.iter());
+    if !flaky.is_empty() {
+        return Some(End::Unclear {
+            why: format!(
+                "the failing tests pass when run again ({flaky}): a flaky test proves no change"
+            ),
+        });
+    }
+    // What else the person says, or a command that fails, is something that a model can do.
+    let more = !task.accept.is_empty() || !task.says_only_repair();
+    let settled = task.intent.is_some();
+    (!settled || !more || task.models.is_empty()).then(|| End::NothingToDo {
+        passing: results.passing.len(),
+        named: task.goal.clone(),
+    })
 }
 
 /// What is looked for: as much as the model to be asked can well hold.
@@ -212,12 +277,11 @@ mod tests {
                 flaky: set(flaky),
                 ..Results::default()
             }),
-            command: None,
             messages: vec![(
                 "tests/test_cart.py::test_total".to_owned(),
                 "shop/cart.py:12: AssertionError".to_owned(),
             )],
-            unfixable: Vec::new(),
+            ..Baseline::default()
         }
     }
 
@@ -243,12 +307,76 @@ mod tests {
 
     #[test]
     fn a_task_about_failing_tests_needs_failing_tests() {
-        let text = "fix the failing tests";
-        assert_eq!(obstacle(text, &baseline(&["t"], &[])), None);
-        let nothing = obstacle(text, &baseline(&[], &[]));
+        let task = Task::new("fix the failing tests", "/r");
+        assert_eq!(obstacle(&task, &baseline(&["t"], &[])), None);
+        let nothing = obstacle(&task, &baseline(&[], &[]));
         assert!(matches!(nothing, Some(End::NothingToDo { .. })));
-        let flaky = obstacle(text, &baseline(&[], &["t"]));
+        let flaky = obstacle(&task, &baseline(&[], &["t"]));
         assert!(matches!(flaky, Some(End::Unclear { .. })));
-        assert_eq!(obstacle("add a flag", &baseline(&[], &[])), None);
+        let change = Task::new("add a flag", "/r");
+        assert_eq!(obstacle(&change, &baseline(&[], &[])), None);
+        // The test that is meant does not fail, whatever else does.
+        let named = Task::new("fix the failing test test_a", "/r");
+        let nothing = obstacle(&named, &baseline(&["t"], &[]));
+        assert!(matches!(nothing, Some(End::NothingToDo { named, .. }) if named == ["test_a"]));
+    }
+
+    #[test]
+    fn a_green_suite_ends_nothing_that_says_more_than_repair() {
+        let green = baseline(&[], &[]);
+        let model = mind();
+        let mut task = Task::new("the report of pytest --cov is broken", "/r").repairing();
+        task.models = vec![model];
+        assert_eq!(obstacle(&task, &green), None);
+        let mut literal = Task::new("fix the failing tests", "/r");
+        literal.models = task.models.clone();
+        assert!(obstacle(&literal, &green).is_some());
+        literal.accept = vec!["make check".to_owned()];
+        assert_eq!(obstacle(&literal, &green), None);
+    }
+
+    #[test]
+    fn a_broken_environment_and_lost_time_end_every_task() {
+        for text in ["fix the failing tests", "add a flag"] {
+            let task = Task {
+                accept: vec!["make check".to_owned()],
+                ..Task::new(text, "/r")
+            };
+            let mut seen = baseline(&[], &[]);
+            seen.looked = Looked::EnvironmentBroken(Box::default());
+            let end = obstacle(&task, &seen);
+            assert!(matches!(
+                end,
+                Some(End::Environment {
+                    broken: Some(_),
+                    ..
+                })
+            ));
+            seen.looked = Looked::OutOfTime(1000);
+            assert!(matches!(
+                obstacle(&task, &seen),
+                Some(End::OutOfTime { .. })
+            ));
+        }
+        // No tests at all are no obstacle for something else.
+        let mut seen = baseline(&[], &[]);
+        seen.looked = Looked::NoTests;
+        assert_eq!(obstacle(&Task::new("add a flag", "/r"), &seen), None);
+    }
+
+    fn mind() -> crate::task::Mind {
+        crate::task::Mind {
+            name: "a/b".to_owned(),
+            model: "b".to_owned(),
+            capability: lula_models::output::Capability::ToolCalls,
+            rates: crate::task::Rates {
+                input: 0,
+                output: 0,
+                cache_read: 0,
+                cache_write: 0,
+            },
+            context: None,
+            max_tokens: 1000,
+        }
     }
 }

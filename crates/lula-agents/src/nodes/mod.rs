@@ -250,9 +250,18 @@ async fn consignment(
         .take(72)
         .collect();
     let why = work.verdict.as_ref().map_or("", Verdict::why);
+    // A person who reads only the trailers should know that nothing shows that it is right.
+    let reason = match &work.verdict {
+        Some(Verdict::Inconclusive { why }) => {
+            let line: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+            let line: String = line.chars().take(400).collect();
+            format!("Lula-Unverified: {line}\n")
+        }
+        _ => String::new(),
+    };
     let message = format!(
-        "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: {verdict}\nLula-Audit: \
-         {}\n",
+        "{title}\n\n{}\n\nLula-Run: {run}\nLula-Model: {}\nLula-Verdict: \
+         {verdict}\n{reason}Lula-Audit: {}\n",
         why, produced.by, recorded
     );
     Ok(Consignment {

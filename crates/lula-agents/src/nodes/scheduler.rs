@@ -251,6 +251,7 @@ async fn integrate(work: &Work, joint: &Joint, id: &JobId, ctx: &mut Ctx<'_>) ->
         job: id.clone(),
         commit: kept.commit.clone(),
         tests: work.task.tests.clone(),
+        folder: work.task.folder_of(repo).to_owned(),
         before: Some(Box::new(joint.baseline(repo, &first_baseline(work, repo)))),
         accept,
         tests_ms: work.task.tests_ms,

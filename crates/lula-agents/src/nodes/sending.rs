@@ -14,7 +14,6 @@ use crate::graph::{Left, Way};
 use crate::route::Lane;
 use crate::task::{Deliver, Task};
 use crate::team::{Authority, Handoff, Input, Joint, Roles, Start, agent_run};
-use crate::verdict::Looked;
 use crate::work::{Baseline, Event, Work};
 use lula_repair::trial::tail;
 
@@ -24,12 +23,7 @@ const TOLD: usize = 6000;
 /// What the tests of a repository said before anybody began.
 pub(super) fn first_baseline(work: &Work, repo: usize) -> Baseline {
     let known = work.baseline_of(repo).cloned();
-    known.unwrap_or(Baseline {
-        looked: Looked::NoTests,
-        command: None,
-        messages: Vec::new(),
-        unfixable: Vec::new(),
-    })
+    known.unwrap_or_default()
 }
 
 /// Begins the runs of agents; nothing where there is too little for the first while others work. Where
@@ -192,6 +186,7 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
     }
     Task {
         tests: of.tests.clone(),
+        folder: of.folder_of(entry.job.repo).to_owned(),
         accept: entry.job.acceptance.clone(),
         deliver: Deliver::None,
         lane: Some(Lane::Interactive),

@@ -10,9 +10,8 @@ use crate::deeds::{Deed, Taken};
 use crate::hands::{Consignment, Line, Place, Shipment};
 use crate::recover::FailureClass;
 use crate::survey::Survey;
-use crate::task::intent;
-use crate::verdict::{Evidence, Looked, Verdict, judge};
-use crate::work::{Baseline, Brief, Event, Produced, Site, Work};
+use crate::verdict::{Evidence, Verdict, judge};
+use crate::work::{Baseline, Brief, End, Event, Produced, Site, Work};
 
 /// The same in the workspace of another repository.
 pub(super) fn there(number: usize, deed: Deed) -> Deed {
@@ -51,28 +50,26 @@ pub(super) async fn open(
 pub(super) async fn look(
     work: &Work,
     ctx: &mut Ctx<'_>,
-) -> Result<Result<Vec<(Baseline, Brief)>, String>, Stop> {
+) -> Result<Result<Vec<(Baseline, Brief)>, End>, Stop> {
     let mut seen = Vec::new();
     for (index, site) in work.sites.iter().enumerate() {
         let workspace = site.place.workspace.clone();
         let baseline = if let Some(baseline) = &site.baseline {
             baseline.clone()
         } else {
-            let deed = Deed::Examine {
-                workspace: workspace.clone(),
-                tests: work.task.tests.clone(),
-                tests_ms: work.task.tests_ms,
-            };
+            let deed = context::examine(work, index + 1, &workspace);
             match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
                 Ok(baseline) => baseline,
                 Err(why) => {
                     let name = work.repository_name(index + 1);
-                    return Ok(Err(format!(
-                        "the tests of {name} cannot be run here: {why}"
-                    )));
+                    let why = format!("the tests of {name} cannot be run here: {why}");
+                    return Ok(Err(End::Environment { why, broken: None }));
                 }
             }
         };
+        if let Some(end) = context::unusable(&baseline.looked) {
+            return Ok(Err(end));
+        }
         let mut wanted = context::wanted(work, &baseline);
         wanted.repository.clone_from(&site.repository);
         let deed = Deed::Survey { workspace, wanted };
@@ -179,11 +176,11 @@ pub(super) async fn weigh_too(
         if !changed && accept.is_empty() {
             continue;
         }
-        let before = site.baseline.clone().unwrap_or_else(untested);
-        let failing = before.failing().len();
+        let before = site.baseline.clone().unwrap_or_default();
         let deed = Deed::Weigh {
             workspace: site.place.workspace.clone(),
             tests: work.task.tests.clone(),
+            folder: work.task.folder_of(index + 1).to_owned(),
             before: Box::new(before),
             first: Vec::new(),
             accept,
@@ -193,7 +190,7 @@ pub(super) async fn weigh_too(
         let name = work.repository_name(index + 1);
         judged.push(match tried(ctx.effect::<Evidence>(effect).await)? {
             Ok(evidence) if changed => {
-                let verdict = judge(intent(&work.task.text, failing), &evidence);
+                let verdict = judge(&work.goal(index + 1), &evidence);
                 (name, Some(evidence), verdict)
             }
             Ok(evidence) => match unmet(&evidence) {
@@ -264,15 +261,6 @@ fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evide
     (found.unwrap_or(evidence), verdict)
 }
 
-fn untested() -> Baseline {
-    Baseline {
-        looked: Looked::NoTests,
-        command: None,
-        messages: Vec::new(),
-        unfixable: Vec::new(),
-    }
-}
-
 /// How all changes are delivered, given how the run's own would be.
 pub(super) fn deliver(work: &Work, own: Consignment) -> Deed {
     if work.sites.is_empty() {
@@ -309,14 +297,8 @@ mod tests {
 
     fn evidence(changed_files: usize) -> Evidence {
         Evidence {
-            first: None,
-            before: Looked::NoTests,
-            after: Looked::NoTests,
-            as_is: None,
-            without: None,
-            accepted: Vec::new(),
-            touched_tests: Vec::new(),
             changed_files,
+            ..Evidence::default()
         }
     }
 

@@ -1,63 +1,98 @@
 //! Judges the tree, never anybody's words.
 
+use std::fmt::Write;
+
 use lula_graph::{Ctx, Leave, Stop, Visit};
 
 use crate::deeds::Deed;
 use crate::graph::{Coding, Way};
 use crate::nodes::{second_look, sites, tried, workspace};
 use crate::pick::{self, Picked};
-use crate::recover::{Failure, FailureClass};
-use crate::verdict::{Evidence, Looked, Verdict, judge};
+use crate::recover::{Failure, FailureClass, Recovery, recover};
+use crate::verdict::{Evidence, Goal, Verdict, judge, still_to_mend};
 use crate::work::{Baseline, Event, Work};
-use lula_repair::trial::{is_evidence, tail};
+use lula_repair::trial::{excerpt, is_evidence};
 
-/// Longest evidence handed to the next attempt.
-const EVIDENCE: usize = 6000;
+/// Longest evidence handed to the next attempt, beside its sentence.
+const DETAIL: usize = 20_000;
+/// Longest part of the change that is handed on with it.
+const CHANGE: usize = 4_000;
+/// Most failing tests whose words are handed on.
+const TESTS: usize = 6;
 
 pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
-    let before = work.baseline.clone().unwrap_or(Baseline {
-        looked: Looked::NoTests,
-        command: None,
-        messages: Vec::new(),
-        unfixable: Vec::new(),
-    });
+    let before = work.baseline.clone().unwrap_or_default();
     let deed = Deed::Weigh {
         workspace: workspace(work)?,
         first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
+        folder: work.task.folder.clone(),
         before: Box::new(before),
         accept: work.acceptance(0),
         tests_ms: work.task.tests_ms,
     };
-    let by = work.made.as_ref().map_or("", |(by, _)| by);
     let (evidence, verdict) = weigh(&deed, work, ctx).await?;
     let judged = Event::Judged {
-        evidence: Box::new(evidence),
+        evidence: Box::new(evidence.clone()),
         verdict,
     };
     let looked = second_look::take(work, judged, &deed, ctx).await?;
-    let verdict = looked.verdict;
-    let way = match &verdict {
-        Verdict::Pass { .. } => Way::Pass,
-        Verdict::Fail { .. } => Way::Fail,
-        Verdict::Inconclusive { .. } => Way::Inconclusive,
+    let failure = match &looked.verdict {
+        Verdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
+        Verdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
+        Verdict::Pass { .. } => None,
+    };
+    let way = match (&looked.verdict, &failure) {
+        (_, Some(_)) => Way::Fail,
+        (Verdict::Inconclusive { .. }, None) => Way::Inconclusive,
+        _ => Way::Pass,
     };
     let mut left = Leave::by(way);
-    if let Verdict::Fail { class, why, named } = &verdict {
-        let failure = Failure::new(*class, told(*class, why, named, work), named, by);
+    if let Some(failure) = failure {
         left = left.with(Event::Failed { failure });
     }
     Ok(looked.events.into_iter().fold(left, Leave::with))
 }
 
+/// Whether a failure like this would be followed by another try.
+fn goes_on(work: &Work, failure: &Failure, strikes: u32) -> bool {
+    let mut failures = work.failures.clone();
+    failures.push(failure.clone());
+    let next = recover(&failures, work.task.max_loops, strikes);
+    // Candidates have tried again already, each for itself.
+    work.contest.is_none() && matches!(next, Recovery::Retry { .. })
+}
+
+/// A change that is not wrong, and leaves tests failing that were to pass: tried again while that makes
+/// sense, and otherwise left to a person as it is. Where some of them pass, once is enough: the others
+/// may fail for a reason that no change helps.
+fn unfinished(why: &str, evidence: &Evidence, work: &Work, strikes: u32) -> Option<Failure> {
+    let goal = work.goal(0);
+    let still = still_to_mend(&goal, evidence);
+    if still.is_empty() || evidence.changed_files == 0 {
+        return None;
+    }
+    let failure = failed(FailureClass::TestFail, why, &still, evidence, work);
+    let known = |known: &Failure| known.fingerprint == failure.fingerprint;
+    let again = still.len() < goal.len() && work.failures.iter().any(known);
+    (!again && goes_on(work, &failure, strikes)).then_some(failure)
+}
+
 /// The tests nearest to the change. Where they cannot be found, all tests are run at once.
 async fn nearest(work: &Work, before: &Baseline, ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
+    // The last try is judged by all tests, unless it breaks one: what it leaves may still be of use.
+    let last = Failure::new(FailureClass::TestFail, "", &[], "");
+    let goal = if goes_on(work, &last, ctx.strikes()) {
+        work.goal(0)
+    } else {
+        Goal::new()
+    };
     let change = work.produced.as_ref().and_then(|produced| {
         let results = before.looked.results()?;
         // Where tests are touched, only all of them tell.
         let touches_tests = produced.files.iter().any(|path| is_evidence(path));
         let repository = &work.task.repository;
-        let change = pick::change(repository, &produced.diff, work.intent(), results);
+        let change = pick::change(repository, &produced.diff, &goal, results);
         change.filter(|_| !touches_tests)
     });
     let Some(change) = change else {
@@ -79,29 +114,25 @@ pub(super) async fn weigh(
 ) -> Result<(Evidence, Verdict), Stop> {
     let own = match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
         Ok(evidence) => {
-            let verdict = judge(work.intent(), &evidence);
+            let verdict = judge(&work.goal(0), &evidence);
             (evidence, verdict)
         }
         Err(why) => {
             let why = format!("the change could not be judged: {why}");
-            let nothing = Evidence {
-                before: Looked::NoTests,
-                after: Looked::NoTests,
-                as_is: None,
-                without: None,
-                accepted: Vec::new(),
-                touched_tests: Vec::new(),
-                changed_files: 0,
-                first: None,
-            };
-            (nothing, Verdict::Inconclusive { why })
+            (Evidence::default(), Verdict::Inconclusive { why })
         }
     };
     sites::weigh_too(own, work, ctx).await
 }
 
-/// What whoever tries next is told.
-fn told(class: FailureClass, why: &str, named: &[String], work: &Work) -> String {
+/// A failed attempt, with what the next coder is told.
+fn failed(
+    class: FailureClass,
+    why: &str,
+    named: &[String],
+    evidence: &Evidence,
+    work: &Work,
+) -> Failure {
     let mut text = match class {
         FailureClass::TestTampering => {
             format!("{why}. Existing tests count as they were; change the code, not the tests.")
@@ -112,9 +143,42 @@ fn told(class: FailureClass, why: &str, named: &[String], work: &Work) -> String
         text.push_str("\n- ");
         text.push_str(name);
     }
-    if let Some(produced) = &work.produced {
-        text.push_str("\n\nThe change that was tried:\n");
-        text.push_str(tail(&produced.diff, EVIDENCE / 2));
+    let by = work.made.as_ref().map_or("", |(by, _)| by);
+    Failure::new(class, text, named, by).with_detail(detail(named, evidence, work))
+}
+
+/// Everything else that was seen: commands, files that were put back, what tests said, the change.
+fn detail(named: &[String], evidence: &Evidence, work: &Work) -> String {
+    let mut text = String::new();
+    if let Some(command) = &evidence.command {
+        let _ = writeln!(text, "The tests were run with: {command}");
     }
-    tail(&text, EVIDENCE).to_owned()
+    let before = evidence.command_before.as_ref();
+    if let Some(before) = before.filter(|before| evidence.command.as_ref() != Some(before)) {
+        let _ = writeln!(text, "Before the change they were run with: {before}");
+    }
+    if !evidence.touched_tests.is_empty() {
+        let _ = writeln!(
+            text,
+            "Put back as they were before judging: {}",
+            evidence.touched_tests.join(", ")
+        );
+    }
+    // What is named comes first.
+    let (mut said, rest): (Vec<_>, Vec<_>) = evidence
+        .messages
+        .iter()
+        .partition(|(id, _)| named.contains(id));
+    if said.is_empty() {
+        said = rest;
+    }
+    for (id, message) in said.into_iter().take(TESTS) {
+        let _ = writeln!(text, "<test name={id:?}>\n{message}\n</test>");
+    }
+    if let Some(produced) = &work.produced {
+        text.push_str("\nThe change that was tried:\n");
+        text.push_str(&excerpt(&produced.diff, CHANGE));
+        text.push('\n');
+    }
+    excerpt(&text, DETAIL)
 }

@@ -10,12 +10,13 @@ use crate::choose::{Part, credit};
 use crate::dag::JobId;
 use crate::glean::{Confidence, Rating};
 use crate::hands::{Delivered, Place};
+use crate::intent::{is_meant, of_old_log};
 use crate::lessons::Recalled;
 use crate::recover::Failure;
 use crate::route::Lane;
-use crate::task::{Intent, Task, intent};
+use crate::task::{Intent, Task};
 use crate::team::{Contest, Joint, agent_run};
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::{Evidence, Goal, Verdict};
 use crate::world::Fenced;
 
 pub use event::Event;
@@ -187,13 +188,30 @@ impl Work {
         }
     }
 
-    /// What kind of evidence the task asks for.
+    /// What kind of evidence the task asks for, given what fails.
     pub fn intent(&self) -> Intent {
-        let failing = self
-            .baseline
-            .as_ref()
-            .map_or(0, |base| base.failing().len());
-        intent(&self.task.text, failing)
+        if self.goal(0).is_empty() {
+            Intent::Change
+        } else {
+            Intent::Repair
+        }
+    }
+
+    /// The failing tests of a repository that the task is about; none where it asks for something
+    /// else, or nothing of it fails.
+    pub fn goal(&self, repo: usize) -> Goal {
+        let failing = self.baseline_of(repo).map(Baseline::failing);
+        let failing = failing.unwrap_or_default();
+        let intent = self.task.intent;
+        match intent.unwrap_or_else(|| of_old_log(&self.task.text, failing.len())) {
+            Intent::Change => Goal::new(),
+            Intent::Repair => {
+                let named = &self.task.goal;
+                let meant =
+                    |id: &String| named.is_empty() || named.iter().any(|name| is_meant(id, name));
+                failing.into_iter().filter(meant).collect()
+            }
+        }
     }
 
     /// Changes the state.
@@ -268,7 +286,7 @@ impl Work {
                 self.contested(event);
             }
             Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
-            Event::Reworded { text } => self.task.text.clone_from(text),
+            Event::Reworded { text } => self.task.reword(text),
             Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
         }
     }

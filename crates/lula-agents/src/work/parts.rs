@@ -1,6 +1,7 @@
 //! What a run collects on its way: as its events carry it and its state keeps it.
 
 use lula_protocol::Digest;
+use lula_repair::BrokenEnvironment;
 use serde::{Deserialize, Serialize};
 
 use crate::deeds::Taken;
@@ -108,15 +109,26 @@ pub enum End {
     Environment {
         /// Why.
         why: String,
+        /// What the tests lack, where that is it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken: Option<Box<BrokenEnvironment>>,
+    },
+    /// The tests did not end in time, so nothing is known of them.
+    OutOfTime {
+        /// How long they had, and what to do.
+        why: String,
     },
     /// A plan was asked for, and there it is.
     Planned {
         /// How many tasks it has.
         tasks: usize,
     },
-    /// There was nothing to do: every test passes.
+    /// There was nothing to do: no test fails that was meant. That is no success of anything.
     NothingToDo {
         /// How many tests pass.
         passing: usize,
+        /// The tests that were meant, where some were named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        named: Vec<String>,
     },
 }

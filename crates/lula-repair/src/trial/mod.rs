@@ -5,20 +5,24 @@ mod near;
 mod words;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::detect::TestsWanted;
 use crate::ground::{Command, Fork, Ground};
 use crate::outcome::RepairOutcome;
 use crate::report::Outcome;
-use crate::search::{Examined, Progress, RepairError, RepairTask, examine, repair};
+use crate::search::{Examined, Progress, RepairError, RepairTask, examine, millis, repair};
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
 pub use near::home;
-pub use words::{Accepted, Baseline, ChangedFile, Evidence, FirstLook, Found, Looked, Results};
+pub use words::{
+    Accepted, Baseline, ChangedFile, Evidence, FirstLook, Found, Looked, Results, TriedBefore,
+};
 
-/// Longest end of a message or output that is kept.
-const TAIL: usize = 3000;
+/// Most bytes of a message or output that are kept.
+const KEPT: usize = 4096;
+/// The part of a deadline that a single run of all tests is given, as the search does it.
+const ONE_RUN: f64 = 0.6;
 /// Most failing tests whose messages are kept.
 const MESSAGES: usize = 20;
 
@@ -56,6 +60,23 @@ pub fn tail(text: &str, most: usize) -> &str {
     &text[start..]
 }
 
+/// The beginning and the end of a text, and how much was left out between them.
+pub fn excerpt(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut first = most / 3;
+    while !text.is_char_boundary(first) {
+        first -= 1;
+    }
+    let last = tail(text, most - first);
+    let left_out = text.len() - first - last.len();
+    format!(
+        "{}\n[… {left_out} bytes left out …]\n{last}",
+        &text[..first]
+    )
+}
+
 /// What the tests of a project say before anything is done.
 pub fn baseline(
     ground: &dyn Ground,
@@ -63,36 +84,81 @@ pub fn baseline(
     deadline: Duration,
 ) -> Result<Baseline, RepairError> {
     let mut fork = ground.fork()?;
-    let none = |looked| Baseline {
-        looked,
-        command: None,
-        messages: Vec::new(),
-        unfixable: Vec::new(),
-    };
-    let examined = match examine(fork.as_mut(), tests, deadline) {
+    let examined = match in_time(fork.as_mut(), tests, deadline) {
         Ok(examined) => examined,
-        Err(RepairError::NoTests) => return Ok(none(Looked::NoTests)),
-        Err(RepairError::CannotRun(reasons)) => {
-            return Ok(none(Looked::CannotRun(reasons.join("; "))));
+        Err(error) => {
+            return Ok(Baseline {
+                looked: unable(error)?,
+                ..Baseline::default()
+            });
         }
-        Err(RepairError::EnvironmentBroken(broken)) => {
-            return Ok(none(Looked::EnvironmentBroken(broken)));
-        }
-        Err(error) => return Err(error),
     };
-    let messages = examined
-        .report
-        .failing()
-        .filter(|test| examined.failing.contains(&test.id))
-        .take(MESSAGES)
-        .map(|test| (test.id.clone(), tail(test.message.trim(), TAIL).to_owned()))
-        .collect();
     Ok(Baseline {
         command: Some(examined.tests.argv.join(" ")),
-        messages,
+        messages: messages(&examined),
         unfixable: examined.unfixable.clone(),
         looked: Looked::Ran(results(&examined)),
+        ..Baseline::default()
     })
+}
+
+/// What acceptance commands do before anything is done: one that succeeds already proves nothing
+/// later, and the person should know before it costs something.
+pub fn tried_before(
+    ground: &dyn Ground,
+    accept: &[String],
+    tests: &TestsWanted,
+    deadline: Duration,
+) -> Result<Vec<TriedBefore>, RepairError> {
+    let mut tried = Vec::new();
+    for command in accept {
+        let (succeeds, timed_out, output) = succeeds(ground, command, &tests.folder, deadline)?;
+        tried.push(TriedBefore {
+            command: command.clone(),
+            succeeds,
+            timed_out,
+            output,
+        });
+    }
+    Ok(tried)
+}
+
+/// Runs the tests. A command that only fails or succeeds cannot say that it was ended: one that fails
+/// after all the time that it had has not failed.
+fn in_time(
+    fork: &mut dyn Fork,
+    tests: &TestsWanted,
+    deadline: Duration,
+) -> Result<Examined, RepairError> {
+    let started = Instant::now();
+    let examined = examine(fork, tests, deadline)?;
+    let whole = examined.failing == [WHOLE] && examined.passing.is_empty();
+    let limit = deadline.mul_f64(ONE_RUN);
+    if whole && started.elapsed() >= limit {
+        return Err(RepairError::OutOfTime(limit));
+    }
+    Ok(examined)
+}
+
+/// What failing tests said, those that something is missing for included.
+fn messages(examined: &Examined) -> Vec<(String, String)> {
+    let counts = |id: &String| examined.failing.contains(id) || examined.unfixable.contains(id);
+    let failing = examined.report.failing().filter(|test| counts(&test.id));
+    failing
+        .take(MESSAGES)
+        .map(|test| (test.id.clone(), excerpt(test.message.trim(), KEPT)))
+        .collect()
+}
+
+/// Why tests did not run, where that is a result and not a fault of the ground.
+fn unable(error: RepairError) -> Result<Looked, RepairError> {
+    match error {
+        RepairError::NoTests => Ok(Looked::NoTests),
+        RepairError::CannotRun(reasons) => Ok(Looked::CannotRun(reasons.join("; "))),
+        RepairError::EnvironmentBroken(broken) => Ok(Looked::EnvironmentBroken(broken)),
+        RepairError::OutOfTime(limit) => Ok(Looked::OutOfTime(millis(limit))),
+        error => Err(error),
+    }
 }
 
 fn results(examined: &Examined) -> Results {
@@ -110,12 +176,21 @@ fn results(examined: &Examined) -> Results {
     }
 }
 
-fn look(
-    fork: &mut dyn Fork,
-    tests: &TestsWanted,
-    deadline: Duration,
-) -> Result<Looked, RepairError> {
-    looked(examine(fork, tests, deadline))
+/// One run of the tests of a fork.
+struct Look {
+    looked: Looked,
+    command: Option<String>,
+    messages: Vec<(String, String)>,
+}
+
+fn look(fork: &mut dyn Fork, tests: &TestsWanted, deadline: Duration) -> Result<Look, RepairError> {
+    let examined = in_time(fork, tests, deadline);
+    let seen = examined.as_ref().ok();
+    Ok(Look {
+        command: seen.map(|examined| examined.tests.argv.join(" ")),
+        messages: seen.map(messages).unwrap_or_default(),
+        looked: looked(examined)?,
+    })
 }
 
 fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError> {
@@ -126,10 +201,7 @@ fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError
             results.failing.extend(examined.unfixable);
             Ok(Looked::Ran(results))
         }
-        Err(RepairError::NoTests) => Ok(Looked::NoTests),
-        Err(RepairError::CannotRun(reasons)) => Ok(Looked::CannotRun(reasons.join("; "))),
-        Err(RepairError::EnvironmentBroken(broken)) => Ok(Looked::EnvironmentBroken(broken)),
-        Err(error) => Err(error),
+        Err(error) => unable(error),
     }
 }
 
@@ -221,21 +293,18 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
         change,
         before,
         tests,
-        accept,
         deadline,
         ..
     } = *asked;
     let mut evidence = Evidence {
         before: before.looked.clone(),
-        after: Looked::NoTests,
-        as_is: None,
-        without: None,
-        accepted: Vec::new(),
-        touched_tests: Vec::new(),
+        command_before: before.command.clone(),
+        given: before.unfixable.clone(),
         changed_files: change.len(),
-        first: None,
+        ..Evidence::default()
     };
     if change.is_empty() {
+        evidence.accepted = accepted(ground, asked)?;
         return Ok(evidence);
     }
     // New test files count; existing ones, and whatever governs tests, are as they were.
@@ -246,10 +315,14 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
     evidence.touched_tests = touched.iter().map(|file| file.path.clone()).collect();
 
     // Where tests were touched, only all of them tell tampering from failure.
-    if touched.is_empty() {
-        evidence.first = near::look(ground, asked)?;
-        if evidence.first.as_ref().is_some_and(|first| first.enough) {
+    if touched.is_empty()
+        && let Some((first, said)) = near::look(ground, asked)?
+    {
+        let enough = first.enough;
+        evidence.first = Some(first);
+        if enough {
             evidence.after = Looked::NotRun;
+            evidence.messages = said;
             return Ok(evidence);
         }
     }
@@ -257,24 +330,60 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
     for file in &touched {
         put_back(fork.as_mut(), file)?;
     }
-    evidence.after = look(fork.as_mut(), tests, deadline)?;
+    let after = look(fork.as_mut(), tests, deadline)?;
+    (evidence.after, evidence.command) = (after.looked, after.command);
+    evidence.messages = after.messages;
     if !touched.is_empty() {
-        let mut fork = ground.fork()?;
-        evidence.as_is = Some(look(fork.as_mut(), tests, deadline)?);
+        let as_is = look(ground.fork()?.as_mut(), tests, deadline)?;
+        let known = |id: &String| evidence.messages.iter().any(|(known, _)| known == id);
+        let new = as_is.messages.into_iter().filter(|(id, _)| !known(id));
+        let new: Vec<_> = new.collect();
+        evidence.messages.extend(new);
+        let adds = adds(&as_is.looked, &evidence.after);
+        evidence.as_is = Some(as_is.looked);
+        if adds {
+            let mut fork = only_tests(ground, change)?;
+            evidence.tests_alone = Some(look(fork.as_mut(), tests, deadline)?.looked);
+        }
     }
     if evidence.after.results().is_some() {
         let mut fork = without(ground, change)?;
-        evidence.without = Some(look(fork.as_mut(), tests, deadline)?);
+        evidence.without = Some(look(fork.as_mut(), tests, deadline)?.looked);
     }
-    for line in accept {
-        let mut with = ground.fork()?;
-        let (after, timed_out, output) = run(with.as_mut(), line, deadline)?;
+    evidence.accepted = accepted(ground, asked)?;
+    Ok(evidence)
+}
+
+/// Whether tests pass as the change has them that nothing knows of as they were.
+fn adds(as_is: &Looked, after: &Looked) -> bool {
+    let known = after.results();
+    let new = |id: &String| known.is_none_or(|results| !results.knows(id));
+    as_is
+        .results()
+        .is_some_and(|results| results.passing.iter().any(new))
+}
+
+/// A fork with the tests of a change and what governs them, and nothing else of it.
+fn only_tests(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn Fork>, RepairError> {
+    let mut fork = ground.fork()?;
+    for file in change.iter().filter(|file| !is_evidence(&file.path)) {
+        put_back(fork.as_mut(), file)?;
+    }
+    Ok(fork)
+}
+
+/// Acceptance commands, with the change and without any of it.
+fn accepted(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Vec<Accepted>, RepairError> {
+    let (folder, deadline) = (asked.tests.folder.as_str(), asked.deadline);
+    let mut accepted = Vec::new();
+    for line in asked.accept {
+        let (after, timed_out, output) = succeeds(ground, line, folder, deadline)?;
         let mut base = ground.fork()?;
-        for file in change {
+        for file in asked.change {
             put_back(base.as_mut(), file)?;
         }
-        let (before, ..) = run(base.as_mut(), line, deadline)?;
-        evidence.accepted.push(Accepted {
+        let (before, ..) = run(base.as_mut(), line, folder, deadline)?;
+        accepted.push(Accepted {
             command: line.clone(),
             before,
             after,
@@ -282,34 +391,33 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
             output,
         });
     }
-    Ok(evidence)
+    Ok(accepted)
 }
 
-/// Whether a command succeeds in a fork, whether its time ran out, and the end of what it printed.
+/// Whether a command succeeds in a folder of a fork, whether its time ran out, and what it printed.
 pub fn succeeds(
     ground: &dyn Ground,
     line: &str,
+    folder: &str,
     deadline: Duration,
 ) -> Result<(bool, bool, String), RepairError> {
-    run(ground.fork()?.as_mut(), line, deadline)
+    run(ground.fork()?.as_mut(), line, folder, deadline)
 }
 
 fn run(
     fork: &mut dyn Fork,
     line: &str,
+    folder: &str,
     deadline: Duration,
 ) -> Result<(bool, bool, String), RepairError> {
     let command = Command::new(["/bin/sh", "-c", line], deadline)
+        .in_folder(folder)
         .env("TZ", "UTC")
         .env("LC_ALL", "C.UTF-8");
     let ran = fork.run(&command)?;
     let output = format!("{}{}", ran.out(), ran.err());
     let succeeded = ran.exit == Some(0) && !ran.timed_out;
-    Ok((
-        succeeded,
-        ran.timed_out,
-        tail(output.trim(), TAIL).to_owned(),
-    ))
+    Ok((succeeded, ran.timed_out, excerpt(output.trim(), KEPT)))
 }
 
 #[cfg(test)]
@@ -333,5 +441,16 @@ mod tests {
     fn the_end_of_a_text_is_whole_characters() {
         assert_eq!(tail("añb", 2), "b");
         assert_eq!(tail("ab", 9), "ab");
+    }
+
+    #[test]
+    fn a_long_text_keeps_both_ends_and_says_what_it_lost() {
+        assert_eq!(excerpt("short", 100), "short");
+        let long = format!("begin{}end", "ñ".repeat(5000));
+        let cut = excerpt(&long, 900);
+        assert!(cut.starts_with("begin"), "{cut}");
+        assert!(cut.ends_with("end"), "{cut}");
+        assert!(cut.contains("bytes left out"), "{cut}");
+        assert!(cut.len() < 1000);
     }
 }

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{FirstLook, Looked, Weighing, looked, without};
+use super::{FirstLook, Weighing, looked, messages, without};
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Fork, Ground};
 use crate::search::{RepairError, examine_part};
 
+/// What the nearest tests showed, and what those of them said that fail.
+pub(super) type Near = (FirstLook, Vec<(String, String)>);
+
 /// Runs the picked tests that are known; `None` where none is, or they run only with all others.
-pub(super) fn look(
-    ground: &dyn Ground,
-    asked: &Weighing<'_>,
-) -> Result<Option<FirstLook>, RepairError> {
+pub(super) fn look(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Option<Near>, RepairError> {
     let Some(before) = asked.before.looked.results() else {
         return Ok(None);
     };
@@ -24,15 +24,16 @@ pub(super) fn look(
     let run = |fork: &mut dyn Fork| {
         let part = |found| part(found, &picked);
         match examine_part(fork, asked.tests, &part, asked.deadline) {
-            Ok(examined) => examined.map(|examined| looked(Ok(examined))).transpose(),
-            // What decides is the run of all tests.
-            Err(error @ RepairError::OutOfTime(_)) => {
-                Ok(Some(Looked::CannotRun(error.to_string())))
+            Ok(None) => Ok(None),
+            Ok(Some(examined)) => {
+                let said = messages(&examined);
+                looked(Ok(examined)).map(|looked| Some((looked, said)))
             }
-            Err(error) => looked(Err(error)).map(Some),
+            // What decides is the run of all tests.
+            Err(error) => looked(Err(error)).map(|looked| Some((looked, Vec::new()))),
         }
     };
-    let Some(with) = run(ground.fork()?.as_mut())? else {
+    let Some((with, said)) = run(ground.fork()?.as_mut())? else {
         return Ok(None);
     };
     let breaks = with.results().is_some_and(|results| {
@@ -40,7 +41,7 @@ pub(super) fn look(
         broken.any(|id| before.passing.contains(id))
     });
     let alone = if breaks {
-        run(without(ground, asked.change)?.as_mut())?
+        run(without(ground, asked.change)?.as_mut())?.map(|(looked, _)| looked)
     } else {
         None
     };
@@ -52,7 +53,7 @@ pub(super) fn look(
     };
     let enough = first.shown(before).next().is_some();
     first.enough = enough;
-    Ok(Some(first))
+    Ok(Some((first, said)))
 }
 
 /// The files of a set of tests that hold some of these; `None` where that is none or all of them, or

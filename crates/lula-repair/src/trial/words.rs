@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::BrokenEnvironment;
+use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::outcome::PatchedFile;
 
 /// What the tests of a project say.
@@ -42,18 +42,21 @@ impl Results {
 }
 
 /// What came of an attempt to run tests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Looked {
     /// They ran.
     Ran(Results),
     /// There are none.
+    #[default]
     NoTests,
     /// They cannot be run.
     CannotRun(String),
     /// They cannot be run here: something is not installed, or they test other code.
     EnvironmentBroken(Box<BrokenEnvironment>),
+    /// They did not end within so many milliseconds, so nothing is known of them.
+    OutOfTime(u64),
     /// They were not run: those nearest to the change had shown enough.
     NotRun,
 }
@@ -72,7 +75,11 @@ impl Looked {
     pub const fn results(&self) -> Option<&Results> {
         match self {
             Self::Ran(results) => Some(results),
-            Self::NoTests | Self::CannotRun(_) | Self::EnvironmentBroken(_) | Self::NotRun => None,
+            Self::NoTests
+            | Self::CannotRun(_)
+            | Self::EnvironmentBroken(_)
+            | Self::OutOfTime(_)
+            | Self::NotRun => None,
         }
     }
 }
@@ -91,6 +98,21 @@ pub struct Accepted {
     /// Whether its time ran out.
     pub timed_out: bool,
     /// The end of what it printed.
+    pub output: String,
+}
+
+/// An acceptance command on the project as it is before anything is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TriedBefore {
+    /// The command.
+    pub command: String,
+    /// Whether it succeeds already.
+    pub succeeds: bool,
+    /// Whether its time ran out.
+    pub timed_out: bool,
+    /// What it printed, its middle left out where it is long.
     pub output: String,
 }
 
@@ -127,7 +149,7 @@ impl FirstLook {
 }
 
 /// Everything a verdict is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
@@ -148,10 +170,26 @@ pub struct Evidence {
     /// What the tests nearest to the change showed first, where some were picked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<FirstLook>,
+    /// The tests exactly as the change has them, over the code as it was, where the change touches
+    /// existing tests: what is new there and fails here needs the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_alone: Option<Looked>,
+    /// Tests that failed before because something is not installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<String>,
+    /// What failing tests said with the change, each with its middle left out where it is long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<(String, String)>,
+    /// The exact command that ran the tests before the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_before: Option<String>,
+    /// The exact command that ran them with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// What the tests said before anything was done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
@@ -163,6 +201,15 @@ pub struct Baseline {
     pub messages: Vec<(String, String)>,
     /// Failing tests that lack something that is not installed.
     pub unfixable: Vec<String>,
+    /// The interpreter or toolchain that ran them, with its version, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// Where the code that they test was found to come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<CodeOrigin>,
+    /// Acceptance commands on the project as it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<TriedBefore>,
 }
 
 impl Baseline {
@@ -172,6 +219,12 @@ impl Baseline {
         results.map_or_else(Vec::new, |results| {
             results.failing.iter().cloned().collect()
         })
+    }
+
+    /// Everything that fails already, whatever the reason: no change can be blamed for it.
+    pub fn given(&self) -> BTreeSet<String> {
+        let failing = self.failing().into_iter();
+        failing.chain(self.unfixable.iter().cloned()).collect()
     }
 }
 
@@ -195,4 +248,34 @@ pub struct ChangedFile {
     pub before: Option<Vec<u8>>,
     /// Its bytes now; `None` for one that is gone.
     pub after: Option<Vec<u8>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_older_logs_say_is_read_and_written_as_it_was() {
+        let evidence = r#"{"before":"no_tests","after":"not_run","as_is":null,"without":null,"accepted":[],"touched_tests":[],"changed_files":1}"#;
+        let read: Evidence = serde_json::from_str(evidence).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), evidence);
+        let baseline =
+            r#"{"looked":{"cannot_run":"x"},"command":null,"messages":[],"unfixable":[]}"#;
+        let read: Baseline = serde_json::from_str(baseline).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), baseline);
+    }
+
+    #[test]
+    fn given_is_everything_that_fails_already() {
+        let baseline = Baseline {
+            looked: Looked::Ran(Results {
+                failing: ["a".to_owned()].into(),
+                ..Results::default()
+            }),
+            unfixable: vec!["b".to_owned()],
+            ..Baseline::default()
+        };
+        assert_eq!(baseline.given().len(), 2);
+        assert_eq!(baseline.failing(), ["a"]);
+    }
 }

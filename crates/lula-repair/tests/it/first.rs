@@ -190,3 +190,66 @@ fn where_tests_are_touched_all_of_them_run() {
     assert_eq!(evidence.first, None);
     assert_eq!(ran(&scene.diary), set(&FILES));
 }
+
+#[test]
+fn a_command_that_was_ended_has_not_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
+    let ground = UnsandboxedGround::new(folder.path());
+    let said = |command: &str| {
+        let tests = TestsWanted::by(command);
+        baseline(&ground, &tests, Duration::from_secs(2))
+            .unwrap()
+            .looked
+    };
+    let Looked::OutOfTime(ms) = said("sleep 30") else {
+        panic!("{:?}", said("sleep 30"));
+    };
+    assert!((1000..=2000).contains(&ms), "{ms}");
+    assert!(matches!(said("sh -c 'exit 1'"), Looked::Ran(_)));
+}
+
+#[test]
+fn new_tests_in_an_existing_file_are_run_over_the_old_code() {
+    let scene = Scene::new(HARMLESS);
+    let path = "tests/test_far.py";
+    let old = fs::read_to_string(scene.project().join(path)).unwrap();
+    let new =
+        format!("{old}\n    def test_new(self):\n        self.assertEqual(items.last([5]), 5)\n");
+    fs::write(scene.project().join(path), &new).unwrap();
+    fs::write(scene.project().join("items.py"), MENDED).unwrap();
+    let changed = |path: &str, before: &str, after: &str| ChangedFile {
+        path: path.to_owned(),
+        before: Some(before.as_bytes().to_owned()),
+        after: Some(after.as_bytes().to_owned()),
+    };
+    let change = [
+        changed("items.py", BUGGY, MENDED),
+        changed(path, &old, &new),
+    ];
+    let accept = ["grep -q 'items.-1' items.py".to_owned()];
+    let asked = Weighing {
+        change: &change,
+        before: &scene.before,
+        tests: &TestsWanted::default(),
+        first: &[],
+        accept: &accept,
+        deadline: Duration::from_mins(1),
+    };
+    let evidence = weigh(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
+    let is = |looked: &Option<Looked>, passes: bool| {
+        let results = looked.as_ref().and_then(Looked::results).unwrap();
+        let set = if passes {
+            &results.passing
+        } else {
+            &results.failing
+        };
+        set.iter().any(|id| id.ends_with("test_new"))
+    };
+    assert!(is(&evidence.as_is, true), "{evidence:?}");
+    assert!(is(&evidence.tests_alone, false), "{evidence:?}");
+    assert_eq!(evidence.touched_tests, [path]);
+    assert!(evidence.accepted[0].after && !evidence.accepted[0].before);
+    assert_eq!(evidence.command, evidence.command_before);
+    assert!(evidence.command.is_some());
+}

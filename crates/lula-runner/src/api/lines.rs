@@ -178,6 +178,9 @@ pub struct MergeTests {
     /// The command that runs the tests, where it is not to be found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The folder that the tests and the commands belong to; empty for the top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// What the tests said before. What passed must pass, and what it does not know must not fail.
     pub before: Box<Baseline>,
     /// Commands that must succeed, as a shell reads them, at most 32.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::Principal;
+use lula_repair::TestsWanted;
 use lula_repair::trial::{self, Baseline, Looked, Results};
-use lula_repair::{RepairError, TestsWanted};
 use lula_workspace::checkout::Delivery;
 use lula_workspace::line::{Landing, Merge};
 use lula_workspace::{Line, Project};
@@ -150,20 +150,16 @@ impl Hands {
         };
         let tests = TestsWanted {
             command: asked.command.clone(),
-            folder: String::new(),
+            folder: asked.folder.clone(),
         };
         let after = match trial::baseline(&ground, &tests, within) {
             Ok(after) => after,
-            Err(RepairError::OutOfTime(_)) => {
-                let why = format!("the tests of the merged files did not end in {within:?}");
-                return Ok(Err(unclear(why)));
-            }
             Err(error) => return Ok(Err(unclear(error.to_string()))),
         };
         let compared = compare(&asked.before, &after);
         let mut failed = Vec::new();
         for command in &asked.accept {
-            match trial::succeeds(&ground, command, within) {
+            match trial::succeeds(&ground, command, &tests.folder, within) {
                 Ok((true, _, _)) => {}
                 Ok((false, true, _)) => {
                     return Ok(Err(unclear(format!("{command:?} did not end in time"))));
@@ -250,6 +246,12 @@ fn compare(before: &Baseline, after: &Baseline) -> Compared {
                 why: "no test is left that could be run".to_owned(),
             };
         }
+        Looked::OutOfTime(ms) => {
+            let within = Duration::from_millis(*ms);
+            return Compared::Unclear(format!(
+                "the tests of the merged files did not end in {within:?}"
+            ));
+        }
         Looked::NotRun | Looked::EnvironmentBroken(_) => {
             return Compared::Unclear("the tests were not run".to_owned());
         }
@@ -308,9 +310,7 @@ mod tests {
                 failing: set(failing),
                 ..Results::default()
             }),
-            command: None,
-            messages: Vec::new(),
-            unfixable: Vec::new(),
+            ..Baseline::default()
         }
     }
 

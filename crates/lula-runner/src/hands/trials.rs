@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::WorkspaceId;
-use lula_repair::trial::{self, ChangedFile, Weighing};
+use lula_repair::trial::{self, ChangedFile, Looked, Weighing};
 use lula_workspace::Project;
 
 use super::Hands;
@@ -31,14 +31,16 @@ impl Hands {
         let room = self.room(id)?;
         // Nobody writes while it is copied; what comes after goes on beside the workspace.
         let turn = room.turn()?;
+        if let Trial::Weigh { accept, .. } | Trial::Examine { accept, .. } = asked
+            && (accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND))
+        {
+            let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
+            return Err(Refusal::BadRequest(message));
+        }
         let change = match asked {
-            Trial::Weigh { accept, first, .. } => {
+            Trial::Weigh { first, .. } => {
                 if first.len() > FIRST {
                     let message = format!("at most {FIRST} tests can be run first");
-                    return Err(Refusal::BadRequest(message));
-                }
-                if accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND) {
-                    let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
                     return Err(Refusal::BadRequest(message));
                 }
                 self.changed_files(id, &room)?
@@ -57,10 +59,20 @@ impl Hands {
         let wall = self.setup.policy.limits.wall.millis();
         let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
         let found = match asked {
-            Trial::Examine { tests, tests_ms } => {
-                trial::baseline(&ground, tests, within(*tests_ms))
-                    .map(|baseline| TrialResult::Examined { baseline })
-            }
+            Trial::Examine {
+                tests,
+                accept,
+                tests_ms,
+            } => trial::baseline(&ground, tests, within(*tests_ms))
+                .and_then(|mut baseline| {
+                    // Where nothing can be run nothing has to be accepted.
+                    if !matches!(baseline.looked, Looked::EnvironmentBroken(_)) {
+                        let within = within(*tests_ms);
+                        baseline.accept = trial::tried_before(&ground, accept, tests, within)?;
+                    }
+                    Ok(baseline)
+                })
+                .map(|baseline| TrialResult::Examined { baseline }),
             Trial::Search { tests, search_ms } => {
                 trial::search(&ground, tests, within(*search_ms), watch)
                     .map(|found| TrialResult::Searched { found })

@@ -22,24 +22,34 @@ Examples:
   lula run --task 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
   lula run --task 'rename the field in both' --agents 2 --repo server --repo client
 
-In a project that is a folder of a larger repository, --tests and --accept are run in that folder.
+In a folder of a larger repository that is a project of its own, and with --repo FOLDER, the tests
+are those of that folder, and --tests and --accept are run there.
+
+What failed before is not held against a change; a test that fails with it and did not before always
+is. An --accept command is run before anything is done and with the change: it proves only what it did
+not do before.
 
 Ctrl-C once finishes the step under way and puts the run down, twice does it at once; `lula resume`
 goes on in both cases.
 
-Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget, 5 not verified,
-6 this machine cannot do it.";
+Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget or time,
+5 not verified (delivered as such) or nothing to do, 6 this machine cannot do it as it is.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunFlags {
     /// What is to be done
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) task: String,
-    /// The repository, instead of the one around this directory; with --agents it may be given
-    /// several times, and all of them get a branch or none does
+    /// The repository or a folder of it, instead of the one around this directory; with --agents it
+    /// may be given several times, and all of them get a branch or none does
     #[arg(long, value_name = "DIR")]
     pub(crate) repo: Vec<PathBuf>,
+    /// The task is failing tests that are to pass: those it names, or all that fail. Without it that
+    /// is so only where the task says nothing else, as 'fix the failing tests' does
+    #[arg(long)]
+    pub(crate) repair: bool,
     /// The command that runs the tests, instead of the one detected
     #[arg(long, value_name = "CMD")]
     pub(crate) tests: Option<String>,
@@ -101,6 +111,7 @@ impl RunFlags {
         Self {
             task: task.to_owned(),
             repo: Vec::new(),
+            repair: false,
             tests: None,
             accept: Vec::new(),
             model: Vec::new(),

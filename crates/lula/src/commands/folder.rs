@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use lula_workspace::Folder;
-
 /// What a project of its own has at its top.
 const MANIFESTS: [&str; 14] = [
     "pyproject.toml",
@@ -24,7 +22,7 @@ const MANIFESTS: [&str; 14] = [
 
 /// The nearest folder around a place, below the top of its repository, that is a project of its
 /// own.
-pub(super) fn project<'a>(top: &Path, here: &'a Path) -> Option<&'a Path> {
+fn project<'a>(top: &Path, here: &'a Path) -> Option<&'a Path> {
     let has = |folder: &Path, name: &str| {
         let found = folder.join(name).symlink_metadata();
         found.is_ok_and(|found| found.is_file())
@@ -34,33 +32,12 @@ pub(super) fn project<'a>(top: &Path, here: &'a Path) -> Option<&'a Path> {
         .find(|folder| MANIFESTS.iter().any(|name| has(folder, name)))
 }
 
-/// The command that tests a folder, where its files tell one.
-pub(super) fn tests(folder: &Path) -> Option<String> {
-    let opened = Folder::at(folder).ok()?;
-    let files = opened.files().ok()?;
-    let read = |path: &str| String::from_utf8(opened.read(path).ok()?).ok();
-    let found = lula_repair::detect(&files, &read);
-    let words = found.tests.first()?.argv.iter().map(|word| quoted(word));
-    Some(words.collect::<Vec<_>>().join(" "))
-}
-
-/// A command for the top of the repository that runs another in a folder of it.
-pub(super) fn inside(folder: &str, command: &str) -> String {
-    let whole = command.contains(['|', ';', '&', '\n']);
-    if whole {
-        format!("cd {} && ( {command} )", quoted(folder))
-    } else {
-        format!("cd {} && {command}", quoted(folder))
-    }
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let simple = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
-    if !word.is_empty() && word.chars().all(simple) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+/// The folder of a repository that a task is about, from its top; empty for the top itself. A folder
+/// that the person names is meant even where it is no project of its own.
+pub(super) fn meant(top: &Path, here: &Path, named: bool) -> String {
+    let folder = project(top, here).or_else(|| named.then_some(here));
+    let inside = folder.and_then(|folder| folder.strip_prefix(top).ok()?.to_str());
+    inside.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -84,8 +61,16 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_run_in_a_folder_whatever_their_names() {
-        assert_eq!(inside("a/b", "make test"), "cd a/b && make test");
-        assert_eq!(inside("it's", "a; b"), "cd 'it'\\''s' && ( a; b )");
+    fn a_named_folder_is_kept_and_one_that_only_happens_to_be_around_is_not() {
+        let top = tempfile::tempdir().unwrap();
+        let deep = top.path().join("services/shop/src");
+        std::fs::create_dir_all(&deep).unwrap();
+        assert_eq!(meant(top.path(), top.path(), true), "");
+        assert_eq!(meant(top.path(), &deep, true), "services/shop/src");
+        assert_eq!(meant(top.path(), &deep, false), "");
+        std::fs::write(top.path().join("services/shop/package.json"), "").unwrap();
+        for named in [true, false] {
+            assert_eq!(meant(top.path(), &deep, named), "services/shop");
+        }
     }
 }

@@ -11,13 +11,15 @@ use lula_sandbox::policy::Profile;
 use lula_workspace::Project;
 use serde::Serialize;
 
+use super::folder;
 use crate::cli::RepairFlags;
 use crate::failure::Failure;
 use crate::ground::SandboxedGround;
 use crate::record;
+use crate::runs::environment;
 use crate::sandboxed;
 use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, WARN, paint};
+use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
 /// What a repair found, and what stood around it.
 #[derive(Serialize)]
@@ -34,7 +36,7 @@ pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failur
     let task = RepairTask {
         tests: TestsWanted {
             command: flags.tests.clone(),
-            folder: String::new(),
+            folder: around(flags, &workspace),
         },
         budget: flags.budget.unwrap_or(Duration::from_mins(2)),
         all: flags.all,
@@ -51,6 +53,16 @@ pub(super) fn run(flags: &RepairFlags, session: &Session) -> Result<Exit, Failur
         tell(&repaired.report, flags.all, session)?;
     }
     Ok(exit_of(&repaired.report))
+}
+
+/// The folder of the repository that the command was started in, where that is a project of its own.
+fn around(flags: &RepairFlags, top: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    match (&flags.workspace, here) {
+        (None, Ok(here)) => folder::meant(top, &here, false),
+        // A directory that is named is all there is.
+        _ => String::new(),
+    }
 }
 
 fn exit_of(report: &RepairReport) -> Exit {
@@ -228,7 +240,16 @@ impl From<RepairError> for Failure {
                 Exit::Budget,
                 "give a larger --budget, or --tests with fewer tests",
             ),
-            RepairError::NotInstalled(_) | RepairError::EnvironmentBroken(_) => (
+            RepairError::EnvironmentBroken(broken) => {
+                let remedy = broken.remedy.as_ref().map_or_else(
+                    || "prepare the project as it says itself, then run the command again".into(),
+                    |command| format!("`{}` installs it", visible(command)),
+                );
+                let message = environment::lines(broken).join("\n");
+                return Self::new(Code::EnvironmentBroken, Exit::Environment, message)
+                    .remedy(remedy);
+            }
+            RepairError::NotInstalled(_) => (
                 Code::ToolMissing,
                 Exit::Environment,
                 "install it, then run the command again",

@@ -76,8 +76,8 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         ..Task::new(&flags.task, repository.to_string_lossy())
     };
     let also_terms = terms(&paths, flags, session)?;
-    let first = named_for(&paths, &flags.accept, 0);
-    let (tests, accept) = commands(flags.tests.as_ref(), first, &repository, &here);
+    let accept = named_for(&paths, &flags.accept, 0);
+    let folder = folder::meant(&repository, &here, !flags.repo.is_empty());
     let policy = sandboxed::policy(session, Profile::Build);
     let models = minds::named(&flags.model, session)?;
     let lane = match flags.lane {
@@ -105,8 +105,9 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         return Err(Failure::new(Code::BadCommandLine, Exit::Usage, message)
             .remedy("name one or several with --model, or leave --best-of out"));
     }
-    Ok(Task {
-        tests,
+    let task = Task {
+        folder,
+        tests: flags.tests.clone(),
         accept,
         team,
         best_of: flags.best_of,
@@ -132,7 +133,8 @@ pub(super) fn task(flags: &RunFlags, session: &Session) -> Result<Task, Failure>
         search_ms: millis(flags.search.unwrap_or(Duration::from_mins(2))),
         tests_ms: policy.limits.wall.millis(),
         ..Task::new(&flags.task, repository.to_string_lossy())
-    })
+    };
+    Ok(if flags.repair { task.repairing() } else { task })
 }
 
 /// The other repositories, which have to be others.
@@ -299,30 +301,6 @@ pub(super) fn find_git(session: &Session) -> Result<Git, Failure> {
     let directories = std::env::var_os("PATH");
     let configured = session.config.get(&keys::GIT_PROGRAM);
     Ok(Git::find(&configured, directories.as_deref())?)
-}
-
-/// The commands that judge the change: as they were given, or, in a project that is a folder of its
-/// repository, in that folder.
-fn commands(
-    tests: Option<&String>,
-    accept: Vec<String>,
-    top: &Path,
-    here: &Path,
-) -> (Option<String>, Vec<String>) {
-    let folder = folder::project(top, here);
-    let name = folder.and_then(|folder| folder.strip_prefix(top).ok()?.to_str());
-    let (Some(folder), Some(name)) = (folder, name) else {
-        return (tests.cloned(), accept);
-    };
-    let inside = |command: &String| folder::inside(name, command);
-    // Tests that are known from the top are better than a command that only fails or succeeds.
-    let found = || match folder::tests(top) {
-        Some(_) => None,
-        None => folder::tests(folder),
-    };
-    let tests = tests.cloned().or_else(found);
-    let accept = accept.iter().map(inside).collect();
-    (tests.as_ref().map(inside), accept)
 }
 
 /// The repository around a directory, which has to have a commit, and the directory itself.

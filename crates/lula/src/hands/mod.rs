@@ -451,6 +451,7 @@ impl Hands for RunnerHands {
             commit: order.commit.clone(),
             tests: order.before.clone().map(|before| MergeTests {
                 command: order.tests.clone(),
+                folder: order.folder.clone(),
                 before,
                 accept: order.accept.clone(),
                 tests_ms: order.tests_ms,

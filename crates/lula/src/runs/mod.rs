@@ -4,6 +4,8 @@ pub(crate) mod board;
 pub(crate) mod consent;
 pub(crate) mod contest;
 pub(crate) mod crew;
+pub(crate) mod environment;
+pub(crate) mod evidence;
 pub(crate) mod fence;
 pub(crate) mod follow;
 pub(crate) mod labels;

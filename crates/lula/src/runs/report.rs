@@ -6,13 +6,15 @@ use lula_agents::dag::Dag;
 use lula_agents::glean::{Confidence, Rating};
 use lula_agents::hands::Delivered;
 use lula_agents::recover::Failure as Attempt;
-use lula_agents::verdict::{Evidence, Verdict};
-use lula_agents::work::Site;
+use lula_agents::verdict::{Compared, Evidence, Verdict};
+use lula_agents::work::{End, Site};
 use lula_graph::RunState;
 use lula_protocol::{Amounts, Dimension, Exit, Interrupt, RunId};
+use lula_repair::BrokenEnvironment;
 use serde::Serialize;
 
 use super::contest::BestOf;
+use super::evidence::{self, Before};
 use crate::term::{DIM, paint, visible};
 
 /// Another repository of a run.
@@ -48,7 +50,19 @@ pub(crate) struct RunReport {
     base: Option<String>,
     by: Option<String>,
     verdict: Option<Verdict>,
+    /// What was there before anything was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Before>,
+    /// Tests before and with the change, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<Compared>,
     evidence: Option<Evidence>,
+    /// What the tests lack on this machine, where that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) environment: Option<Box<BrokenEnvironment>>,
+    /// What it came to in a word, where that is not its exit status.
+    #[serde(skip)]
+    ending: Option<&'static str>,
     /// How sure to be of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<Confidence>,
@@ -78,6 +92,11 @@ pub(crate) struct RunReport {
 }
 
 impl RunReport {
+    /// What it came to, in a word.
+    pub(crate) fn word(&self) -> &'static str {
+        self.ending.unwrap_or(word(self.exit))
+    }
+
     /// The files it changes.
     pub(crate) fn files(&self) -> &[String] {
         &self.files
@@ -141,7 +160,18 @@ impl RunReport {
             base: work.place.as_ref().map(|place| place.commit.clone()),
             by: work.made.as_ref().map(|(by, _)| by.clone()),
             verdict: work.verdict.clone(),
+            before: Before::of(work),
+            tests: evidence::compared(work),
             evidence: work.evidence.clone(),
+            environment: match &work.end {
+                Some(End::Environment { broken, .. }) => broken.clone(),
+                _ => None,
+            },
+            ending: match &work.end {
+                Some(End::NothingToDo { .. }) => Some("nothing to do"),
+                Some(End::OutOfTime { .. }) => Some("out of time"),
+                _ => None,
+            },
             confidence: work.confidence.clone(),
             ratings: work.ratings.clone(),
             delivered: work.delivered.clone(),

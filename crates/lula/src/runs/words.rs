@@ -51,6 +51,7 @@ pub(super) fn looked_text(looked: &Looked) -> String {
         Looked::NoTests => "no tests".to_owned(),
         Looked::EnvironmentBroken(broken) => broken.to_string(),
         Looked::CannotRun(why) => format!("the tests cannot be run: {why}"),
+        Looked::OutOfTime(ms) => format!("the tests did not end within {} s", ms / 1000),
         Looked::NotRun => "the tests were not run".to_owned(),
     }
 }

@@ -166,6 +166,7 @@ impl Scene {
 
     fn baseline(&self) -> Baseline {
         let trial = Trial::Examine {
+            accept: Vec::new(),
             tests: lula_repair::TestsWanted::default(),
             tests_ms: 60_000,
         };

@@ -23,6 +23,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     let first = scene.agent(&name, &[], LineStart::Line);
     assert_eq!(first.origin.unwrap().commit, line.base);
     let tests = MergeTests {
+        folder: String::new(),
         command: None,
         before: Box::new(scene.baseline()),
         accept: vec!["test -f notes.txt".to_owned()],

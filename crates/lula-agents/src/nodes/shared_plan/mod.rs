@@ -55,7 +55,14 @@ pub(super) fn left(ctx: &Ctx<'_>) -> Amounts {
 async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let (baseline, brief) = match context::look(work, ctx).await? {
         Ok(seen) => seen,
-        Err((end, _)) => return Ok(Leave::by(Way::Deny).with(Event::Ending { end })),
+        Err((end, baseline)) => {
+            let left = Leave::by(Way::Deny);
+            let seen = baseline.map(Box::new).into_iter();
+            let left = seen.fold(left, |left, baseline| {
+                left.with(Event::Examined { baseline })
+            });
+            return Ok(left.with(Event::Ending { end }));
+        }
     };
     let seen = {
         let mut seen = work.clone();
@@ -65,10 +72,7 @@ async fn plan(work: &Work, team: &Team, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     };
     let elsewhere = match sites::look(work, ctx).await? {
         Ok(seen) => seen,
-        Err(why) => {
-            let end = End::Environment { why };
-            return Ok(Leave::by(Way::Deny).with(Event::Ending { end }));
-        }
+        Err(end) => return Ok(Leave::by(Way::Deny).with(Event::Ending { end })),
     };
     let (roles, roles_too) = match all_roles(work, ctx).await? {
         Ok(roles) => roles,

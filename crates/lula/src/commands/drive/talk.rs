@@ -9,8 +9,8 @@ use lula_protocol::{Decision, Exit, RunId};
 use super::{Answers, Desk, Stopped};
 use crate::failure::Failure;
 use crate::runs::consent::Question;
-use crate::runs::plan;
-use crate::runs::report::{RunReport, word};
+use crate::runs::report::RunReport;
+use crate::runs::{environment, evidence, plan};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
@@ -91,8 +91,23 @@ impl Desk<'_> {
             Exit::Inconclusive | Exit::Budget | Exit::WaitingForApproval => WARN,
             _ => BAD,
         };
-        let word = paint(style, format!("{}:", word(report.exit)));
+        if !matches!(report.exit, Exit::Verified) {
+            for line in evidence::said(&known.state) {
+                screen.note(&line);
+            }
+        }
+        let word = paint(style, format!("{}:", report.word()));
         screen.note(&format!("{word} {}", visible(&report.summary)));
+        if let Some(broken) = &report.environment {
+            for line in environment::lines(broken) {
+                screen.note(&line);
+            }
+            screen.note("nothing was tried, and no model was asked (L0804)");
+        } else {
+            for (name, text) in evidence::rows(&known.state) {
+                screen.note(&paint(DIM, format!("{name}: {text}")));
+            }
+        }
         if let Some(place) = known
             .state
             .place

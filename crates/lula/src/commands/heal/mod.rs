@@ -20,6 +20,7 @@ use crate::cli::runs::{HealFlags, RunFlags};
 use crate::failure::Failure;
 use crate::record::{now_ms, spoken_time};
 use crate::runs;
+use crate::runs::environment;
 use crate::runs::report::{RunReport, usd};
 use crate::session::Session;
 use crate::term::{BAD, DIM, GOOD, Table, WARN, paint, plain, visible};
@@ -47,14 +48,14 @@ struct Looked {
 pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure> {
     let task = run::task(&as_run(flags), session)?;
     if flags.history {
-        return tell_history(&Memory::of(&task.repository, session)?.read()?, session);
+        return tell_history(&Memory::of(&watched(&task), session)?.read()?, session);
     }
     if flags.watch {
         let git = find_git(session)?;
         let interval = flags.interval.unwrap_or(INTERVAL);
         return watch::watch(&git, Path::new(&task.repository), interval, session);
     }
-    let memory = Memory::hold(&task.repository, session)?;
+    let memory = Memory::hold(&watched(&task), session)?;
     runs::block_on(async {
         let answers = Answers::from(flags.approve);
         let desk = Desk::open(&task, answers, session).await?;
@@ -68,6 +69,14 @@ pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure>
         healer.tell(&looked)?;
         Ok(looked.exit)
     })
+}
+
+/// What is looked after: a repository, or a folder of it that breaks and heals by itself.
+fn watched(task: &Task) -> String {
+    match task.folder.as_str() {
+        "" => task.repository.clone(),
+        folder => format!("{}/{folder}", task.repository),
+    }
 }
 
 /// The run that is begun for a breakage.
@@ -111,6 +120,7 @@ impl Healer<'_> {
                 commit: String::new(),
                 health: Health::Unknown {
                     why: "interrupted".to_owned(),
+                    broken: None,
                 },
                 act: Act::Nothing,
                 episode: None,
@@ -160,10 +170,8 @@ impl Healer<'_> {
         let said = Arc::clone(&live);
         let watch: lula_agents::Watch = Arc::new(move |text: &str| said.say(text.trim()));
         let trial = Trial::Examine {
-            tests: lula_repair::TestsWanted {
-                command: task.tests.clone(),
-                folder: String::new(),
-            },
+            tests: task.tests_of(0),
+            accept: Vec::new(),
             tests_ms: task.tests_ms,
         };
         let found = tokio::select! {
@@ -178,10 +186,13 @@ impl Healer<'_> {
         let health = match found.transpose().map_err(|error| unable(&error))? {
             None => return Ok(None),
             Some(TrialResult::Examined { baseline }) => heal::assess(&baseline),
-            Some(TrialResult::Failed { message }) => Health::Unknown { why: message },
+            Some(TrialResult::Failed { message }) => Health::Unknown {
+                why: message,
+                broken: None,
+            },
             Some(_) => {
                 let why = "the runner answered another question".to_owned();
-                Health::Unknown { why }
+                Health::Unknown { why, broken: None }
             }
         };
         if place.uncommitted > 0 {
@@ -215,7 +226,7 @@ impl Healer<'_> {
             return Ok(match health {
                 Health::Green { passing } => (Exit::Verified, format!("{passing} tests pass")),
                 Health::Unclear { why } => (Exit::Inconclusive, why.clone()),
-                Health::Unknown { why } => (Exit::Environment, why.clone()),
+                Health::Unknown { why, .. } => (Exit::Environment, why.clone()),
                 Health::Broken { .. } => (Exit::Failed, String::new()),
             });
         };
@@ -266,7 +277,7 @@ impl Healer<'_> {
     ) -> Result<(), Failure> {
         let task = Task {
             text: heal::task(failing),
-            ..task.clone()
+            ..task.clone().repairing()
         };
         let mut limits = run::limits(&self.flags.limits);
         if let Some(left) = heal::left(history, self.limits(), now_ms()) {
@@ -355,7 +366,17 @@ impl Healer<'_> {
             (_, Exit::Inconclusive) => paint(WARN, "unclear:"),
             _ => paint(WARN, "waiting:"),
         };
-        screen.line(format!("{word} {}", visible(&looked.summary)))
+        screen.line(format!("{word} {}", visible(&looked.summary)))?;
+        if let Health::Unknown {
+            broken: Some(broken),
+            ..
+        } = &looked.health
+        {
+            for line in environment::lines(broken).iter().skip(1) {
+                screen.note(line);
+            }
+        }
+        Ok(())
     }
 }
 

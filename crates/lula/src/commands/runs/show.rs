@@ -11,10 +11,10 @@ use super::{is_driven, started_ms, style};
 use crate::cli::runs::ShowFlags;
 use crate::failure::Failure;
 use crate::record::spoken_time;
-use crate::runs::report::{RunReport, word};
+use crate::runs::report::RunReport;
 use crate::runs::view::spend;
 use crate::runs::words::{first_look, size};
-use crate::runs::{self, plan, store};
+use crate::runs::{self, environment, evidence, plan, store};
 use crate::session::Session;
 use crate::term::{DIM, STRONG, Table, paint, plain, visible};
 
@@ -73,6 +73,13 @@ pub(in crate::commands) fn show(flags: &ShowFlags, session: &Session) -> Result<
         if let Some(best_of) = &report.best_of {
             screen.line(format!("\n{}", best_of.table()))?;
         }
+        let said = evidence::said(&known.state);
+        if !said.is_empty() {
+            screen.line(format!("\n{}", paint(STRONG, "What failing tests said")))?;
+            for line in said {
+                screen.line(line)?;
+            }
+        }
         if !report.diff.is_empty() {
             screen.line(format!("\n{}", paint(STRONG, "The change")))?;
             screen.patch(&report.diff)?;
@@ -89,7 +96,7 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
     row("task", plain(&work.task.text, 400));
     row("began", spoken_time(began));
     let state = if progress.ended.is_some() {
-        word(report.exit)
+        report.word()
     } else {
         report.status
     };
@@ -132,6 +139,17 @@ fn facts(known: &RunState<Work>, report: &RunReport, next: &str, began: u64) -> 
     let evidence = work.evidence.as_ref();
     if let Some(first) = evidence.and_then(|evidence| evidence.first.as_ref()) {
         row("looked", first_look(first));
+    }
+    for (name, text) in evidence::rows(work) {
+        row(name, text);
+    }
+    if let Some(broken) = &report.environment {
+        for (name, text) in environment::facts(broken) {
+            row(name, text);
+        }
+        for line in broken.output.lines() {
+            row("output", visible(line));
+        }
     }
     if let Some(confidence) = &work.confidence {
         row("confidence", confidence.spoken());

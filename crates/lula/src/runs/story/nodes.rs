@@ -1,5 +1,7 @@
 //! What a node found out by its end.
 
+use std::fmt::Write;
+
 use lula_agents::route::Lane;
 use lula_agents::verdict::Verdict;
 use lula_agents::work::{End, Event};
@@ -18,8 +20,22 @@ impl Teller {
         let judged = events
             .iter()
             .any(|event| matches!(event, Event::Judged { .. }));
+        let failed = events.iter().find_map(|event| match event {
+            Event::Failed { failure } => Some(failure.class),
+            _ => None,
+        });
         for event in &events {
             self.planned(event);
+            // Nothing shows that it is wrong, and it is tried again all the same.
+            if let (Event::Judged { evidence, verdict }, Some(class)) = (event, failed)
+                && let Verdict::Inconclusive { why } = verdict
+            {
+                let tally = evidence.after.results().map(Tally::from);
+                self.tests = tally.or(self.tests);
+                texts.push(format!("not done, {class:?}: {why}"));
+                good = Some(false);
+                continue;
+            }
             // What was judged says why it failed.
             if judged && matches!(event, Event::Failed { .. }) {
                 continue;
@@ -69,7 +85,15 @@ impl Teller {
             }
             Event::Examined { baseline } => {
                 self.tests = baseline.looked.results().map(Tally::from);
-                (looked_text(&baseline.looked), None)
+                let mut text = looked_text(&baseline.looked);
+                if let Some(command) = &baseline.command {
+                    let _ = write!(text, " ({command})");
+                }
+                for tried in baseline.accept.iter().filter(|tried| tried.succeeds) {
+                    let told = "succeeds already, so it will show nothing";
+                    let _ = write!(text, "; {:?} {told}", tried.command);
+                }
+                (text, None)
             }
             Event::Coded { by, summary } => (format!("{by}: {}", first_line(summary)), None),
             Event::Executed { produced } => (produced_text(produced), None),
@@ -125,15 +149,17 @@ impl Teller {
                 (format!("confidence {}{look}", confidence.spoken()), None)
             }
             Event::Ending { end } => match end {
-                End::NothingToDo { passing } => {
-                    (format!("nothing fails: {passing} tests pass"), None)
+                End::NothingToDo { passing, .. } => {
+                    let text = format!("nothing to do: {passing} tests pass");
+                    (text, None)
                 }
                 End::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
                 End::Rejected { why }
                 | End::Halted { why }
                 | End::Unclear { why }
                 | End::NeedsModel { why }
-                | End::Environment { why } => (why.clone(), Some(false)),
+                | End::OutOfTime { why }
+                | End::Environment { why, .. } => (why.clone(), Some(false)),
             },
             Event::Delivered { delivered } | Event::DeliveredToo { delivered, .. } => {
                 (place(delivered).to_owned(), Some(true))

@@ -1,0 +1,395 @@
+//! Whether a change does what it should. Pure: results of tests in, verdict out. No evidence, no
+//! pass, whatever anybody says; and no failure that was there before is held against a change.
+
+mod compared;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+pub use compared::Compared;
+pub use lula_repair::trial::{Accepted, Evidence, FirstLook, Looked, Results, TriedBefore};
+
+use crate::recover::FailureClass;
+
+/// The failing tests that a task is about; none where it asks for something else.
+pub type Goal = BTreeSet<String>;
+
+/// Most tests that are named in a sentence.
+const NAMED: usize = 3;
+
+/// The judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verdict {
+    /// It does what it should, and there is evidence.
+    Pass {
+        /// What shows it.
+        why: String,
+    },
+    /// It does not.
+    Fail {
+        /// In which way.
+        class: FailureClass,
+        /// What shows it.
+        why: String,
+        /// The tests or files that show it.
+        named: Vec<String>,
+    },
+    /// Nothing shows that it does, and nothing that it does not.
+    Inconclusive {
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl Verdict {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Pass { .. } => "pass",
+            Self::Fail { .. } => "fail",
+            Self::Inconclusive { .. } => "inconclusive",
+        }
+    }
+
+    /// Its reason.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Pass { why } | Self::Fail { why, .. } | Self::Inconclusive { why } => why,
+        }
+    }
+}
+
+fn fail(class: FailureClass, why: impl Into<String>, named: Vec<String>) -> Verdict {
+    Verdict::Fail {
+        class,
+        why: why.into(),
+        named,
+    }
+}
+
+fn unproven(why: impl Into<String>) -> Verdict {
+    Verdict::Inconclusive { why: why.into() }
+}
+
+/// Some names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Judges a change.
+pub fn judge(goal: &Goal, evidence: &Evidence) -> Verdict {
+    if evidence.changed_files == 0 {
+        return fail(FailureClass::NoChange, "nothing was changed", Vec::new());
+    }
+    let ended_early = evidence.first.as_ref().is_some_and(|first| first.enough);
+    if ended_early || evidence.after == Looked::NotRun {
+        return early(goal, evidence);
+    }
+    if let Some(verdict) = not_run(evidence) {
+        return verdict;
+    }
+    let compared = Compared::of(evidence);
+    let hidden = hidden(goal, evidence, &compared);
+    if !hidden.is_empty() && !goal.is_empty() {
+        let why = format!(
+            "it passes only with its own versions of {}",
+            evidence.touched_tests.join(", ")
+        );
+        return fail(FailureClass::TestTampering, why, hidden);
+    }
+    if let Some(verdict) = broken(evidence, &compared, &hidden) {
+        return verdict;
+    }
+    if let Some(verdict) = unaccepted(evidence) {
+        return verdict;
+    }
+    if !hidden.is_empty() {
+        // What the task asks for may contradict old tests; whether it does is not for us to say.
+        return unproven(format!(
+            "it needs a person: {} as they were fail with it, and it brings its own versions of {}",
+            listed(&hidden),
+            evidence.touched_tests.join(", ")
+        ));
+    }
+    if !compared.unsteady.is_empty() {
+        return unproven(format!(
+            "with the change {} fail now and then",
+            listed(&compared.unsteady)
+        ));
+    }
+    if goal.is_empty() {
+        proof(evidence, &compared)
+    } else {
+        mended(goal, evidence, &compared)
+    }
+}
+
+/// Where the tests did not run with the change.
+fn not_run(evidence: &Evidence) -> Option<Verdict> {
+    let before = evidence.before.results();
+    let known = before.is_some_and(|results| !results.is_empty());
+    let lost = || before.map(|results| results.passing.iter().cloned().collect());
+    let verdict = |looked: &Looked, whose: &str| match looked.plain() {
+        Looked::Ran(_) => None,
+        Looked::NotRun | Looked::EnvironmentBroken(_) => {
+            Some(unproven("the tests were not run with the change"))
+        }
+        Looked::OutOfTime(ms) => Some(unproven(format!(
+            "the tests{whose} did not end within {} with the change",
+            seconds(ms)
+        ))),
+        Looked::NoTests if !known => None,
+        Looked::CannotRun(why) if !known => {
+            Some(unproven(format!("the tests cannot be run: {why}")))
+        }
+        Looked::NoTests => Some(fail(
+            FailureClass::TestTampering,
+            "no test is left that could be run",
+            lost().unwrap_or_default(),
+        )),
+        Looked::CannotRun(why) => Some(fail(
+            FailureClass::TestFail,
+            format!("the tests{whose} no longer run: {why}"),
+            Vec::new(),
+        )),
+    };
+    let own = |looked: &Looked| match looked {
+        // Without a test of its own there is nothing that could fail.
+        Looked::NoTests => None,
+        looked => verdict(looked, ", as it has them,"),
+    };
+    verdict(&evidence.after, "").or_else(|| evidence.as_is.as_ref().and_then(own))
+}
+
+/// A time in words.
+pub(crate) fn seconds(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        _ => format!("{} s", ms / 1000),
+    }
+}
+
+/// Tests that are worse than before.
+fn broken(evidence: &Evidence, compared: &Compared, hidden: &[String]) -> Option<Verdict> {
+    let open = |ids: &[String]| -> Vec<String> {
+        let ids = ids.iter().filter(|id| !hidden.contains(id));
+        ids.cloned().collect()
+    };
+    let (lost, mut failing) = (open(&compared.lost), open(&compared.broken));
+    if !lost.is_empty() || !failing.is_empty() {
+        let why = if failing.is_empty() {
+            format!("{} tests that passed are no longer run", lost.len())
+        } else {
+            let count = failing.len() + lost.len();
+            format!("{count} tests that passed no longer do")
+        };
+        failing.extend(lost);
+        failing.sort();
+        return Some(fail(FailureClass::TestFail, why, failing));
+    }
+    let new = open(&compared.new_failing);
+    let ran_before = matches!(evidence.before, Looked::Ran(_) | Looked::NoTests);
+    if !new.is_empty() && !ran_before {
+        return Some(unproven(format!(
+            "{} fail with the change, and the tests could not be run before it",
+            listed(&new)
+        )));
+    }
+    (!new.is_empty()).then(|| {
+        let why = match new.len() {
+            1 => "1 test fails with the change that did not fail before it".to_owned(),
+            many => format!("{many} tests fail with the change that did not fail before it"),
+        };
+        fail(FailureClass::TestFail, why, new)
+    })
+}
+
+/// An acceptance command that does not succeed.
+fn unaccepted(evidence: &Evidence) -> Option<Verdict> {
+    evidence.accepted.iter().find_map(|accepted| {
+        if accepted.timed_out {
+            let why = format!("{:?} did not end in time", accepted.command);
+            return Some(unproven(why));
+        }
+        (!accepted.after).then(|| {
+            let why = format!(
+                "{:?} does not succeed: {}",
+                accepted.command, accepted.output
+            );
+            fail(
+                FailureClass::Acceptance,
+                why,
+                vec![accepted.command.clone()],
+            )
+        })
+    })
+}
+
+/// Judges by the tests nearest to the change alone. They can show that it breaks something, never
+/// that it does not.
+fn early(goal: &Goal, evidence: &Evidence) -> Verdict {
+    let (shown, picked) = shown(evidence);
+    let why = format!(
+        "{} of the {picked} tests nearest to the change fail; the others were not run",
+        shown.len()
+    );
+    let before = evidence.before.results().cloned().unwrap_or_default();
+    let breaks = shown.iter().any(|id| before.passing.contains(id));
+    if breaks {
+        let matters = |id: &String| goal.contains(id) || before.passing.contains(id);
+        let named = shown.into_iter().filter(matters).collect();
+        return fail(FailureClass::TestFail, why, named);
+    }
+    if shown.iter().any(|id| goal.contains(id)) {
+        return unproven(why);
+    }
+    unproven("not all tests were run, and those that were decide nothing")
+}
+
+/// The nearest tests that fail with the change, and how many there are.
+fn shown(evidence: &Evidence) -> (Vec<String>, usize) {
+    let before = evidence.before.results().cloned().unwrap_or_default();
+    match &evidence.first {
+        Some(first) => (first.shown(&before).cloned().collect(), first.picked.len()),
+        None => (Vec::new(), 0),
+    }
+}
+
+/// Tests that are worse than they should be as they were, and not as the change has them.
+fn hidden(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Vec<String> {
+    let Some(as_is) = &evidence.as_is else {
+        return Vec::new();
+    };
+    let as_is = as_is.results();
+    let looks_good = |id: &&String| as_is.is_none_or(|results| !results.failing.contains(*id));
+    let worse = compared.broken.iter().chain(&compared.lost);
+    let still = compared
+        .still_failing
+        .iter()
+        .filter(|id| goal.contains(*id));
+    worse.chain(still).filter(looks_good).cloned().collect()
+}
+
+/// Why another try makes sense although nothing shows that the change is wrong: tests that were to
+/// pass still fail. Those that do.
+pub fn still_to_mend(goal: &Goal, evidence: &Evidence) -> Vec<String> {
+    if evidence.after == Looked::NotRun {
+        let (shown, _) = shown(evidence);
+        return shown.into_iter().filter(|id| goal.contains(id)).collect();
+    }
+    let compared = Compared::of(evidence);
+    let still = goal.iter().filter(|id| !compared.is_mended(id));
+    still.cloned().collect()
+}
+
+/// Whether the tests that were to pass do, and do so because of the change.
+fn mended(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Verdict {
+    let still: Vec<String> = goal
+        .iter()
+        .filter(|id| !compared.is_mended(id))
+        .cloned()
+        .collect();
+    let fixed = goal.len() - still.len();
+    if fixed == 0 {
+        return unproven(format!(
+            "{} of {} failing tests still fail, with the change as without it: {}",
+            still.len(),
+            goal.len(),
+            listed(&still)
+        ));
+    }
+    let needless = goal
+        .iter()
+        .filter(|id| compared.is_mended(id) && !needs_change(evidence, id))
+        .count();
+    if needless > 0 {
+        return unproven(format!(
+            "{needless} of the mended tests pass without the change too"
+        ));
+    }
+    if !still.is_empty() {
+        return unproven(format!(
+            "{fixed} of {} failing tests pass now; still failing: {}",
+            goal.len(),
+            listed(&still)
+        ));
+    }
+    let (mended, again) = match fixed {
+        1 => ("1 test that failed passes".to_owned(), "it fails"),
+        more => (format!("{more} tests that failed pass"), "they fail"),
+    };
+    let passing = evidence
+        .after
+        .results()
+        .map_or(0, |after| after.passing.len());
+    Verdict::Pass {
+        why: format!("{mended} now, {passing} pass in all, and without the change {again} again"),
+    }
+}
+
+/// Whether a test does not pass without the change.
+fn needs_change(evidence: &Evidence, id: &String) -> bool {
+    let fails_in = |looked: &Looked| match looked {
+        // Where the tests cannot even be run without the change, everything needs it.
+        Looked::CannotRun(_) | Looked::EnvironmentBroken(_) => true,
+        Looked::Ran(results) => !compared::passes(id, results) && !results.flaky.contains(id),
+        Looked::NoTests | Looked::OutOfTime(_) | Looked::NotRun => false,
+    };
+    let knows = |looked: &Looked| looked.results().is_some_and(|results| results.knows(id));
+    let own = evidence.as_is.is_some() && !knows(&evidence.before) && !knows(&evidence.after);
+    let without = if own {
+        &evidence.tests_alone
+    } else {
+        &evidence.without
+    };
+    without.as_ref().is_some_and(fails_in)
+}
+
+/// What shows that the task is done: a test or command that succeeds with the change and does not
+/// without it.
+fn proof(evidence: &Evidence, compared: &Compared) -> Verdict {
+    let needed = |ids: &[String]| {
+        let needed = ids.iter().filter(|id| needs_change(evidence, id));
+        needed.count()
+    };
+    let accepted = evidence.accepted.iter().filter(|one| !one.before).count();
+    let new = needed(&compared.new_passing);
+    let mended = needed(&compared.fail_to_pass);
+    if accepted + new + mended == 0 {
+        let why = if evidence.accepted.is_empty() {
+            "no test and no acceptance command shows that the task is done: give one with --accept"
+        } else {
+            "the acceptance commands succeeded before the change too"
+        };
+        return unproven(why);
+    }
+    let mut parts = Vec::new();
+    let mut count = |number: usize, one: &str, more: &str| match number {
+        0 => {}
+        1 => parts.push(format!("1 {one}")),
+        _ => parts.push(format!("{number} {more}")),
+    };
+    count(
+        accepted,
+        "acceptance command that failed succeeds",
+        "acceptance commands that failed succeed",
+    );
+    count(
+        new,
+        "new test passes that fails without the change",
+        "new tests pass that fail without the change",
+    );
+    count(mended, "failing test passes", "failing tests pass");
+    Verdict::Pass {
+        why: format!("{}; no test that passed was lost", parts.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
