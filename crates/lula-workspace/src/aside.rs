@@ -30,8 +30,8 @@ const MOST_PLACES: usize = 64;
 /// Changes that are left aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aside {
-    paths: BTreeSet<RelPath>,
-    files: usize,
+    /// Each with whether it is no directory.
+    paths: BTreeMap<RelPath, bool>,
 }
 
 impl Aside {
@@ -47,12 +47,12 @@ impl Aside {
 
     /// Whether the change of that path is.
     pub fn contains(&self, path: &RelPath) -> bool {
-        self.paths.contains(path)
+        self.paths.contains_key(path)
     }
 
     /// How many of them are no directories.
-    pub const fn files(&self) -> usize {
-        self.files
+    pub fn files(&self) -> usize {
+        self.paths.values().filter(|is_file| **is_file).count()
     }
 
     /// The changes of a diff that are not left aside.
@@ -69,10 +69,7 @@ impl Aside {
             named.any(|named| path.is_within(named))
         };
         let mut rest = self.clone();
-        rest.paths.retain(|path| !wanted(path));
-        if rest.paths.is_empty() {
-            rest.files = 0;
-        }
+        rest.paths.retain(|path, _| !wanted(path));
         rest
     }
 }
@@ -106,8 +103,8 @@ impl Workspace {
         };
         let mut aside = Aside::none();
         for change in candidates.into_iter().filter(|change| !is_tracked(change)) {
-            aside.files += usize::from(!is_directory(change));
-            aside.paths.insert(change.path.clone());
+            let is_file = !is_directory(change);
+            aside.paths.insert(change.path.clone(), is_file);
         }
         aside
     }

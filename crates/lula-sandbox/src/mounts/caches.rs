@@ -4,6 +4,7 @@
 //! Each is read-only below a private layer. Where a tool keeps its cache beside configuration and
 //! credentials, the directory around them is a private one that shows what is named here and no more.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -57,29 +58,46 @@ const GRADLE: ToolHome = ToolHome {
     configuration: &[],
 };
 
-/// Looks where a package cache is, or the several that a tool has.
-pub(super) fn look(cache: PackageCache, tools: &Toolchains) -> Result<Vec<Cache>, SandboxError> {
-    let Some(home) = tools.home() else {
+/// Looks where package caches are.
+pub(super) fn look(
+    wanted: &BTreeSet<PackageCache>,
+    tools: &Toolchains,
+) -> Result<Vec<Cache>, SandboxError> {
+    let Some(home) = tools.home().filter(|_| !wanted.is_empty()) else {
         return Ok(Vec::new());
     };
     let bounds = Bounds::around(Some(home));
+    let mut found = Vec::new();
+    for cache in wanted {
+        found.extend(look_at(*cache, tools, home, &bounds)?);
+    }
+    Ok(found)
+}
+
+/// Looks where one is, or the several that a tool has.
+fn look_at(
+    cache: PackageCache,
+    tools: &Toolchains,
+    home: &Path,
+    bounds: &Bounds,
+) -> Result<Vec<Cache>, SandboxError> {
     let in_home = |place: &str| home.join(place);
     let of = |variable: &str, place: &dyn Fn() -> PathBuf| {
         tools.cache(variable).map_or_else(place, Path::to_owned)
     };
     let cached = |place: &str| of("XDG_CACHE_HOME", &|| in_home(".cache")).join(place);
-    let plain = |variable: &'static str, place: PathBuf| Cache::at(variable, &place, &bounds);
+    let plain = |variable: &'static str, place: PathBuf| Cache::at(variable, &place, bounds);
     let found = match cache {
         PackageCache::Cargo => {
             vec![Cache::of_tool(
                 &CARGO,
                 &of(CARGO.variable, &|| in_home(".cargo")),
-                &bounds,
+                bounds,
             )?]
         }
         PackageCache::Gradle => {
             let place = of(GRADLE.variable, &|| in_home(".gradle"));
-            vec![Cache::of_tool(&GRADLE, &place, &bounds)?]
+            vec![Cache::of_tool(&GRADLE, &place, bounds)?]
         }
         PackageCache::Pip => vec![plain(
             "PIP_CACHE_DIR",
@@ -99,7 +117,7 @@ pub(super) fn look(cache: PackageCache, tools: &Toolchains) -> Result<Vec<Cache>
             let first = of("YARN_CACHE_FOLDER", &|| cached("yarn"));
             let second = of("YARN_GLOBAL_FOLDER", &|| in_home(".yarn/berry"));
             // The variable would move the cache that a project of a later yarn keeps in its repository.
-            let first = Cache::inside(".cache/yarn", &first, &bounds)?;
+            let first = Cache::inside(".cache/yarn", &first, bounds)?;
             vec![first, plain("YARN_GLOBAL_FOLDER", second)?]
         }
         PackageCache::Go => {
@@ -114,7 +132,7 @@ pub(super) fn look(cache: PackageCache, tools: &Toolchains) -> Result<Vec<Cache>
             vec![Cache::inside(
                 ".m2/repository",
                 &in_home(".m2/repository"),
-                &bounds,
+                bounds,
             )?]
         }
     };
@@ -191,7 +209,7 @@ impl Cache {
         Ok(Some(found))
     }
 
-    /// Shows a file of settings, unless it holds something that is nobody else's business.
+    /// Shows a file of settings, unless it may hold a credential.
     fn configuration(&mut self, file: &Path, target: String) -> Result<(), SandboxError> {
         // Only a file that lies there itself: a link could lead to anything.
         if !matches!(host::look(file)?, Look::File(_)) {
@@ -311,7 +329,7 @@ impl Plan {
         let found = match host::look(Path::new(&bind.source))? {
             Look::Directory(found) if !bind.file => found,
             Look::File(found) if bind.file => found,
-            // It went away while somebody looked.
+            // It went away since it was looked for.
             _ => return Ok(()),
         };
         if !self.placed.iter().any(known) {

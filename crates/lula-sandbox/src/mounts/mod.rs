@@ -181,17 +181,14 @@ impl Surroundings {
         plan.look(policy)?;
         let mut shown = Vec::new();
         for path in toolchains.directories() {
-            // What went away since is not missed: nobody asked for it by name.
+            // What went away since is not missed: no policy asked for it by name.
             if let Ok(real) = path.canonicalize() {
                 let (named, real) = (text(path)?, text(&real)?);
                 shown.push(Shown { named, real });
             }
         }
         let hidden = toolchains.hidden().iter().map(|path| text(path));
-        let mut caches = Vec::new();
-        for cache in &policy.caches {
-            caches.extend(caches::look(*cache, toolchains)?);
-        }
+        let caches = caches::look(&policy.caches, toolchains)?;
         Ok(Self {
             plan,
             toolchains: shown,

@@ -49,18 +49,15 @@ pub(crate) fn shared_grants(
         }
     }
     let mut held_back = Vec::new();
-    for cache in &policy.caches {
-        for found in caches::look(*cache, toolchains)? {
-            for source in found.sources() {
-                grant(Path::new(source), Access::Read)?;
-                held_back.push(HeldBack {
-                    asked: format!("package cache {source} below a private layer"),
-                    reason:
-                        "a tier without mounts has no layers: the cache can be read, and tools \
-                             keep one of their own"
-                            .to_owned(),
-                });
-            }
+    for found in caches::look(&policy.caches, toolchains)? {
+        for source in found.sources() {
+            grant(Path::new(source), Access::Read)?;
+            held_back.push(HeldBack {
+                asked: format!("package cache {source} below a private layer"),
+                reason: "a tier without mounts has no layers: the cache can be read, and tools \
+                         keep one of their own"
+                    .to_owned(),
+            });
         }
     }
     // Not `pts`: the terminals there are the host's, and typing into one is an escape.

@@ -12,9 +12,10 @@ use super::values::{parse_duration, parse_profile, parse_tier};
 
 const EXEC_HELP: &str = "\
 The command runs in the repository this directory belongs to, or in the directory itself. It sees
-that, the system's programs and the toolchains on your PATH, has no network and none of your
-variables. It behaves like the command itself: standard input and output, signals, exit status.
-What it changes in there is held back: `lula diff` shows it, `lula commit` takes it over.
+that, the system's programs, your toolchains and the project's virtual environment, has no network
+and none of your variables but those that name toolchains. It behaves like the command itself: standard input and output, signals, exit status.
+What it changes in there is held back: `lula diff` shows it, `lula commit` takes it over. Files that git
+ignores are left aside.
 
 Examples:
   lula exec -- pytest -q

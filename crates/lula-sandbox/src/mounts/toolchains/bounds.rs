@@ -1,5 +1,6 @@
 //! Which directories of the host may be shown as part of a toolchain, and which never.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Too wide to be one toolchain's: other people's files lie there too.
@@ -37,21 +38,25 @@ const CLOSED: [&str; 14] = [
 ];
 
 /// Files with credentials, by where they lie in a prefix. They are hidden where the prefix is shown.
-const CREDENTIALS: [&str; 14] = [
-    ".aws",
-    ".condarc",
-    ".env",
-    ".git-credentials",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".ssh",
-    "auth.json",
-    "credentials",
-    "credentials.toml",
-    "etc/npmrc",
-    "etc/pip.conf",
-    "pip.conf",
+const CREDENTIALS: [(&str, &[&str]); 2] = [
+    (
+        "",
+        &[
+            ".aws",
+            ".condarc",
+            ".env",
+            ".git-credentials",
+            ".netrc",
+            ".npmrc",
+            ".pypirc",
+            ".ssh",
+            "auth.json",
+            "credentials",
+            "credentials.toml",
+            "pip.conf",
+        ],
+    ),
+    ("etc", &["npmrc", "pip.conf"]),
 ];
 
 /// One of these beside a `bin` makes the directory around it a prefix.
@@ -108,21 +113,22 @@ impl Bounds {
 
     /// Whether a directory may be shown with everything in it, by its name and by where it really is.
     pub(crate) fn allow(&self, directory: &Path) -> bool {
-        let shared = |path: &Path| {
-            let inside = self.in_home(path);
-            inside.is_some_and(|inside| SHARED.iter().any(|place| inside == Path::new(place)))
-        };
-        let allowed = |path: &Path| self.is_narrow(path) && !shared(path) && !self.is_closed(path);
-        is_plain(directory)
-            && allowed(directory)
-            && directory
-                .canonicalize()
-                .is_ok_and(|real| real.is_dir() && allowed(&real))
+        self.allow_name(directory)
+            && real_directory(directory).is_some_and(|real| self.allow_name(&real))
     }
 
-    /// Whether a directory of the search path may be shown. A person who puts a part of `~/.config` on
+    /// The same by its name alone.
+    fn allow_name(&self, path: &Path) -> bool {
+        let shared = |inside: &Path| SHARED.iter().any(|place| inside == Path::new(place));
+        is_plain(path)
+            && self.is_narrow(path)
+            && !self.is_closed(path)
+            && !self.in_home(path).is_some_and(shared)
+    }
+
+    /// Where a directory of the search path really is, if it may be shown. A person who puts a part of `~/.config` on
     /// it keeps programs there.
-    pub(super) fn allow_search(&self, entry: &Path) -> bool {
+    pub(super) fn allow_search(&self, entry: &Path) -> Option<PathBuf> {
         let in_config = |path: &Path| {
             let inside = self.in_home(path);
             inside.is_some_and(|inside| {
@@ -131,25 +137,33 @@ impl Bounds {
         };
         let allowed =
             |path: &Path| self.is_narrow(path) && (in_config(path) || !self.is_closed(path));
-        is_plain(entry)
-            && allowed(entry)
-            && entry
-                .canonicalize()
-                .is_ok_and(|real| real.is_dir() && allowed(&real))
+        if !is_plain(entry) || !allowed(entry) {
+            return None;
+        }
+        real_directory(entry).filter(|real| allowed(real))
     }
 
     /// The prefix that a directory of programs belongs to, where it is one that may be shown.
     pub(super) fn prefix_of(&self, programs: &Path) -> Option<PathBuf> {
         let name = programs.file_name()?.to_str()?;
         let around = programs.parent()?;
+        // The name alone rules out most, and costs nothing.
+        if !self.allow_name(around) {
+            return None;
+        }
         let is_prefix = if PROGRAMS.contains(&name) {
-            // A checkout with `bin` and `lib` is somebody's project, not a toolchain.
+            // A checkout with `bin` and `lib` is a project, not a toolchain.
             SIGNS.iter().any(|sign| around.join(sign).exists()) && !around.join(".git").exists()
         } else {
             name == ".bin" && around.ends_with("node_modules")
         };
         (is_prefix && self.allow(around)).then(|| around.to_owned())
     }
+}
+
+fn real_directory(path: &Path) -> Option<PathBuf> {
+    // One look tells what is not there; finding the real path takes one for each part.
+    path.is_dir().then(|| path.canonicalize().ok()).flatten()
 }
 
 /// An absolute path without surprises, as text.
@@ -162,9 +176,17 @@ pub(super) fn is_plain(path: &Path) -> bool {
 }
 
 /// What of a shown directory must stay hidden.
-pub(super) fn credentials_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    CREDENTIALS.iter().filter_map(|name| {
+pub(super) fn credentials_in(directory: &Path) -> Vec<PathBuf> {
+    // One look at the names costs less than asking for each.
+    let mut found = Vec::new();
+    for (place, names) in CREDENTIALS {
+        let entries = fs::read_dir(directory.join(place)).into_iter().flatten();
+        let telling = entries.flatten().filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| names.contains(&name))
+        });
         // Where a link leads is what has to be hidden, and it is there that it may be shown.
-        directory.join(name).canonicalize().ok()
-    })
+        found.extend(telling.filter_map(|entry| entry.path().canonicalize().ok()));
+    }
+    found
 }

@@ -1,10 +1,14 @@
 //! Following links step by step: each place on the way has to be there inside, too.
 
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// More steps are a circle.
 const MOST: usize = 8;
+
+/// Most links of a directory that are looked at.
+const MOST_LINKS: usize = 64;
 
 /// Every place a link leads to, the last one also by its real path. Empty where it is no link.
 pub(super) fn followed(link: &Path) -> Vec<PathBuf> {
@@ -16,7 +20,9 @@ pub(super) fn followed(link: &Path) -> Vec<PathBuf> {
         at = plain(&from.join(to));
         places.push(at.clone());
     }
+    // In the system's directories every place is shown anyway.
     if !places.is_empty()
+        && !super::is_system_path(&at)
         && let Ok(real) = at.canonicalize()
         && real != at
     {
@@ -36,4 +42,34 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// The programs of a directory, each with whether it is a link that leads out of it. Of more links than
+/// a person has there, not all are looked at.
+pub(super) fn listed(directory: &Path) -> Vec<(String, bool)> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut looked_at = 0;
+    let programs = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let mut leads_out = false;
+        if looked_at < MOST_LINKS && entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            looked_at += 1;
+            leads_out = fs::read_link(entry.path()).is_ok_and(|to| to.components().count() > 1);
+        }
+        Some((name, leads_out))
+    });
+    programs.collect()
+}
+
+/// Those of the programs named that are in a directory, in the same way.
+pub(super) fn named(directory: &Path, names: &[&str]) -> Vec<(String, bool)> {
+    let there = names.iter().filter_map(|name| {
+        let leads_out = match fs::read_link(directory.join(name)) {
+            Ok(to) => to.components().count() > 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(_) => false,
+        };
+        Some(((*name).to_owned(), leads_out))
+    });
+    there.collect()
 }

@@ -7,8 +7,7 @@ mod links;
 mod tests;
 mod virtualenv;
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{SYSTEM, is_below};
@@ -17,8 +16,8 @@ use bounds::{credentials_in, is_plain};
 pub(super) use bounds::Bounds;
 pub use virtualenv::Virtualenv;
 
-/// Most links of a directory of the search path that are followed.
-const MOST_LINKS: usize = 64;
+/// Directories of the system whose links may lead out of it.
+const LINKING: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
 
 /// Toolchains of the host that a sandbox sees read-only: the prefixes that the directories of a search
 /// path belong to, what variables name, and what stands behind links. Never the home as a whole.
@@ -46,7 +45,7 @@ impl Toolchains {
     }
 
     /// Those on a search path. A home that is itself on the path, or a directory above one, is left
-    /// out: nobody keeps a compiler there alone.
+    /// out: other things than compilers lie there.
     pub fn on_path(path: &str, home: Option<&Path>) -> Self {
         Self::from_variables(|name| match name {
             "PATH" => Some(path.to_owned()),
@@ -103,7 +102,8 @@ impl Toolchains {
     }
 
     /// The environment of a project: what this process's variables lead to, and the project's own
-    /// virtual environment. The same for each command that runs in it, whoever asks.
+    /// virtual environment. The same for each command that runs in it, whether a
+    /// person, a model or a verifier starts it.
     pub fn for_project(top: &Path, folder: &Path) -> Self {
         Self::of_this_process().in_project(top, folder)
     }
@@ -130,28 +130,29 @@ impl Toolchains {
             }
             if is_system(entry) {
                 self.search.push(entry.to_owned());
-            } else if bounds.allow_search(Path::new(entry)) {
-                self.add_entry(entry, bounds);
+            } else if let Some(real) = bounds.allow_search(Path::new(entry)) {
+                self.add_entry(entry, &real, bounds);
             }
         }
     }
 
     /// A directory of the search path that is not the system's own.
-    fn add_entry(&mut self, entry: &str, bounds: &Bounds) {
-        let named = Path::new(entry);
-        let real = named.canonicalize().unwrap_or_else(|_| named.to_owned());
+    fn add_entry(&mut self, entry: &str, real: &Path, bounds: &Bounds) {
         // Nothing of the host is seen below `/run`.
         let seen = match real.to_str() {
             Some(real) if is_below(entry, "/run") => real,
             _ => entry,
         };
         self.search.push(seen.to_owned());
+        self.add_manager(entry, bounds);
+        if self.shows(Path::new(seen)) {
+            return;
+        }
         self.add(Path::new(seen));
         self.add_prefix(Path::new(seen), bounds);
         if real != Path::new(seen) {
-            self.add_prefix(&real, bounds);
+            self.add_prefix(real, bounds);
         }
-        self.add_manager(entry, bounds);
     }
 
     /// The whole prefix of a directory of programs; where it is a virtual environment, that of its
@@ -179,7 +180,7 @@ impl Toolchains {
     }
 
     /// The version manager a directory of the search path belongs to. It is found beside that
-    /// directory, which need not be in the home of whoever asks.
+    /// directory, which need not be in this process's home.
     fn add_manager(&mut self, entry: &str, bounds: &Bounds) {
         for known in &known::MANAGERS {
             let sign = format!("/{}", known.shown_by);
@@ -188,7 +189,7 @@ impl Toolchains {
             };
             let place = Path::new(base).join(known.place);
             let whole = rest.is_empty() || rest.starts_with('/');
-            if !whole || !bounds.allow(&place) {
+            if !whole || !(self.directories.contains(&place) || bounds.allow(&place)) {
                 continue;
             }
             if let Some(variable) = known.variable {
@@ -228,7 +229,8 @@ impl Toolchains {
 
     /// A toolchain that a variable names.
     fn named(&mut self, variable: &str, directory: &Path, bounds: &Bounds) {
-        if is_system_path(directory) && directory.is_dir() {
+        let is_shown = self.directories.iter().any(|known| known == directory);
+        if is_shown || (is_system_path(directory) && directory.is_dir()) {
             self.set(variable, directory);
         } else if bounds.allow(directory) {
             self.add(directory);
@@ -255,59 +257,48 @@ impl Toolchains {
     }
 
     /// What stands behind links of the search path: interpreters by name, and tools that were installed
-    /// into a virtual environment each, as pipx and uv do.
+    /// into a virtual environment each, as pipx and uv do. In a prefix, links lead to what is shown with
+    /// it; the system's other directories are those two under other names, or hold no interpreters.
     fn links(&mut self, bounds: &Bounds) {
-        for program in known::PROGRAMS {
-            let entries = self
-                .search
-                .iter()
-                .map(|entry| Path::new(entry).join(program));
-            // A file that is no link lies where it is shown already; one that is not there is no hit.
-            let hit = entries
-                .map(|file| (fs::read_link(&file), file))
-                .find(|(link, _)| {
-                    !link.as_ref().is_err_and(|error| {
-                        matches!(
-                            error.kind(),
-                            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                        )
-                    })
-                });
-            if let Some((Ok(_), file)) = hit {
-                self.add_behind(&file, bounds);
-            }
-        }
-        let own: Vec<PathBuf> = self
-            .search
-            .iter()
-            .filter(|entry| !is_system(entry))
-            .map(PathBuf::from)
-            .filter(|entry| bounds.prefix_of(entry).is_none())
-            .collect();
-        for directory in own {
-            for link in links_in(&directory) {
-                let behind = links::followed(&link);
-                let programs = behind.iter().filter_map(|file| file.parent());
-                let tool = programs.filter(|programs| {
-                    let prefix = programs.parent();
-                    prefix.is_some_and(|prefix| prefix.join("pyvenv.cfg").is_file())
-                });
-                for programs in tool {
-                    self.add_prefix(programs, bounds);
+        let mut found = BTreeSet::new();
+        for entry in self.search.clone() {
+            let directory = Path::new(&entry);
+            let programs = if self.directories.iter().any(|known| known == directory) {
+                links::listed(directory)
+            } else if LINKING.contains(&entry.as_str()) {
+                links::named(directory, &known::PROGRAMS)
+            } else {
+                continue;
+            };
+            for (name, leads_out) in programs {
+                let link = directory.join(&name);
+                let is_interpreter = known::PROGRAMS.contains(&name.as_str());
+                // What a person starts by a name is the first of that name.
+                let is_first = !is_interpreter || found.insert(name);
+                if leads_out && is_first {
+                    self.add_behind(&link, is_interpreter, bounds);
                 }
             }
         }
     }
 
-    /// The prefix of an interpreter behind a link, or the directory it lies in.
-    fn add_behind(&mut self, link: &Path, bounds: &Bounds) {
+    /// The prefix of a program behind a link. Of an interpreter at least the directory it lies in; of
+    /// another program only a virtual environment.
+    fn add_behind(&mut self, link: &Path, is_interpreter: bool, bounds: &Bounds) {
         for file in links::followed(link) {
+            // What of `/etc` is shown is decided elsewhere: alternatives are.
+            if is_system_path(&file) || file.starts_with("/etc") || self.shows(&file) {
+                continue;
+            }
             let Some(programs) = file.parent() else {
                 continue;
             };
-            // What of `/etc` is shown is decided elsewhere: alternatives are.
-            let known = is_system_path(&file) || file.starts_with("/etc") || self.shows(&file);
-            if !known && !self.add_prefix(programs, bounds) && bounds.allow(programs) {
+            let is_tool = || {
+                let prefix = programs.parent();
+                prefix.is_some_and(|prefix| prefix.join("pyvenv.cfg").is_file())
+            };
+            let added = (is_interpreter || is_tool()) && self.add_prefix(programs, bounds);
+            if is_interpreter && !added && bounds.allow(programs) {
                 self.add(programs);
             }
         }
@@ -387,11 +378,4 @@ fn is_system(path: &str) -> bool {
 
 fn is_system_path(path: &Path) -> bool {
     path.to_str().is_some_and(is_system)
-}
-
-/// Links of a directory, no more than it takes to be one of a person's own programs.
-fn links_in(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.take(MOST_LINKS).map(|entry| entry.path()).collect()
 }

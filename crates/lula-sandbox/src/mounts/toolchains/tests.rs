@@ -1,5 +1,6 @@
 //! A person's home, made up for each test.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
@@ -62,7 +63,7 @@ fn a_version_manager_on_the_path_is_found_with_its_home() {
     let found = Toolchains::on_path(&path, Some(&home.path("me")));
     assert_eq!(
         found.directories(),
-        home.paths(&["me/.cargo/bin", "me/.rustup"])
+        home.paths(&["me/.rustup", "me/.cargo/bin"])
     );
     assert_eq!(found.environment()["RUSTUP_HOME"], home.text("me/.rustup"));
     let search = found.search_path();
