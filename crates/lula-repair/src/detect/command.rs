@@ -93,6 +93,8 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
         },
         files,
         options,
+        folder: String::new(),
+        only: Vec::new(),
         results: framework.results(),
         reason: "the command that was given".to_owned(),
     }

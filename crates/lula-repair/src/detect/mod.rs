@@ -87,10 +87,36 @@ pub struct TestsFound {
     pub files: Vec<String>,
     /// Options of the framework that the user gave.
     pub options: Vec<String>,
+    /// The folder in which the command is run, from the top; empty for the top.
+    #[serde(default)]
+    pub folder: String,
+    /// The files to run, where not all are meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// How results are read.
     pub results: ResultFormat,
     /// Why we think so.
     pub reason: String,
+}
+
+impl TestsFound {
+    /// The command as a person would type it.
+    pub fn line(&self) -> String {
+        shell_words(&self.argv)
+    }
+}
+
+/// Words as a shell reads them.
+pub(crate) fn shell_words(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%[]".contains(c);
+    let quoted = argv.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Which tests are meant.
@@ -284,6 +310,8 @@ fn found(
         argv: argv.iter().map(|&part| part.to_owned()).collect(),
         files,
         options: Vec::new(),
+        folder: String::new(),
+        only: Vec::new(),
         results: framework.results(),
         reason: reason.into(),
     }

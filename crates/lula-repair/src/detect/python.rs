@@ -63,7 +63,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
             format!("tests use unittest; {count} test files"),
         ));
     }
-    if bare && !imports {
+    if bare && !imports && configured.is_none() {
         out.push(found(
             Framework::PlainPython,
             &["python3"],

@@ -9,7 +9,7 @@ mod queue;
 use std::time::{Duration, Instant};
 
 use crate::detect::{Detection, TestsFound, TestsWanted, detect, from_command, is_foreign};
-use crate::environment::BrokenEnvironment;
+use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
@@ -18,6 +18,9 @@ use crate::report::TestReport;
 use crate::syntax::{Language, Source, is_test_path};
 use baseline::{Baseline, first_report};
 use hunt::Hunt;
+
+/// How many runs of the whole suite a search may take at least.
+const SUITES: u32 = 8;
 
 /// What to repair, and how much it may cost.
 #[derive(Debug, Clone)]
@@ -119,6 +122,12 @@ pub fn repair(
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files);
     let base = Baseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
+    // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
+    let search = task
+        .budget
+        .max(base.took * SUITES)
+        .min(task.budget.saturating_mul(3));
+    let until = Instant::now() + search;
     let mut report = base.report();
     if base.failing.is_empty() && base.unfixable.is_empty() {
         if !base.flaky.is_empty() {
@@ -223,6 +232,10 @@ pub struct Examined {
     pub flaky: Vec<String>,
     /// Failing tests that no change of code can help, because something is not installed.
     pub unfixable: Vec<String>,
+    /// What ran them, with its version and place.
+    pub interpreter: Option<String>,
+    /// Where the code that they exercised came from.
+    pub origins: Vec<CodeOrigin>,
 }
 
 /// Runs the tests of a fork as it stands, and what fails again.
@@ -250,7 +263,16 @@ pub(crate) fn examine_part(
         detection.tests = vec![from_command(line, &detection)];
     }
     let ways = std::mem::take(&mut detection.tests);
-    detection.tests = ways.into_iter().filter_map(part).collect();
+    let cut = |found: TestsFound| {
+        let all = found.files.clone();
+        part(found).map(|mut found| {
+            if found.files != all {
+                found.only.clone_from(&found.files);
+            }
+            found
+        })
+    };
+    detection.tests = ways.into_iter().filter_map(cut).collect();
     if detection.tests.is_empty() {
         return Ok(None);
     }
@@ -275,6 +297,8 @@ fn examine_found(
     let until = Instant::now() + deadline;
     let base = Baseline::establish(None, fork, detection, &task, until, &|_| ())?;
     Ok(Examined {
+        interpreter: base.suite.interpreter(),
+        origins: base.suite.origins(),
         tests: base.tests,
         report: base.report,
         passing: base.passing,

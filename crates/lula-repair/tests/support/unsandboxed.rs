@@ -37,7 +37,7 @@ impl UnsandboxedGround {
     }
 }
 
-fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
+pub(crate) fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
     move |error| GroundError::new(format!("{action} {}", path.display()), error)
 }
 
@@ -144,17 +144,24 @@ impl Fork for UnsandboxedFork {
     }
 
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+        run(command, self.root.path(), self.scratch.path())
+    }
+}
+
+/// Runs a command below a directory.
+pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran, GroundError> {
+    {
         let started = Instant::now();
         let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
         let program = if command.argv[0].contains('/') {
-            self.root.path().join(&command.argv[0])
+            root.join(&command.argv[0])
         } else {
             PathBuf::from(&command.argv[0])
         };
         let mut child = std::process::Command::new(program);
         child
             .args(&command.argv[1..])
-            .current_dir(self.root.path().join(&command.folder))
+            .current_dir(root.join(&command.folder))
             .env_clear()
             .envs(
                 [
@@ -167,7 +174,7 @@ impl Fork for UnsandboxedFork {
                 .into_iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
-            .env("TMPDIR", self.scratch.path())
+            .env("TMPDIR", scratch)
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
