@@ -28,7 +28,11 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
             .find(|framework| {
                 matches!(
                     framework,
-                    Framework::Jest | Framework::Vitest | Framework::Mocha | Framework::NodeTest
+                    Framework::Jest
+                        | Framework::Vitest
+                        | Framework::Mocha
+                        | Framework::NodeTest
+                        | Framework::NodeScript
                 )
             })
             .unwrap_or(Framework::Command),

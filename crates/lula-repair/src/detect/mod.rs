@@ -35,6 +35,8 @@ pub enum Framework {
     Vitest,
     /// Mocha.
     Mocha,
+    /// A package's test script, whatever runner it starts.
+    NodeScript,
     /// `go test`.
     GoTest,
     /// A `test` target of a makefile.
@@ -253,7 +255,7 @@ impl Framework {
         match self {
             Self::Pytest | Self::Unittest | Self::PlainPython => Some(&["Python"]),
             Self::CargoTest => Some(&["Rust"]),
-            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha => {
+            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha | Self::NodeScript => {
                 Some(&["JavaScript", "TypeScript"])
             }
             Self::GoTest => Some(&["Go"]),
@@ -268,7 +270,8 @@ impl Framework {
             Self::Pytest | Self::Unittest | Self::PlainPython => ResultFormat::OurReport,
             Self::CargoTest => ResultFormat::Libtest,
             Self::NodeTest => ResultFormat::Tap,
-            Self::Jest | Self::Vitest | Self::Mocha | Self::GoTest => ResultFormat::Json,
+            Self::Jest | Self::Vitest | Self::Mocha | Self::NodeScript => ResultFormat::OurReport,
+            Self::GoTest => ResultFormat::Json,
             Self::Maven | Self::Gradle => ResultFormat::JunitXml,
             Self::Make | Self::Command => ResultFormat::ExitCode,
         }

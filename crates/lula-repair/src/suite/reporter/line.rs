@@ -35,9 +35,6 @@ pub(crate) struct Told {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) ms: u64,
-    /// The file it stands in, where the id does not say.
-    #[serde(default)]
-    pub(crate) file: String,
 }
 
 /// One line of a report.
@@ -67,10 +64,8 @@ pub(crate) enum Line {
         kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
         preload: Vec<String>,
     },
-    End {
-        #[serde(default)]
-        exit: i64,
-    },
+    /// The runner got to its end, whatever it thought of what it saw.
+    End {},
 }
 
 /// The lines of `3-5,8`.

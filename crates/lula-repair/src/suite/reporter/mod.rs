@@ -21,6 +21,16 @@ const PYTEST: &str = concat!(
     include_str!("../python/report.py")
 );
 
+/// The files of the reporters, with what each holds. The plugin's name carries a word of its own.
+const FILES: [(&str, &str); 6] = [
+    ("PLUGIN.py", PYTEST),
+    ("lula_hook.cjs", include_str!("hook.cjs")),
+    ("lula_jest.cjs", include_str!("jest.cjs")),
+    ("lula_vitest.mjs", include_str!("vitest.mjs")),
+    ("lula_cover.cjs", include_str!("cover.cjs")),
+    ("lula_node_test.mjs", include_str!("node_test.mjs")),
+];
+
 /// How long the small commands around a run may take.
 const MOMENT: Duration = Duration::from_secs(20);
 /// How much of a report is read at once, to stay below what a ground keeps of an output.
@@ -37,6 +47,10 @@ pub(crate) struct Wishes {
     pub(crate) cover: bool,
     /// Tests that are not run again.
     pub(crate) skip: Vec<String>,
+    /// The only tests to run, for runners that are told which by their reporter; empty for all.
+    pub(crate) only: Vec<String>,
+    /// Whether node's own runner may be told by options; not where the command has such options.
+    pub(crate) node_test: bool,
     /// Packages of the project, to be asked where they come from.
     pub(crate) packages: Vec<String>,
 }
@@ -85,11 +99,19 @@ struct Place {
 impl Place {
     fn make(fork: &mut dyn Fork, wishes: &Wishes) -> Result<Self, SuiteError> {
         let plugin = format!("lula_report_{}", nonce());
-        let script = "set -e; d=$(mktemp -d \"${TMPDIR:-/tmp}/lula-XXXXXXXXXX\"); cat > \"$d/$1.py\"; printf '%s' \"$2\" > \"$d/skip\"; printf '%s' \"$d\"";
+        // One stream, cut at lines that name the file that follows.
+        let mark = format!("--{}--", nonce());
+        let script = "set -e; d=$(mktemp -d \"${TMPDIR:-/tmp}/lula-XXXXXXXXXX\"); cd \"$d\"; awk -v mark=\"$1\" 'index($0, mark) == 1 { out = substr($0, length(mark) + 1); next } { print > out }'; printf '%s' \"$d\"";
+        let mut text = String::new();
+        for (name, body) in FILES {
+            let name = name.replace("PLUGIN", &plugin);
+            text.push_str(&format!("{mark}{name}\n{}\n", body.trim_end()));
+        }
         let skip = serde_json::to_string(&wishes.skip).unwrap_or_default();
+        let only = serde_json::to_string(&wishes.only).unwrap_or_default();
+        text.push_str(&format!("{mark}skip\n{skip}\n{mark}only\n{only}\n"));
         let ran = fork.run(
-            &Command::new(["sh", "-c", script, "sh", &plugin, &skip], MOMENT)
-                .stdin(PYTEST.as_bytes().to_vec()),
+            &Command::new(["sh", "-c", script, "sh", &mark], MOMENT).stdin(text.into_bytes()),
         )?;
         let folder = ran.out();
         if ran.exit != Some(0) || !folder.starts_with('/') {
@@ -129,6 +151,21 @@ impl Place {
                 joined("PYTEST_PLUGINS", &self.plugin, ","),
             ),
         ];
+        let hook = format!("--require {}/lula_hook.cjs", self.folder);
+        let node = if wishes.node_test {
+            format!(
+                "{hook} --test-reporter=spec --test-reporter-destination=stdout \
+                 --test-reporter={f}/lula_node_test.mjs --test-reporter-destination=/dev/null",
+                f = self.folder
+            )
+        } else {
+            hook
+        };
+        all.push(("LULA_NODE_OPTIONS".to_owned(), given("NODE_OPTIONS")));
+        all.push((
+            "NODE_OPTIONS".to_owned(),
+            joined("NODE_OPTIONS", &node, " "),
+        ));
         if let Some(limit) = wishes.test_limit {
             all.push((
                 "LULA_TEST_SECONDS".to_owned(),
