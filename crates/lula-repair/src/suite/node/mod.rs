@@ -70,9 +70,6 @@ impl Node {
             .chain(self.options.iter().cloned())
             .chain([file.to_owned()]);
         Command::new(argv, deadline)
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C.UTF-8")
-            .env("NO_COLOR", "1")
     }
 
     /// Runs one file; a file that breaks before its first test is one broken test.

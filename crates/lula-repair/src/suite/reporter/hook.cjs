@@ -48,15 +48,21 @@ const watch = () => {
   Module._extensions['.js'] = function load(module, filename) {
     const result = original.call(this, module, filename);
     const name = filename.replaceAll(path.sep, '/');
-    for (const [end, work] of Object.entries(after)) if (name.endsWith(end)) work(module);
+    for (const [end, work] of Object.entries(after)) {
+      if (!name.endsWith(end)) continue;
+      const exported = module.exports;
+      const found = [exported, exported?.default, exported?.['module.exports'], exported?.Runner, exported?.Jasmine].find((value) => typeof value === 'function');
+      // A runner that is built otherwise runs as it does without us.
+      if (found) work(found);
+    }
     return result;
   };
 };
 
 const mocha = () => {
   const cover = covers ? require(path.join(folder, 'lula_cover.cjs')) : null;
-  after['/mocha/lib/runner.js'] = (module) => {
-    const Runner = module.exports;
+  after['/mocha/lib/runner.js'] = (Runner) => {
+    leave();
     const told = (runner) => {
       if (runner.lulaTold) return;
       runner.lulaTold = true;
@@ -97,6 +103,8 @@ const mocha = () => {
     }
   };
   watch();
+  // With options for node, this process starts another one that runs the tests.
+  return true;
 };
 
 const difference = (error) => {
@@ -109,8 +117,7 @@ const difference = (error) => {
 };
 
 const jasmine = () => {
-  after['/jasmine/lib/jasmine.js'] = (module) => {
-    const Jasmine = module.exports;
+  after['/jasmine/lib/jasmine.js'] = (Jasmine) => {
     const execute = Jasmine.prototype.execute;
     Jasmine.prototype.execute = function watched(...rest) {
       begin('jasmine', {});
@@ -162,7 +169,7 @@ const start = () => {
   const known = runners.find(([pattern]) => pattern.test(script));
   if (!known) return;
   process.lulaArgs = process.argv.slice(1);
-  known[1]();
+  if (known[1]() === true) return;
   leave();
   // Taken up by the reporters that run in this process, and by nothing that it starts.
   process.env.LULA_REPORT_HERE = report;
