@@ -5,6 +5,7 @@
 
 mod command;
 mod others;
+mod projects;
 mod python;
 mod rust;
 mod script;
@@ -151,6 +152,12 @@ pub struct Detection {
     pub languages: Vec<LanguageFound>,
     /// Ways to run tests, the best first.
     pub tests: Vec<TestsFound>,
+    /// The folder of the project that this is about, from the top; empty for the top.
+    #[serde(default)]
+    pub folder: String,
+    /// Folders below that are projects of their own.
+    #[serde(default)]
+    pub projects: Vec<String>,
 }
 
 /// The files of a project as detection sees them.
@@ -222,18 +229,68 @@ const LANGUAGES: &[(&str, &[&str], bool)] = &[
 /// assert_eq!(found.languages[0].name, "Rust");
 /// ```
 pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detection {
+    detect_in(files, read, "")
+}
+
+/// Looks at the project that a folder of a repository belongs to: the nearest one around it. A
+/// repository without tests of its own has those of its projects.
+pub fn detect_in(
+    files: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+    folder: &str,
+) -> Detection {
     let own: Vec<String> = files
         .iter()
         .filter(|path| !is_foreign(path))
         .cloned()
         .collect();
-    let project = Project { files: &own, read };
+    let folder = projects::around(&own, folder);
+    let mut found = detect_at(&own, read, folder);
+    let below = projects::below(&projects::inside(&own, folder));
+    let joined = |name: &String| {
+        if folder.is_empty() {
+            name.clone()
+        } else {
+            format!("{folder}/{name}")
+        }
+    };
+    found.projects = below.iter().map(joined).collect();
+    if found.tests.is_empty() {
+        found.tests = found
+            .projects
+            .iter()
+            .flat_map(|project| detect_at(&own, read, project).tests)
+            .collect();
+    }
+    found
+}
+
+/// Looks at one folder as a project.
+fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Detection {
+    let files = projects::inside(own, folder);
+    let read = |path: &str| {
+        if folder.is_empty() {
+            read(path)
+        } else {
+            read(&format!("{folder}/{path}"))
+        }
+    };
+    let project = Project {
+        files: &files,
+        read: &read,
+    };
     let mut tests = Vec::new();
     python::look(&project, &mut tests);
     rust::look(&project, &mut tests);
     script::look(&project, &mut tests);
     others::look(&project, &mut tests);
-    let languages = languages(&own);
+    for found in &mut tests {
+        folder.clone_into(&mut found.folder);
+        if !folder.is_empty() {
+            found.reason = format!("in {folder}, {}", found.reason);
+        }
+    }
+    let languages = languages(&files);
     // The language with the most files is what the project is about.
     let share = |tests: &TestsFound| {
         languages
@@ -247,7 +304,12 @@ pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detect
             .unwrap_or(usize::MAX)
     };
     tests.sort_by_key(share);
-    Detection { languages, tests }
+    Detection {
+        languages,
+        tests,
+        folder: folder.to_owned(),
+        projects: Vec::new(),
+    }
 }
 
 impl Framework {

@@ -8,7 +8,7 @@ mod queue;
 
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, TestsWanted, detect, from_command, is_foreign};
+use crate::detect::{Detection, TestsFound, TestsWanted, detect_in, from_command, is_foreign};
 use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
@@ -120,7 +120,7 @@ pub fn repair(
     let until = start + task.budget;
     let mut fork = ground.fork()?;
     let files = fork.files()?;
-    let detection = look(fork.as_ref(), &files);
+    let detection = look(fork.as_ref(), &files, &task.tests);
     let base = Baseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
     // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
     let search = task
@@ -147,6 +147,11 @@ pub fn repair(
     if !base.suite.keeps_builds() {
         fork = ground.fork()?;
     }
+    let within = format!("{}/", base.tests.folder);
+    let files: Vec<String> = files
+        .into_iter()
+        .filter(|path| base.tests.folder.is_empty() || path.starts_with(&within))
+        .collect();
     let (sources, left_aside) = sources(fork.as_ref(), &files)?;
     report.left_aside = left_aside;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
@@ -201,7 +206,7 @@ pub fn run_tests(
 ) -> Result<TestReport, RepairError> {
     let mut fork = ground.fork()?;
     let files = fork.files()?;
-    let detection = look(fork.as_ref(), &files);
+    let detection = look(fork.as_ref(), &files, tests);
     let task = RepairTask {
         tests: tests.clone(),
         budget: deadline,
@@ -245,7 +250,7 @@ pub fn examine(
     deadline: Duration,
 ) -> Result<Examined, RepairError> {
     let files = fork.files()?;
-    let detection = look(fork, &files);
+    let detection = look(fork, &files, tests);
     examine_found(fork, &detection, tests, deadline)
 }
 
@@ -258,7 +263,7 @@ pub(crate) fn examine_part(
     deadline: Duration,
 ) -> Result<Option<Examined>, RepairError> {
     let files = fork.files()?;
-    let mut detection = look(fork, &files);
+    let mut detection = look(fork, &files, tests);
     if let Some(line) = &tests.command {
         detection.tests = vec![from_command(line, &detection)];
     }
@@ -312,12 +317,9 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn look(fork: &dyn Fork, files: &[String]) -> Detection {
-    detect(files, &|path| {
-        fork.read(path)
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-    })
+fn look(fork: &dyn Fork, files: &[String], tests: &TestsWanted) -> Detection {
+    let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
+    detect_in(files, &read, &tests.folder)
 }
 
 /// Everything that may be edited: sources that are neither tests nor somebody else's; and those that

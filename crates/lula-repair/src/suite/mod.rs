@@ -250,7 +250,10 @@ pub(crate) fn open(
         }
 
         Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
-        Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
+        // Below the top, its own files are named from elsewhere than the sources.
+        Framework::NodeTest if tests.folder.is_empty() => {
+            Ok(Box::new(node::Node::open(tests, test_limit)?))
+        }
         _ => Ok(Box::new(process::Process::open(tests, fork))),
     }
 }

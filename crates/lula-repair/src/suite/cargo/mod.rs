@@ -248,7 +248,8 @@ impl Cargo {
                         .iter()
                         .filter_map(|(path, byte)| {
                             woven
-                                .get(path)?
+                                .get(path)
+                                .or_else(|| woven.get(&format!("{}/{path}", self.folder)))?
                                 .arms
                                 .iter()
                                 .find(|(start, end, _)| (*start..*end).contains(byte))
