@@ -1,6 +1,6 @@
 //! What the tests say before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::{Progress, RepairError, RepairTask};
@@ -193,6 +193,22 @@ impl Baseline {
             .collect()
     }
 
+    /// The files that tests were reported from, from the top, where their names begin with a file. Rust
+    /// keeps tests beside what they test.
+    pub(super) fn homes(&self) -> BTreeSet<String> {
+        let named = |id: &str| {
+            let file = id.split_once("::").or_else(|| id.split_once(" > "))?.0;
+            let known = file.ends_with(".py") || file.contains(".") && file.contains("js");
+            let typed = file.ends_with(".ts") || file.ends_with(".tsx");
+            (known || typed).then(|| match self.tests.folder.as_str() {
+                "" => file.to_owned(),
+                folder => format!("{folder}/{file}"),
+            })
+        };
+        let tests = self.report.tests.iter();
+        tests.filter_map(|test| named(&test.id)).collect()
+    }
+
     pub(super) fn report(&self) -> RepairReport {
         RepairReport {
             outcome: RepairOutcome::NothingFailing,
@@ -203,6 +219,7 @@ impl Baseline {
             failing: self.failing.clone(),
             flaky: self.flaky.clone(),
             unfixable: self.unfixable.clone(),
+            given: Vec::new(),
             suspects: Vec::new(),
             left_aside: Vec::new(),
             patches: Vec::new(),

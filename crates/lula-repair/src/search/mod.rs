@@ -6,6 +6,7 @@ mod hunt;
 mod proof;
 mod queue;
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::detect::{Detection, TestsFound, TestsWanted, detect_in, from_command, is_foreign};
@@ -13,7 +14,7 @@ use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
-use crate::patches::propose;
+use crate::patches::{Candidate, propose};
 use crate::report::TestReport;
 use crate::syntax::{Language, Source, is_test_path};
 use baseline::{Baseline, first_report};
@@ -21,6 +22,9 @@ use hunt::Hunt;
 
 /// How many runs of the whole suite a search may take at least.
 const SUITES: u32 = 8;
+
+/// Candidates beyond which no further source is looked into.
+const ENOUGH: usize = 300_000;
 
 /// What to repair, and how much it may cost.
 #[derive(Debug, Clone)]
@@ -152,6 +156,12 @@ pub fn repair(
         .into_iter()
         .filter(|path| base.tests.folder.is_empty() || path.starts_with(&within))
         .collect();
+    // What tests were reported from is a test, whatever it is called.
+    let homes = base.homes();
+    let files: Vec<String> = files
+        .into_iter()
+        .filter(|path| !homes.contains(path))
+        .collect();
     let (sources, left_aside) = sources(fork.as_ref(), &files)?;
     report.left_aside = left_aside;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
@@ -164,10 +174,7 @@ pub fn repair(
             suspicion,
         })
         .collect();
-    let candidates: Vec<_> = sources
-        .iter()
-        .flat_map(|source| propose(source, &heat, &clues))
-        .collect();
+    let candidates = proposals(&sources, &heat, &clues, Instant::now() + search / 6);
     watch(Progress::Searching {
         candidates: candidates.len(),
     });
@@ -184,7 +191,8 @@ pub fn repair(
         until,
         watch,
     };
-    let (patches, effort) = hunt.run(fork, candidates)?;
+    let (patches, given, effort) = hunt.run(fork, candidates)?;
+    report.given = given;
     report.outcome = if patches.is_empty() {
         RepairOutcome::NotFound
     } else {
@@ -196,6 +204,31 @@ pub fn repair(
         ..effort
     };
     Ok(report)
+}
+
+/// Candidates for every source, the most suspicious first, as far as there is time to think of them: a
+/// large project has millions, of which few will ever be tried.
+fn proposals(sources: &[Source], heat: &Heat, clues: &Clues, until: Instant) -> Vec<Candidate> {
+    let hottest = heat.hottest(usize::MAX);
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (place, (path, ..)) in hottest.iter().enumerate() {
+        first.entry(path).or_insert(place);
+    }
+    let mut order: Vec<&Source> = sources.iter().collect();
+    order.sort_by_key(|source| {
+        first
+            .get(source.path.as_str())
+            .copied()
+            .unwrap_or(usize::MAX)
+    });
+    let mut found = Vec::new();
+    for source in order {
+        if !found.is_empty() && (Instant::now() >= until || found.len() > ENOUGH) {
+            break;
+        }
+        found.extend(propose(source, heat, clues));
+    }
+    found
 }
 
 /// Runs a project's tests once in a fork of its own.

@@ -222,6 +222,12 @@ pub(crate) trait Suite: Send + Sync {
         false
     }
 
+    /// Whether a test runs a line that these changes touch; none where that is not known.
+    fn runs(&self, test: &str, files: &[Change]) -> Option<bool> {
+        let _ = (test, files);
+        None
+    }
+
     /// What runs the tests, with its version and place.
     fn interpreter(&self) -> Option<String> {
         None

@@ -248,7 +248,7 @@ impl Python {
 }
 
 /// The lines of the old text that a change touches.
-fn changed_lines(change: &Change) -> HashSet<usize> {
+pub(super) fn changed_lines(change: &Change) -> HashSet<usize> {
     let line_of = |at: usize| {
         let before = change
             .old

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::reporter::Begun;
-use super::{Goal, Suite, SuiteError, Trial, Verdict};
+use super::{Change, Goal, Suite, SuiteError, Trial, Verdict};
 use crate::detect::{Framework, TestsFound};
 use crate::environment::CodeOrigin;
 use crate::ground::{Fork, Ground};
@@ -227,6 +227,17 @@ impl Suite for Python {
 
     fn innermost_last(&self) -> bool {
         true
+    }
+
+    fn runs(&self, test: &str, files: &[Change]) -> Option<bool> {
+        let seen = lock(&self.seen);
+        let lines = seen.lines.get(test)?;
+        Some(files.iter().any(|change| {
+            let touched = candidates::changed_lines(change);
+            lines
+                .get(&change.path)
+                .is_some_and(|lines| lines.iter().any(|line| touched.contains(line)))
+        }))
     }
 
     fn interpreter(&self) -> Option<String> {
