@@ -329,10 +329,15 @@ impl Framework {
     /// How its results are read.
     pub fn results(self) -> ResultFormat {
         match self {
-            Self::Pytest | Self::Unittest | Self::PlainPython => ResultFormat::OurReport,
             Self::CargoTest => ResultFormat::Libtest,
             Self::NodeTest => ResultFormat::Tap,
-            Self::Jest | Self::Vitest | Self::Mocha | Self::NodeScript => ResultFormat::OurReport,
+            Self::Pytest
+            | Self::Unittest
+            | Self::PlainPython
+            | Self::Jest
+            | Self::Vitest
+            | Self::Mocha
+            | Self::NodeScript => ResultFormat::OurReport,
             Self::GoTest => ResultFormat::Json,
             Self::Maven | Self::Gradle => ResultFormat::JunitXml,
             Self::Make | Self::Command => ResultFormat::ExitCode,

@@ -27,7 +27,7 @@ pub(super) fn around<'a>(files: &[String], place: &'a str) -> &'a str {
     while !folder.is_empty() {
         let is_project = MANIFESTS.iter().any(|name| {
             let path = format!("{folder}/{name}");
-            files.iter().any(|file| *file == path)
+            files.contains(&path)
         });
         if is_project {
             return folder;

@@ -9,6 +9,7 @@ use crate::ground::{Fork, Ground};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::suite::{Goal, Manifest, Suite, SuiteError, missing_modules, open};
+use crate::syntax::Language;
 
 /// The first way of running the tests that gives results.
 pub(super) fn first_report(
@@ -198,12 +199,13 @@ impl Baseline {
     pub(super) fn homes(&self) -> BTreeSet<String> {
         let named = |id: &str| {
             let file = id.split_once("::").or_else(|| id.split_once(" > "))?.0;
-            let known = file.ends_with(".py") || file.contains(".") && file.contains("js");
-            let typed = file.ends_with(".ts") || file.ends_with(".tsx");
-            (known || typed).then(|| match self.tests.folder.as_str() {
-                "" => file.to_owned(),
-                folder => format!("{folder}/{file}"),
-            })
+            let language = Language::of(file).filter(|language| *language != Language::Rust);
+            language
+                .is_some()
+                .then(|| match self.tests.folder.as_str() {
+                    "" => file.to_owned(),
+                    folder => format!("{folder}/{file}"),
+                })
         };
         let tests = self.report.tests.iter();
         tests.filter_map(|test| named(&test.id)).collect()

@@ -124,7 +124,10 @@ impl Process {
             .as_ref()
             .filter(|begun| self.plain && !begun.args.is_empty())?;
         let mut argv = vec![begun.executable.clone()];
-        argv.extend(begun.args.iter().cloned());
+        // Named from where it is started: another fork may lie elsewhere.
+        let here = format!("{}/", begun.cwd);
+        let words = begun.args.iter();
+        argv.extend(words.map(|word| word.strip_prefix(&here).unwrap_or(word).to_owned()));
         let mut wishes = Wishes::default();
         match begun.runner.as_str() {
             "mocha" => wishes.only = tests.to_vec(),

@@ -148,6 +148,18 @@ impl Fork for UnsandboxedFork {
     }
 }
 
+/// Where programs are looked for: the project's virtual environment comes first, as in the sandbox.
+fn path_in(folder: &Path) -> std::ffi::OsString {
+    let mut path = std::ffi::OsString::new();
+    let own = folder.join(".venv/bin");
+    if own.is_dir() {
+        path.push(own);
+        path.push(":");
+    }
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
 /// Runs a command below a directory.
 pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran, GroundError> {
     {
@@ -175,6 +187,7 @@ pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran,
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
             .env("TMPDIR", scratch)
+            .env("PATH", path_in(&root.join(&command.folder)))
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use super::{Attempt, Manifest, listed, remedy};
 use crate::environment::{BrokenEnvironment, CodeOrigin};
+use crate::syntax::Language;
 
 /// Options and fixtures that only a plugin gives, with what the plugin is installed as.
 const PLUGINS: &[(&str, &str)] = &[
@@ -74,10 +75,9 @@ fn own_place(project: &Manifest<'_>, module: &str) -> Option<&'static str> {
     ["", "src/", "lib/", "python/"].into_iter().find(|place| {
         let folder = format!("{place}{module}/");
         let file = format!("{place}{module}.py");
-        project
-            .files()
-            .iter()
-            .any(|path| *path == file || path.starts_with(&folder) && path.ends_with(".py"))
+        let python = |path: &String| Language::of(path) == Some(Language::Python);
+        let mut files = project.files().iter();
+        files.any(|path| *path == file || path.starts_with(&folder) && python(path))
     })
 }
 

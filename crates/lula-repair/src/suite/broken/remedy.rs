@@ -50,7 +50,7 @@ pub(crate) fn python(project: &Manifest<'_>, names: &[String]) -> String {
             parts = format!(" -e '.[{name}]'");
             known.push_str(&pyproject);
         } else {
-            parts = " -e .".to_owned();
+            " -e .".clone_into(&mut parts);
         }
         if let (Some(name), None) = (group, extra) {
             parts = format!("{parts} --group {name}");

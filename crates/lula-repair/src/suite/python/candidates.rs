@@ -210,9 +210,8 @@ impl Python {
     ) -> Result<(), SuiteError> {
         apart(ground, batch, until, heard, &mut |fork, trial| {
             let needed = self.nearest(goal, trial);
-            let tests = match self.run_some(fork, &goal.failing, goal)? {
-                Some(tests) => tests,
-                None => return Ok(goal.verdict(trial.index, &[])),
+            let Some(tests) = self.run_some(fork, &goal.failing, goal)? else {
+                return Ok(goal.verdict(trial.index, &[]));
             };
             let first = goal.verdict(trial.index, &tests);
             if first.fixed.len() < goal.failing.len() {

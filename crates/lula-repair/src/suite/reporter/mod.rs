@@ -105,11 +105,11 @@ impl Place {
         let mut text = String::new();
         for (name, body) in FILES {
             let name = name.replace("PLUGIN", &plugin);
-            text.push_str(&format!("{mark}{name}\n{}\n", body.trim_end()));
+            text.extend([&mark, name.as_str(), "\n", body.trim_end(), "\n"]);
         }
         let skip = serde_json::to_string(&wishes.skip).unwrap_or_default();
         let only = serde_json::to_string(&wishes.only).unwrap_or_default();
-        text.push_str(&format!("{mark}skip\n{skip}\n{mark}only\n{only}\n"));
+        text.extend([&mark, "skip\n", &skip, "\n", &mark, "only\n", &only, "\n"]);
         let ran = fork.run(
             &Command::new(["sh", "-c", script, "sh", &mark], MOMENT).stdin(text.into_bytes()),
         )?;
@@ -236,21 +236,18 @@ impl Reported {
         };
         for line in &self.lines {
             let Line::Test(test) = line else { continue };
-            match known.get(test.id.as_str()) {
-                Some(&at) => {
-                    if rank(test.outcome) > rank(order[at].outcome) {
-                        order[at].outcome = test.outcome;
-                        order[at].message.clone_from(&test.message);
-                    }
+            if let Some(&at) = known.get(test.id.as_str()) {
+                if rank(test.outcome) > rank(order[at].outcome) {
+                    order[at].outcome = test.outcome;
+                    order[at].message.clone_from(&test.message);
                 }
-                None => {
-                    known.insert(&test.id, order.len());
-                    order.push(TestCase {
-                        id: test.id.clone(),
-                        outcome: test.outcome,
-                        message: test.message.clone(),
-                    });
-                }
+            } else {
+                known.insert(&test.id, order.len());
+                order.push(TestCase {
+                    id: test.id.clone(),
+                    outcome: test.outcome,
+                    message: test.message.clone(),
+                });
             }
         }
         TestReport { tests: order }
