@@ -36,7 +36,7 @@ mod suite;
 mod syntax;
 pub mod trial;
 
-pub use detect::{Detection, Framework, TestsFound, TestsWanted, detect};
+pub use detect::{Detection, Framework, TestsFound, TestsWanted, detect, detect_in};
 pub use environment::{BrokenEnvironment, CodeOrigin};
 pub use ground::{Command, Fork, Ground, GroundError, Ran};
 pub use locate::RecentChange;

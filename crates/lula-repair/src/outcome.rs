@@ -158,6 +158,10 @@ pub struct RepairReport {
     pub flaky: Vec<String>,
     /// Failing tests that no patch can help, because something is not installed.
     pub unfixable: Vec<String>,
+    /// Failing tests that have nothing to do with what was mended: none of them runs what the patch
+    /// changes, and each fails with it as before.
+    #[serde(default)]
+    pub given: Vec<String>,
     /// Where the mistake was looked for, the most suspicious first.
     pub suspects: Vec<Suspect>,
     /// Source files that were not looked into, each with the reason.

@@ -28,7 +28,11 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
             .find(|framework| {
                 matches!(
                     framework,
-                    Framework::Jest | Framework::Vitest | Framework::Mocha | Framework::NodeTest
+                    Framework::Jest
+                        | Framework::Vitest
+                        | Framework::Mocha
+                        | Framework::NodeTest
+                        | Framework::NodeScript
                 )
             })
             .unwrap_or(Framework::Command),
@@ -93,6 +97,9 @@ pub fn from_command(line: &str, detection: &Detection) -> TestsFound {
         },
         files,
         options,
+        // Where the person who gave it stands.
+        folder: detection.folder.clone(),
+        only: Vec::new(),
         results: framework.results(),
         reason: "the command that was given".to_owned(),
     }
@@ -107,6 +114,8 @@ mod tests {
         let none = Detection {
             languages: Vec::new(),
             tests: Vec::new(),
+            folder: String::new(),
+            projects: Vec::new(),
         };
         let pytest = from_command("python3 -m pytest -q tests/test_a.py", &none);
         assert_eq!(

@@ -5,6 +5,7 @@
 
 mod command;
 mod others;
+mod projects;
 mod python;
 mod rust;
 mod script;
@@ -35,6 +36,8 @@ pub enum Framework {
     Vitest,
     /// Mocha.
     Mocha,
+    /// A package's test script, whatever runner it starts.
+    NodeScript,
     /// `go test`.
     GoTest,
     /// A `test` target of a makefile.
@@ -87,10 +90,36 @@ pub struct TestsFound {
     pub files: Vec<String>,
     /// Options of the framework that the user gave.
     pub options: Vec<String>,
+    /// The folder in which the command is run, from the top; empty for the top.
+    #[serde(default)]
+    pub folder: String,
+    /// The files to run, where not all are meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// How results are read.
     pub results: ResultFormat,
     /// Why we think so.
     pub reason: String,
+}
+
+impl TestsFound {
+    /// The command as a person would type it.
+    pub fn line(&self) -> String {
+        shell_words(&self.argv)
+    }
+}
+
+/// Words as a shell reads them.
+pub(crate) fn shell_words(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%[]".contains(c);
+    let quoted = argv.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Which tests are meant.
@@ -123,6 +152,12 @@ pub struct Detection {
     pub languages: Vec<LanguageFound>,
     /// Ways to run tests, the best first.
     pub tests: Vec<TestsFound>,
+    /// The folder of the project that this is about, from the top; empty for the top.
+    #[serde(default)]
+    pub folder: String,
+    /// Folders below that are projects of their own.
+    #[serde(default)]
+    pub projects: Vec<String>,
 }
 
 /// The files of a project as detection sees them.
@@ -194,18 +229,68 @@ const LANGUAGES: &[(&str, &[&str], bool)] = &[
 /// assert_eq!(found.languages[0].name, "Rust");
 /// ```
 pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detection {
+    detect_in(files, read, "")
+}
+
+/// Looks at the project that a folder of a repository belongs to: the nearest one around it. A
+/// repository without tests of its own has those of its projects.
+pub fn detect_in(
+    files: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+    folder: &str,
+) -> Detection {
     let own: Vec<String> = files
         .iter()
         .filter(|path| !is_foreign(path))
         .cloned()
         .collect();
-    let project = Project { files: &own, read };
+    let folder = projects::around(&own, folder);
+    let mut found = detect_at(&own, read, folder);
+    let below = projects::below(&projects::inside(&own, folder));
+    let joined = |name: &String| {
+        if folder.is_empty() {
+            name.clone()
+        } else {
+            format!("{folder}/{name}")
+        }
+    };
+    found.projects = below.iter().map(joined).collect();
+    if found.tests.is_empty() {
+        found.tests = found
+            .projects
+            .iter()
+            .flat_map(|project| detect_at(&own, read, project).tests)
+            .collect();
+    }
+    found
+}
+
+/// Looks at one folder as a project.
+fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Detection {
+    let files = projects::inside(own, folder);
+    let read = |path: &str| {
+        if folder.is_empty() {
+            read(path)
+        } else {
+            read(&format!("{folder}/{path}"))
+        }
+    };
+    let project = Project {
+        files: &files,
+        read: &read,
+    };
     let mut tests = Vec::new();
     python::look(&project, &mut tests);
     rust::look(&project, &mut tests);
     script::look(&project, &mut tests);
     others::look(&project, &mut tests);
-    let languages = languages(&own);
+    for found in &mut tests {
+        folder.clone_into(&mut found.folder);
+        if !folder.is_empty() {
+            found.reason = format!("in {folder}, {}", found.reason);
+        }
+    }
+    let languages = languages(&files);
     // The language with the most files is what the project is about.
     let share = |tests: &TestsFound| {
         languages
@@ -219,7 +304,12 @@ pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detect
             .unwrap_or(usize::MAX)
     };
     tests.sort_by_key(share);
-    Detection { languages, tests }
+    Detection {
+        languages,
+        tests,
+        folder: folder.to_owned(),
+        projects: Vec::new(),
+    }
 }
 
 impl Framework {
@@ -227,7 +317,7 @@ impl Framework {
         match self {
             Self::Pytest | Self::Unittest | Self::PlainPython => Some(&["Python"]),
             Self::CargoTest => Some(&["Rust"]),
-            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha => {
+            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha | Self::NodeScript => {
                 Some(&["JavaScript", "TypeScript"])
             }
             Self::GoTest => Some(&["Go"]),
@@ -239,10 +329,16 @@ impl Framework {
     /// How its results are read.
     pub fn results(self) -> ResultFormat {
         match self {
-            Self::Pytest | Self::Unittest | Self::PlainPython => ResultFormat::OurReport,
             Self::CargoTest => ResultFormat::Libtest,
             Self::NodeTest => ResultFormat::Tap,
-            Self::Jest | Self::Vitest | Self::Mocha | Self::GoTest => ResultFormat::Json,
+            Self::Pytest
+            | Self::Unittest
+            | Self::PlainPython
+            | Self::Jest
+            | Self::Vitest
+            | Self::Mocha
+            | Self::NodeScript => ResultFormat::OurReport,
+            Self::GoTest => ResultFormat::Json,
             Self::Maven | Self::Gradle => ResultFormat::JunitXml,
             Self::Make | Self::Command => ResultFormat::ExitCode,
         }
@@ -284,6 +380,8 @@ fn found(
         argv: argv.iter().map(|&part| part.to_owned()).collect(),
         files,
         options: Vec::new(),
+        folder: String::new(),
+        only: Vec::new(),
         results: framework.results(),
         reason: reason.into(),
     }

@@ -1,6 +1,7 @@
 //! pytest, unittest, and test files of bare functions.
 
 use super::{Framework, Project, TestsFound, found};
+use crate::syntax::is_test_path;
 
 pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     let files: Vec<String> = project
@@ -63,7 +64,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
             format!("tests use unittest; {count} test files"),
         ));
     }
-    if bare && !imports {
+    if bare && !imports && configured.is_none() {
         out.push(found(
             Framework::PlainPython,
             &["python3"],
@@ -78,8 +79,7 @@ fn is_test_file(path: &str) -> bool {
     path.strip_suffix(".py").is_some_and(|_| {
         name.starts_with("test_")
             || name.ends_with("_test.py")
-            || name == "test.py"
-            || name == "tests.py"
+            || matches!(name, "test.py" | "tests.py") && is_test_path(path)
             || name.starts_with("test")
                 && path
                     .split('/')

@@ -20,57 +20,91 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
         .collect();
     let manifest: Value =
         serde_json::from_str(&project.text("package.json")).unwrap_or(Value::Null);
-    let script = manifest["scripts"]["test"].as_str().unwrap_or_default();
-    let mut known = false;
-    for (name, framework) in KNOWN {
-        let depends = ["devDependencies", "dependencies"]
-            .iter()
-            .any(|key| manifest[key].get(name).is_some());
-        let reason = if script.contains(name) {
-            format!("package.json's test script runs {name}")
-        } else if depends && script.is_empty() {
-            format!("package.json depends on {name}")
-        } else {
-            continue;
+    let written = manifest["scripts"]["test"].as_str().unwrap_or_default();
+    // What `npm init` writes is no test.
+    let written = if written.contains("no test specified") {
+        ""
+    } else {
+        written
+    };
+    let script = followed(&manifest, written, 3);
+    let options = node_options(&script);
+    let count = files.len();
+    if options.is_some() || script.contains("node test") {
+        let reason = format!("package.json's test script runs node; {count} test files");
+        out.push(by_node(options.unwrap_or_default(), files, reason));
+        return;
+    }
+    if !script.is_empty() {
+        let named = KNOWN.iter().find(|(name, _)| script.contains(name));
+        let framework = named.map_or(Framework::NodeScript, |(_, framework)| *framework);
+        let argv = [manager(project, &manifest), "test"];
+        let reason = match named {
+            Some((name, _)) => format!("package.json's test script runs {name}"),
+            None => format!("package.json's test script is `{written}`"),
         };
-        known = true;
-        out.push(found(
-            *framework,
-            &["npx", "--no-install", name],
-            files.clone(),
-            reason,
-        ));
+        out.push(found(framework, &argv, files, reason));
+        return;
+    }
+    let depends = |name: &str| {
+        ["devDependencies", "dependencies"]
+            .iter()
+            .any(|key| manifest[key].get(name).is_some())
+    };
+    if let Some((name, framework)) = KNOWN.iter().find(|(name, _)| depends(name)) {
+        let argv = ["npx", "--no-install", name];
+        let reason = format!("package.json depends on {name}");
+        out.push(found(*framework, &argv, files, reason));
+        return;
     }
     let uses_node = |path: &String| project.text(path).contains("node:test");
-    let options = node_options(script);
-    if options.is_some()
-        || script.contains("node test")
-        || !known && files.iter().take(50).any(uses_node)
-    {
-        let reason = if options.is_some() || script.contains("node") {
-            "package.json's test script runs node"
-        } else {
-            "tests import node:test"
-        };
-        let options = options.unwrap_or_default();
-        let argv: Vec<&str> = ["node"]
-            .into_iter()
-            .chain(options.iter().map(String::as_str))
-            .chain(["--test"])
-            .collect();
-        let count = files.len();
-        let reason = format!("{reason}; {count} test files");
-        let mut tests = found(Framework::NodeTest, &argv, files, reason);
-        tests.options = options;
-        out.push(tests);
-    } else if !known && files.iter().any(|path| path.ends_with("js")) {
-        out.push(found(
-            Framework::NodeTest,
-            &["node", "--test"],
-            files,
-            "test files in JavaScript and no framework named",
-        ));
+    if files.iter().take(50).any(uses_node) {
+        let reason = format!("tests import node:test; {count} test files");
+        out.push(by_node(Vec::new(), files, reason));
+    } else if files.iter().any(|path| path.ends_with("js")) {
+        let reason = "test files in JavaScript and no framework named".to_owned();
+        out.push(by_node(Vec::new(), files, reason));
     }
+}
+
+fn by_node(options: Vec<String>, files: Vec<String>, reason: String) -> TestsFound {
+    let argv: Vec<&str> = ["node"]
+        .into_iter()
+        .chain(options.iter().map(String::as_str))
+        .chain(["--test"])
+        .collect();
+    let mut tests = found(Framework::NodeTest, &argv, files, reason);
+    tests.options = options;
+    tests
+}
+
+/// A script with those that it starts in their places.
+fn followed(manifest: &Value, script: &str, depth: usize) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in script.split_whitespace() {
+        let runs = words
+            .last()
+            .is_some_and(|before| matches!(before.as_str(), "run" | "pnpm" | "yarn" | "run-s"));
+        match manifest["scripts"][word].as_str() {
+            Some(inner) if runs && depth > 0 => words.push(followed(manifest, inner, depth - 1)),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+/// The package manager that a package names, or that wrote its lock file.
+fn manager(project: &Project<'_>, manifest: &Value) -> &'static str {
+    let named = manifest["packageManager"].as_str().unwrap_or_default();
+    [
+        ("pnpm", "pnpm-lock.yaml"),
+        ("yarn", "yarn.lock"),
+        ("bun", "bun.lock"),
+        ("bun", "bun.lockb"),
+    ]
+    .into_iter()
+    .find(|(name, lock)| named.starts_with(name) || named.is_empty() && project.has(lock))
+    .map_or("npm", |(name, _)| name)
 }
 
 /// Options of node that take a value of their own.

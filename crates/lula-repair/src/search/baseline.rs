@@ -1,13 +1,15 @@
 //! What the tests say before anything is changed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::{Progress, RepairError, RepairTask};
-use crate::detect::{Detection, TestsFound, from_command};
+use crate::detect::{Detection, Framework, TestsFound, from_command};
 use crate::ground::{Fork, Ground};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
 use crate::report::{Outcome, TestCase, TestReport};
-use crate::suite::{Goal, Suite, SuiteError, open};
+use crate::suite::{Goal, Manifest, Suite, SuiteError, missing_modules, open};
+use crate::syntax::Language;
 
 /// The first way of running the tests that gives results.
 pub(super) fn first_report(
@@ -24,45 +26,59 @@ pub(super) fn first_report(
     if ways.is_empty() {
         return Err(RepairError::NoTests);
     }
-    let test_limit = (task.budget / 60)
-        .clamp(Duration::from_secs(2), Duration::from_secs(10))
+    // What takes longer is run by itself before it counts as hanging.
+    let test_limit = (task.budget / 12)
+        .clamp(Duration::from_secs(2), Duration::from_secs(30))
         .min(task.budget / 4);
     let mut reasons = Vec::new();
+    let mut broken = None;
     for tests in ways {
+        // What was asked for and cannot be run is not quietly run by something else; bare functions ask
+        // for nothing.
+        if broken.is_some() && tests.framework != Framework::PlainPython {
+            continue;
+        }
         watch(Progress::RunningTests {
-            command: tests.argv.join(" "),
+            command: tests.line(),
         });
         let opened = open(&tests, fork, test_limit).and_then(|suite| {
             let left = until.saturating_duration_since(Instant::now());
-            let report = suite.run(fork, left.min(task.budget.mul_f64(0.6)))?;
+            let report = suite.run(fork, left)?;
             Ok((suite, report))
         });
         match opened {
             Ok((suite, report)) if !report.tests.is_empty() => return Ok((suite, tests, report)),
-            Ok(_) => reasons.push(format!("{}: no test ran", tests.argv.join(" "))),
-            Err(SuiteError::EnvironmentBroken(broken)) => {
-                return Err(RepairError::EnvironmentBroken(broken));
+            Ok(_) => reasons.push(format!("{}: no test ran", tests.line())),
+            Err(SuiteError::EnvironmentBroken(found)) => {
+                broken.get_or_insert(found);
             }
             Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
-            Err(error) => reasons.push(format!("{}: {error}", tests.argv.join(" "))),
+            Err(error) => reasons.push(format!("{}: {error}", tests.line())),
         }
         if Instant::now() >= until {
             return Err(RepairError::OutOfTime(task.budget));
         }
     }
-    Err(RepairError::CannotRun(reasons))
+    Err(broken.map_or(
+        RepairError::CannotRun(reasons),
+        RepairError::EnvironmentBroken,
+    ))
 }
 
 /// The line in which a test that could not begin says what is not installed.
-fn lacking(test: &TestCase) -> Option<&str> {
-    let missing = [
-        "No module named",
-        "Cannot find module",
-        "Cannot find package",
-    ];
-    let says = |line: &&str| missing.iter().any(|needle| line.contains(needle));
+fn lacking<'a>(test: &'a TestCase, project: &Manifest<'_>) -> Option<&'a str> {
+    let foreign = |line: &&str| !missing_modules(project, line).0.is_empty();
+    let packages = ["Cannot find module", "Cannot find package"];
     let mut lines = test.message.lines().map(str::trim);
-    lines.find(says).filter(|_| test.outcome == Outcome::Broken)
+    if test.outcome == Outcome::Failed {
+        return lines.find(|line| line.contains("async def functions are not natively"));
+    }
+    lines.find(|line| {
+        foreign(line)
+            || packages
+                .iter()
+                .any(|needle| line.contains(needle) && !line.contains(&format!("{needle} '.")))
+    })
 }
 
 /// What the tests say before anything is changed.
@@ -74,6 +90,8 @@ pub(super) struct Baseline {
     pub(super) passing: Vec<String>,
     pub(super) flaky: Vec<String>,
     pub(super) unfixable: Vec<String>,
+    /// What each of those lacks.
+    lacks: BTreeMap<String, String>,
     pub(super) took: Duration,
 }
 
@@ -114,7 +132,7 @@ impl Baseline {
         let mut failing = ids(|outcome| matches!(outcome, Outcome::Failed | Outcome::Broken));
         let mut flaky = Vec::new();
         let hangs = report.failing().any(TestCase::hung);
-        let again = if failing.is_empty() || hangs || took > task.budget / 10 {
+        let again = if failing.is_empty() || hangs || took > task.budget / 2 {
             0
         } else if took < Duration::from_secs(1) {
             2
@@ -147,13 +165,14 @@ impl Baseline {
         } else {
             took
         };
-        let missing = |id: &String| {
-            report
-                .tests
-                .iter()
-                .any(|test| test.id == *id && lacking(test).is_some())
-        };
-        let unfixable: Vec<String> = failing.extract_if(.., |id| missing(id)).collect();
+        let project = Manifest::of(fork, &tests.folder);
+        let lacks: BTreeMap<String, String> = report
+            .failing()
+            .filter_map(|test| Some((test.id.clone(), lacking(test, &project)?.to_owned())))
+            .collect();
+        let unfixable: Vec<String> = failing
+            .extract_if(.., |id| lacks.contains_key(id))
+            .collect();
         Ok(Self {
             suite,
             tests,
@@ -162,17 +181,34 @@ impl Baseline {
             passing,
             flaky,
             unfixable,
+            lacks,
             took,
         })
     }
 
     /// The tests that no change of code can help, each with what it lacks.
     pub(super) fn lacking(&self) -> Vec<String> {
-        let tests = self.report.failing();
-        tests
-            .filter(|test| self.unfixable.contains(&test.id))
-            .filter_map(|test| Some(format!("{}: {}", test.id, lacking(test)?)))
+        self.unfixable
+            .iter()
+            .filter_map(|id| Some(format!("{id}: {}", self.lacks.get(id)?)))
             .collect()
+    }
+
+    /// The files that tests were reported from, from the top, where their names begin with a file. Rust
+    /// keeps tests beside what they test.
+    pub(super) fn homes(&self) -> BTreeSet<String> {
+        let named = |id: &str| {
+            let file = id.split_once("::").or_else(|| id.split_once(" > "))?.0;
+            let language = Language::of(file).filter(|language| *language != Language::Rust);
+            language
+                .is_some()
+                .then(|| match self.tests.folder.as_str() {
+                    "" => file.to_owned(),
+                    folder => format!("{folder}/{file}"),
+                })
+        };
+        let tests = self.report.tests.iter();
+        tests.filter_map(|test| named(&test.id)).collect()
     }
 
     pub(super) fn report(&self) -> RepairReport {
@@ -185,6 +221,7 @@ impl Baseline {
             failing: self.failing.clone(),
             flaky: self.flaky.clone(),
             unfixable: self.unfixable.clone(),
+            given: Vec::new(),
             suspects: Vec::new(),
             left_aside: Vec::new(),
             patches: Vec::new(),

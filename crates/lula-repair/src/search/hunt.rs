@@ -58,7 +58,7 @@ impl Hunt<'_> {
         &self,
         first: Box<dyn Fork>,
         candidates: Vec<Candidate>,
-    ) -> Result<(Vec<Patch>, Effort), RepairError> {
+    ) -> Result<(Vec<Patch>, Vec<String>, Effort), RepairError> {
         let began = Instant::now();
         // What proving takes must be left at the end.
         let reserve = (self.goal.patience * 2).min(self.task.budget / 4);
@@ -91,14 +91,21 @@ impl Hunt<'_> {
                 }
                 let thorough = patches.is_empty() || self.task.all;
                 let began = Instant::now();
-                patches.extend(prove(self, &survivor, thorough)?);
+                patches.extend(prove(self, self.goal, &survivor, thorough)?);
                 quick = began.elapsed() < Duration::from_secs(1);
             }
             lock(&state).stop = last;
         }
-        let state = state
+        let mut state = state
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut given = Vec::new();
+        if patches.is_empty()
+            && let Some((patch, rest)) = self.part(&mut state)?
+        {
+            patches.push(patch);
+            given = rest;
+        }
         patches.sort_by(|a, b| b.score.total_cmp(&a.score));
         let effort = Effort {
             proposed: state.queue.proposed(),
@@ -107,7 +114,34 @@ impl Hunt<'_> {
             search_ms: millis(search),
             exhausted,
         };
-        Ok((patches, effort))
+        Ok((patches, given, effort))
+    }
+
+    /// A patch that mends what one place causes, where the tests that it leaves failing are known not to
+    /// run that place: they failed before for reasons of their own.
+    fn part(&self, state: &mut State<'_>) -> Result<Option<(Patch, Vec<String>)>, RepairError> {
+        for (candidate, files, fixed) in state.queue.partial() {
+            let rest: Vec<String> = self
+                .goal
+                .failing
+                .iter()
+                .filter(|id| !fixed.contains(id))
+                .cloned()
+                .collect();
+            let apart = |id: &String| self.suite.runs(id, &files) == Some(false);
+            if rest.is_empty() || !rest.iter().all(apart) || Instant::now() >= self.until {
+                continue;
+            }
+            let goal = Goal {
+                failing: fixed.clone(),
+                ..self.goal.clone()
+            };
+            let survivor = self.survivor(&state.queue, vec![candidate], &files, fixed);
+            if let Some(patch) = prove(self, &goal, &survivor, true)? {
+                return Ok(Some((patch, rest)));
+            }
+        }
+        Ok(None)
     }
 
     /// Works until something passes, nothing is left or time is up; true when nothing is left.
@@ -195,15 +229,33 @@ impl Hunt<'_> {
             return;
         };
         let parts = state.queue.candidates(verdict.index).to_vec();
+        if state.survivors.is_empty() && !self.task.all {
+            let spent = self.start.elapsed();
+            let more = spent
+                .mul_f64(SECOND_LOOK)
+                .clamp(Duration::from_millis(300), Duration::from_secs(5));
+            state.stop = state.stop.min(Instant::now() + more);
+        }
+        let survivor = self.survivor(&state.queue, parts, &trial.files, verdict.fixed);
+        state.survivors.push(survivor);
+    }
+
+    /// What passed, with what speaks for and against it.
+    fn survivor(
+        &self,
+        queue: &Queue<'_>,
+        parts: Vec<Candidate>,
+        files: &[Change],
+        fixed: Vec<String>,
+    ) -> Survivor {
         let text_of = |path: &str| {
-            trial
-                .files
+            files
                 .iter()
                 .find(|change| change.path == path)
                 .map(|change| change.old.clone())
         };
         let mut found = doubts(&parts, self.clues, text_of);
-        for doubt in trial.files.iter().flat_map(doubts_of) {
+        for doubt in files.iter().flat_map(doubts_of) {
             if !found.contains(&doubt) {
                 found.push(doubt);
             }
@@ -217,22 +269,15 @@ impl Hunt<'_> {
         let small = 1.0 / (1.0 + size as f64 / 120.0);
         let weight: f64 = parts.iter().map(Candidate::weight).product();
         let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
-        if state.survivors.is_empty() && !self.task.all {
-            let spent = self.start.elapsed();
-            let more = spent
-                .mul_f64(SECOND_LOOK)
-                .clamp(Duration::from_millis(300), Duration::from_secs(5));
-            state.stop = state.stop.min(Instant::now() + more);
-        }
-        state.survivors.push(Survivor {
+        Survivor {
             parts,
-            files: trial.files.clone(),
-            fixed: verdict.fixed,
+            files: files.to_vec(),
+            fixed,
             doubts: found,
             score,
-            tried_before: state.queue.judged.saturating_sub(1),
+            tried_before: queue.judged.saturating_sub(1),
             found_at_ms: millis(self.start.elapsed()),
-        });
+        }
     }
 }
 

@@ -6,18 +6,25 @@ mod hunt;
 mod proof;
 mod queue;
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, TestsWanted, detect, from_command, is_foreign};
-use crate::environment::BrokenEnvironment;
+use crate::detect::{Detection, TestsFound, TestsWanted, detect_in, from_command, is_foreign};
+use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Clues, Heat, RecentChange, frames};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
-use crate::patches::propose;
+use crate::patches::{Candidate, propose};
 use crate::report::TestReport;
 use crate::syntax::{Language, Source, is_test_path};
 use baseline::{Baseline, first_report};
 use hunt::Hunt;
+
+/// How many runs of the whole suite a search may take at least.
+const SUITES: u32 = 8;
+
+/// Candidates beyond which no further source is looked into.
+const ENOUGH: usize = 300_000;
 
 /// What to repair, and how much it may cost.
 #[derive(Debug, Clone)]
@@ -117,8 +124,14 @@ pub fn repair(
     let until = start + task.budget;
     let mut fork = ground.fork()?;
     let files = fork.files()?;
-    let detection = look(fork.as_ref(), &files);
+    let detection = look(fork.as_ref(), &files, &task.tests);
     let base = Baseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
+    // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
+    let search = task
+        .budget
+        .max(base.took * SUITES)
+        .min(task.budget.saturating_mul(3));
+    let until = Instant::now() + search;
     let mut report = base.report();
     if base.failing.is_empty() && base.unfixable.is_empty() {
         if !base.flaky.is_empty() {
@@ -138,6 +151,17 @@ pub fn repair(
     if !base.suite.keeps_builds() {
         fork = ground.fork()?;
     }
+    let within = format!("{}/", base.tests.folder);
+    let files: Vec<String> = files
+        .into_iter()
+        .filter(|path| base.tests.folder.is_empty() || path.starts_with(&within))
+        .collect();
+    // What tests were reported from is a test, whatever it is called.
+    let homes = base.homes();
+    let files: Vec<String> = files
+        .into_iter()
+        .filter(|path| !homes.contains(path))
+        .collect();
     let (sources, left_aside) = sources(fork.as_ref(), &files)?;
     report.left_aside = left_aside;
     let (heat, clues) = locate(&base, fork.as_mut(), &sources, task, until);
@@ -150,10 +174,7 @@ pub fn repair(
             suspicion,
         })
         .collect();
-    let candidates: Vec<_> = sources
-        .iter()
-        .flat_map(|source| propose(source, &heat, &clues))
-        .collect();
+    let candidates = proposals(&sources, &heat, &clues, Instant::now() + search / 6);
     watch(Progress::Searching {
         candidates: candidates.len(),
     });
@@ -170,7 +191,8 @@ pub fn repair(
         until,
         watch,
     };
-    let (patches, effort) = hunt.run(fork, candidates)?;
+    let (patches, given, effort) = hunt.run(fork, candidates)?;
+    report.given = given;
     report.outcome = if patches.is_empty() {
         RepairOutcome::NotFound
     } else {
@@ -184,6 +206,31 @@ pub fn repair(
     Ok(report)
 }
 
+/// Candidates for every source, the most suspicious first, as far as there is time to think of them: a
+/// large project has millions, of which few will ever be tried.
+fn proposals(sources: &[Source], heat: &Heat, clues: &Clues, until: Instant) -> Vec<Candidate> {
+    let hottest = heat.hottest(usize::MAX);
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (place, (path, ..)) in hottest.iter().enumerate() {
+        first.entry(path).or_insert(place);
+    }
+    let mut order: Vec<&Source> = sources.iter().collect();
+    order.sort_by_key(|source| {
+        first
+            .get(source.path.as_str())
+            .copied()
+            .unwrap_or(usize::MAX)
+    });
+    let mut found = Vec::new();
+    for source in order {
+        if !found.is_empty() && (Instant::now() >= until || found.len() > ENOUGH) {
+            break;
+        }
+        found.extend(propose(source, heat, clues));
+    }
+    found
+}
+
 /// Runs a project's tests once in a fork of its own.
 pub fn run_tests(
     ground: &dyn Ground,
@@ -192,7 +239,7 @@ pub fn run_tests(
 ) -> Result<TestReport, RepairError> {
     let mut fork = ground.fork()?;
     let files = fork.files()?;
-    let detection = look(fork.as_ref(), &files);
+    let detection = look(fork.as_ref(), &files, tests);
     let task = RepairTask {
         tests: tests.clone(),
         budget: deadline,
@@ -223,6 +270,10 @@ pub struct Examined {
     pub flaky: Vec<String>,
     /// Failing tests that no change of code can help, because something is not installed.
     pub unfixable: Vec<String>,
+    /// What ran them, with its version and place.
+    pub interpreter: Option<String>,
+    /// Where the code that they exercised came from.
+    pub origins: Vec<CodeOrigin>,
 }
 
 /// Runs the tests of a fork as it stands, and what fails again.
@@ -232,7 +283,7 @@ pub fn examine(
     deadline: Duration,
 ) -> Result<Examined, RepairError> {
     let files = fork.files()?;
-    let detection = look(fork, &files);
+    let detection = look(fork, &files, tests);
     examine_found(fork, &detection, tests, deadline)
 }
 
@@ -245,12 +296,21 @@ pub(crate) fn examine_part(
     deadline: Duration,
 ) -> Result<Option<Examined>, RepairError> {
     let files = fork.files()?;
-    let mut detection = look(fork, &files);
+    let mut detection = look(fork, &files, tests);
     if let Some(line) = &tests.command {
         detection.tests = vec![from_command(line, &detection)];
     }
     let ways = std::mem::take(&mut detection.tests);
-    detection.tests = ways.into_iter().filter_map(part).collect();
+    let cut = |found: TestsFound| {
+        let all = found.files.clone();
+        part(found).map(|mut found| {
+            if found.files != all {
+                found.only.clone_from(&found.files);
+            }
+            found
+        })
+    };
+    detection.tests = ways.into_iter().filter_map(cut).collect();
     if detection.tests.is_empty() {
         return Ok(None);
     }
@@ -275,6 +335,8 @@ fn examine_found(
     let until = Instant::now() + deadline;
     let base = Baseline::establish(None, fork, detection, &task, until, &|_| ())?;
     Ok(Examined {
+        interpreter: base.suite.interpreter(),
+        origins: base.suite.origins(),
         tests: base.tests,
         report: base.report,
         passing: base.passing,
@@ -288,12 +350,9 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn look(fork: &dyn Fork, files: &[String]) -> Detection {
-    detect(files, &|path| {
-        fork.read(path)
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-    })
+fn look(fork: &dyn Fork, files: &[String], tests: &TestsWanted) -> Detection {
+    let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
+    detect_in(files, &read, &tests.folder)
 }
 
 /// Everything that may be edited: sources that are neither tests nor somebody else's; and those that

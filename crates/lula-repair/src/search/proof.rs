@@ -9,13 +9,14 @@ use super::doubt::share;
 use super::hunt::{Hunt, Survivor};
 use crate::outcome::{Doubt, Evidence, Patch, PatchedFile, Tally};
 use crate::patches::Family;
-use crate::suite::SuiteError;
+use crate::suite::{Goal, SuiteError};
 use crate::syntax::is_test_path;
 
 /// Runs everything with the patch, and once more without it where that was asked for; none where
 /// the patch does not hold.
 pub(super) fn prove(
     hunt: &Hunt<'_>,
+    goal: &Goal,
     survivor: &Survivor,
     thorough: bool,
 ) -> Result<Option<Patch>, RepairError> {
@@ -36,7 +37,7 @@ pub(super) fn prove(
         Err(SuiteError::Ground(error)) => return Err(error.into()),
         Err(_) => return Ok(None),
     };
-    let verdict = hunt.goal.judge(
+    let verdict = goal.judge(
         0,
         after
             .tests
@@ -52,11 +53,9 @@ pub(super) fn prove(
         for change in &survivor.files {
             fork.write(&change.path, change.old.as_bytes())?;
         }
-        let without = hunt
-            .suite
-            .run_again(fork.as_mut(), &hunt.goal.failing, left());
+        let without = hunt.suite.run_again(fork.as_mut(), &goal.failing, left());
         reverted = without.is_ok_and(|report| {
-            let verdict = hunt.goal.judge(
+            let verdict = goal.judge(
                 0,
                 report
                     .tests

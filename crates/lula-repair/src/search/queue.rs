@@ -124,6 +124,31 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Candidates that mend some of the failing tests, with their texts; those that mend most first.
+    pub(crate) fn partial(&mut self) -> Vec<(Candidate, Vec<Change>, Vec<String>)> {
+        let mut helpful = std::mem::take(&mut self.helpful);
+        helpful.sort_by(|(a, also), (b, fixed)| {
+            let most = fixed.len().cmp(&also.len());
+            most.then_with(|| b.weight().total_cmp(&a.weight()))
+        });
+        let texts = |candidate: &Candidate| {
+            let source = *self.sources.get(candidate.path.as_str())?;
+            Some(vec![Change {
+                path: candidate.path.clone(),
+                old: source.text.clone(),
+                new: candidate.apply(&source.text)?,
+                edits: candidate.edits.clone(),
+            }])
+        };
+        helpful
+            .into_iter()
+            .filter_map(|(candidate, fixed)| {
+                let files = texts(&candidate)?;
+                Some((candidate, files, fixed))
+            })
+            .collect()
+    }
+
     /// Pairs of which each part fixes something that the other does not.
     fn pair_up(&mut self) {
         let mut found: Vec<Vec<Candidate>> = Vec::new();

@@ -1,9 +1,11 @@
 //! Test suites that can be run, watched line by line and asked about candidate patches.
 
+mod broken;
 mod cargo;
 mod node;
 mod process;
 mod python;
+mod reporter;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +14,9 @@ pub use process::WHOLE;
 pub(crate) use python::{Python, home as home_of_module};
 
 use crate::detect::{Framework, TestsFound};
-use crate::environment::BrokenEnvironment;
+pub(crate) use broken::{Manifest, missing_modules};
+
+use crate::environment::{BrokenEnvironment, CodeOrigin};
 use crate::ground::{Fork, Ground, GroundError};
 use crate::locate::{Kinds, LinesOfTest};
 use crate::patches::Edit;
@@ -103,12 +107,33 @@ impl Goal {
         index: usize,
         outcomes: impl Iterator<Item = (&'a str, Outcome)>,
     ) -> Verdict {
+        self.judge_part(index, outcomes, None)
+    }
+
+    /// Judges by tests that fail and some of those that pass, which are numbered.
+    pub(crate) fn judge_part<'a>(
+        &self,
+        index: usize,
+        outcomes: impl Iterator<Item = (&'a str, Outcome)>,
+        needed: Option<&[usize]>,
+    ) -> Verdict {
         let outcomes: HashMap<&str, Outcome> = outcomes.collect();
         let passed = |id: &String| outcomes.get(id.as_str()) == Some(&Outcome::Passed);
+        // A file that could not be read is mended when its tests run and none of them fails.
+        let readable = |id: &String| {
+            let below = [format!("{id}::"), format!("{id}.")];
+            let mut inside = outcomes
+                .iter()
+                .filter(|(test, _)| below.iter().any(|start| test.starts_with(start)))
+                .peekable();
+            !outcomes.contains_key(id.as_str())
+                && inside.peek().is_some()
+                && inside.all(|(_, outcome)| matches!(outcome, Outcome::Passed | Outcome::Skipped))
+        };
         let fixed: Vec<String> = self
             .failing
             .iter()
-            .filter(|id| passed(id))
+            .filter(|id| passed(id) || readable(id))
             .cloned()
             .collect();
         let broke = self.passing.iter().any(|id| {
@@ -117,9 +142,19 @@ impl Goal {
                 Some(Outcome::Failed | Outcome::Broken)
             )
         });
+        let kept = match needed {
+            None => self.passing.iter().all(passed),
+            Some(some) => {
+                !broke
+                    && some
+                        .iter()
+                        .filter_map(|&at| self.passing.get(at))
+                        .all(passed)
+            }
+        };
         Verdict {
             index,
-            passes: fixed.len() == self.failing.len() && self.passing.iter().all(passed),
+            passes: fixed.len() == self.failing.len() && kept,
             fixed,
             broke,
         }
@@ -187,6 +222,22 @@ pub(crate) trait Suite: Send + Sync {
         false
     }
 
+    /// Whether a test runs a line that these changes touch; none where that is not known.
+    fn runs(&self, test: &str, files: &[Change]) -> Option<bool> {
+        let _ = (test, files);
+        None
+    }
+
+    /// What runs the tests, with its version and place.
+    fn interpreter(&self) -> Option<String> {
+        None
+    }
+
+    /// Where the code that the tests exercised came from.
+    fn origins(&self) -> Vec<CodeOrigin> {
+        Vec::new()
+    }
+
     /// Whether stack traces name the innermost place last.
     fn innermost_last(&self) -> bool {
         false
@@ -205,7 +256,10 @@ pub(crate) fn open(
         }
 
         Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
-        Framework::NodeTest => Ok(Box::new(node::Node::open(tests, test_limit)?)),
+        // Below the top, its own files are named from elsewhere than the sources.
+        Framework::NodeTest if tests.folder.is_empty() => {
+            Ok(Box::new(node::Node::open(tests, test_limit)?))
+        }
         _ => Ok(Box::new(process::Process::open(tests, fork))),
     }
 }

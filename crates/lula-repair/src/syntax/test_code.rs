@@ -17,7 +17,6 @@ pub fn is_test_path(path: &str) -> bool {
                 | "__tests__"
                 | "spec"
                 | "specs"
-                | "testing"
                 | "benches"
                 | "e2e"
                 | "__mocks__"
@@ -28,7 +27,11 @@ pub fn is_test_path(path: &str) -> bool {
         || stem.starts_with("test_")
         || stem.ends_with("_test")
         || stem.ends_with("_tests")
-        || matches!(stem, "conftest" | "test" | "tests")
+        || stem == "conftest"
+        // A library may have a module of that name for those who test with it.
+        || matches!(stem, "test" | "tests")
+            && !(name.rsplit('.').next() == Some("py")
+                && matches!(folders.split('/').next(), Some("src" | "lib")))
 }
 
 /// Whether a node lies in test code inside a source file, as Rust keeps it.
@@ -72,6 +75,8 @@ mod tests {
             "src/a.test.ts",
             "src/__tests__/a.js",
             "conftest.py",
+            "shop/tests.py",
+            "test.py",
         ] {
             assert!(is_test_path(path), "{path}");
         }
@@ -80,6 +85,10 @@ mod tests {
             "latest.js",
             "pkg/testament.py",
             "src/attest/mod.rs",
+            "src/jinja2/tests.py",
+            "src/werkzeug/test.py",
+            "src/click/testing.py",
+            "pandas/testing/core.py",
         ] {
             assert!(!is_test_path(path), "{path}");
         }

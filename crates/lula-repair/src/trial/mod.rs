@@ -98,6 +98,8 @@ pub fn baseline(
         messages: messages(&examined),
         unfixable: examined.unfixable.clone(),
         looked: Looked::Ran(results(&examined)),
+        interpreter: examined.interpreter.clone(),
+        origins: examined.origins.clone(),
         ..Baseline::default()
     })
 }

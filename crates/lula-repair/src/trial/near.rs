@@ -96,6 +96,8 @@ mod tests {
             argv: Vec::new(),
             files: files(names),
             options: Vec::new(),
+            folder: String::new(),
+            only: Vec::new(),
             results: ResultFormat::ExitCode,
             reason: String::new(),
         }

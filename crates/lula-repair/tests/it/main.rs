@@ -3,6 +3,7 @@
 
 #[path = "../support/corpus.rs"]
 mod corpus;
+mod environments;
 mod first;
 mod runners;
 #[path = "../support/unsandboxed.rs"]

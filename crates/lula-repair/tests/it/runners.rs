@@ -172,24 +172,27 @@ fn typescript_is_mended_where_node_is_made_to_read_it() {
 }
 
 /// Stands for the runner that a project has installed: runs the checks of the files it is given, or
-/// of all, prints what Jest prints, and notes what it was asked for.
-const JEST: &str = r"#!/usr/bin/env node
+/// of all, tells its reporters as Jest does, and notes what it was asked for.
+const JEST: &str = r"
 const fs = require('fs');
 const path = require('path');
-const asked = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const words = process.argv.slice(2);
+const asked = words.filter((word) => !word.startsWith('--'));
+const reporters = words.filter((word) => word.startsWith('--reporters=/')).map((word) => new (require(word.slice(12)))());
 fs.appendFileSync('NOTES', asked.join(' ') + '\n');
 const files = asked.length ? asked : fs.readdirSync('test').map((name) => 'test/' + name);
-const testResults = files.map((file) => {
+for (const reporter of reporters) reporter.onRunStart();
+for (const file of files) {
   const checks = require(path.resolve(file));
-  const assertionResults = Object.entries(checks).map(([fullName, check]) => {
+  const testResults = Object.entries(checks).map(([title, check]) => {
     let status = 'passed';
     const failureMessages = [];
     try { check(); } catch (error) { status = 'failed'; failureMessages.push(error.stack); }
-    return { fullName, status, failureMessages };
+    return { ancestorTitles: [], title, status, failureMessages };
   });
-  return { name: path.resolve(file), assertionResults };
-});
-console.log(JSON.stringify({ testResults }));
+  for (const reporter of reporters) reporter.onTestResult({ path: path.resolve(file) }, { testResults });
+}
+for (const reporter of reporters) reporter.onRunComplete(null, { success: true });
 ";
 
 #[test]
@@ -200,9 +203,12 @@ fn an_installed_runner_is_started_itself_and_asked_for_the_failing_files_first()
     let notes = memory.path().join("notes");
     let folder = project(&[
         ("package.json", r#"{"scripts": {"test": "jest"}}"#),
-        ("node_modules/jest/package.json", "{}"),
         (
             "node_modules/.bin/jest",
+            "#!/bin/sh\nexec node \"$(dirname \"$0\")/../jest/bin/jest.js\" \"$@\"\n",
+        ),
+        (
+            "node_modules/jest/bin/jest.js",
             &JEST.replace("NOTES", notes.to_str().unwrap()),
         ),
         (

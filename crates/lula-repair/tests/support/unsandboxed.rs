@@ -37,7 +37,7 @@ impl UnsandboxedGround {
     }
 }
 
-fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
+pub(crate) fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
     move |error| GroundError::new(format!("{action} {}", path.display()), error)
 }
 
@@ -144,17 +144,36 @@ impl Fork for UnsandboxedFork {
     }
 
     fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+        run(command, self.root.path(), self.scratch.path())
+    }
+}
+
+/// Where programs are looked for: the project's virtual environment comes first, as in the sandbox.
+fn path_in(folder: &Path) -> std::ffi::OsString {
+    let mut path = std::ffi::OsString::new();
+    let own = folder.join(".venv/bin");
+    if own.is_dir() {
+        path.push(own);
+        path.push(":");
+    }
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+/// Runs a command below a directory.
+pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran, GroundError> {
+    {
         let started = Instant::now();
         let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
         let program = if command.argv[0].contains('/') {
-            self.root.path().join(&command.argv[0])
+            root.join(&command.argv[0])
         } else {
             PathBuf::from(&command.argv[0])
         };
         let mut child = std::process::Command::new(program);
         child
             .args(&command.argv[1..])
-            .current_dir(self.root.path().join(&command.folder))
+            .current_dir(root.join(&command.folder))
             .env_clear()
             .envs(
                 [
@@ -167,7 +186,8 @@ impl Fork for UnsandboxedFork {
                 .into_iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
-            .env("TMPDIR", self.scratch.path())
+            .env("TMPDIR", scratch)
+            .env("PATH", path_in(&root.join(&command.folder)))
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -44,8 +44,19 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
     }
     let mut table = Table::default();
     for tests in &found.tests {
-        table.row([tests.argv.join(" "), tests.reason.clone()]);
+        let place = if tests.folder.is_empty() {
+            String::new()
+        } else {
+            format!("in {}", tests.folder)
+        };
+        table.row([tests.line(), paint(DIM, &place), tests.reason.clone()]);
     }
     screen.line(table.render(2).trim_end())?;
+    if !found.projects.is_empty() {
+        screen.line(paint(STRONG, "Projects below"))?;
+        for project in &found.projects {
+            screen.line(format!("  {project}"))?;
+        }
+    }
     Ok(Exit::Verified)
 }

@@ -73,13 +73,29 @@ pub(super) enum Built {
     Broken {
         places: Vec<(String, usize)>,
         summary: String,
+        /// What cargo itself had to say.
+        printed: String,
     },
 }
 
+/// How a build differs from the developer's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lints {
+    /// In nothing: what was built before is used again.
+    AsTheyAre,
+    /// In that warnings which the project denies do not decide over a candidate. Only the project's own
+    /// crates are built so; a flag for all would build everything that they need anew.
+    Capped,
+}
+
+/// Where the program that caps lints lies, below the folder of the build.
+const WRAPPER: &str = "target/lula-rustc";
+
 pub(super) fn build(
     fork: &mut dyn Fork,
+    folder: &str,
     options: &[String],
-    targets: &[String],
+    (targets, lints): (&[String], Lints),
     deadline: Duration,
 ) -> Result<Built, SuiteError> {
     let all = ["--tests".to_owned()];
@@ -95,11 +111,18 @@ pub(super) fn build(
     .map(|&part| part.to_owned())
     .chain(targets.iter().cloned())
     .chain(options.iter().cloned());
-    let command = Command::new(argv, deadline)
-        .env("CARGO_TERM_COLOR", "never")
-        .env("CARGO_INCREMENTAL", "1")
-        // Warnings that a project denies must not decide over a candidate.
-        .env("RUSTFLAGS", "--cap-lints=warn -Cdebuginfo=0");
+    let mut command = Command::new(argv, deadline)
+        .in_folder(folder)
+        .env("CARGO_TERM_COLOR", "never");
+    if lints == Lints::Capped {
+        let script = "[ -x \"$1\" ] || { mkdir -p target && printf '#!/bin/sh\\nexec \"$@\" --cap-lints=warn -Cdebuginfo=0\\n' > \"$1\" && chmod +x \"$1\"; }";
+        let make = Command::new(["sh", "-c", script, "sh", WRAPPER], Duration::from_secs(10));
+        fork.run(&make.in_folder(folder))?;
+        let parts =
+            [&fork.root(), folder, WRAPPER].map(|part| part.trim_end_matches('/').to_owned());
+        let path: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        command = command.env("RUSTC_WORKSPACE_WRAPPER", &path.join("/"));
+    }
     let ran = fork.run(&command)?;
     let mut binaries = Vec::new();
     let mut places = Vec::new();
@@ -150,14 +173,14 @@ pub(super) fn build(
         summary = if ran.timed_out {
             "the build did not end in time".to_owned()
         } else {
-            ran.err()
-                .lines()
-                .last()
-                .unwrap_or("cargo failed")
-                .to_owned()
+            "cargo failed".to_owned()
         };
     }
-    Ok(Built::Broken { places, summary })
+    Ok(Built::Broken {
+        places,
+        summary,
+        printed: ran.err(),
+    })
 }
 
 /// The place of a span, and of the macro calls that it came from.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::broken::{self, Attempt};
 use super::{Goal, Suite, SuiteError, Trial, Verdict};
 use crate::detect::{TestsFound, is_foreign};
 use crate::ground::{Command, Fork, Ground};
@@ -16,7 +17,8 @@ use crate::locate::LinesOfTest;
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::results;
 use crate::syntax::{Language, Source, is_test_path};
-use build::{Binary, Built, build};
+use crate::trial::tail;
+use build::{Binary, Built, Lints, build};
 use schemata::{HIT, VARIANT, mark, weave};
 use tree::{originals, put_back, tree, with_changes, write_all};
 use variants::run_variants;
@@ -29,6 +31,8 @@ const ROUNDS: usize = 8;
 /// A package or workspace.
 pub(crate) struct Cargo {
     options: Vec<String>,
+    folder: String,
+    line: String,
     test_limit: Duration,
     /// Every test binary, and how long the slowest took, known after the first run.
     known: Mutex<(Vec<Binary>, Duration)>,
@@ -51,18 +55,57 @@ impl Cargo {
             .collect();
         Self {
             options,
+            folder: tests.folder.clone(),
+            line: tests.line(),
             test_limit,
             known: Mutex::default(),
         }
     }
 
-    fn built(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<Vec<Binary>, SuiteError> {
-        match build(fork, &self.options, &[], deadline)? {
+    fn built(
+        &self,
+        fork: &mut dyn Fork,
+        lints: Lints,
+        deadline: Duration,
+    ) -> Result<Vec<Binary>, SuiteError> {
+        match self.build(fork, &[], lints, deadline)? {
             Built::Done(binaries) => Ok(binaries),
-            Built::Broken { summary, .. } => Err(SuiteError::NoResults(format!(
-                "the project does not build: {summary}"
-            ))),
+            Built::Broken {
+                summary, printed, ..
+            } => {
+                let attempt = Attempt {
+                    command: &self.line,
+                    folder: &self.folder,
+                    interpreter: None,
+                    output: &printed,
+                };
+                Err(broken::toolchain(&attempt).map_or_else(
+                    || {
+                        SuiteError::NoResults(format!(
+                            "the project does not build: {summary}\n{}",
+                            tail(printed.trim(), 3000)
+                        ))
+                    },
+                    |found| SuiteError::EnvironmentBroken(Box::new(found)),
+                ))
+            }
         }
+    }
+
+    fn build(
+        &self,
+        fork: &mut dyn Fork,
+        targets: &[String],
+        lints: Lints,
+        deadline: Duration,
+    ) -> Result<Built, SuiteError> {
+        build(
+            fork,
+            &self.folder,
+            &self.options,
+            (targets, lints),
+            deadline,
+        )
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, (Vec<Binary>, Duration)> {
@@ -95,10 +138,7 @@ impl Cargo {
             argv.push("--exact".to_owned());
             argv.extend(names.iter().map(|&name| name.to_owned()));
         }
-        let mut command = Command::new(argv, deadline)
-            .env("RUST_BACKTRACE", "0")
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C.UTF-8");
+        let mut command = Command::new(argv, deadline).env("RUST_BACKTRACE", "0");
         if let Some(variant) = variant {
             command = command.env(VARIANT, &(variant + 1).to_string());
         }
@@ -195,7 +235,7 @@ impl Cargo {
                 0,
             )?;
             let left = until.saturating_duration_since(Instant::now());
-            match build(fork, &self.options, targets, left)? {
+            match self.build(fork, targets, Lints::Capped, left)? {
                 Built::Done(binaries) => {
                     return Ok(Shared {
                         binaries,
@@ -208,7 +248,8 @@ impl Cargo {
                         .iter()
                         .filter_map(|(path, byte)| {
                             woven
-                                .get(path)?
+                                .get(path)
+                                .or_else(|| woven.get(&format!("{}/{path}", self.folder)))?
                                 .arms
                                 .iter()
                                 .find(|(start, end, _)| (*start..*end).contains(byte))
@@ -284,7 +325,7 @@ impl Cargo {
         let left = until
             .saturating_duration_since(Instant::now())
             .max(goal.patience * 2);
-        let binaries = match build(fork, &self.options, &[], goal.at_most(left))? {
+        let binaries = match self.build(fork, &[], Lints::Capped, goal.at_most(left))? {
             Built::Done(binaries) => binaries,
             Built::Broken { .. } => return Ok(go_on),
         };
@@ -298,7 +339,7 @@ impl Cargo {
 impl Suite for Cargo {
     fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
         let until = Instant::now() + deadline;
-        let binaries = self.built(fork, deadline)?;
+        let binaries = self.built(fork, Lints::AsTheyAre, deadline)?;
         self.known().0.clone_from(&binaries);
         let report = self.run_all(fork, &binaries, until)?;
         if report.tests.is_empty() {
@@ -334,7 +375,7 @@ impl Suite for Cargo {
         let before = tree(fork).ok()?;
         write_all(fork, texts, marks.len()).ok()?;
         let mut covered = Vec::new();
-        if let Ok(binaries) = self.built(fork, deadline) {
+        if let Ok(binaries) = self.built(fork, Lints::Capped, deadline) {
             let failing: HashMap<&str, bool> = report
                 .tests
                 .iter()

@@ -80,10 +80,8 @@ pub(super) fn run_variants(
             ]);
         }
     }
-    let command = Command::new(argv, goal.at_most(seconds + patience * 2))
-        .env("RUST_BACKTRACE", "0")
-        .env("TZ", "UTC")
-        .env("LC_ALL", "C.UTF-8");
+    let command =
+        Command::new(argv, goal.at_most(seconds + patience * 2)).env("RUST_BACKTRACE", "0");
     debug_assert!(SCRIPT.contains(VARIANT));
     let ran = fork.run(&command)?;
     Ok(read(&ran.out(), &marker, binaries))

@@ -147,11 +147,8 @@ impl Node {
             "worker": WORKER,
             "runner": RUNNER,
         });
-        let command = Command::new(["node", "-e", JUDGE], deadline)
-            .stdin(text.to_string().into_bytes())
-            .env("TZ", "UTC")
-            .env("LC_ALL", "C.UTF-8")
-            .env("NO_COLOR", "1");
+        let command =
+            Command::new(["node", "-e", JUDGE], deadline).stdin(text.to_string().into_bytes());
         let ran = fork.run(&command)?;
         Ok(ran
             .out()

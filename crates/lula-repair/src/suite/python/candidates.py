@@ -14,7 +14,7 @@ def run(groups, record, ready=None):
         if request.get("bare"):
             run_bare(record, groups, request["plan"])
         elif request["framework"] == "pytest":
-            run_pytest(record, request["files"], groups, ready)
+            run_pytest(record, groups, ready)
         else:
             run_unittest(record, request["files"], groups)
     except (SystemExit, OutOfTime) as error:
@@ -78,22 +78,13 @@ class Child:
         os.close(self.receive)
 
 
-def installed():
-    # What the tests import that is not the project's own: worth importing once for all forks.
-    names = set()
-    for name, module in list(sys.modules.items()):
-        origin = getattr(module, "__file__", None) or ""
-        if origin and not os.path.realpath(origin).startswith(root + os.sep):
-            names.add(name)
-    return sorted(names)
-
-
 def run_project(cover):
     # All tests, in a child: one that cannot be interrupted is ended, and the rest run in another.
     done, preload, kinds, plan = {}, [], {}, {}
 
     def work(tell):
-        signal.signal(signal.SIGALRM, out_of_time)
+        if cover:
+            signal.signal(signal.SIGALRM, out_of_time)
         seen = Cover() if cover else None
         record = Record(seen, tell, done)
         run(request["groups"], record)
@@ -128,108 +119,119 @@ def run_project(cover):
     answer({"tests": list(done.values()), "preload": preload, "kinds": kinds, "plan": plan})
 
 
-class Pristine:
-    # The project as it was handed over. Small files are kept in memory, where no test can reach
-    # them; a larger one is copied from its place, and only while that is seen to be untouched.
-    LEFT_OUT = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".lula", "target"}
-    SMALL = 1 << 20
+class InPlace:
+    # The project's own files, kept in memory where no test can reach them. Candidates stand where the
+    # project stands, because what is installed knows it by that place; whatever the tests of one changed
+    # is put back before the next.
+    LEFT_OUT = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".lula", "target",
+                "node_modules", ".tox", ".nox", ".hypothesis", ".eggs"}
+    MOST_FILES, MOST_BYTES = 20000, 96 << 20
 
     def __init__(self):
-        self.folders, self.links, self.files, self.large = [], [], [], []
+        self.files, self.links, self.folders = {}, {}, {}
         size = 0
-        for folder, folders, files in os.walk(root):
-            inside = os.path.relpath(folder, root)
-            folders[:] = sorted(name for name in folders if name not in self.LEFT_OUT)
-            for name in folders + files:
-                path = os.path.normpath(os.path.join(inside, name))
-                full = os.path.join(root, path)
-                seen = os.lstat(full)
-                if stat.S_ISLNK(seen.st_mode):
-                    self.links.append((path, os.readlink(full)))
-                elif stat.S_ISDIR(seen.st_mode):
-                    self.folders.append(path)
-                elif stat.S_ISREG(seen.st_mode):
-                    size += seen.st_size
-                    mode = seen.st_mode & 0o777
-                    if seen.st_size > self.SMALL:
-                        self.large.append((path, mode, (seen.st_ino, seen.st_size, seen.st_ctime_ns)))
-                    else:
-                        self.files.append((path, mode, bytes_of(full)))
-        # Scratch space is memory: a large project is forked beside itself instead.
-        roomy = size < 32 << 20
-        self.base = tempfile.gettempdir() if roomy else os.path.join(root, ".lula")
-        os.makedirs(self.base, exist_ok=True)
-        self.place = tempfile.mkdtemp(prefix="candidate-", dir=self.base)
+        for path, seen in self.scan():
+            if stat.S_ISLNK(seen.st_mode):
+                self.links[path] = os.readlink(path)
+            elif stat.S_ISDIR(seen.st_mode):
+                self.folders[path] = seen.st_mode & 0o7777
+            elif stat.S_ISREG(seen.st_mode):
+                size += seen.st_size
+                if size > self.MOST_BYTES or len(self.files) > self.MOST_FILES:
+                    raise TooLarge()
+                self.files[path] = (seen.st_mode & 0o7777, bytes_of(path), (seen.st_atime_ns, seen.st_mtime_ns))
+        self.known = {path: mark(seen) for path, seen in self.scan()}
+        self.scratch = tempfile.mkdtemp(prefix="candidate-")
+        # The clock of the file system must tell what comes later from what is there.
+        time.sleep(0.02)
 
-        # What the workspace held when it was last handed out, and what was changed in it.
-        self.state, self.changed = None, {}
-
-    def fork(self, changed):
-        # A workspace with these texts changed, and its own place for temporary files. Every one
-        # stands where the last one stood. It is made from nothing, unless nothing was done in the
-        # last one: then it is the same but for the texts.
-        top = os.path.join(self.place, "work")
-        if self.state is None or self.look(self.place) != self.state:
-            self.make(top)
-            # The clock of the file system must tell what comes later from what is there.
-            time.sleep(0.02)
-            self.changed = {}
-        for path, mode, data in self.files:
-            if path in changed or path in self.changed:
-                if path in changed:
-                    mode, data = 0o644, changed[path].encode()
-                os.unlink(os.path.join(top, path))
-                write(os.path.join(top, path), mode, data)
-        known = {path for path, _, _ in self.files}
-        for path, text in changed.items():
-            if path not in known:
-                raise RuntimeError("%s is not a file of the project" % path)
-        self.changed = changed
-        self.state = self.look(self.place)
-        return os.path.realpath(top)
-
-    def make(self, top):
-        shutil.rmtree(self.place, ignore_errors=True)
-        os.mkdir(self.place, 0o700)
-        os.mkdir(top)
-        os.mkdir(os.path.join(self.place, "tmp"))
-        for path in self.folders:
-            os.mkdir(os.path.join(top, path))
-        for path, target in self.links:
-            os.symlink(target, os.path.join(top, path))
-        for path, mode, data in self.files:
-            write(os.path.join(top, path), mode, data)
-        for path, mode, before in self.large:
-            shutil.copyfile(os.path.join(root, path), os.path.join(top, path))
-            now = os.lstat(os.path.join(root, path))
-            if (now.st_ino, now.st_size, now.st_ctime_ns) != before:
-                raise RuntimeError("%s was changed from another workspace" % path)
-
-    def look(self, folder):
-        # Everything below a folder with what changes when it does; nobody can set a ctime.
+    def scan(self):
         found = []
-        try:
-            own = os.lstat(folder)
-            found.append((folder, own.st_ino, own.st_mode, own.st_ctime_ns))
-            with os.scandir(folder) as entries:
-                for entry in sorted(entries, key=lambda entry: entry.name):
-                    if entry.is_dir(follow_symlinks=False):
-                        below = self.look(entry.path)
-                        if below is None:
-                            return None
-                        found += below
-                    else:
-                        seen = entry.stat(follow_symlinks=False)
-                        found.append((entry.path, seen.st_ino, seen.st_size, seen.st_mode, seen.st_ctime_ns))
-        except OSError:
-            return None
+        folders = [root]
+        while folders:
+            folder = folders.pop()
+            try:
+                entries = list(os.scandir(folder))
+            except OSError:
+                continue
+            for entry in entries:
+                try:
+                    seen = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                if stat.S_ISDIR(seen.st_mode):
+                    if entry.name in self.LEFT_OUT or entry.name.endswith(".egg-info"):
+                        continue
+                    if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+                        continue
+                    folders.append(entry.path)
+                found.append((entry.path, seen))
         return found
 
+    def enter(self, changed):
+        for path, text in changed.items():
+            full = os.path.join(root, path)
+            if full not in self.files:
+                raise RuntimeError("%s is not a file of the project" % path)
+            self.place(full, self.files[full][0], text.encode(), None)
+        return self
 
-def write(path, mode, data):
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with open(descriptor, "wb") as file:
-        file.write(data)
+    def leave(self, changed):
+        now = {path: mark(seen) for path, seen in self.scan()}
+        for path in sorted(now, key=len, reverse=True):
+            if path not in self.known:
+                remove(path)
+        for path in sorted(self.folders, key=len):
+            if now.get(path) != self.known.get(path):
+                if path in now and not now[path][0]:
+                    remove(path)
+                os.makedirs(path, exist_ok=True)
+                os.chmod(path, self.folders[path])
+                self.known[path] = mark(os.lstat(path))
+        for path, target in self.links.items():
+            if now.get(path) != self.known.get(path):
+                remove(path)
+                os.symlink(target, path)
+                self.known[path] = mark(os.lstat(path))
+        texts = {os.path.join(root, path) for path in changed}
+        for path, (mode, data, times) in self.files.items():
+            if path in texts or now.get(path) != self.known.get(path):
+                self.place(path, mode, data, times)
+        if os.listdir(self.scratch):
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            os.makedirs(self.scratch, exist_ok=True)
+
+    def place(self, path, mode, data, times):
+        remove(path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(path, mode)
+        # Compiled code is told from stale by this.
+        if times:
+            os.utime(path, ns=times)
+        self.known[path] = mark(os.lstat(path))
+
+
+class TooLarge(Exception):
+    pass
+
+
+def mark(seen):
+    # What changes when a file does; nobody can set a ctime. A folder changes with what lies in it.
+    if stat.S_ISDIR(seen.st_mode):
+        return (True, seen.st_mode)
+    return (False, seen.st_mode, seen.st_ino, seen.st_size, seen.st_ctime_ns)
+
+
+def remove(path):
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def bytes_of(path):
@@ -237,25 +239,31 @@ def bytes_of(path):
         return file.read()
 
 
-def move_to(top):
-    global root
-    root = top
-    os.chdir(root)
+def settle(scratch):
     tempfile.tempdir = None
-    os.environ.update(PWD=root, TMPDIR=os.path.join(os.path.dirname(root), "tmp"))
+    os.environ["TMPDIR"] = scratch
 
 
-def judge(candidate, pristine, ready):
-    # One candidate, in a workspace and a child of its own.
+def judge(candidate, place, ready):
+    # One candidate, in a child of its own.
     started = clock()
-    tests = tests_of(pristine.fork(candidate["files"]), request["groups"], ready)
+    failing, passing = request["groups"]
+    picked = candidate.get("passing")
+    if picked is not None:
+        passing = dict(passing, tests=[passing["tests"][index] for index in picked])
+        passing.pop("files", None)
+    place.enter(candidate["files"])
+    try:
+        tests = tests_of(place.scratch, [failing, passing], ready)
+    finally:
+        place.leave(candidate["files"])
     answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
 
 
-def tests_of(top, groups, ready):
+def tests_of(scratch, groups, ready):
 
     def work(tell):
-        move_to(top)
+        settle(scratch)
         importlib.invalidate_caches()
         record = Record(None)
 
@@ -280,27 +288,30 @@ def tests_of(top, groups, ready):
     return tests
 
 
-def bare_is_fine(top, pristine):
+def bare_is_fine(place):
     # Whether the tests show without pytest what they showed with it.
     if request["framework"] != "pytest" or request["bare"] is False:
         return False
     failing, passing = (group["tests"] for group in request["groups"])
-    if any(os.path.basename(path) == "conftest.py" for path, _, _ in pristine.files):
+    if any(os.path.basename(path) == "conftest.py" for path in place.files):
         return False
     if not all(name in request["plan"] for name in failing + passing):
         return False
     if request["bare"] is None:
         request["bare"] = True
-        tests = tests_of(top, [{"tests": passing + failing, "stop": "never"}], None) or []
+        try:
+            tests = tests_of(place.scratch, [{"tests": passing + failing, "stop": "never"}], None) or []
+        finally:
+            place.leave({})
         passed = {test["id"] for test in tests if test["outcome"] == "passed"}
         request["bare"] = passed.issuperset(passing) and passed.isdisjoint(failing)
         answer({"bare": request["bare"]})
     return request["bare"]
 
 
-def wants_pytest(pristine):
-    wanted = {place[0] for place in request["plan"].values()}
-    return any(b"pytest" in data for path, _, data in pristine.files if path in wanted)
+def wants_pytest(place):
+    wanted = {os.path.realpath(known[0]) for known in request["plan"].values()}
+    return any(b"pytest" in place.files[path][1] for path in wanted if path in place.files)
 
 
 def compile_once():
@@ -330,70 +341,117 @@ def scan_once():
     metadata.PathDistribution.read_text = functools.lru_cache(None)(metadata.PathDistribution.read_text)
 
 
+def holds_own():
+    # Whether something of the project was imported, of which candidates need their own.
+    return any(own(origin) for origin in
+               (getattr(module, "__file__", None) for module in list(sys.modules.values())) if isinstance(origin, str))
+
+
 def serve():
     from importlib.machinery import SourceFileLoader
 
     until = clock() + request["seconds"]
-    pristine = Pristine()
-    top = pristine.fork({})
+    try:
+        place = InPlace()
+    except TooLarge:
+        answer({"cold": True})
+        return
     compile_once()
     names = request["preload"]
     known = request["framework"] == "pytest" and all(
         name in request["plan"] for group in request["groups"] for name in group["tests"]
     )
-    if known and request["bare"] is not False and not wants_pytest(pristine):
+    if known and request["bare"] is not False and not wants_pytest(place):
         names = [name for name in names if "pytest" not in name and name.split(".")[0] not in ("pluggy", "iniconfig")]
     elif request["framework"] == "pytest":
         scan_once()
         names = names + ["pytest"]
+    search = list(sys.path)
+    if request.get("path"):
+        sys.path[:] = request["path"]
     for name in names:
         try:
             importlib.import_module(name)
         except BaseException:
             pass
+    if request["framework"] == "pytest" and "pytest" in names:
+        import _pytest.config
+        for name in _pytest.config.default_plugins:
+            try:
+                importlib.import_module("_pytest." + name)
+            except BaseException:
+                pass
+    sys.path[:] = search
+    # Some projects are what pytest itself is made of.
+    if holds_own():
+        answer({"cold": True})
+        return
     for path in request["warm"]:
-        full = os.path.join(top, path)
+        full = os.path.join(root, path)
         try:
             SourceFileLoader("warm", full).source_to_code(bytes_of(full), full)
         except (OSError, SyntaxError, ValueError, TypeError):
             pass
     ready = None
-    if not bare_is_fine(top, pristine) and request["framework"] == "pytest":
+    if not bare_is_fine(place) and request["framework"] == "pytest":
         request["bare"] = False
         # Whatever that imports or changes stays in a child where it does not work out.
-        ready = make_ready(top)
+        ready = make_ready(place)
+        if request["same"] is None:
+            request["same"] = shows_the_same(place, ready)
+            answer({"same": request["same"]})
+        if not request["same"]:
+            return
     # What is there before the forks is left alone in them: pages that are not written to are shared.
     gc.collect()
     gc.freeze()
     for candidate in request["candidates"]:
         if clock() > until:
             break
-        judge(candidate, pristine, ready)
-    shutil.rmtree(pristine.place, ignore_errors=True)
+        judge(candidate, place, ready)
+    shutil.rmtree(place.scratch, ignore_errors=True)
 
 
-def make_ready(top):
+def shows_the_same(place, ready):
+    # Whether the failing tests fail here as they did under the project's own command, and not because
+    # something is amiss: some tests that pass have to pass here, too.
+    failing, passing = request["groups"]
+    some = dict(passing, tests=passing["tests"][:20], stop="never")
+    some.pop("files", None)
+    try:
+        fine = tests_of(place.scratch, [some], ready) if some["tests"] else []
+        place.leave({})
+        bad = tests_of(place.scratch, [dict(failing, stop="never")], ready)
+    finally:
+        place.leave({})
+    if fine is None or bad is None:
+        return False
+    passed = {test["id"] for test in fine if test["outcome"] == "passed"}
+    failed = {test["id"] for test in bad if rank[test["outcome"]] > 1}
+    return passed.issuperset(some["tests"]) and bool(failed)
+
+
+def make_ready(place):
     def work(tell):
-        move_to(top)
-        prepare()
-        tell("fine", ready_pytest(request["files"], request["groups"]) is not None)
+        settle(place.scratch)
+        tell("fine", ready_pytest(request["groups"]) is not None)
 
     fine = request["ready"]
     if fine is None:
         child = Child(work)
         told = child.hear(limit)
         child.end()
+        place.leave({})
         fine = bool(told) and told == ["fine", True]
         answer({"ready": fine})
     if not fine:
         return None
-    back = os.getcwd()
-    home = root
-    move_to(top)
-    prepare()
-    ready = ready_pytest(request["files"], request["groups"])
-    move_to(home)
-    os.chdir(back)
+    back = os.environ.get("TMPDIR")
+    settle(place.scratch)
+    ready = ready_pytest(request["groups"])
+    os.environ.pop("TMPDIR", None)
+    if back is not None:
+        os.environ["TMPDIR"] = back
     return ready
 
 

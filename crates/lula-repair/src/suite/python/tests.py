@@ -23,7 +23,8 @@ import traceback
 import unittest
 
 request = json.load(sys.stdin)
-root = os.path.realpath(os.getcwd())
+root = os.path.realpath(request.get("root") or os.getcwd())
+here = os.path.realpath(os.getcwd())
 answers = os.dup(1)
 rank = {"passed": 0, "skipped": 1, "failed": 2, "broken": 3}
 limit = request["test_seconds"]
@@ -52,6 +53,9 @@ def out_of_time(*_):
 
 
 def alarm(seconds):
+    # Tests use the same signal; where only results are wanted, the parent watches instead.
+    if request["mode"] == "run":
+        return
     # Again after a while: what catches everything catches the first one too.
     set_timer(signal.ITIMER_REAL, seconds, max(seconds, 1.0) if seconds else 0)
     # A loop shows in the time that it burns, which a busy machine does not stretch.
@@ -61,7 +65,7 @@ def alarm(seconds):
 
 def importable(path):
     # The module name and import root of a file, as pytest's default import mode has it.
-    folder, name = os.path.split(os.path.join(root, path))
+    folder, name = os.path.split(os.path.join(here, path))
     parts = [name[:-3]]
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, package = os.path.split(folder)
@@ -70,9 +74,13 @@ def importable(path):
 
 
 def prepare():
-    for entry in (os.path.join(root, "src"), os.path.join(root, "lib"), root):
-        if os.path.isdir(entry) and entry not in sys.path:
-            sys.path.insert(0, entry)
+    if request.get("path"):
+        # Where the project's own command looks for modules.
+        sys.path[:] = request["path"]
+    else:
+        for entry in (os.path.join(here, "src"), os.path.join(here, "lib"), here):
+            if os.path.isdir(entry) and entry not in sys.path:
+                sys.path.insert(0, entry)
     sys.argv[:] = ["test"]
 
 
@@ -127,92 +135,6 @@ class Record:
         # Once a test was seen to hang, others that may hang too are not waited for as long.
         hung = any("did not end in" in test["message"] for test in self.tests.values())
         return min(limit, max(limit / 4, self.slowest * 10)) if hung else limit
-
-
-class Cover:
-    # The lines of the project that run between start and stop.
-    def __init__(self):
-        self.seen = {}
-        self.wanted = {}
-        # Types by variable, by first line of the function, by file; from some of its steps.
-        self.kinds = {}
-        self.steps = {}
-        self.monitoring = getattr(sys, "monitoring", None)
-
-    def want(self, filename):
-        wanted = self.wanted.get(filename)
-        if wanted is None:
-            path = os.path.realpath(filename) if not filename.startswith("<") else ""
-            inside = path.startswith(root + os.sep)
-            path = os.path.relpath(path, root) if inside else ""
-            outside = ("site-packages" in path, path.startswith("."), "node_modules" in path)
-            wanted = self.wanted[filename] = path if inside and not any(outside) else ""
-        return wanted
-
-    def line(self, code, number):
-        path = self.want(code.co_filename)
-        if path:
-            self.seen.setdefault(path, set()).add(number)
-            self.look(path, sys._getframe(1))
-        return None
-
-    def look(self, path, frame):
-        code = frame.f_code
-        step = self.steps[code] = self.steps.get(code, 0) + 1
-        # The first steps show most; a loop that runs for ever must not be watched for ever.
-        if step > 40 and step % 64 or step > 6400 or code.co_name == "<module>":
-            return
-        kinds = self.kinds.setdefault(path, {}).setdefault(code.co_firstlineno, {})
-        for name, value in frame.f_locals.items():
-            kinds.setdefault(name, set()).add(type(value).__name__)
-
-    def types(self):
-        return {path: {line: {name: sorted(types) for name, types in names.items()}
-                       for line, names in functions.items()}
-                for path, functions in self.kinds.items()}
-
-    def trace(self, frame, event, _):
-        path = self.want(frame.f_code.co_filename)
-        if not path:
-            return None
-        lines = self.seen.setdefault(path, set())
-        lines.add(frame.f_lineno)
-
-        def local(frame, event, _):
-            if event == "line":
-                lines.add(frame.f_lineno)
-            if event in ("line", "return"):
-                self.look(path, frame)
-            return local
-
-        return local
-
-    def start(self):
-        self.seen = {}
-        if self.monitoring:
-            self.monitoring.use_tool_id(self.monitoring.COVERAGE_ID, "lula")
-            event = self.monitoring.events.LINE
-            self.monitoring.register_callback(self.monitoring.COVERAGE_ID, event, self.line)
-            self.monitoring.set_events(self.monitoring.COVERAGE_ID, event)
-        else:
-            import threading
-            threading.settrace(self.trace)
-            sys.settrace(self.trace)
-
-    def stop(self):
-        if self.monitoring:
-            try:
-                self.monitoring.set_events(self.monitoring.COVERAGE_ID, 0)
-                self.monitoring.free_tool_id(self.monitoring.COVERAGE_ID)
-            except ValueError:
-                pass
-        else:
-            import threading
-            threading.settrace(None)
-            sys.settrace(None)
-
-    def take(self):
-        return {path: sorted(lines) for path, lines in self.seen.items()}
 
 
 class Result(unittest.TestResult):
@@ -316,6 +238,17 @@ def run_unittest(record, files, groups):
 class Plugin:
     def __init__(self, record):
         self.record = record
+        self.top = here
+
+    def name(self, nodeid):
+        # As pytest takes it on its command line here: its own names start where its configuration lies.
+        path, colons, rest = nodeid.partition("::")
+        if self.top != here and path:
+            path = os.path.relpath(os.path.join(self.top, path), here)
+        return path + colons + rest
+
+    def pytest_configure(self, config):
+        self.top = str(getattr(config, "rootdir", here))
 
     def pytest_collectstart(self, collector):
         alarm(limit)
@@ -323,56 +256,42 @@ class Plugin:
     def pytest_collectreport(self, report):
         alarm(0)
         if report.failed:
-            self.record.note(report.nodeid, "broken", str(report.longrepr))
+            self.record.note(self.name(report.nodeid), "broken", str(report.longrepr))
 
-    def pytest_collection_modifyitems(self, items):
-        cases = {}
-        for item in items:
-            name, spec = getattr(item, "originalname", None), getattr(item, "callspec", None)
-            place = (item.nodeid.split("::")[0], name)
-            case = cases[place] = cases.get(place, -1) + 1
-            given = set(spec.params) if spec else set()
-            marks = [mark.name for mark in item.iter_markers()]
-            bare = getattr(item, "cls", 0) is None and set(getattr(item, "fixturenames", "?")) <= given
-            if bare and name and marks == ["parametrize"] * (1 if spec else 0):
-                self.record.plan[item.nodeid] = [place[0], name, case if spec else None]
-        items[:] = [item for item in items if item.nodeid not in self.record.known]
-
-    def pytest_runtest_protocol(self, item, nextitem):
-        self.record.start(item.nodeid)
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.record.start(self.name(nodeid))
 
     def pytest_runtest_logreport(self, report):
+        name = self.name(report.nodeid)
         if report.failed:
             kind = "failed" if report.when == "call" else "broken"
-            self.record.note(report.nodeid, kind, str(report.longrepr))
+            self.record.note(name, kind, str(report.longrepr))
         elif report.skipped:
-            self.record.note(report.nodeid, "passed" if hasattr(report, "wasxfail") else "skipped")
+            self.record.note(name, "passed" if hasattr(report, "wasxfail") else "skipped")
         elif report.when == "call":
-            self.record.note(report.nodeid, "passed")
+            self.record.note(name, "passed")
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        self.record.end(nodeid)
+        self.record.end(self.name(nodeid))
 
 
-def pytest_arguments(group, files):
-    wanted = group["tests"]
-    targets = list(group.get("files") or files) if wanted is None else list(wanted)
+def pytest_arguments(group):
     stop = ["-x"] if group["stop"] == "first" else []
     # Nobody reads what a candidate printed and why it failed.
-    plain = ["-s", "--assert=plain", "--tb=no"] if request["mode"] == "serve" else ["--tb=short"]
-    quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    return quiet + plain + stop + request["options"] + targets
+    return request["options"] + ["-s", "--assert=plain", "--tb=no", "-q"] + stop + list(group["tests"])
 
 
-def run_pytest(record, files, groups, ready=None):
+def run_pytest(record, groups, ready=None):
     import pytest
 
     prepare()
     for index, group in enumerate(groups):
+        if not group["tests"]:
+            continue
         if ready:
-            code = ready[index](record)
+            code = ready[index](record, group)
         else:
-            code = pytest.main(pytest_arguments(group, files), plugins=[Plugin(record)])
+            code = pytest.main(pytest_arguments(group), plugins=[Plugin(record)])
         if code not in (0, 1, 5) and not any(rank[t["outcome"]] > 1 for t in record.tests.values()):
             record.note("collection", "broken", "pytest ended with code %s" % code)
         if group["stop"] != "never" and any(rank[t["outcome"]] > 1 for t in record.tests.values()):
@@ -423,22 +342,25 @@ def run_bare(record, groups, plan):
             return
 
 
-def ready_pytest(files, groups):
+def ready_pytest(groups):
     # pytest up to where it looks for tests, once for all candidates; none where it has imported
     # something of the project by then, of which candidates need their own.
     import pytest
     from _pytest.config import _prepareconfig
     from _pytest.main import Session
 
+    prepare()
+
     def make(group):
         plugin = Plugin(None)
-        config = _prepareconfig(pytest_arguments(group, files), [plugin])
+        config = _prepareconfig(pytest_arguments(group), [plugin])
         session = Session.from_config(config)
         config._do_configure()
         config.hook.pytest_sessionstart(session=session)
 
-        def start(record):
+        def start(record, group):
             plugin.record = record
+            config.args[:] = group["tests"]
             try:
                 config.hook.pytest_collection(session=session)
                 config.hook.pytest_runtestloop(session=session)
@@ -450,9 +372,5 @@ def ready_pytest(files, groups):
 
         return start
 
-    made = [make(group) for group in groups]
-    for module in list(sys.modules.values()):
-        origin = getattr(module, "__file__", None) or ""
-        if os.path.realpath(origin).startswith(root + os.sep):
-            return None
-    return made
+    made = [make(dict(group, tests=group["tests"][:1])) for group in groups]
+    return None if holds_own() else made

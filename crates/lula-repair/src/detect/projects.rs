@@ -1,0 +1,87 @@
+//! The projects of a repository: folders with a manifest of their own.
+
+use super::is_foreign;
+
+/// Files that make a folder a project.
+const MANIFESTS: &[&str] = &[
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "tox.ini",
+    "pytest.ini",
+    "manage.py",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
+];
+/// Most that are looked at.
+const MOST: usize = 100;
+
+/// The nearest folder at or above a place that is a project; the top where none is.
+pub(super) fn around<'a>(files: &[String], place: &'a str) -> &'a str {
+    let mut folder = place.trim_matches('/');
+    while !folder.is_empty() {
+        let is_project = MANIFESTS.iter().any(|name| {
+            let path = format!("{folder}/{name}");
+            files.contains(&path)
+        });
+        if is_project {
+            return folder;
+        }
+        folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    ""
+}
+
+/// Every folder below the top that is a project.
+pub(super) fn below(files: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for file in files.iter().filter(|file| !is_foreign(file)) {
+        let Some((folder, name)) = file.rsplit_once('/') else {
+            continue;
+        };
+        let aside = folder.split('/').any(|part| {
+            matches!(
+                part,
+                "fixtures" | "test" | "tests" | "__tests__" | "testdata" | "examples" | "templates"
+            )
+        });
+        if MANIFESTS.contains(&name) && !aside && !found.iter().any(|known| known == folder) {
+            found.push(folder.to_owned());
+        }
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found
+}
+
+/// The files of a folder, named from it.
+pub(super) fn inside(files: &[String], folder: &str) -> Vec<String> {
+    if folder.is_empty() {
+        return files.to_vec();
+    }
+    let start = format!("{folder}/");
+    files
+        .iter()
+        .filter_map(|file| file.strip_prefix(&start).map(str::to_owned))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_manifest_is_the_project() {
+        let files = ["a/package.json", "a/src/x/y.js", "Cargo.toml", "b/c.rs"].map(str::to_owned);
+        assert_eq!(around(&files, "a/src/x"), "a");
+        assert_eq!(around(&files, "b"), "");
+        assert_eq!(below(&files), ["a"]);
+        assert_eq!(inside(&files, "a"), ["package.json", "src/x/y.js"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a Node project's tests lack.
+
+use serde_json::Value;
+
+use super::{Attempt, Manifest, listed, remedy};
+use crate::environment::BrokenEnvironment;
+
+/// What is broken about an environment in which a Node runner printed this.
+pub(crate) fn broken(project: &Manifest<'_>, attempt: &Attempt<'_>) -> Option<BrokenEnvironment> {
+    let names = missing(project, attempt.output);
+    if names.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "{} {} not installed",
+        listed(&names),
+        if names.len() == 1 { "is" } else { "are" }
+    );
+    Some(attempt.failed(what, names, Some(remedy::node(project))))
+}
+
+/// Packages and programs that a text says are not there and that the project declares.
+fn missing(project: &Manifest<'_>, text: &str) -> Vec<String> {
+    let manifest: Value =
+        serde_json::from_str(&project.text("package.json")).unwrap_or(Value::Null);
+    let mut names: Vec<String> = Vec::new();
+    let mut note = |name: &str| {
+        if !name.is_empty() && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    };
+    for line in text.lines() {
+        for marker in [
+            "Cannot find module '",
+            "Cannot find module \"",
+            "Cannot find package '",
+            "Could not resolve \"",
+            "Failed to resolve import \"",
+        ] {
+            let Some(rest) = line.split(marker).nth(1) else {
+                continue;
+            };
+            let name = rest.split(['\'', '"']).next().unwrap_or_default();
+            // A path is a matter of the code.
+            if name.starts_with(['.', '/', '#', '~']) || name.starts_with("file:") {
+                continue;
+            }
+            let parts: Vec<&str> = name.split('/').collect();
+            let package = match parts.as_slice() {
+                [scope, name, ..] if scope.starts_with('@') => format!("{scope}/{name}"),
+                [name, ..] => (*name).to_owned(),
+                [] => continue,
+            };
+            if manifest["name"].as_str() != Some(&package) {
+                note(&package);
+            }
+        }
+        // `sh: 1: mocha: not found`, `sh: mocha: command not found`
+        if let Some(before) = line
+            .strip_suffix(": not found")
+            .or_else(|| line.strip_suffix(": command not found"))
+        {
+            let name = before.rsplit(": ").next().unwrap_or_default();
+            if !name.contains([' ', '/']) {
+                note(name);
+            }
+        }
+    }
+    names
+}

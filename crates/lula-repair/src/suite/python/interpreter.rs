@@ -1,0 +1,95 @@
+//! The interpreter that a project's tests are run with: the one that its developer would get, and no
+//! other that happens to have what is missing.
+
+use std::time::Duration;
+
+use crate::environment::BrokenEnvironment;
+use crate::ground::{Command, Fork};
+use crate::suite::SuiteError;
+use crate::suite::broken::{Attempt, Manifest, python_remedy};
+use crate::suite::reporter::printed;
+
+/// What `python3` is inside.
+#[derive(Debug, Clone)]
+pub(super) struct Interpreter {
+    /// What it is started by.
+    pub(super) name: String,
+    /// With its version and place.
+    pub(super) about: String,
+}
+
+const PROBE: &str = "import sys, importlib.util as u\nprint('%d.%d.%d' % sys.version_info[:3])\nprint(sys.executable)\nprint(u.find_spec(sys.argv[1]) is not None)";
+const DANGLING: i32 = 93;
+
+impl Interpreter {
+    /// Starts it once. `name` is what the command starts, and `module` what it has to have.
+    pub(super) fn find(
+        fork: &mut dyn Fork,
+        folder: &str,
+        name: &str,
+        module: &str,
+        command: &str,
+    ) -> Result<Self, SuiteError> {
+        // A link that leads nowhere is passed over by a shell, which then starts another one.
+        let script = format!(
+            "for v in .venv venv; do if [ -L \"$v/bin/python\" ] && [ ! -e \"$v/bin/python\" ]; then \
+             echo \"$v leads to $(readlink \"$v/bin/python\"), which is not there\" >&2; exit {DANGLING}; fi; done; \
+             exec \"$1\" -c \"$2\" \"$3\""
+        );
+        let argv = ["sh", "-c", &script, "sh", name, PROBE, module];
+        let ran = fork.run(&Command::new(argv, Duration::from_secs(30)).in_folder(folder))?;
+        let output = printed(&ran);
+        let out = ran.out();
+        let told: Vec<&str> = out.lines().collect();
+        let [.., version, executable, found] = told.as_slice() else {
+            let attempt = Attempt {
+                command,
+                folder,
+                interpreter: None,
+                output: &output,
+            };
+            let (what, remedy) = if ran.exit == Some(DANGLING) {
+                (
+                    format!("the virtual environment is broken: {}", output.trim()),
+                    "python3 -m venv --clear .venv",
+                )
+            } else {
+                (
+                    format!("{name} cannot be started"),
+                    "python3 -m venv .venv && . .venv/bin/activate",
+                )
+            };
+            let install = python_remedy(&Manifest::of(fork, folder), &[module.to_owned()]);
+            let install = install.replace("python3 ", ".venv/bin/python ");
+            return Err(wrong(attempt.failed(
+                what,
+                vec!["Python".to_owned()],
+                Some(format!("{remedy} && {install}")),
+            )));
+        };
+        let about = format!("Python {version} at {executable}");
+        if *found != "True" {
+            let attempt = Attempt {
+                command,
+                folder,
+                interpreter: Some(&about),
+                output: &format!("{executable}: No module named {module}"),
+            };
+            let names = [module.to_owned()];
+            let remedy = python_remedy(&Manifest::of(fork, folder), &names);
+            return Err(wrong(attempt.failed(
+                format!("{module} is not installed for {about}"),
+                names.to_vec(),
+                Some(remedy),
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            about,
+        })
+    }
+}
+
+pub(super) fn wrong(broken: BrokenEnvironment) -> SuiteError {
+    SuiteError::EnvironmentBroken(Box::new(broken))
+}
