@@ -15,6 +15,7 @@ mod change_sets;
 mod command_line;
 mod configuration;
 mod doctor;
+mod environments;
 mod exec;
 mod guidelines;
 mod heal;

@@ -7,6 +7,7 @@ pub(super) fn read(output: &str) -> Option<Counts> {
     let plain = without_colour(output);
     cargo(&plain)
         .or_else(|| pytest(&plain))
+        .or_else(|| unittest(&plain))
         .or_else(|| tap(&plain))
         .or_else(|| words(&plain))
 }
@@ -61,6 +62,29 @@ fn pytest(text: &str) -> Option<Counts> {
     })
 }
 
+/// `Ran 817 tests in 2s`, then `OK (skipped=1)` or `FAILED (failures=3, errors=1)`.
+fn unittest(text: &str) -> Option<Counts> {
+    let line = text.lines().rev().find(|line| line.starts_with("Ran "))?;
+    let all: usize = line.split(' ').nth(1)?.parse().ok()?;
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("OK") || line.starts_with("FAILED"))?;
+    let count = |name: &str| -> usize {
+        let after = last.split(&format!("{name}=")).nth(1);
+        let digits = after.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        digits
+            .flatten()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    };
+    let failed = count("failures") + count("errors");
+    Some(Counts {
+        passed: all - failed - count("skipped"),
+        failed,
+    })
+}
+
 fn tap(text: &str) -> Option<Counts> {
     let count = |word: &str| {
         let line = text
@@ -101,6 +125,11 @@ mod tests {
             (
                 "test result: ok. 3 passed; 0 failed; 1 ignored\ntest result: FAILED. 1 passed; 2 failed",
                 4,
+                2,
+            ),
+            (
+                "Ran 10 tests in 2s\n\nFAILED (failures=1, errors=1, skipped=1)",
+                7,
                 2,
             ),
             ("# tests 8\n# pass  7\n# fail  1\n", 7, 1),
