@@ -29,7 +29,7 @@ def send_all(descriptor, value):
 
 
 def end_with_parent():
-    # The child is in a group of its own; whoever ends the parent means both.
+    # The child is in a group of its own; a signal that ends the parent is meant for both.
     if libc:
         libc.prctl(1, signal.SIGKILL)
 
@@ -218,7 +218,7 @@ class TooLarge(Exception):
 
 
 def mark(seen):
-    # What changes when a file does; nobody can set a ctime. A folder changes with what lies in it.
+    # What changes when a file does; no program can set a ctime. A folder changes with what lies in it.
     if stat.S_ISDIR(seen.st_mode):
         return (True, seen.st_mode)
     return (False, seen.st_mode, seen.st_ino, seen.st_size, seen.st_ctime_ns)

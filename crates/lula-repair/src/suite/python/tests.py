@@ -277,7 +277,7 @@ class Plugin:
 
 def pytest_arguments(group):
     stop = ["-x"] if group["stop"] == "first" else []
-    # Nobody reads what a candidate printed and why it failed.
+    # What a candidate printed and why it failed is never read.
     return request["options"] + ["-s", "--assert=plain", "--tb=no", "-q"] + stop + list(group["tests"])
 
 
