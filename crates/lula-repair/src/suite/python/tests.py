@@ -372,5 +372,5 @@ def ready_pytest(groups):
 
         return start
 
-    made = [make(dict(group, tests=group["tests"][:1])) for group in groups]
+    made = [make(dict(group, tests=group["tests"][:1])) if group["tests"] else None for group in groups]
     return None if holds_own() else made
