@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The tests could not be run, for a reason that no change of the code helps. Nothing is searched for
-/// and no model is asked: somebody has to install something.
+/// and no model is asked: the developer has to install something.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

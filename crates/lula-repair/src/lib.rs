@@ -2,7 +2,7 @@
 //!
 //! A project's tests are found ([`detect()`]), run, and where some fail, small edits of the code that
 //! they execute are tried, the likeliest first, until the tests pass ([`repair`]). What comes back
-//! is patches with their evidence, never a changed project. What tests say of anybody's change is
+//! is patches with their evidence, never a changed project. What tests say of any change is
 //! found out the same way ([`trial`]).
 //!
 //! This crate decides and touches nothing: files and processes are behind [`Ground`], which hands

@@ -32,10 +32,11 @@ pub(super) fn first_report(
         .min(task.budget / 4);
     let mut reasons = Vec::new();
     let mut broken = None;
+    let mut by_pytest = false;
     for tests in ways {
         // What was asked for and cannot be run is not quietly run by something else; bare functions ask
         // for nothing.
-        if broken.is_some() && tests.framework != Framework::PlainPython {
+        if (broken.is_some() || by_pytest) && tests.framework != Framework::PlainPython {
             continue;
         }
         watch(Progress::RunningTests {
@@ -51,6 +52,10 @@ pub(super) fn first_report(
             Ok(_) => reasons.push(format!("{}: no test ran", tests.line())),
             Err(SuiteError::EnvironmentBroken(found)) => {
                 broken.get_or_insert(found);
+            }
+            Err(SuiteError::NoResults(reason)) => {
+                by_pytest |= tests.framework == Framework::Pytest;
+                reasons.push(format!("{}: {reason}", tests.line()));
             }
             Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
             Err(error) => reasons.push(format!("{}: {error}", tests.line())),

@@ -67,7 +67,7 @@ pub(crate) fn doubts_of(change: &Change) -> Vec<Doubt> {
     found
 }
 
-/// Code that nobody means to write.
+/// Code that a developer does not mean to write.
 #[derive(Default)]
 struct Oddities {
     /// Operations on a value and itself.
@@ -131,7 +131,7 @@ mod tests {
     use crate::patches::Edit;
 
     #[test]
-    fn a_patch_that_nobody_would_write_is_doubted() {
+    fn a_patch_that_no_developer_would_write_is_doubted() {
         let change = |new: &str| Change {
             path: "a.py".to_owned(),
             old: "def f(price, share):\n    return price * share / 10\n".to_owned(),

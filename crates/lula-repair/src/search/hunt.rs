@@ -17,7 +17,7 @@ use crate::syntax::Source;
 
 /// Share of the time that the first passing candidate took, spent on looking for a better one.
 const SECOND_LOOK: f64 = 0.35;
-/// Passing candidates after which nobody needs another.
+/// Passing candidates after which no other is looked for.
 const ENOUGH: usize = 12;
 
 /// Patches that are shown beside the best one where proving them is cheap.
@@ -209,7 +209,7 @@ impl Hunt<'_> {
             let fitting = (rate * self.suite.spell().as_secs_f64() * 1.5) as usize;
             size = fitting.clamp(self.suite.batch().0, most);
             let mut state = lock(state);
-            // Where nobody was judged, the first is what stood in the way.
+            // Where no candidate was judged, the first is what stood in the way.
             let skip = usize::from(heard.is_empty());
             let unheard = batch
                 .into_iter()

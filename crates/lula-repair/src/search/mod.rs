@@ -355,7 +355,7 @@ fn look(fork: &dyn Fork, files: &[String], tests: &TestsWanted) -> Detection {
     detect_in(files, &read, &tests.folder)
 }
 
-/// Everything that may be edited: sources that are neither tests nor somebody else's; and those that
+/// Everything that may be edited: sources that are neither tests nor foreign; and those that
 /// were left aside, with the reason.
 fn sources(fork: &dyn Fork, files: &[String]) -> Result<(Vec<Source>, Vec<String>), RepairError> {
     let (mut found, mut left_aside) = (Vec::new(), Vec::new());

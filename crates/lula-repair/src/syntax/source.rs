@@ -49,7 +49,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Parses a file, or says why it is left aside. The bytes are somebody else's: what would take
+    /// Parses a file, or says why it is left aside. The bytes are the project's: what would take
     /// the parser too long is refused before it starts, or given up.
     pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Self, Unfit> {
         let language = Language::of(path).ok_or(Unfit::Foreign)?;

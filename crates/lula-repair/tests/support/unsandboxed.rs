@@ -99,7 +99,7 @@ impl Drain {
     }
 
     /// Everything, once the program has ended. What left its group without a sandbox to hold it may
-    /// keep the pipe open for ever; nobody waits for that.
+    /// keep the pipe open for ever; it is not waited for.
     fn take(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(PARTING);
         self.bytes

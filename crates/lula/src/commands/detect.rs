@@ -14,7 +14,12 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
     let fork = Project::at(&workspace)?.fork()?;
     let files = fork.files()?;
     let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
-    let found = lula_repair::detect(&files, &read);
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let folder = here.ok().and_then(|here| {
+        let below = here.strip_prefix(&workspace).ok()?;
+        below.to_str().map(str::to_owned)
+    });
+    let found = lula_repair::detect_in(&files, &read, &folder.unwrap_or_default());
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&found)?;

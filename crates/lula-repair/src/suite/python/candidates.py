@@ -29,7 +29,7 @@ def send_all(descriptor, value):
 
 
 def end_with_parent():
-    # The child is in a group of its own; whoever ends the parent means both.
+    # The child is in a group of its own; a signal that ends the parent is meant for both.
     if libc:
         libc.prctl(1, signal.SIGKILL)
 
@@ -218,7 +218,7 @@ class TooLarge(Exception):
 
 
 def mark(seen):
-    # What changes when a file does; nobody can set a ctime. A folder changes with what lies in it.
+    # What changes when a file does; no program can set a ctime. A folder changes with what lies in it.
     if stat.S_ISDIR(seen.st_mode):
         return (True, seen.st_mode)
     return (False, seen.st_mode, seen.st_ino, seen.st_size, seen.st_ctime_ns)
@@ -247,14 +247,14 @@ def settle(scratch):
 def judge(candidate, place, ready):
     # One candidate, in a child of its own.
     started = clock()
-    failing, passing = request["groups"]
+    *failing, passing = request["groups"]
     picked = candidate.get("passing")
     if picked is not None:
         passing = dict(passing, tests=[passing["tests"][index] for index in picked])
         passing.pop("files", None)
     place.enter(candidate["files"])
     try:
-        tests = tests_of(place.scratch, [failing, passing], ready)
+        tests = tests_of(place.scratch, failing + [passing], ready)
     finally:
         place.leave(candidate["files"])
     answer({"candidate": candidate["id"], "tests": tests, "ms": int((clock() - started) * 1000)})
@@ -292,7 +292,8 @@ def bare_is_fine(place):
     # Whether the tests show without pytest what they showed with it.
     if request["framework"] != "pytest" or request["bare"] is False:
         return False
-    failing, passing = (group["tests"] for group in request["groups"])
+    *failing, passing = (group["tests"] for group in request["groups"])
+    failing = [name for group in failing for name in group]
     if any(os.path.basename(path) == "conftest.py" for path in place.files):
         return False
     if not all(name in request["plan"] for name in failing + passing):
@@ -415,13 +416,14 @@ def serve():
 def shows_the_same(place, ready):
     # Whether the failing tests fail here as they did under the project's own command, and not because
     # something is amiss: some tests that pass have to pass here, too.
-    failing, passing = request["groups"]
+    # The failing tests that take longest come last, and are not needed to tell.
+    failing, _, passing = request["groups"]
     some = dict(passing, tests=passing["tests"][:20], stop="never")
     some.pop("files", None)
     try:
-        fine = tests_of(place.scratch, [some], ready) if some["tests"] else []
+        fine = tests_of(place.scratch, [some], ready and ready[2:]) if some["tests"] else []
         place.leave({})
-        bad = tests_of(place.scratch, [dict(failing, stop="never")], ready)
+        bad = tests_of(place.scratch, [dict(failing, stop="never")], ready and ready[:1])
     finally:
         place.leave({})
     if fine is None or bad is None:

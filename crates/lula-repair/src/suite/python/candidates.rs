@@ -19,6 +19,8 @@ const LOOP: u32 = 20;
 const LEAST_LOOP: Duration = Duration::from_millis(75);
 /// A suite that takes no longer is run whole for every candidate that mends what failed.
 const SHORT: Duration = Duration::from_secs(2);
+/// A failing test that takes longer waits for the quicker ones.
+const SLOW: Duration = Duration::from_millis(700);
 /// Most tests that are run for one candidate beside those that failed, before it is proved.
 const NEAREST: usize = 150;
 
@@ -134,11 +136,19 @@ impl Python {
         let seen = lock(&self.seen);
         let burn = (seen.slowest * LOOP).clamp(LEAST_LOOP, goal.patience.max(LEAST_LOOP));
         let first = |tests: &[String]| (!self.is_pytest()).then(|| tests.to_vec());
+        // What fails slowly, often for want of a network, is asked only where the rest is mended.
+        let slow = |id: &&String| seen.took.get(*id).is_some_and(|took| *took > SLOW);
+        let (mut late, mut early): (Vec<&String>, Vec<&String>) =
+            goal.failing.iter().partition(slow);
+        if early.is_empty() {
+            std::mem::swap(&mut late, &mut early);
+        }
         let (failing, passing) = (first(&goal.failing), first(&goal.passing));
         let path = seen.begun.as_ref().map(|begun| begun.path.clone());
         let (preload, warm) = (seen.preload.clone(), seen.warm.clone());
         let (ready, bare, same, plan) = (seen.ready, seen.bare, seen.same, seen.plan.clone());
         drop(seen);
+        let homes = failing.map(|tests| self.homes(&tests));
         let request = json!({
             "mode": "serve",
             "marker": marker,
@@ -154,7 +164,8 @@ impl Python {
             "candidate_seconds": goal.patience.as_secs_f64(),
             "seconds": seconds.as_secs_f64(),
             "groups": [
-                {"tests": goal.failing, "stop": "after", "files": failing.map(|tests| self.homes(&tests))},
+                {"tests": early, "stop": "after", "files": homes.clone()},
+                {"tests": late, "stop": "after", "files": homes},
                 {"tests": goal.passing, "stop": "first", "files": passing.map(|tests| self.homes(&tests))},
             ],
             "ready": ready,

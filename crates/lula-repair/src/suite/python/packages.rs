@@ -1,6 +1,6 @@
 //! The packages that a Python project consists of, by which its tests import it.
 
-/// Folders that hold packages of nobody's use but the project's own.
+/// Folders whose packages only the project's own developers import.
 const ASIDE: &[&str] = &[
     "test",
     "tests",

@@ -249,10 +249,13 @@ impl Python {
                         })
                         .collect();
                 }
-                Line::Test(test) if test.outcome == Outcome::Passed => {
+                Line::Test(test) => {
                     let took = Duration::from_millis(test.ms);
-                    seen.slowest = seen.slowest.max(took);
-                    seen.took.insert(test.id.clone(), took);
+                    if test.outcome == Outcome::Passed {
+                        seen.slowest = seen.slowest.max(took);
+                    }
+                    let known = seen.took.entry(test.id.clone()).or_default();
+                    *known = (*known).max(took);
                 }
                 Line::Kinds { kinds, preload } => {
                     seen.kinds = Kinds::new(kinds.clone());

@@ -277,7 +277,7 @@ class Plugin:
 
 def pytest_arguments(group):
     stop = ["-x"] if group["stop"] == "first" else []
-    # Nobody reads what a candidate printed and why it failed.
+    # What a candidate printed and why it failed is never read.
     return request["options"] + ["-s", "--assert=plain", "--tb=no", "-q"] + stop + list(group["tests"])
 
 
@@ -372,5 +372,5 @@ def ready_pytest(groups):
 
         return start
 
-    made = [make(dict(group, tests=group["tests"][:1])) for group in groups]
+    made = [make(dict(group, tests=group["tests"][:1])) if group["tests"] else None for group in groups]
     return None if holds_own() else made
