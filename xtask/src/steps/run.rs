@@ -1,13 +1,15 @@
 //! One check after the other, shown as it runs and counted by what it really said.
 
 use std::{
+    env,
+    ffi::OsString,
     io::{self, IsTerminal},
     path::Path,
     process::Command,
     time::Instant,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use super::{Check, Selection, heading, ignored};
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
     interrupt::Interrupt,
     report::{Failure, Report, Tally, read_doctests, read_nextest},
     repository::Repository,
-    requirements::python_with,
+    requirements::{program, python_with},
 };
 
 const BROWSER: &str = "wasm32-unknown-unknown";
@@ -121,6 +123,9 @@ impl Run<'_> {
         }
         command.args(&self.selection.nextest);
         if let Some(python) = python_with("pytest") {
+            if let Some(path) = python_first(&python, self.repository)? {
+                command.env("PATH", path);
+            }
             command.env("LULA_TEST_PYTHON", python);
         }
         let Some(tally) = self.counted(name, &mut command, read_nextest)? else {
@@ -181,4 +186,24 @@ fn has_target(target: &str) -> bool {
             let directory = String::from_utf8_lossy(&output.stdout);
             output.status.success() && Path::new(directory.trim()).is_dir()
         })
+}
+
+/// The search path with that Python first, where another one is: a project's tests are run by the
+/// first Python there is and by no other, so that one has to have pytest.
+fn python_first(python: &Path, repository: &Repository) -> Result<Option<OsString>> {
+    if program("python3").as_deref() == Some(python) {
+        return Ok(None);
+    }
+    let place = repository.root().join("target").join("test-python");
+    if !place.join("bin/python3").is_file() {
+        let made = Command::new(python)
+            .args(["-m", "venv", "--without-pip", "--system-site-packages"])
+            .arg(&place)
+            .status()
+            .with_context(|| format!("cannot run {}", python.display()))?;
+        ensure!(made.success(), "{} -m venv failed", python.display());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(place.join("bin")).chain(env::split_paths(&path));
+    Ok(Some(env::join_paths(path)?))
 }
