@@ -108,7 +108,7 @@ fn is_mended_by(world: &World, variables: &[(&str, &str)], interpreter: &str) {
     let own = world.work().canonicalize().unwrap().join("src/cart");
     assert!(Path::new(origin).starts_with(&own), "{origin}");
     assert_eq!(branches(world).len(), 2, "{:?}", branches(world));
-    assert_eq!(git(world, &["status", "--porcelain"]), "");
+    assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
             .unwrap()
     };
     assert!(cargo(&["generate-lockfile", "--offline"]).status.success());
-    git(&world, &["add", "--all"]);
-    git(&world, &["commit", "--quiet", "--message=lock"]);
+    git(&world.work(), &["add", "--all"]);
+    git(&world.work(), &["commit", "--quiet", "--message=lock"]);
     cargo(&["test", "--offline", "--no-run"]);
     let before = crate::lula::listing(&world.work().join("target"));
     let fresh = world.run(&[
