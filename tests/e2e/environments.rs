@@ -41,7 +41,7 @@ fn python() -> PathBuf {
             let asked = Command::new(python).args(["-c", "import pytest"]).output();
             asked.is_ok_and(|output| output.status.success())
         })
-        .expect("python3 with pytest; `cargo xtask test` installs it")
+        .unwrap_or_else(|| panic!("no python3 has pytest; `cargo xtask test` installs it"))
 }
 
 fn project(world: &World) {
@@ -107,7 +107,7 @@ fn is_mended_by(world: &World, variables: &[(&str, &str)], interpreter: &str) {
     let origin = baseline["origins"][0]["path"].as_str().unwrap();
     let own = world.work().canonicalize().unwrap().join("src/cart");
     assert!(Path::new(origin).starts_with(&own), "{origin}");
-    assert_eq!(branches(world).len(), 2, "{:?}", branches(world));
+    assert_eq!(branches(world).len(), 1, "{:?}", branches(world));
     assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
 }
 
@@ -144,7 +144,7 @@ fn an_installed_copy_of_the_package_is_not_the_code_that_is_worked_on() {
     std::fs::write(packages.join("cart/__init__.py"), BUGGY).unwrap();
     let ran = world.run(&["run", "--task", FIX]).exits(6);
     ran.says("site-packages").says("pip install -e");
-    assert_eq!(branches(&world).len(), 1);
+    assert_eq!(branches(&world).len(), 0);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn script() -> lula_models::mock::MockServer {
     server(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &["alpha"])]),
         builds_after("alpha", &[runs("sleep 0.3")]),
-        builds("beta"),
+        builds_after("beta", &[runs("sleep 0.3")]),
     ])
 }
 
@@ -75,7 +75,7 @@ fn on_a_terminal_each_task_has_a_line_that_changes() {
         ("alpha", "runs sleep 0.3"),
         ("beta", "waits for alpha"),
         ("alpha", "integrated"),
-        ("beta", "writes beta.py"),
+        ("beta", "runs sleep 0.3"),
     ] {
         let drawn = words.lines().any(|line| {
             let mut cells = line.split_whitespace();

@@ -18,6 +18,8 @@ const MANIFESTS: &[&str] = &[
     "build.gradle.kts",
     "CMakeLists.txt",
 ];
+/// Files that make a folder one where a person named the folder.
+const MAKEFILES: &[&str] = &["Makefile", "makefile", "GNUmakefile"];
 /// Most that are looked at.
 const MOST: usize = 100;
 
@@ -25,7 +27,7 @@ const MOST: usize = 100;
 pub(super) fn around<'a>(files: &[String], place: &'a str) -> &'a str {
     let mut folder = place.trim_matches('/');
     while !folder.is_empty() {
-        let is_project = MANIFESTS.iter().any(|name| {
+        let is_project = MANIFESTS.iter().chain(MAKEFILES).any(|name| {
             let path = format!("{folder}/{name}");
             files.contains(&path)
         });
