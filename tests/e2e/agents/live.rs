@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::{TASK, builds, builds_after, line, module, plan, project, runs};
+use super::{TASK, builds_after, line, module, plan, project, runs};
 use crate::lula::World;
 use crate::run::strong;
 use crate::scripts::server;
