@@ -1,6 +1,7 @@
 //! Rust's tests, through cargo; candidates share builds.
 
 mod build;
+mod doctests;
 mod schemata;
 mod tree;
 mod variants;
@@ -341,7 +342,10 @@ impl Suite for Cargo {
         let until = Instant::now() + deadline;
         let binaries = self.built(fork, Lints::AsTheyAre, deadline)?;
         self.known().0.clone_from(&binaries);
-        let report = self.run_all(fork, &binaries, until)?;
+        let mut report = self.run_all(fork, &binaries, until)?;
+        let left = until.saturating_duration_since(Instant::now());
+        let examples = doctests::run(fork, &self.folder, &self.options, left)?;
+        report.tests.extend(examples);
         if report.tests.is_empty() {
             return Err(SuiteError::NoResults("the project has no tests".to_owned()));
         }
@@ -432,6 +436,7 @@ impl Suite for Cargo {
         until: Instant,
         heard: &mut dyn FnMut(Verdict) -> bool,
     ) -> Result<(), SuiteError> {
+        let goal = &doctests::left_out(goal);
         let before = originals(
             fork,
             batch
