@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::broken::{self, Attempt, Manifest};
-use super::reporter::{self, Begun, Line, Reported, Wishes, lines_of_ranges};
+use super::reporter::{self, Begun, Line, Reported, Wishes, lines_of_ranges, unnumbered};
 use super::{Goal, Suite, SuiteError, Trial, Verdict, apart};
 use crate::detect::{Framework, TestsFound};
 use crate::ground::{Command, Fork, Ground};
@@ -130,7 +130,10 @@ impl Process {
         argv.extend(words.map(|word| word.strip_prefix(&here).unwrap_or(word).to_owned()));
         let mut wishes = Wishes::default();
         match begun.runner.as_str() {
-            "mocha" => wishes.only = tests.to_vec(),
+            "mocha" => {
+                let names = tests.iter().map(|id| unnumbered(id).to_owned());
+                wishes.only = names.collect();
+            }
             "jest" | "vitest" => {
                 let mut files: Vec<String> = Vec::new();
                 for id in tests {
@@ -404,7 +407,7 @@ impl Suite for Process {
             cover: true,
             ..Wishes::default()
         };
-        let failing: BTreeSet<&str> = report.failing().map(|test| test.id.as_str()).collect();
+        let failing: BTreeSet<&str> = report.failing().map(|test| unnumbered(&test.id)).collect();
         let reported = self.start(fork, self.whole(), &wishes, deadline).ok()?;
         let found: Vec<LinesOfTest> = reported
             .lines

@@ -224,8 +224,13 @@ impl Reported {
         began > 0 && began <= count(|line| matches!(line, Line::End { .. }))
     }
 
-    /// Every test with the worst that was said of it, in the order of their appearance.
+    /// Every test with the worst that was said of it, in the order of their appearance. pytest's names
+    /// are all different and it tells each step of a test; the others tell each test once, so the same
+    /// name again is another test of that name.
     pub(crate) fn tests(&self) -> TestReport {
+        if self.begun().is_some_and(|begun| begun.runner != "pytest") {
+            return self.told_once();
+        }
         let mut order: Vec<TestCase> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let rank = |outcome: Outcome| match outcome {
@@ -253,6 +258,26 @@ impl Reported {
         TestReport { tests: order }
     }
 
+    fn told_once(&self) -> TestReport {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let told = self.lines.iter().filter_map(|line| match line {
+            Line::Test(test) => Some(test),
+            _ => None,
+        });
+        let tests = told.map(|test| {
+            let count = seen.entry(&test.id).or_default();
+            *count += 1;
+            TestCase {
+                id: numbered(&test.id, *count),
+                outcome: test.outcome,
+                message: test.message.clone(),
+            }
+        });
+        TestReport {
+            tests: tests.collect(),
+        }
+    }
+
     /// The test that was running at the end, if one was.
     pub(crate) fn running(&self) -> Option<&str> {
         let mut running = None;
@@ -270,6 +295,22 @@ impl Reported {
     /// The end of what was printed, as a person would read it.
     pub(crate) fn printed(&self) -> String {
         printed(&self.ran)
+    }
+}
+
+/// The name of a test that has the same name as others before it.
+fn numbered(id: &str, count: usize) -> String {
+    match count {
+        0 | 1 => id.to_owned(),
+        _ => format!("{id} #{count}"),
+    }
+}
+
+/// The name that the runner itself has for a test.
+pub(crate) fn unnumbered(id: &str) -> &str {
+    match id.rsplit_once(" #") {
+        Some((name, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => id,
     }
 }
 
