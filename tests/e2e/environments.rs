@@ -275,3 +275,31 @@ fn a_warm_build_of_a_cargo_workspace_is_used_and_not_changed() {
     let after = crate::lula::listing(&world.work().join("target"));
     assert!(before == after, "the person's build was changed");
 }
+
+#[test]
+fn a_run_sees_what_is_ignored_and_neither_secrets_nor_unfinished_work() {
+    let world = World::new();
+    crate::run::buggy_with(&world, &[(".gitignore", "*.cfg\n.env\nkeys/\n")]);
+    for (path, text) in [
+        ("local.cfg", "ignored"),
+        (".env", "TOKEN=1"),
+        ("draft.py", "unfinished"),
+        ("keys/server.pem", "key"),
+        ("keys/readme", "ignored too"),
+    ] {
+        let path = world.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let here = world.work().canonicalize().unwrap();
+    let sees = format!(
+        "test \"$(pwd)\" = {} && test -e local.cfg && test -e keys/readme && test ! -e .env && \
+         test ! -e draft.py && test ! -e keys/server.pem && test ! -e .git && echo changed > local.cfg",
+        here.display()
+    );
+    world
+        .run(&["run", "--task", FIX, "--accept", &sees])
+        .exits(0);
+    let text = std::fs::read_to_string(here.join("local.cfg")).unwrap();
+    assert_eq!(text, "ignored");
+}

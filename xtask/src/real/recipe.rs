@@ -19,6 +19,9 @@ pub(super) struct Recipe {
     pub(super) test: String,
     pub(super) expected: Counts,
     pub(super) bug: Bug,
+    /// Whether its tests need nothing installed, so that a fresh clone can be worked on as it is.
+    #[serde(default)]
+    pub(super) standalone: bool,
     /// What is given to `lula run --tests`, where the command is not to be found out.
     #[serde(default)]
     pub(super) tests: Option<String>,
