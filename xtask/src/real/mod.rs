@@ -6,9 +6,9 @@ mod counts;
 mod project;
 mod recipe;
 
-use std::process::ExitCode;
+use std::{env, path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{bench::program, interrupt::Interrupt, repository::Repository};
 use project::{Project, Trial};
@@ -24,7 +24,7 @@ pub(crate) fn run(
         std::ops::ControlFlow::Continue(program) => program,
         std::ops::ControlFlow::Break(code) => return Ok(code),
     };
-    let home = repository.root().join("target").join("real");
+    let home = home()?;
     let mut trials = Vec::new();
     for recipe in &recipes {
         println!("{}: setting up", recipe.name);
@@ -47,4 +47,14 @@ pub(crate) fn run(
     );
     println!("{held} passed, {} failed", all - held);
     Ok(ExitCode::from(u8::from(held != all)))
+}
+
+/// Where projects are set up: outside this repository, or cargo takes theirs for a part of it.
+fn home() -> Result<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")));
+    Ok(cache
+        .context("neither XDG_CACHE_HOME nor HOME is set")?
+        .join("lula-real"))
 }
