@@ -21,7 +21,7 @@ pub struct Sandbox {
     pub(super) policy: Policy,
     pub(super) workspace: Workspace,
     pub(super) tier: Option<Tier>,
-    /// Those of this process, where nobody named others.
+    /// Those of this process, where the caller named no others.
     toolchains: OnceLock<Toolchains>,
     pub(super) without: Vec<LayerName>,
     pub(super) writable: bool,

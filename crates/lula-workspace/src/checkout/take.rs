@@ -2,6 +2,7 @@
 //! that ran there can make git read, or run, anything else.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use lula_protocol::Digest;
 
@@ -128,27 +129,8 @@ impl Checkout {
 
     /// Paths that git would not add.
     fn ignored(&self, changes: &[&Change], index: &std::path::Path) -> Result<BTreeSet<Vec<u8>>> {
-        let mut input = Vec::new();
-        for change in changes {
-            // No name begins with what git would take for more than a name.
-            input.extend_from_slice(b"./");
-            input.extend_from_slice(change.path.as_bytes());
-            input.push(0);
-        }
-        if input.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let arguments = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"];
-        let mut command = self.command(index)?;
-        let output = feed(command.args(arguments), &input)?;
-        // That nothing is ignored is no success to it, and no failure.
-        if output.status.code() == Some(1) {
-            return Ok(BTreeSet::new());
-        }
-        let listed = succeeded(output, &arguments)?;
-        let paths = listed.split(|byte| *byte == 0);
-        let plain = paths.filter_map(|path| path.strip_prefix(b"./"));
-        Ok(plain.map(<[u8]>::to_vec).collect())
+        let paths = changes.iter().map(|change| change.path.as_bytes());
+        check_ignored(&mut self.command(index)?, paths)
     }
 
     /// The line that puts a change into an index.
@@ -249,6 +231,34 @@ fn content(mode: &str, id: &str, git: &Ask<'_>) -> Result<Option<Content>> {
 
 pub(crate) fn odd() -> CheckoutError {
     CheckoutError::Refused("git described a change in an unknown form".to_owned())
+}
+
+/// Those of these paths that git would not add, by the rules that the command finds.
+pub(crate) fn check_ignored<'a>(
+    command: &mut Command,
+    paths: impl Iterator<Item = &'a [u8]>,
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut input = Vec::new();
+    for path in paths {
+        // No name begins with what git would take for more than a name.
+        input.extend_from_slice(b"./");
+        input.extend_from_slice(path);
+        input.push(0);
+    }
+    if input.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let arguments = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"];
+    let output = feed(command.args(arguments), &input)?;
+    // That nothing is ignored is no success to it, and no failure.
+    if output.status.code() == Some(1) {
+        return Ok(BTreeSet::new());
+    }
+    let listed = succeeded(output, &arguments)?;
+    let plain = listed
+        .split(|byte| *byte == 0)
+        .filter_map(|path| path.strip_prefix(b"./"));
+    Ok(plain.map(<[u8]>::to_vec).collect())
 }
 
 /// Changes of files and links, outside of git directories and of repositories inside.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::checkout::take::check_ignored;
 use crate::checkout::{CheckoutError, Result, feed, io_failed, succeeded};
 use crate::commit::own_like;
 use crate::git::Git;
@@ -177,24 +178,8 @@ fn unfold(git: &Git, checkout: &Path, named: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>
         if open.is_empty() {
             break;
         }
-        let arguments = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"];
-        let mut input = Vec::new();
-        for path in &open {
-            // No name begins with what git would take for more than a name.
-            input.extend_from_slice(b"./");
-            input.extend_from_slice(path);
-            input.push(0);
-        }
-        let mut command = git.command(checkout)?;
-        let output = feed(command.args(arguments), &input)?;
-        let listed = match output.status.code() {
-            // That nothing is ignored is no success to it, and no failure.
-            Some(1) => Vec::new(),
-            _ => succeeded(output, &arguments)?,
-        };
-        let known: BTreeSet<&[u8]> = paths(&listed)
-            .filter_map(|path| path.strip_prefix(b"./"))
-            .collect();
+        let paths = open.iter().map(Vec::as_slice);
+        let known = check_ignored(&mut git.command(checkout)?, paths)?;
         let (ignored, others): (Vec<_>, Vec<_>) = std::mem::take(&mut open)
             .into_iter()
             .partition(|path| known.contains(path.as_slice()));
@@ -284,17 +269,13 @@ impl<'a> Mask<'a> {
             let text = String::from_utf8_lossy(path).into_owned();
             return Err(CheckoutError::Refused(format!("git named {text:?}")));
         };
-        if self.checkout.stat(&checked)?.is_none() && !self.is_link(path) {
+        if !is_there(self.checkout, path) {
             return Ok(());
         }
         self.whiteout(path).map_err(|error| CheckoutError::Io {
             path: checked.to_string(),
             source: error.into(),
         })
-    }
-
-    fn is_link(&self, path: &[u8]) -> bool {
-        is_there(self.checkout, path)
     }
 
     fn whiteout(&self, path: &[u8]) -> rustix::io::Result<()> {
