@@ -90,9 +90,16 @@ pub(crate) fn runners_of(world: &World) -> Vec<u32> {
 /// So many blows to one run.
 pub(crate) const BLOWS: u64 = 3;
 
-/// Begins a run and goes on with it, and each time kills its brain, its runner, or both, at a random
-/// moment of so many microseconds. Tells how the run is gone on with, and how many events it had when it
-/// was struck.
+/// How many events the log of the last run holds.
+pub(crate) fn events(world: &World) -> u64 {
+    let runs = world.run(&["runs", "--json"]).exits(0).json();
+    runs[0]["events"].as_u64().unwrap_or(0)
+}
+
+/// Begins a run and goes on with it, and each time kills its brain, its runner, or both, a random moment
+/// after its log has grown to a random length. By its log and not by the clock: a run that was left alone
+/// takes longer than one that is struck where the machine was busier then, and a blow by the clock would
+/// come after the end. Tells how the run is gone on with, and how many events it had when it was struck.
 pub(crate) fn blows<'a>(
     world: &World,
     line: &[&'a str],
@@ -102,8 +109,11 @@ pub(crate) fn blows<'a>(
     let mut next = line.to_vec();
     let mut moments = Vec::new();
     for _ in 0..BLOWS {
+        let before = events(world);
+        let at = before + dice.roll(whole.saturating_sub(before).max(1));
         let mut brain = begin(world, &next);
-        std::thread::sleep(Duration::from_micros(dice.roll(whole)));
+        while brain.try_wait().unwrap().is_none() && events(world) < at {}
+        std::thread::sleep(Duration::from_micros(dice.roll(50_000)));
         let whom = dice.roll(3);
         if whom != 0 {
             runners_of(world).into_iter().for_each(strike);
@@ -113,10 +123,10 @@ pub(crate) fn blows<'a>(
             strike(brain.id());
         }
         brain.wait().unwrap();
-        let runs = world.run(&["runs", "--json"]).exits(0).json();
-        moments.push(runs[0]["events"].as_u64().unwrap_or(0));
+        let struck = events(world);
+        moments.push(struck);
         after_each();
-        if runs.as_array().is_some_and(|runs| !runs.is_empty()) {
+        if struck > 0 {
             next = vec!["resume", "last"];
         }
     }

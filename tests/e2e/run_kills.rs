@@ -1,15 +1,13 @@
 //! Runs that are killed, or put down by Ctrl-C, and gone on with.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
-
 use lula_models::mock::MockServer;
 use lula_models::script::{Script, ScriptedFault};
 use serde_json::{Value, json};
 
 use crate::lula::World;
 use crate::processes::{
-    BLOWS, Dice, begin, begin_heard, blows, ended, interrupt, runners_of, strike, wait_until,
+    BLOWS, Dice, begin, begin_heard, blows, ended, events, interrupt, runners_of, strike,
+    wait_until,
 };
 use crate::run::{CODE, FIX, MENDED, branches, buggy, edit, git, strong};
 use crate::run_hands::untouched;
@@ -87,13 +85,11 @@ fn wherever_a_run_is_killed_it_ends_the_same() {
     buggy(&world);
     let mut line = vec!["run", "--task", FIX];
     // The moments are where the log has grown to so many events.
-    for events in [2, 9, 13, 19, 23] {
+    for moment in [2, 9, 13, 19, 23] {
         let mut child = begin(&world, &line);
         loop {
             let ended = child.try_wait().unwrap().is_some();
-            let runs = world.run(&["runs", "--json"]).exits(0).json();
-            let grown = runs[0]["events"].as_u64().unwrap_or(0);
-            if ended || grown >= events {
+            if ended || events(&world) >= moment {
                 break;
             }
         }
@@ -155,14 +151,13 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let calm = World::new();
     buggy(&calm);
-    let clock = Instant::now();
     calm.run(&line).exits(0);
-    let whole = u64::try_from(clock.elapsed().as_micros()).unwrap();
+    let whole = events(&calm);
     let expected = outcome(&calm);
     assert_eq!(expected["files"], json!(["count.txt", "items.py"]));
     let mut dice = Dice(7);
     let (mut struck, mut seed) = (0, 0);
-    let mut moments = BTreeSet::new();
+    let mut early = 0;
     while struck < kills {
         seed += 1;
         let world = World::new();
@@ -170,7 +165,7 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
         let before = untouched(&world);
         let untouched_yet = || assert_eq!(untouched(&world), before, "seed {seed}");
         let (next, at) = blows(&world, &line, (&mut dice, whole), untouched_yet);
-        moments.extend(at);
+        early += at.iter().filter(|at| **at < whole).count();
         struck += BLOWS;
         world.run(&next).exits(0);
         assert_eq!(outcome(&world), expected, "seed {seed}");
@@ -178,7 +173,7 @@ fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
         world.run(&["replay", "last", "--verify"]).exits(0);
         world.run(&["audit", "verify"]).exits(0);
     }
-    assert!(moments.len() > 1, "the kills came at {moments:?}");
+    assert!(early > 0, "every kill came too late");
 }
 
 #[test]
