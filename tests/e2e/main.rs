@@ -24,6 +24,7 @@ mod index;
 mod lessons;
 mod lula;
 mod models;
+mod monorepos;
 mod plans;
 mod policy;
 mod processes;

@@ -301,7 +301,7 @@ pub enum TrialResult {
     /// What the tests say.
     Examined {
         /// The tests.
-        baseline: Baseline,
+        baseline: Box<Baseline>,
     },
     /// What the search found.
     Searched {

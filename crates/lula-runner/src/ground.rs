@@ -22,6 +22,8 @@ pub struct SandboxedGround {
     engine: Engine,
     policy: Policy,
     toolchains: Toolchains,
+    /// The folder whose toolchains those are.
+    place: String,
     last: Arc<Mutex<Option<Receipt>>>,
     stop: Arc<Halt>,
 }
@@ -37,6 +39,7 @@ impl SandboxedGround {
         let toolchains = Toolchains::for_project(project.shown(), project.shown());
         let mut ground = Self {
             toolchains,
+            place: String::new(),
             project,
             engine,
             policy,
@@ -80,6 +83,7 @@ impl SandboxedGround {
     pub fn for_folder(mut self, folder: &str) -> Self {
         let top = self.project.shown();
         self.toolchains = Toolchains::for_project(top, &top.join(folder));
+        folder.clone_into(&mut self.place);
         self
     }
 
@@ -111,6 +115,7 @@ impl Ground for SandboxedGround {
             engine: self.engine.clone(),
             policy: self.policy.clone(),
             toolchains: self.toolchains.clone(),
+            place: self.place.clone(),
             last: Arc::clone(&self.last),
             stop: Arc::clone(&self.stop),
             original: self.project.shown().to_owned(),
@@ -125,6 +130,8 @@ struct SandboxedFork {
     engine: Engine,
     policy: Policy,
     toolchains: Toolchains,
+    /// The folder whose toolchains those are.
+    place: String,
     last: Arc<Mutex<Option<Receipt>>>,
     stop: Arc<Halt>,
     /// The directory that the fork stands for.
@@ -180,11 +187,33 @@ impl SandboxedFork {
     /// Ends the sandbox around layers: a mounted overlay does not see what is changed in its upper
     /// directory from outside. The next command gets another sandbox.
     fn still(&mut self) -> Result<(), GroundError> {
-        if matches!(self.fork, lula_workspace::Fork::Layered(_))
-            && let Some(session) = self.session.take()
-        {
-            let closed = session.close();
-            closed.map_err(|error| GroundError::new("ending a sandbox", error))?;
+        if matches!(self.fork, lula_workspace::Fork::Layered(_)) {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), GroundError> {
+        let Some(session) = self.session.take() else {
+            return Ok(());
+        };
+        let closed = session.close();
+        closed.map_err(|error| GroundError::new("ending a sandbox", error))
+    }
+
+    /// Has the toolchains of the project in `folder`, which may have an environment of its own. A
+    /// command that names no folder belongs to what was run last.
+    fn equip(&mut self, folder: &str) -> Result<(), GroundError> {
+        if folder.is_empty() || folder == self.place {
+            return Ok(());
+        }
+        let top = &self.original;
+        let wanted = Toolchains::for_project(top, &top.join(folder));
+        folder.clone_into(&mut self.place);
+        // Another sandbox forgets what lay in the temporary directory of this one.
+        if wanted != self.toolchains {
+            self.toolchains = wanted;
+            self.close()?;
         }
         Ok(())
     }
@@ -226,6 +255,7 @@ impl Fork for SandboxedFork {
             .argv
             .split_first()
             .ok_or_else(|| GroundError::new("running a command", "it is empty"))?;
+        self.equip(&command.folder)?;
         let mut inside = lula_sandbox::Command::new(program)
             .arguments(arguments)
             .input(command.stdin.clone())

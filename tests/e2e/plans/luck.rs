@@ -231,7 +231,9 @@ impl Hands for Luck {
     ) -> Result<TrialResult, HandsError> {
         if matches!(trial, Trial::Examine { .. }) {
             let baseline = baseline();
-            return Ok(TrialResult::Examined { baseline });
+            return Ok(TrialResult::Examined {
+                baseline: Box::new(baseline),
+            });
         }
         let accepted = Accepted {
             command: "look".to_owned(),

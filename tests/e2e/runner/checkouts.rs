@@ -201,7 +201,7 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
     );
     let weigh = Trial::Weigh {
         tests: lula_repair::TestsWanted::default(),
-        before: Box::new(baseline),
+        before: baseline,
         first: Vec::new(),
         accept: vec!["grep -q '1' items.py".to_owned()],
         tests_ms: 60_000,

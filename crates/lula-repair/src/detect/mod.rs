@@ -265,6 +265,25 @@ pub fn detect_in(
     found
 }
 
+/// The project that a file belongs to: the nearest one around it that has tests.
+pub(crate) fn project_of(
+    files: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+    file: &str,
+) -> Option<Detection> {
+    if is_foreign(file) {
+        return None;
+    }
+    let own: Vec<String> = files
+        .iter()
+        .filter(|path| !is_foreign(path))
+        .cloned()
+        .collect();
+    projects::above(&own, file)
+        .map(|folder| detect_at(&own, read, folder))
+        .find(|found| !found.tests.is_empty())
+}
+
 /// Looks at one folder as a project.
 fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Detection {
     let files = projects::inside(own, folder);
@@ -276,7 +295,7 @@ fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str
         }
     };
     let project = Project {
-        files: &files,
+        files: &projects::outside(&files),
         read: &read,
     };
     let mut tests = Vec::new();

@@ -1,5 +1,7 @@
 //! The projects of a repository: folders with a manifest of their own.
 
+use std::borrow::Cow;
+
 use super::is_foreign;
 
 /// Files that make a folder a project.
@@ -39,6 +41,30 @@ pub(super) fn around<'a>(files: &[String], place: &'a str) -> &'a str {
     ""
 }
 
+/// Whether a folder is material for tests or for a reader, whatever it looks like.
+fn is_aside(folder: &str) -> bool {
+    folder.split('/').any(|part| {
+        matches!(
+            part,
+            "fixtures" | "test" | "tests" | "__tests__" | "testdata" | "examples" | "templates"
+        )
+    })
+}
+
+/// The folders around a file that are projects, the nearest first.
+pub(super) fn above<'a>(files: &'a [String], file: &'a str) -> impl Iterator<Item = &'a str> {
+    let folder = |path: &'a str| path.rsplit_once('/').map(|(above, _)| above);
+    let all = std::iter::successors(folder(file), move |inner| folder(inner));
+    let is_project = move |place: &&str| {
+        let within = |path: &String| {
+            let name = path.strip_prefix(*place)?.strip_prefix('/')?;
+            Some(MANIFESTS.contains(&name))
+        };
+        !is_aside(place) && files.iter().filter_map(within).any(|found| found)
+    };
+    all.filter(is_project).chain(std::iter::once(""))
+}
+
 /// Every folder below the top that is a project.
 pub(super) fn below(files: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -46,13 +72,8 @@ pub(super) fn below(files: &[String]) -> Vec<String> {
         let Some((folder, name)) = file.rsplit_once('/') else {
             continue;
         };
-        let aside = folder.split('/').any(|part| {
-            matches!(
-                part,
-                "fixtures" | "test" | "tests" | "__tests__" | "testdata" | "examples" | "templates"
-            )
-        });
-        if MANIFESTS.contains(&name) && !aside && !found.iter().any(|known| known == folder) {
+        let known = found.iter().any(|known| known == folder);
+        if MANIFESTS.contains(&name) && !is_aside(folder) && !known {
             found.push(folder.to_owned());
         }
         if found.len() >= MOST {
@@ -60,6 +81,27 @@ pub(super) fn below(files: &[String]) -> Vec<String> {
         }
     }
     found
+}
+
+/// The files of a folder that are tested from there: one that is no project itself leaves those of
+/// the projects below to them.
+pub(super) fn outside(files: &[String]) -> Cow<'_, [String]> {
+    if MANIFESTS
+        .iter()
+        .any(|name| files.iter().any(|file| file == name))
+    {
+        return Cow::Borrowed(files);
+    }
+    let below = below(files);
+    let within = |file: &String| {
+        let inside = |folder: &String| {
+            let rest = file.strip_prefix(folder.as_str());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        below.iter().any(inside)
+    };
+    let loose = files.iter().filter(|file| !within(file));
+    Cow::Owned(loose.cloned().collect())
 }
 
 /// The files of a folder, named from it.
@@ -84,6 +126,8 @@ mod tests {
         assert_eq!(around(&files, "a/src/x"), "a");
         assert_eq!(around(&files, "b"), "");
         assert_eq!(below(&files), ["a"]);
+        assert_eq!(above(&files, "a/src/x/y.js").collect::<Vec<_>>(), ["a", ""]);
+        assert_eq!(above(&files, "README.md").collect::<Vec<_>>(), [""]);
         assert_eq!(inside(&files, "a"), ["package.json", "src/x/y.js"]);
     }
 }

@@ -5,20 +5,29 @@ use std::time::{Duration, Instant};
 
 use super::{Progress, RepairError, RepairTask};
 use crate::detect::{Detection, Framework, TestsFound, from_command};
+use crate::environment::BrokenEnvironment;
 use crate::ground::{Fork, Ground};
 use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
 use crate::report::{Outcome, TestCase, TestReport};
 use crate::suite::{Goal, Manifest, Suite, SuiteError, missing_modules, open};
 use crate::syntax::Language;
 
-/// The first way of running the tests that gives results.
+/// The part of the time in which a project with failing tests is looked for among those of a
+/// repository: where all that were looked at are sound, the first of them stands for it.
+const PROJECTS: u32 = 4;
+
+/// A suite, and what it said when it was run.
+type Reported = (Box<dyn Suite>, TestsFound, TestReport);
+
+/// The first way of running the tests that gives results: of several projects, in the first where
+/// something fails.
 pub(super) fn first_report(
     fork: &mut dyn Fork,
     detection: &Detection,
     task: &RepairTask,
     until: Instant,
     watch: &(dyn Fn(Progress) + Sync),
-) -> Result<(Box<dyn Suite>, TestsFound, TestReport), RepairError> {
+) -> Result<Reported, RepairError> {
     let ways: Vec<TestsFound> = match &task.tests.command {
         Some(line) => vec![from_command(line, detection)],
         None => detection.tests.clone(),
@@ -26,48 +35,96 @@ pub(super) fn first_report(
     if ways.is_empty() {
         return Err(RepairError::NoTests);
     }
+    let enough = Instant::now() + until.saturating_duration_since(Instant::now()) / PROJECTS;
+    let mut sound: Option<Reported> = None;
+    let mut unable = Unable::default();
+    for ways in ways.chunk_by(|one, next| one.folder == next.folder) {
+        if sound.is_some() && Instant::now() >= enough {
+            break;
+        }
+        match report_of(ways, fork, task, until, watch) {
+            Ok(Ok(reported)) if reported.2.failing().next().is_some() => return Ok(reported),
+            Ok(Ok(reported)) => {
+                sound.get_or_insert(reported);
+            }
+            Ok(Err(more)) => unable.add(more),
+            Err(_) if sound.is_some() => break,
+            Err(error) => return Err(error),
+        }
+    }
+    sound.ok_or_else(|| unable.into())
+}
+
+/// Why no way of running the tests gave results.
+#[derive(Default)]
+struct Unable {
+    reasons: Vec<String>,
+    broken: Option<Box<BrokenEnvironment>>,
+}
+
+impl Unable {
+    fn add(&mut self, more: Self) {
+        self.reasons.extend(more.reasons);
+        self.broken = self.broken.take().or(more.broken);
+    }
+}
+
+impl From<Unable> for RepairError {
+    fn from(unable: Unable) -> Self {
+        let broken = unable.broken.map(Self::EnvironmentBroken);
+        broken.unwrap_or(Self::CannotRun(unable.reasons))
+    }
+}
+
+/// The first way of running the tests of one project that gives results.
+fn report_of(
+    ways: &[TestsFound],
+    fork: &mut dyn Fork,
+    task: &RepairTask,
+    until: Instant,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<Result<Reported, Unable>, RepairError> {
     // What takes longer is run by itself before it counts as hanging.
     let test_limit = (task.budget / 12)
         .clamp(Duration::from_secs(2), Duration::from_secs(30))
         .min(task.budget / 4);
-    let mut reasons = Vec::new();
-    let mut broken = None;
+    let mut unable = Unable::default();
     let mut by_pytest = false;
     for tests in ways {
         // What was asked for and cannot be run is not quietly run by something else; bare functions ask
         // for nothing.
-        if (broken.is_some() || by_pytest) && tests.framework != Framework::PlainPython {
+        if (unable.broken.is_some() || by_pytest) && tests.framework != Framework::PlainPython {
             continue;
         }
         watch(Progress::RunningTests {
             command: tests.line(),
         });
-        let opened = open(&tests, fork, test_limit).and_then(|suite| {
+        let opened = open(tests, fork, test_limit).and_then(|suite| {
             let left = until.saturating_duration_since(Instant::now());
             let report = suite.run(fork, left)?;
             Ok((suite, report))
         });
+        let mut note = |reason: String| unable.reasons.push(format!("{}: {reason}", tests.line()));
         match opened {
-            Ok((suite, report)) if !report.tests.is_empty() => return Ok((suite, tests, report)),
-            Ok(_) => reasons.push(format!("{}: no test ran", tests.line())),
+            Ok((suite, report)) if !report.tests.is_empty() => {
+                return Ok(Ok((suite, tests.clone(), report)));
+            }
+            Ok(_) => note("no test ran".to_owned()),
             Err(SuiteError::EnvironmentBroken(found)) => {
-                broken.get_or_insert(found);
+                unable.broken.get_or_insert(found);
             }
             Err(SuiteError::NoResults(reason)) => {
                 by_pytest |= tests.framework == Framework::Pytest;
-                reasons.push(format!("{}: {reason}", tests.line()));
+                note(reason);
             }
             Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
-            Err(error) => reasons.push(format!("{}: {error}", tests.line())),
+            Err(error) => note(error.to_string()),
         }
         if Instant::now() >= until {
             return Err(RepairError::OutOfTime(task.budget));
         }
     }
-    Err(broken.map_or(
-        RepairError::CannotRun(reasons),
-        RepairError::EnvironmentBroken,
-    ))
+    Ok(Err(unable))
 }
 
 /// The line in which a test that could not begin says what is not installed.

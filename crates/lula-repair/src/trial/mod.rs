@@ -2,6 +2,7 @@
 //! private copies and leaves nothing behind; nothing here judges.
 
 mod near;
+mod projects;
 mod words;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use crate::search::{Examined, Progress, RepairError, RepairTask, examine, millis
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
 pub use near::home;
+use projects::Suites;
 pub use words::{
     Accepted, Baseline, ChangedFile, Evidence, FirstLook, Found, Looked, Results, TriedBefore,
 };
@@ -95,6 +97,7 @@ pub fn baseline(
     };
     Ok(Baseline {
         command: Some(examined.tests.argv.join(" ")),
+        folder: examined.tests.folder.clone(),
         messages: messages(&examined),
         unfixable: examined.unfixable.clone(),
         looked: Looked::Ran(results(&examined)),
@@ -176,23 +179,6 @@ fn results(examined: &Examined) -> Results {
         flaky: set(&examined.flaky),
         skipped: skipped.map(|test| test.id.clone()).collect(),
     }
-}
-
-/// One run of the tests of a fork.
-struct Look {
-    looked: Looked,
-    command: Option<String>,
-    messages: Vec<(String, String)>,
-}
-
-fn look(fork: &mut dyn Fork, tests: &TestsWanted, deadline: Duration) -> Result<Look, RepairError> {
-    let examined = in_time(fork, tests, deadline);
-    let seen = examined.as_ref().ok();
-    Ok(Look {
-        command: seen.map(|examined| examined.tests.argv.join(" ")),
-        messages: seen.map(messages).unwrap_or_default(),
-        looked: looked(examined)?,
-    })
 }
 
 fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError> {
@@ -291,13 +277,7 @@ pub struct Weighing<'a> {
 
 /// Collects the evidence about a change.
 pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, RepairError> {
-    let Weighing {
-        change,
-        before,
-        tests,
-        deadline,
-        ..
-    } = *asked;
+    let Weighing { change, before, .. } = *asked;
     let mut evidence = Evidence {
         before: before.looked.clone(),
         command_before: before.command.clone(),
@@ -328,15 +308,17 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
             return Ok(evidence);
         }
     }
+    let suites = Suites::touched(ground, asked, &mut evidence)?;
+    let look = |fork: &mut dyn Fork| suites.look(fork);
     let mut fork = ground.fork()?;
     for file in &touched {
         put_back(fork.as_mut(), file)?;
     }
-    let after = look(fork.as_mut(), tests, deadline)?;
+    let after = look(fork.as_mut())?;
     (evidence.after, evidence.command) = (after.looked, after.command);
-    evidence.messages = after.messages;
+    evidence.messages.extend(after.messages);
     if !touched.is_empty() {
-        let as_is = look(ground.fork()?.as_mut(), tests, deadline)?;
+        let as_is = look(ground.fork()?.as_mut())?;
         let known = |id: &String| evidence.messages.iter().any(|(known, _)| known == id);
         let new = as_is.messages.into_iter().filter(|(id, _)| !known(id));
         let new: Vec<_> = new.collect();
@@ -345,12 +327,12 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
         evidence.as_is = Some(as_is.looked);
         if adds {
             let mut fork = only_tests(ground, change)?;
-            evidence.tests_alone = Some(look(fork.as_mut(), tests, deadline)?.looked);
+            evidence.tests_alone = Some(look(fork.as_mut())?.looked);
         }
     }
     if evidence.after.results().is_some() {
         let mut fork = without(ground, change)?;
-        evidence.without = Some(look(fork.as_mut(), tests, deadline)?.looked);
+        evidence.without = Some(look(fork.as_mut())?.looked);
     }
     evidence.accepted = accepted(ground, asked)?;
     Ok(evidence)

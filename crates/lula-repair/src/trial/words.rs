@@ -197,6 +197,9 @@ pub struct Baseline {
     pub looked: Looked,
     /// The command that a person would type, where there are tests.
     pub command: Option<String>,
+    /// The folder of the project whose tests they are, from the top; empty for the top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// The failing tests and the ends of what they said.
     pub messages: Vec<(String, String)>,
     /// Failing tests that lack something that is not installed.

@@ -72,7 +72,9 @@ impl Hands {
                     }
                     Ok(baseline)
                 })
-                .map(|baseline| TrialResult::Examined { baseline }),
+                .map(|baseline| TrialResult::Examined {
+                    baseline: Box::new(baseline),
+                }),
             Trial::Search { tests, search_ms } => {
                 trial::search(&ground, tests, within(*search_ms), watch)
                     .map(|found| TrialResult::Searched { found })

@@ -178,7 +178,7 @@ impl Scene {
                     let TrialResult::Examined { baseline } = *result else {
                         panic!("{result:?}");
                     };
-                    return baseline;
+                    return *baseline;
                 }
             }
         })

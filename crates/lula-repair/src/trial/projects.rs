@@ -1,0 +1,234 @@
+//! The projects of a repository that a change touches. Each is judged by its own tests: those of one
+//! say nothing of another.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Evidence, Looked, Results, Weighing, in_time, looked, messages, put_back};
+use crate::detect::{Framework, TestsWanted, detect_in, project_of};
+use crate::ground::{Fork, Ground};
+use crate::search::RepairError;
+
+/// Most projects whose tests are run beside those of the first.
+const MOST: usize = 8;
+
+/// One run of tests in a fork.
+pub(super) struct Look {
+    pub(super) looked: Looked,
+    pub(super) command: Option<String>,
+    pub(super) messages: Vec<(String, String)>,
+}
+
+impl Look {
+    fn at(fork: &mut dyn Fork, tests: &TestsWanted, within: Duration) -> Result<Self, RepairError> {
+        let examined = in_time(fork, tests, within);
+        let seen = examined.as_ref().ok();
+        Ok(Self {
+            command: seen.map(|examined| examined.tests.argv.join(" ")),
+            messages: seen.map(messages).unwrap_or_default(),
+            looked: looked(examined)?,
+        })
+    }
+
+    /// The same, as seen from the top: test ids begin with the folder of their project.
+    fn named_from_top(self, folder: &str) -> Self {
+        let named = |id: String| format!("{folder}/{id}");
+        let all = |ids: BTreeSet<String>| ids.into_iter().map(named).collect();
+        Self {
+            command: self.command.map(|line| format!("(cd {folder} && {line})")),
+            messages: self
+                .messages
+                .into_iter()
+                .map(|(id, said)| (named(id), said))
+                .collect(),
+            looked: match self.looked {
+                Looked::Ran(results) => Looked::Ran(Results {
+                    passing: all(results.passing),
+                    failing: all(results.failing),
+                    flaky: all(results.flaky),
+                    skipped: all(results.skipped),
+                }),
+                other => other,
+            },
+        }
+    }
+
+    /// Two projects seen as one. Where one of them has no results, neither has the whole.
+    fn and(self, other: Self) -> Self {
+        let mut messages = self.messages;
+        messages.extend(other.messages);
+        Self {
+            looked: match (self.looked, other.looked) {
+                (Looked::Ran(mut all), Looked::Ran(more)) => {
+                    all.passing.extend(more.passing);
+                    all.failing.extend(more.failing);
+                    all.flaky.extend(more.flaky);
+                    all.skipped.extend(more.skipped);
+                    Looked::Ran(all)
+                }
+                (Looked::Ran(_), unable) | (unable, _) => unable,
+            },
+            command: match (self.command, other.command) {
+                (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+                (first, second) => first.or(second),
+            },
+            messages,
+        }
+    }
+}
+
+/// The tests that a change is judged by.
+pub(super) struct Suites {
+    /// Those of the project that the baseline is about.
+    first: Option<TestsWanted>,
+    /// Folders of the other projects that the change touches.
+    others: Vec<String>,
+    within: Duration,
+}
+
+impl Suites {
+    /// Finds out which projects a change touches, and what the tests of those that the baseline says
+    /// nothing of said before the change.
+    pub(super) fn touched(
+        ground: &dyn Ground,
+        asked: &Weighing<'_>,
+        evidence: &mut Evidence,
+    ) -> Result<Self, RepairError> {
+        let first = TestsWanted {
+            command: asked.tests.command.clone(),
+            folder: match asked.before.folder.as_str() {
+                "" => asked.tests.folder.clone(),
+                folder => folder.to_owned(),
+            },
+        };
+        let mut suites = Self {
+            first: None,
+            others: Vec::new(),
+            within: asked.deadline,
+        };
+        let found = others(ground.fork()?.as_ref(), asked, &first)?;
+        if !found.is_empty() {
+            let mut base = ground.fork()?;
+            for file in asked.change {
+                put_back(base.as_mut(), file)?;
+            }
+            let mut before: Option<Look> = None;
+            for folder in found {
+                let look = suites.other(base.as_mut(), &folder)?;
+                if look.looked.results().is_none() {
+                    evidence.messages.push((folder, unable(&look.looked)));
+                    continue;
+                }
+                suites.others.push(folder);
+                before = Some(match before {
+                    Some(all) => all.and(look),
+                    None => look,
+                });
+            }
+            if let Some(before) = before {
+                let all = match evidence.before.results() {
+                    Some(_) => Look {
+                        looked: evidence.before.clone(),
+                        command: evidence.command_before.clone(),
+                        messages: Vec::new(),
+                    }
+                    .and(before),
+                    None => before,
+                };
+                // A project without results before the change has none to compare with.
+                if evidence.before.results().is_some() {
+                    suites.first = Some(first.clone());
+                }
+                (evidence.before, evidence.command_before) = (all.looked, all.command);
+            }
+        }
+        if suites.others.is_empty() {
+            suites.first = Some(first);
+        }
+        Ok(suites)
+    }
+
+    /// Runs them all.
+    pub(super) fn look(&self, fork: &mut dyn Fork) -> Result<Look, RepairError> {
+        let mut seen = match &self.first {
+            Some(tests) => Some(Look::at(fork, tests, self.within)?),
+            None => None,
+        };
+        for folder in &self.others {
+            let look = self.other(fork, folder)?;
+            seen = Some(match seen {
+                Some(all) => all.and(look),
+                None => look,
+            });
+        }
+        seen.ok_or(RepairError::NoTests)
+    }
+
+    fn other(&self, fork: &mut dyn Fork, folder: &str) -> Result<Look, RepairError> {
+        let tests = TestsWanted {
+            command: None,
+            folder: folder.to_owned(),
+        };
+        let look = Look::at(fork, &tests, self.within)?;
+        Ok(match folder {
+            "" => look,
+            folder => look.named_from_top(folder),
+        })
+    }
+}
+
+/// Folders of the projects that the change touches, beside the one whose tests are run anyway and
+/// those that its tests reach into. Where a person said how to test, that is how.
+fn others(
+    fork: &dyn Fork,
+    asked: &Weighing<'_>,
+    first: &TestsWanted,
+) -> Result<Vec<String>, RepairError> {
+    if first.command.is_some() {
+        return Ok(Vec::new());
+    }
+    let files = fork.files()?;
+    let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
+    let own = detect_in(&files, &read, &first.folder);
+    let reached = |folder: &str| {
+        let below = |id: &String| id.starts_with(&format!("{folder}/"));
+        let seen = asked.before.looked.results();
+        seen.is_some_and(|seen| seen.passing.iter().chain(&seen.failing).any(below))
+    };
+    // `cargo test` at the top of a workspace that is no package itself runs every member.
+    let manifest = read(&joined(&own.folder, "Cargo.toml")).unwrap_or_default();
+    let members = manifest.contains("[workspace]") && !manifest.contains("[package]");
+    let mut found = BTreeSet::new();
+    for file in asked.change {
+        let Some(project) = project_of(&files, &read, &file.path) else {
+            continue;
+        };
+        let cargo = project.tests[0].framework == Framework::CargoTest;
+        let member = cargo
+            && members
+            && own.tests.first().map(|t| t.framework) == Some(Framework::CargoTest);
+        if project.folder != own.folder && !reached(&project.folder) && !member {
+            found.insert(project.folder);
+        }
+    }
+    Ok(found.into_iter().take(MOST).collect())
+}
+
+fn joined(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
+
+/// Why the tests of a project say nothing of the change.
+fn unable(looked: &Looked) -> String {
+    let why = match looked {
+        Looked::Ran(_) | Looked::NotRun => "they did not run".to_owned(),
+        Looked::NoTests => "there are none".to_owned(),
+        Looked::CannotRun(why) => why.clone(),
+        Looked::EnvironmentBroken(broken) => broken.to_string(),
+        Looked::OutOfTime(ms) => format!("they did not end within {ms} ms"),
+    };
+    format!("the change touches this project, and its tests say nothing of it: {why}")
+}
