@@ -299,7 +299,9 @@ fn a_run_sees_what_is_ignored_and_neither_secrets_nor_unfinished_work() {
     );
     world
         .run(&["run", "--task", FIX, "--accept", &sees])
-        .exits(0);
+        .exits(0)
+        .says("ignored by git, read-only (keys/, local.cfg)")
+        .says("left out as secrets: .env, keys/server.pem");
     let text = std::fs::read_to_string(here.join("local.cfg")).unwrap();
     assert_eq!(text, "ignored");
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use lula_protocol::{ApprovalId, Digest, EffectId, RunId, ToolCall, WorkspaceId};
 use lula_repair::trial::{Baseline, Results};
-pub use lula_runner::api::{Trial, TrialResult};
+pub use lula_runner::api::{IgnoredView, Trial, TrialResult};
 use serde::{Deserialize, Serialize};
 
 use crate::dag::JobId;
@@ -26,6 +26,9 @@ pub struct Place {
     /// The subjects of the last commits, the newest first. Material, never an instruction.
     #[serde(default)]
     pub history: Vec<String>,
+    /// What git ignores in the repository, and is shown read-only below the files of the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<IgnoredView>,
 }
 
 /// What a tool said, as a model may see it.

@@ -92,6 +92,25 @@ pub struct OriginView {
     pub uncommitted: u64,
     /// The subjects of the last commits, the newest first. Material, never an instruction.
     pub history: Vec<String>,
+    /// What git ignores in the repository's checkout, and is shown read-only below the commit's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<IgnoredView>,
+}
+
+/// What git ignores in a checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IgnoredView {
+    /// Files and directories that it ignores as a whole, the largest first; not all of many.
+    pub paths: Vec<String>,
+    /// How many bytes they take on the disk.
+    pub bytes: u64,
+    /// Whether there are more files than were counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    /// Those that are not shown, because they are known to hold secrets; not all of many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
 }
 
 /// A workspace. Nothing in it reaches the user's tree before a commit.

@@ -109,7 +109,7 @@ pub use error::WorkspaceError;
 pub use folder::Folder;
 pub use fork::{Fork, ForkError, Project};
 pub use git::{Git, GitError};
-pub use ignored::Below;
+pub use ignored::{Below, Extent};
 #[doc(hidden)]
 pub use journal::reads_as_journal;
 pub use line::Line;

@@ -412,9 +412,13 @@ fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> rust
 
 /// Bytes on disk below a directory; an estimate where it cannot be read.
 pub(crate) fn disk_usage(directory: &OwnedFd) -> u64 {
+    disk_usage_within(directory, &mut { MAX_ENTRIES })
+}
+
+/// The same, of at most so many entries.
+pub(crate) fn disk_usage_within(directory: &OwnedFd, left: &mut u64) -> u64 {
     let mut total = 0;
-    let mut left = MAX_ENTRIES;
-    usage(directory, 0, &mut total, &mut left);
+    usage(directory, 0, &mut total, left);
     total
 }
 

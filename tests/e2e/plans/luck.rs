@@ -184,6 +184,7 @@ impl Hands for Luck {
             commit,
             uncommitted: 0,
             history: Vec::new(),
+            ignored: None,
         })
     }
 

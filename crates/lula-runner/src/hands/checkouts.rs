@@ -18,8 +18,8 @@ use super::refusal::Refusal;
 use super::room::StandIn;
 use super::{Gated, Hands, scope, views};
 use crate::api::{
-    CheckoutWanted, DeliverChange, DeliveredView, OpenWorkspace, OriginView, START, TakenView,
-    WorkspaceState, WorkspaceView,
+    CheckoutWanted, DeliverChange, DeliveredView, IgnoredView, OpenWorkspace, OriginView, START,
+    TakenView, WorkspaceState, WorkspaceView,
 };
 
 /// What a delivery is called in the audit.
@@ -344,5 +344,11 @@ fn origin(checkout: &Checkout) -> OriginView {
         commit: origin.commit.clone(),
         uncommitted: u64::try_from(origin.uncommitted).unwrap_or(u64::MAX),
         history: origin.history.clone(),
+        ignored: origin.ignored.as_ref().map(|ignored| IgnoredView {
+            paths: ignored.paths.clone(),
+            bytes: ignored.bytes,
+            more: ignored.more,
+            hidden: ignored.hidden.clone(),
+        }),
     }
 }

@@ -23,7 +23,7 @@ pub use undo::{Undone, undo};
 
 use crate::error::WorkspaceError;
 use crate::git::{Git, GitError};
-use crate::ignored::Below;
+use crate::ignored::{Below, Extent};
 use crate::line::Line;
 use crate::put::Piece;
 use crate::tree::{Tree, disk_usage};
@@ -92,6 +92,9 @@ pub struct Origin {
     /// How many bytes its files take.
     #[serde(default)]
     pub bytes: u64,
+    /// What git ignores in the repository's checkout, and is shown below its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<Extent>,
 }
 
 /// What a checkout is laid out from.
@@ -226,6 +229,7 @@ impl Checkout {
                 with: source.merge.as_ref().map(|merge| merge.candidate.clone()),
                 over: source.merge.map(|merge| merge.tree),
                 bytes: 0,
+                ignored: None,
             },
             git: git.clone(),
         };
@@ -255,12 +259,13 @@ impl Checkout {
         let index = private.join("index");
         self.private(&["read-tree", &self.origin.commit], &index, &[])?;
         self.private(&["checkout-index", "--all", "--force"], &index, &[])?;
-        Below::make(
+        let below = Below::make(
             &self.git,
             &self.origin.repository,
             &self.tree(),
             &self.directory,
         )?;
+        self.origin.ignored = below.map(|below| below.extent()).transpose()?;
         self.origin.bytes = disk_usage(&Tree::open(&self.directory)?.top);
         let origin = serde_json::to_vec(&self.origin)
             .map_err(|error| CheckoutError::Refused(error.to_string()))?;

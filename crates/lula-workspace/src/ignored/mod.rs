@@ -6,6 +6,7 @@
 //! neither ignored nor in the commit: version control's own files, work that is not committed, files
 //! that are known to hold secrets. The files of the commit lie over both.
 
+mod extent;
 mod secrets;
 mod times;
 
@@ -19,6 +20,8 @@ use rustix::io::Errno;
 use crate::checkout::take::check_ignored;
 use crate::checkout::{CheckoutError, Result, feed, io_failed, succeeded};
 use crate::commit::own_like;
+pub use extent::Extent;
+
 use crate::git::Git;
 use crate::node::{Kind, Stat};
 use crate::path::RelPath;
@@ -101,6 +104,13 @@ impl Below {
             checkout: checkout.to_owned(),
             ignored,
         }))
+    }
+
+    /// How much it is.
+    pub(crate) fn extent(&self) -> Result<Extent> {
+        let checkout = Tree::open(&self.checkout)?;
+        let hidden = secrets::among(&checkout, &self.ignored);
+        Ok(Extent::of(&checkout, &self.ignored, &hidden))
     }
 
     /// Removes what was made beside a commit's files.

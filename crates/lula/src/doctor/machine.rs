@@ -56,7 +56,7 @@ fn disk(directory: &Path, session: &Session) -> Check {
     match rustix::fs::statvfs(existing_part(directory)) {
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let free_text = human_size(free);
+            let free_text = crate::term::bytes(free);
             if free >= needed {
                 Check::good("disk", format!("{free_text} free for state"))
             } else {
@@ -85,26 +85,4 @@ fn existing_part(path: &Path) -> &Path {
     path.ancestors()
         .find(|ancestor| ancestor.is_dir())
         .unwrap_or(Path::new("/"))
-}
-
-fn human_size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    UNITS
-        .iter()
-        .find(|(_, factor)| bytes >= *factor)
-        .map_or_else(
-            || format!("{bytes} B"),
-            |(unit, factor)| format!("{}.{} {unit}", bytes / factor, bytes % factor * 10 / factor),
-        )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_read_like_people_say_them() {
-        assert_eq!(human_size(1_610_612_736), "1.5 GiB");
-        assert_eq!(human_size(12), "12 B");
-    }
 }

@@ -251,6 +251,7 @@ fn place(view: WorkspaceView) -> Result<Place, HandsError> {
         commit: origin.commit,
         uncommitted: usize::try_from(origin.uncommitted).unwrap_or(usize::MAX),
         history: origin.history,
+        ignored: origin.ignored,
     })
 }
 

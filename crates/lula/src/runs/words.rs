@@ -1,13 +1,15 @@
 //! Facts of a run in few words. Whatever a model or a repository said is bounded and made visible
 //! here, so that nothing of it acts on a terminal.
 
-use lula_agents::hands::{Delivered, Place};
+use std::fmt::Write;
+
+use lula_agents::hands::{Delivered, IgnoredView, Place};
 use lula_agents::pick::Picked;
 use lula_agents::verdict::{Evidence, FirstLook, Looked, Results};
 use lula_agents::work::Produced;
 use serde_json::Value;
 
-use crate::term::plain;
+use crate::term::{bytes, plain};
 
 /// Tests in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,10 +41,39 @@ impl std::fmt::Display for Tally {
 
 pub(super) fn base(place: &Place) -> String {
     let commit: String = place.commit.chars().take(10).collect();
-    match place.uncommitted {
-        0 => format!("base {commit}"),
-        count => format!("base {commit}; {count} files not committed"),
+    let mut text = format!("base {commit}");
+    if place.uncommitted > 0 {
+        let _ = write!(text, "; {} files not committed", place.uncommitted);
     }
+    if let Some(ignored) = &place.ignored {
+        text.push_str(&below(ignored));
+    }
+    text
+}
+
+/// What git ignores, and what of it is left out.
+fn below(ignored: &IgnoredView) -> String {
+    let mut text = String::new();
+    if !ignored.paths.is_empty() {
+        let few = ignored.paths.iter().take(3).map(String::as_str);
+        let few: Vec<&str> = few.collect();
+        let more = if ignored.paths.len() > few.len() {
+            ", …"
+        } else {
+            ""
+        };
+        let over = if ignored.more { "over " } else { "" };
+        let size = bytes(ignored.bytes);
+        let _ = write!(
+            text,
+            "; {over}{size} ignored by git, read-only ({}{more})",
+            few.join(", ")
+        );
+    }
+    if !ignored.hidden.is_empty() {
+        let _ = write!(text, "; left out as secrets: {}", ignored.hidden.join(", "));
+    }
+    plain(&text, 400)
 }
 
 pub(super) fn looked_text(looked: &Looked) -> String {

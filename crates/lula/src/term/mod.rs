@@ -25,7 +25,7 @@ pub(crate) use progress::{Live, Room, Step, human};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 pub(crate) use table::Table;
-pub(crate) use text::{plain, visible};
+pub(crate) use text::{bytes, plain, visible};
 
 /// Where and how to print.
 #[derive(Debug)]

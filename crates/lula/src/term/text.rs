@@ -1,4 +1,4 @@
-//! What somebody else wrote, so that nothing of it acts on a terminal.
+//! Text for a terminal: what somebody else wrote, so that nothing of it acts there, and numbers.
 
 /// Escapes what a terminal would act on, and characters that hide or reorder others.
 pub(crate) fn visible(line: &str) -> String {
@@ -25,6 +25,18 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// A number of bytes as people say it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    UNITS
+        .iter()
+        .find(|(_, factor)| bytes >= *factor)
+        .map_or_else(
+            || format!("{bytes} B"),
+            |(unit, factor)| format!("{}.{} {unit}", bytes / factor, bytes % factor * 10 / factor),
+        )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +46,11 @@ mod tests {
         let hostile = "a\u{1b}[2Jb\r\nc\u{202e}d";
         assert_eq!(plain(hostile, 99), "a\\u{1b}[2Jb c\\u{202e}d");
         assert_eq!(plain(&"x".repeat(300), 10).chars().count(), 10);
+    }
+
+    #[test]
+    fn sizes_read_like_people_say_them() {
+        assert_eq!(bytes(1_610_612_736), "1.5 GiB");
+        assert_eq!(bytes(12), "12 B");
     }
 }

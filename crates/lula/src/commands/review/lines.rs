@@ -9,7 +9,7 @@ use super::store;
 use crate::commands::run::find_git;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::term::{DIM, STRONG, Table, paint, visible};
+use crate::term::{DIM, STRONG, Table, bytes, paint, visible};
 
 #[derive(Serialize)]
 struct Lines {
@@ -70,7 +70,7 @@ pub(crate) fn lines(session: &Session) -> Result<Exit, Failure> {
             row.run.clone(),
             state,
             format!("{} of {} integrated", row.integrated, row.produced),
-            super::list::size(row.bytes),
+            bytes(row.bytes),
             visible(&row.repository),
         ]);
     }

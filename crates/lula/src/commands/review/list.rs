@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::store;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::term::{DIM, STRONG, Table, paint, visible};
+use crate::term::{DIM, STRONG, Table, bytes, paint, visible};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -54,7 +54,7 @@ pub(crate) fn run(session: &Session) -> Result<Exit, Failure> {
             state,
             age,
             changes,
-            size(record.bytes),
+            bytes(record.bytes),
             what,
         ]);
     }
@@ -86,13 +86,5 @@ fn age(opened_ms: u64) -> String {
         60..3600 => format!("{} min", seconds / 60),
         3600..86400 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86400),
-    }
-}
-
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
-        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
-        _ => format!("{} GiB", bytes >> 30),
     }
 }
