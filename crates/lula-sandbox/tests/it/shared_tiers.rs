@@ -56,6 +56,28 @@ fn landlock_claims_no_namespace_it_does_not_have() {
 }
 
 #[test]
+fn a_copy_that_stands_elsewhere_is_told_of_in_the_receipt() {
+    let (copy, original) = (workspace(), workspace());
+    for tier in [Tier::Namespace, Tier::Landlock] {
+        let mut policy = build_policy();
+        policy.min_tier = tier;
+        let asked = Sandbox::new(policy, copy.path())
+            .tier(tier)
+            .copy_of(original.path())
+            .toolchains(Toolchains::none());
+        let session = engine().open(&asked).unwrap();
+        let finished = session.run(&Command::shell("pwd")).unwrap();
+        let here = copy.path().canonicalize().unwrap();
+        assert_eq!(finished.stdout.text().trim(), here.to_str().unwrap());
+        let wanted = format!("the workspace at {}", original.path().display());
+        let not_applied = &finished.receipt.not_applied;
+        let told = not_applied.iter().find(|one| one.asked == wanted);
+        let told = told.unwrap_or_else(|| panic!("{tier}: {not_applied:?}"));
+        assert!(told.reason.contains(here.to_str().unwrap()), "{told:?}");
+    }
+}
+
+#[test]
 fn landlock_has_no_sockets_to_anybody() {
     let (session, _workspace) = open(Tier::Landlock);
     let line = "import socket\n\
