@@ -99,8 +99,8 @@ impl Desk<'_> {
         let word = paint(style, format!("{}:", report.word()));
         screen.note(&format!("{word} {}", visible(&report.summary)));
         if let Some(broken) = &report.environment {
-            for line in environment::lines(broken) {
-                screen.note(&line);
+            for line in environment::lines(broken).iter().skip(1) {
+                screen.note(line);
             }
             screen.note("nothing was tried, and no model was asked (L0804)");
         } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lula_agents::route::Lane;
-use lula_agents::verdict::Verdict;
+use lula_agents::verdict::{Looked, Verdict};
 use lula_agents::work::{End, Event};
 use serde_json::Value;
 
@@ -82,6 +82,12 @@ impl Teller {
             Event::Planned { steps } if steps.is_empty() => (String::new(), None),
             Event::Planned { steps } => {
                 (format!("{} steps: {}", steps.len(), steps.join(" ")), None)
+            }
+            // What is broken is told as the end that the run comes to by it.
+            Event::Examined { baseline }
+                if matches!(baseline.looked, Looked::EnvironmentBroken(_)) =>
+            {
+                (String::new(), None)
             }
             Event::Examined { baseline } => {
                 self.tests = baseline.looked.results().map(Tally::from);
