@@ -51,7 +51,7 @@ fn c_library() -> Option<(u32, u32)> {
 }
 
 /// Whether the linker is the one that comes with the compiler, as it does on this platform unless
-/// somebody took it out or chose another. Others do not know the flag.
+/// a person took it out or chose another. Others do not know the flag.
 fn is_linked_by_lld() -> bool {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     let target = env::var("TARGET").unwrap_or_default();

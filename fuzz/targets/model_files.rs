@@ -4,16 +4,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use lula_models::name::ModelName;
-use lula_models::script::Script;
-use lula_models::spend::{Price, PriceTable};
-use lula_models::transport::Cassette;
+use lula_models::script::ModelScript;
+use lula_models::spend::{ModelPrice, PriceTable};
+use lula_models::transport::CassetteTransport;
 
 fuzz_target!(|text: &str| {
-    if let Ok(cassette) = Cassette::parse(text) {
+    if let Ok(cassette) = CassetteTransport::parse(text) {
         assert!(cassette.left() <= text.lines().count());
     }
-    let _ = Script::parse(text);
-    let ceiling = Price::ceiling(100.0).expect("a price");
+    let _ = ModelScript::parse(text);
+    let ceiling = ModelPrice::ceiling(100.0).expect("a price");
     if let Ok(table) = PriceTable::built_in(ceiling).expect("built in").with(text) {
         let _ = table.of("openai/gpt-5");
     }

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_models::wire::{Decoder, Wire, WireError, embedding_usage, read_embeddings, read_failure};
+use lula_models::wire::{ResponseDecoder, WireProtocol, WireError, embedding_usage, read_embeddings, read_failure};
 
-const WIRES: [Wire; 4] = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Ollama];
+const WIRES: [WireProtocol; 4] = [WireProtocol::Chat, WireProtocol::Responses, WireProtocol::Messages, WireProtocol::Ollama];
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[choice, cut], body)) = bytes.split_first_chunk::<2>() else { return };
@@ -28,11 +28,11 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn decode(
-    wire: Wire,
+    wire: WireProtocol,
     streamed: bool,
     pieces: &[&[u8]],
 ) -> Result<lula_models::normal::ModelResponse, WireError> {
-    let mut decoder = Decoder::new(wire, streamed);
+    let mut decoder = ResponseDecoder::new(wire, streamed);
     for piece in pieces {
         decoder.push(piece)?;
     }

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_models::normal::Tool;
+use lula_models::normal::ModelTool;
 use lula_models::output::{gbnf, lenient, schema, text_calls};
 use serde_json::json;
 
 fuzz_target!(|text: &str| {
-    let tools = ["read_file", "run"].map(|name| Tool {
+    let tools = ["read_file", "run"].map(|name| ModelTool {
         name: name.to_owned(),
         description: String::new(),
         parameters: json!({"type": "object"}),

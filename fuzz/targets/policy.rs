@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_sandbox::policy::Policy;
+use lula_sandbox::policy::SandboxPolicy;
 
 fuzz_target!(|text: &str| {
-    match Policy::from_toml(text) {
-        Ok(policy) => assert_eq!(Policy::from_toml(&policy.to_toml()), Ok(policy)),
+    match SandboxPolicy::from_toml(text) {
+        Ok(policy) => assert_eq!(SandboxPolicy::from_toml(&policy.to_toml()), Ok(policy)),
         Err(error) => assert!(!error.mistakes.is_empty()),
     }
 });

@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_gate::rules::{self, Source, Trust};
+use lula_gate::rules::{self, RulesFileSource, RulesFileTrust};
 
 fuzz_target!(|text: &str| {
-    let source = Source {
+    let source = RulesFileSource {
         file: "fuzz",
         text,
-        trust: Trust::Repository,
+        trust: RulesFileTrust::Repository,
     };
     if let Err(error) = rules::test(&source) {
         assert!(error.line >= 1);

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use lula_sandbox::seccomp::{
-    Abi, Call, Instruction, Program, Refusals, Returned, Rules, UnixSockets, Watched,
+    SyscallAbi, SeccompCall, BpfInstruction, SeccompProgram, RefusedCallReply, BpfReturn, SeccompRules, UnixSocketRule, WatchedCalls,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -15,33 +15,33 @@ fuzz_target!(|bytes: &[u8]| {
         let at = 8 + index * 8;
         *arg = u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     }
-    let call = Call { number: word(0), arch: word(4), args };
+    let call = SeccompCall { number: word(0), arch: word(4), args };
 
-    let instruction = |b: &[u8]| Instruction {
+    let instruction = |b: &[u8]| BpfInstruction {
         code: u16::from_le_bytes([b[0], b[1]]),
         jt: b[2],
         jf: b[3],
         k: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
     };
-    let _ = Program::from_instructions(rest.chunks_exact(8).map(instruction).collect()).run(&call);
+    let _ = SeccompProgram::from_instructions(rest.chunks_exact(8).map(instruction).collect()).run(&call);
 
     let on = |bit: u8| switches & (1 << bit) != 0;
-    let rules = Rules {
+    let rules = SeccompRules {
         nested_userns: on(0),
         internet_sockets: on(1),
-        unix_sockets: if on(2) { UnixSockets::All } else { UnixSockets::ConnectedPairs },
+        unix_sockets: if on(2) { UnixSocketRule::All } else { UnixSocketRule::ConnectedPairs },
         private_ids: on(3),
-        refusals: if on(4) { Refusals::Notify } else { Refusals::Errno },
-        watched: if on(6) { Watched::ConnectionsAndPaths } else { Watched::Nothing },
+        refusals: if on(4) { RefusedCallReply::Notify } else { RefusedCallReply::Errno },
+        watched: if on(6) { WatchedCalls::ConnectionsAndPaths } else { WatchedCalls::Nothing },
     };
-    for abi in Abi::ALL {
-        let here = Call { arch: if on(5) { call.arch } else { abi.audit_arch() }, ..call };
+    for abi in SyscallAbi::ALL {
+        let here = SeccompCall { arch: if on(5) { call.arch } else { abi.audit_arch() }, ..call };
         let verdict = rules.decide(abi, &here);
         let expected = match rules.refusals {
-            Refusals::Notify if verdict.is_reported() => Returned::Notify,
-            _ => Returned::Verdict(verdict),
+            RefusedCallReply::Notify if verdict.is_reported() => BpfReturn::Notify,
+            _ => BpfReturn::Verdict(verdict),
         };
-        let (returned, _) = Program::compile(abi, &rules).run(&here).expect("our programs are valid");
+        let (returned, _) = SeccompProgram::compile(abi, &rules).run(&here).expect("our programs are valid");
         assert_eq!(returned, expected);
     }
 });

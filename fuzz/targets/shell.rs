@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_gate::shell::Reading;
+use lula_gate::shell::ShellReading;
 
 fuzz_target!(|text: &str| {
-    let once = Reading::of_shell(text);
+    let once = ShellReading::of_shell(text);
     let argv = ["sh", "-c", text].map(str::to_owned);
-    let wrapped = Reading::of_argv(&argv, &[], None);
+    let wrapped = ShellReading::of_argv(&argv, &[], None);
     assert!(wrapped.commands.len() > once.commands.len() || !wrapped.doubts.is_empty());
 });

@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lula_index::{Language, MAX_SYMBOLS, MAX_USES, tags};
+use lula_index::{IndexLanguage, MAX_SYMBOLS, MAX_USES, tags};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, text)) = bytes.split_first() else { return };
-    let language = Language::ALL[usize::from(*first) % Language::ALL.len()];
+    let language = IndexLanguage::ALL[usize::from(*first) % IndexLanguage::ALL.len()];
     let found = tags(language, text);
     assert_eq!(found, tags(language, text), "the same text, the same symbols");
     let Ok(found) = found else { return };

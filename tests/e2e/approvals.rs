@@ -1,7 +1,10 @@
 //! `lula approvals`, `approve`, `reject`: exactly the shown bytes, answered once.
 
 use lula_gate::approvals::ApprovalsError;
-use lula_gate::approvals::{Keyring, LocalDesk, Question, Refused, Terms, challenge, redeem};
+use lula_gate::approvals::{
+    ApprovalKeyring, ApprovalQuestion, ApprovalRefusal, ApprovalTerms, LocalApprovalDesk,
+    challenge, redeem,
+};
 use lula_protocol::approval::ApprovalSubject;
 use lula_protocol::{ApprovalChallenge, Digest, EffectClass};
 
@@ -11,7 +14,7 @@ const DIFF: &[u8] = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \xc3\xa9\n";
 
 struct Asked {
     world: World,
-    desk: LocalDesk,
+    desk: LocalApprovalDesk,
     challenge: ApprovalChallenge,
     subject: ApprovalSubject,
 }
@@ -22,19 +25,19 @@ fn now() -> u64 {
 }
 
 /// What the hands do when a rule asks.
-fn asked(terms: &Terms) -> Asked {
+fn asked(terms: &ApprovalTerms) -> Asked {
     let world = World::new();
     let state = world.home().join(".local/state/lula");
     std::fs::create_dir_all(&state).unwrap();
-    let keys = Keyring::open(&state).unwrap();
-    let mut desk = LocalDesk::open(&state.join("hands.db"), keys).unwrap();
+    let keys = ApprovalKeyring::open(&state).unwrap();
+    let mut desk = LocalApprovalDesk::open(&state.join("hands.db"), keys).unwrap();
     let subject = ApprovalSubject {
         call: Digest::of_bytes(b"call"),
         diff: Digest::of_bytes(DIFF),
         base_tree: Digest::of_bytes(b"tree"),
         policy: Digest::of_bytes(b"policy"),
     };
-    let question = Question {
+    let question = ApprovalQuestion {
         subject: &subject,
         rendered: DIFF,
         class: EffectClass::Tree,
@@ -54,7 +57,7 @@ fn asked(terms: &Terms) -> Asked {
 }
 
 impl Asked {
-    fn spend(&mut self) -> Result<(), Refused> {
+    fn spend(&mut self) -> Result<(), ApprovalRefusal> {
         let digest = self.subject.digest().unwrap();
         let id = self.challenge.id.clone();
         match self.desk.transact(|tx, _| redeem(tx, &id, &digest, now())) {
@@ -67,7 +70,7 @@ impl Asked {
 
 #[test]
 fn what_waits_is_listed_shown_byte_for_byte_and_approved_once() {
-    let mut asked = asked(&Terms::default());
+    let mut asked = asked(&ApprovalTerms::default());
     let id = asked.challenge.id.to_string();
     asked
         .world
@@ -82,7 +85,7 @@ fn what_waits_is_listed_shown_byte_for_byte_and_approved_once() {
     assert!(shown.stderr.contains(&asked.challenge.digest.to_string()));
 
     asked.world.run(&["approve", &id]).exits(2).says("--yes");
-    assert!(matches!(asked.spend(), Err(Refused::NotYet { .. })));
+    assert!(matches!(asked.spend(), Err(ApprovalRefusal::NotYet { .. })));
 
     let approved = asked
         .world
@@ -91,7 +94,7 @@ fn what_waits_is_listed_shown_byte_for_byte_and_approved_once() {
         .says("approved");
     assert_eq!(approved.stdout.as_bytes(), DIFF);
     assert_eq!(asked.spend(), Ok(()));
-    assert_eq!(asked.spend(), Err(Refused::Used));
+    assert_eq!(asked.spend(), Err(ApprovalRefusal::Used));
     asked
         .world
         .run(&["approve", &id, "--yes"])
@@ -106,7 +109,7 @@ fn what_waits_is_listed_shown_byte_for_byte_and_approved_once() {
 
 #[test]
 fn a_no_is_final() {
-    let mut asked = asked(&Terms::default());
+    let mut asked = asked(&ApprovalTerms::default());
     let id = asked.challenge.id.to_string();
     let answer = asked
         .world
@@ -119,14 +122,14 @@ fn a_no_is_final() {
         .run(&["approve", &id, "--yes"])
         .exits(1)
         .says("settled");
-    assert_eq!(asked.spend(), Err(Refused::Rejected));
+    assert_eq!(asked.spend(), Err(ApprovalRefusal::Rejected));
 }
 
 #[test]
 fn one_person_is_no_quorum_and_no_other_role() {
-    let two = Terms {
+    let two = ApprovalTerms {
         quorum: 2.try_into().unwrap(),
-        ..Terms::default()
+        ..ApprovalTerms::default()
     };
     let mut asked_two = asked(&two);
     let id = asked_two.challenge.id.to_string();
@@ -138,9 +141,9 @@ fn one_person_is_no_quorum_and_no_other_role() {
         .says("already");
     assert!(asked_two.spend().is_err());
 
-    let role = Terms {
+    let role = ApprovalTerms {
         role: Some("release-manager".into()),
-        ..Terms::default()
+        ..ApprovalTerms::default()
     };
     let asked_role = asked(&role);
     let id = asked_role.challenge.id.to_string();

@@ -1,4 +1,4 @@
-//! `lula audit`: what was done is on record, and nobody changes it unnoticed.
+//! `lula audit`: what was done is on record, and it is not changed unnoticed.
 
 use std::path::PathBuf;
 

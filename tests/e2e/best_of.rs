@@ -1,6 +1,6 @@
 //! `lula run --best-of N`: several candidates for one task, the best is taken
 
-use lula_models::mock::MockServer;
+use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
 use crate::lula::{Ran, World};
@@ -10,29 +10,29 @@ use crate::run_doors::{logs, until};
 use crate::scripts::{Act, always, does, server};
 
 /// A model that does all of this in one turn, as often as it is asked.
-fn model(calls: &[Act]) -> MockServer {
+fn model(calls: &[Act]) -> MockModelServer {
     server(vec![always(does("The task:", calls))])
 }
 
-fn right() -> MockServer {
+fn right() -> MockModelServer {
     model(&[("edit_file", edit())])
 }
 
-fn wrong() -> MockServer {
+fn wrong() -> MockModelServer {
     let edit = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
     model(&[("edit_file", edit)])
 }
 
 /// One that would be right in an hour.
-fn slow() -> MockServer {
+fn slow() -> MockModelServer {
     model(&[
         ("run", json!({"command": "sleep 3621"})),
         ("edit_file", edit()),
     ])
 }
 
-fn line(servers: &[&MockServer]) -> Vec<String> {
+fn line(servers: &[&MockModelServer]) -> Vec<String> {
     let count = servers.len().to_string();
     let fixed = [
         "run",
@@ -50,7 +50,7 @@ fn line(servers: &[&MockServer]) -> Vec<String> {
     line
 }
 
-fn run(world: &World, servers: &[&MockServer]) -> Ran {
+fn run(world: &World, servers: &[&MockModelServer]) -> Ran {
     let line = line(servers);
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
     world.run(&words)

@@ -1,7 +1,7 @@
 //! `lula cancel` ends what runs, whatever it is, and leaves no process behind
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::World;
@@ -26,8 +26,9 @@ fn cancelled_asleep(world: &World, line: &[&str], seconds: u32) {
 fn a_command_of_a_model_ends_with_its_run() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default().then_call("run", json!({"command": "sleep 3601 & sleep 3602"}));
-    let server = MockServer::start(script).unwrap();
+    let script =
+        ModelScript::default().then_call("run", json!({"command": "sleep 3601 & sleep 3602"}));
+    let server = MockModelServer::start(script).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     cancelled_asleep(&world, &line, 3602);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lula_models::mock::MockServer;
+use lula_models::mock::MockModelServer;
 use serde_json::{Value, json};
 
 use crate::agents::{TASK, plan, project, status, writes};
@@ -42,7 +42,7 @@ fn job(id: &str, needs: &[&str], tree: &Path, file: &str) -> Value {
         "done_when": [format!("test -f {file}")], "role": "coder", "repository": name(tree)})
 }
 
-fn models(world: &World, tree: &Path, file: &str) -> MockServer {
+fn models(world: &World, tree: &Path, file: &str) -> MockModelServer {
     let work = world.work();
     let tasks = [
         job("serve", &[], &work, "serve.py"),
@@ -59,7 +59,7 @@ fn models(world: &World, tree: &Path, file: &str) -> MockServer {
     ])
 }
 
-fn line(world: &World, tree: &Path, server: &MockServer) -> Vec<String> {
+fn line(world: &World, tree: &Path, server: &MockModelServer) -> Vec<String> {
     let own = world.work();
     let words = [
         "run", "--json", "--task", TASK, "--coder", "model", "--agents", "2",
@@ -72,7 +72,7 @@ fn line(world: &World, tree: &Path, server: &MockServer) -> Vec<String> {
     line
 }
 
-fn run(world: &World, tree: &Path, server: &MockServer) -> Ran {
+fn run(world: &World, tree: &Path, server: &MockModelServer) -> Ran {
     let line = line(world, tree, server);
     let words: Vec<&str> = line.iter().map(String::as_str).collect();
     world.run(&words)
@@ -248,7 +248,7 @@ fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
     let report = run(&world, &tree, &server).exits(0).json();
     let run = report["run"].as_str().unwrap();
     let branch = branches(&tree).pop().unwrap();
-    // Somebody works on what arrived in one of them.
+    // A person works on what arrived in one of them.
     git(&tree, &["checkout", "--quiet", &branch]);
     world
         .run(&["undo", run])
@@ -276,7 +276,7 @@ fn undoing_takes_the_branches_of_all_repositories_back_or_of_none() {
     }
 }
 
-/// The client with files of its own for whoever works there.
+/// The client with files of its own for the coder that works there.
 fn particular(world: &World) -> PathBuf {
     let tree = client(world);
     let guideline = "[[guideline]]\nid = \"client-small\"\nphase = \"change\"\ntext = \"Changes are \

@@ -27,6 +27,20 @@ fn an_unknown_command_is_a_usage_error_in_text_and_json() {
 }
 
 #[test]
+fn a_task_is_given_as_an_argument_or_by_its_flag_but_not_twice() {
+    let world = World::new();
+    world
+        .run(&["run", "fix the tests", "--task", "fix the tests"])
+        .exits(2)
+        .says("the argument '[TASK]' cannot be used with '--task <TEXT>'");
+    world.run(&["run"]).exits(2).says("<TASK>");
+    world
+        .run(&["run", " "])
+        .exits(2)
+        .says("lula run 'fix the failing tests'");
+}
+
+#[test]
 fn results_go_to_standard_output_and_errors_to_standard_error() {
     let world = World::new();
     let good = world.run(&["config", "get", "sandbox.timeout"]).exits(0);

@@ -1,7 +1,7 @@
 //! `lula guidelines`: what is caught, how a run is rated, and when a person is asked
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -48,7 +48,7 @@ fn a_force_push_is_caught_however_it_is_spelled_and_a_text_is_not() {
 fn a_run_is_rated_and_what_people_do_with_it_is_learned() {
     let world = World::new();
     buggy(&world);
-    // Nobody has judged anything yet, so a person is asked.
+    // No change has been judged yet, so the operator is asked.
     let ran = world.run(&["run", "--json", "--task", FIX, "--approve", "unsure"]);
     let report = ran.exits(3).json();
     let run = report["run"].as_str().unwrap();
@@ -99,15 +99,15 @@ fn a_required_guideline_that_is_broken_asks_and_a_judge_is_not_the_author() {
     buggy_with(&world, &[(".lula-guidelines.toml", own)]);
     let noisy = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    print(items)\n    return items[len(items) - 1]"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", noisy)
         .then_call("submit", json!({"summary": "done"}));
-    let author = MockServer::start(script).unwrap();
+    let author = MockModelServer::start(script).unwrap();
     let verdict = json!({"ratings": [
         {"id": "does-the-task", "score": 2, "why": "yes"},
         {"id": "no-side-effects", "score": -2, "why": "it prints"},
     ]});
-    let judge = MockServer::start(Script::say(verdict.to_string())).unwrap();
+    let judge = MockModelServer::start(ModelScript::say(verdict.to_string())).unwrap();
     let named = crate::run::weak(&judge);
     let author_name = strong(&author);
     let ran = world.run(&[

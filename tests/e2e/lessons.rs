@@ -1,7 +1,7 @@
 //! `lula lessons`: what a failed attempt showed reaches the next run, fenced, and no other repository
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -14,10 +14,10 @@ fn lessons(world: &World, more: &[&str]) -> Vec<Value> {
 }
 
 /// A model that tries something wrong first.
-fn stumbling() -> Script {
+fn stumbling() -> ModelScript {
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
-    Script::default()
+    ModelScript::default()
         .then_call("edit_file", wrong)
         .then_call("submit", json!({"summary": "done"}))
         .then_call("edit_file", edit())
@@ -29,7 +29,7 @@ fn a_failed_attempt_is_a_lesson_for_the_next_run_of_the_same_repository() {
     let world = World::new();
     buggy(&world);
     assert!(lessons(&world, &[]).is_empty());
-    let first = MockServer::start(stumbling()).unwrap();
+    let first = MockModelServer::start(stumbling()).unwrap();
     run_with(&world, &strong(&first), FIX, &[]).exits(0);
     let known = lessons(&world, &[]);
     let [lesson] = &known[..] else {
@@ -56,10 +56,10 @@ fn a_failed_attempt_is_a_lesson_for_the_next_run_of_the_same_repository() {
     assert!(told.to_string().contains("TestFail"), "{told}");
 
     // The next run sees it between marks, or does without it to see whether it helps.
-    let mending = Script::default()
+    let mending = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let second = MockServer::start(mending).unwrap();
+    let second = MockModelServer::start(mending).unwrap();
     let report = run_with(&world, &strong(&second), FIX, &[]).exits(0).json();
     let run = report["run"].as_str().unwrap();
     let state = world.run(&["show", run, "--json"]).exits(0).json()["state"].clone();

@@ -118,7 +118,7 @@ pub(crate) fn listing(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     look(directory).unwrap()
 }
 
-/// What a directory holds once nobody changes it any more: a runner goes a moment after the command
+/// What a directory holds once no process changes it any more: a runner goes a moment after the command
 /// that started it, and takes its files along.
 pub(crate) fn at_rest(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut before = None;

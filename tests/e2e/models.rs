@@ -1,14 +1,14 @@
 //! `lula models`
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 
 use crate::lula::World;
 
 const CANARY: &str = "sk-canary-0123456789abcdef";
 
 /// A model that says what a good one would say to the three questions of a trial.
-fn capable() -> MockServer {
+fn capable() -> MockModelServer {
     serve(
         r#"
         [[turn]]
@@ -24,11 +24,11 @@ fn capable() -> MockServer {
     )
 }
 
-fn serve(script: &str) -> MockServer {
-    MockServer::start(Script::parse(script).unwrap()).unwrap()
+fn serve(script: &str) -> MockModelServer {
+    MockModelServer::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
-fn name(server: &MockServer) -> String {
+fn name(server: &MockModelServer) -> String {
     format!("openai-compatible@{}/v1/m", server.url())
 }
 

@@ -1,7 +1,7 @@
 //! Repositories of several projects: a change is judged by the tests of those that it touches.
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -48,14 +48,14 @@ fn two_projects(world: &World, sum: &str) {
 }
 
 /// A model that writes one file and says that all is well.
-fn writes(attempts: usize, path: &str, content: &str) -> MockServer {
-    let mut script = Script::default();
+fn writes(attempts: usize, path: &str, content: &str) -> MockModelServer {
+    let mut script = ModelScript::default();
     for _ in 0..attempts {
         script = script
             .then_call("write_file", json!({"path": path, "content": content}))
             .then_call("submit", json!({"summary": "all tests pass"}));
     }
-    MockServer::start(script).unwrap()
+    MockModelServer::start(script).unwrap()
 }
 
 fn passing(looked: &Value) -> Vec<&str> {
@@ -125,7 +125,7 @@ test('the mean', () => assert.strictEqual(mean([1, 3]), 2));
 ";
     let code =
         "const { sum } = require('./sum.js');\nexports.mean = (all) => sum(all) / all.length;\n";
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call(
             "write_file",
             json!({"path": "web/mean.js", "content": code}),
@@ -135,7 +135,7 @@ test('the mean', () => assert.strictEqual(mean([1, 3]), 2));
             json!({"path": "web/test/mean.test.js", "content": tests}),
         )
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), "add a mean() to the page", &[]);
     report.exits(0);
     let report = world.run(&["show", "last", "--json"]).exits(0).json();

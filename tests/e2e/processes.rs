@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::lula::{Ran, World};
 use crate::run_hands::processes_of;
 
-/// Begins a command that nobody listens to.
+/// Begins a command whose output is not read.
 pub(crate) fn begin(world: &World, line: &[&str]) -> Child {
     world
         .command(line)
@@ -78,7 +78,7 @@ impl Dice {
     }
 }
 
-/// The runners of a brain that do the work: those that nobody keeps running.
+/// The runners of a brain that do the work: those that do not keep another one running.
 pub(crate) fn runners_of(world: &World) -> Vec<u32> {
     let kept = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -226,7 +226,7 @@ fn odd_names_bits_links_and_large_files_come_through_as_they_are() {
     assert_eq!(untouched, "");
     world.run(&["undo"]).exits(0);
     assert_eq!(git(&work, &["status", "--porcelain"]), "");
-    // A link that is there is followed by nobody.
+    // A link that is there is not followed.
     symlink("/etc/passwd", work.join("outside")).unwrap();
     shell(&world, "rm outside; echo mine > outside");
     world.run(&["commit"]).exits(0);

@@ -1,7 +1,7 @@
 //! Which of several models is asked, and what `lula models stats` says of them
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::{Ran, World};
@@ -9,16 +9,16 @@ use crate::run::{buggy, edit, git, strong};
 
 const FIX: &str = "fix the failing tests";
 
-fn mending(times: u32) -> Script {
-    (0..times).fold(Script::default(), |script, _| {
+fn mending(times: u32) -> ModelScript {
+    (0..times).fold(ModelScript::default(), |script, _| {
         script
             .then_call("edit_file", edit())
             .then_call("submit", json!({"summary": "done"}))
     })
 }
 
-fn talking(times: u32) -> Script {
-    (0..times).fold(Script::default(), |script, _| script.then_say("Done!"))
+fn talking(times: u32) -> ModelScript {
+    (0..times).fold(ModelScript::default(), |script, _| script.then_say("Done!"))
 }
 
 fn run(world: &World, models: [&str; 2]) -> Ran {
@@ -32,8 +32,8 @@ fn run(world: &World, models: [&str; 2]) -> Ran {
 fn runs_prefer_the_model_that_did_better_and_say_why() {
     let world = World::new();
     buggy(&world);
-    let talker = MockServer::start(talking(20)).unwrap();
-    let mender = MockServer::start(mending(2)).unwrap();
+    let talker = MockModelServer::start(talking(20)).unwrap();
+    let mender = MockModelServer::start(mending(2)).unwrap();
     let (talks, mends) = (strong(&talker), strong(&mender));
 
     // The first one named is asked first, fails, and the other one mends it.

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedFault};
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::json;
 
 use crate::lula::{Ran, World, at_rest, listing};
@@ -84,12 +84,12 @@ pub(crate) fn branches(world: &World) -> Vec<String> {
 }
 
 /// A model on the mock server that calls tools.
-pub(crate) fn strong(server: &MockServer) -> String {
+pub(crate) fn strong(server: &MockModelServer) -> String {
     format!("anthropic@{}/v1/strong", server.url())
 }
 
 /// A model on the mock server that only writes text.
-pub(crate) fn weak(server: &MockServer) -> String {
+pub(crate) fn weak(server: &MockModelServer) -> String {
     format!("llamacpp@{}/v1/weak", server.url())
 }
 
@@ -123,7 +123,7 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
     let index = std::fs::read(work.join(".git/index")).unwrap();
     let head = git(&work, &["rev-parse", "HEAD"]);
 
-    let ran = world.run(&["run", "--task", FIX]).exits(0);
+    let ran = world.run(&["run", FIX]).exits(0);
     assert!(ran.stdout.contains(MENDED), "{}", ran.stdout);
     assert!(
         ran.stderr
@@ -157,12 +157,12 @@ fn failing_tests_become_a_verified_branch_and_nothing_else_is_touched() {
 fn a_model_with_tools_looks_edits_runs_and_submits() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("read_file", json!({"path": "items.py"}))
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "python3 -m unittest -q"}))
         .then_call("submit", json!({"summary": "fixed the index"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["files"], json!(["items.py"]));
@@ -181,9 +181,9 @@ fn a_weak_model_writes_one_edit_and_a_bad_one_is_asked_for_again() {
     let block = |search: &str| {
         format!("items.py\n<<<<<<< SEARCH\n{search}\n=======\n{MENDED}\n>>>>>>> REPLACE\n")
     };
-    let script =
-        Script::say(block("    return things[0]")).then_say(block("    return items[len(items)]"));
-    let server = MockServer::start(script).unwrap();
+    let script = ModelScript::say(block("    return things[0]"))
+        .then_say(block("    return items[len(items)]"));
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &weak(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["spent"]["model_calls"], 2);
@@ -200,8 +200,8 @@ fn a_weak_model_that_hands_back_what_it_was_shown_is_told_so() {
              REPLACE\n"
         )
     };
-    let script = Script::say(block("    return items[len(items)]")).then_say(block(MENDED));
-    let server = MockServer::start(script).unwrap();
+    let script = ModelScript::say(block("    return items[len(items)]")).then_say(block(MENDED));
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &weak(&server), FIX, &["--max-loops", "0"])
         .exits(0)
         .json();
@@ -215,11 +215,11 @@ fn a_model_that_only_talks_never_passes() {
     for words in ["Done! All tests pass now.", "I have fixed everything."] {
         let world = World::new();
         buggy(&world);
-        let mut script = Script::default();
+        let mut script = ModelScript::default();
         for _ in 0..8 {
             script = script.then_say(words);
         }
-        let server = MockServer::start(script).unwrap();
+        let server = MockModelServer::start(script).unwrap();
         let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
         let report = report.exits(1).json();
         assert_eq!(report["attempts"][0]["class"], "no_change");
@@ -233,11 +233,11 @@ fn answers_that_cannot_be_used_to_the_end_change_nothing() {
     let world = World::new();
     buggy(&world);
     let before = listing(&world.work());
-    let mut script = Script::default();
+    let mut script = ModelScript::default();
     for _ in 0..40 {
         script = script.then_say("Here is my edit: please imagine it.");
     }
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &weak(&server), FIX, &[]).exits(1).json();
     assert_eq!(report["attempts"][0]["class"], "malformed");
     assert_eq!(report["diff"], "");
@@ -249,7 +249,7 @@ fn a_model_that_changes_the_tests_instead_is_caught() {
     let world = World::new();
     buggy(&world);
     let rigged = TESTS.replace("last([1, 2, 3]), 3)", "3, 3)");
-    let mut script = Script::default();
+    let mut script = ModelScript::default();
     for _ in 0..3 {
         script = script
             .then_call(
@@ -258,7 +258,7 @@ fn a_model_that_changes_the_tests_instead_is_caught() {
             )
             .then_call("submit", json!({"summary": "all green"}));
     }
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "1"]);
     let report = report.exits(1).json();
     assert_eq!(report["attempts"][0]["class"], "test_tampering");
@@ -271,12 +271,12 @@ fn a_failed_attempt_is_followed_by_another_that_knows_why() {
     buggy(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", wrong)
         .then_call("submit", json!({"summary": "done"}))
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["attempts"][0]["class"], "test_fail");
     let third = String::from_utf8(server.arrived()[2].body.clone()).unwrap();
@@ -287,7 +287,7 @@ fn a_failed_attempt_is_followed_by_another_that_knows_why() {
 #[test]
 fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
     let script = || {
-        Script::default()
+        ModelScript::default()
             .then_call(
                 "write_file",
                 json!({"path": "hello.txt", "content": "hello\n"}),
@@ -297,7 +297,7 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
     let task = "write a greeting into hello.txt";
     let world = World::new();
     repository(&world, &[("README", "a project\n")]);
-    let server = MockServer::start(script()).unwrap();
+    let server = MockModelServer::start(script()).unwrap();
     let report = run_with(&world, &strong(&server), task, &[])
         .exits(5)
         .json();
@@ -309,7 +309,7 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
 
     let world = World::new();
     repository(&world, &[("README", "a project\n")]);
-    let server = MockServer::start(script()).unwrap();
+    let server = MockModelServer::start(script()).unwrap();
     let accept = ["--accept", "grep -q hello hello.txt"];
     let report = run_with(&world, &strong(&server), task, &accept)
         .exits(0)
@@ -323,10 +323,10 @@ fn without_tests_a_change_is_unverified_unless_a_command_shows_it() {
 fn a_spent_budget_ends_cleanly_and_more_goes_on() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let small = ["--budget", "0.01"];
     let report = run_with(&world, &strong(&server), FIX, &small)
         .exits(4)
@@ -348,11 +348,11 @@ fn a_spent_budget_ends_cleanly_and_more_goes_on() {
 fn a_secret_in_the_environment_reaches_no_store() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "env"}));
     let script = script.then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let keys = format!("{}=env:CANARY", server.url());
     let mut command = world.command(&[
         "run",
@@ -430,14 +430,14 @@ fn several_things_are_planned_first() {
     let plan = json!({"steps": ["Mend last in items.py.", "Add a test for it."]}).to_string();
     let test = "import unittest\n\nfrom items import last\n\n\nclass One(unittest.TestCase):\n    \
                 def test_one(self):\n        self.assertEqual(last([7]), 7)\n";
-    let script = Script::say(plan)
+    let script = ModelScript::say(plan)
         .then_call("edit_file", edit())
         .then_call(
             "write_file",
             json!({"path": "tests/test_one.py", "content": test}),
         )
         .then_call("submit", json!({"summary": "both done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let task = "Fix the failing test of last. Add a test for a list of one.";
     let report = run_with(&world, &strong(&server), task, &[])
         .exits(0)
@@ -451,15 +451,15 @@ fn several_things_are_planned_first() {
 fn a_model_that_is_gone_is_replaced_by_the_next_one() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
-    let mut refusing = Script::default();
+    let server = MockModelServer::start(script).unwrap();
+    let mut refusing = ModelScript::default();
     for _ in 0..10 {
         refusing = refusing.then_fail(ScriptedFault::status(401));
     }
-    let gone = MockServer::start(refusing).unwrap();
+    let gone = MockModelServer::start(refusing).unwrap();
     let second = strong(&server);
     let more = ["--model", &second];
     let report = run_with(&world, &strong(&gone), FIX, &more).exits(0).json();

@@ -1,7 +1,7 @@
 //! What becomes of a change: branch, checkout, patch, nothing
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::{World, listing};
@@ -36,7 +36,7 @@ fn the_checkout_is_changed_where_it_is_as_committed_and_put_back() {
     assert_eq!(std::fs::read(work.join(".git/index")).unwrap(), index);
     assert!(branches(&world).is_empty());
     assert_eq!(git(&work, &["status", "--porcelain"]).lines().count(), 3);
-    // Where somebody went on from there it is theirs.
+    // Where a person went on from there it is theirs.
     std::fs::write(work.join("items.py"), mended() + "\n# more\n").unwrap();
     world.run(&["undo", "last"]).exits(1);
     assert_eq!(text(), mended() + "\n# more\n");
@@ -160,12 +160,12 @@ fn what_commands_leave_behind_is_no_part_of_the_change() {
     buggy(&world);
     let mess = "git init -q . ; git init -q inner ; echo x > inner/x ; mkdir -p __pycache__ ; echo y > \
                 __pycache__/y.pyc ; ln -s /etc/passwd link ; true";
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": mess}))
         .then_call("run", json!({"command": "rm link"}))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["files"], json!(["items.py"]));
     // The space is given back when the run is over.

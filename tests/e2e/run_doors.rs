@@ -3,8 +3,8 @@
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedFault};
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -12,22 +12,22 @@ use crate::processes::{begin_heard, ended, interrupt};
 use crate::run::{FIX, branches, buggy, edit, run_with, strong, weak};
 
 /// A model that looks slow: the command it runs takes a while.
-fn slow() -> Script {
-    Script::default()
+fn slow() -> ModelScript {
+    ModelScript::default()
         .then_call("run", json!({"command": "sleep 3"}))
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}))
 }
 
 /// A model that mends it, so many times.
-pub(crate) fn mending(times: usize) -> MockServer {
-    let mut script = Script::default();
+pub(crate) fn mending(times: usize) -> MockModelServer {
+    let mut script = ModelScript::default();
     for _ in 0..times {
         script = script
             .then_call("edit_file", edit())
             .then_call("submit", json!({"summary": "done"}));
     }
-    MockServer::start(script).unwrap()
+    MockModelServer::start(script).unwrap()
 }
 
 /// Starts a run in another process.
@@ -71,18 +71,18 @@ fn a_lane_can_be_chosen() {
     let world = World::new();
     buggy(&world);
     let plan = json!({"steps": ["Mend last."]}).to_string();
-    let script = Script::say(plan)
+    let script = ModelScript::say(plan)
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     run_with(&world, &strong(&server), FIX, &["--lane", "deep"]).exits(0);
     assert!(has(&logs(&world), "node_left", "planner"));
 
     let several = "Fix the failing test of last. Add a test for a list of one.";
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     run_with(
         &world,
         &strong(&server),
@@ -124,7 +124,7 @@ fn a_question_waits_for_its_answer_and_is_bound_to_the_change() {
     assert!(branches(&world).is_empty(), "nothing before the answer");
     let shown = world.run(&["diff", "last"]).exits(0);
     assert_eq!(shown.stdout, report["diff"].as_str().unwrap());
-    // Without a terminal nobody can have looked.
+    // Without a terminal no person can have looked.
     world.run(&["approve", "last"]).exits(2).says("--yes");
     // Going on without an answer waits again.
     world.run(&["resume", "last"]).exits(3);
@@ -191,7 +191,7 @@ fn a_run_works_in_the_background_and_is_followed_from_elsewhere() {
 fn a_run_in_the_background_is_taken_up_before_it_is_told_so() {
     let world = World::new();
     buggy(&world);
-    let server = MockServer::start(slow()).unwrap();
+    let server = MockModelServer::start(slow()).unwrap();
     let begun = run_with(&world, &strong(&server), FIX, &["--detach"]);
     let run = begun.exits(0).json()["run"].as_str().unwrap().to_owned();
     let shown = world.run(&["show", &run, "--json"]).exits(0).json();
@@ -241,7 +241,7 @@ fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
 fn a_note_reaches_the_next_turn_of_a_run_in_another_process() {
     let world = World::new();
     buggy(&world);
-    let server = MockServer::start(slow()).unwrap();
+    let server = MockModelServer::start(slow()).unwrap();
     let child = spawn(&world, &strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "exec"));
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
@@ -287,8 +287,8 @@ fn a_weak_model_and_later_attempts_hear_a_note_too() {
              {by}\n>>>>>>> REPLACE\n"
         )
     };
-    let script = Script::say(block("items[0]")).then_say(block("items[-1]"));
-    let server = MockServer::start(script).unwrap();
+    let script = ModelScript::say(block("items[0]")).then_say(block("items[-1]"));
+    let server = MockModelServer::start(script).unwrap();
     // A budget of nothing: the run waits before its first call.
     let model = weak(&server);
     run_with(&world, &model, FIX, &["--max-calls", "0"]).exits(4);
@@ -307,7 +307,7 @@ fn a_weak_model_and_later_attempts_hear_a_note_too() {
 fn ctrl_c_once_finishes_the_step_and_the_run_goes_on_without_repeating_it() {
     let world = World::new();
     buggy(&world);
-    let server = MockServer::start(slow()).unwrap();
+    let server = MockModelServer::start(slow()).unwrap();
     let child = spawn(&world, &strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "exec"));
     interrupt(&child);
@@ -327,11 +327,11 @@ fn ctrl_c_once_finishes_the_step_and_the_run_goes_on_without_repeating_it() {
 fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let child = spawn(&world, &strong(&server));
     until(&world, |logs| {
         let asked = |line: &&Value| line["event"] == "effect_intended" && line["name"] == "ask";
@@ -349,8 +349,8 @@ fn ctrl_c_twice_stops_at_once_and_nothing_is_lost() {
 fn cancelling_ends_a_run_in_another_process_and_one_that_waits() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default().then_fail(ScriptedFault::stall_after(0));
-    let server = MockServer::start(script).unwrap();
+    let script = ModelScript::default().then_fail(ScriptedFault::stall_after(0));
+    let server = MockModelServer::start(script).unwrap();
     let child = spawn(&world, &strong(&server));
     until(&world, |logs| has(logs, "effect_intended", "ask"));
     world

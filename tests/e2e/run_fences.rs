@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::{Ran, World, listing};
@@ -24,11 +24,11 @@ fn a_model_that_says_nothing_or_done_never_passes() {
             for more in [&[][..], &["--accept", "grep -q hello hello.txt"][..]] {
                 let world = World::new();
                 buggy(&world);
-                let mut script = Script::default();
+                let mut script = ModelScript::default();
                 for _ in 0..40 {
                     script = script.then_say(words);
                 }
-                let server = MockServer::start(script).unwrap();
+                let server = MockModelServer::start(script).unwrap();
                 let flags = [more, &["--max-loops", "1"]].concat();
                 let report = run_with(&world, &model(&server), FIX, &flags);
                 assert_ne!(report.status, 0, "{words:?}: {}", report.stdout);
@@ -46,11 +46,11 @@ fn a_model_that_submits_without_a_change_never_passes() {
     for task in [FIX, "make it faster"] {
         let world = World::new();
         buggy(&world);
-        let mut script = Script::default();
+        let mut script = ModelScript::default();
         for _ in 0..10 {
             script = script.then_call("submit", json!({"summary": "all green"}));
         }
-        let server = MockServer::start(script).unwrap();
+        let server = MockModelServer::start(script).unwrap();
         let report = run_with(&world, &strong(&server), task, &["--max-loops", "1"]);
         assert_ne!(report.status, 0, "{}", report.stdout);
         assert!(branches(&world).is_empty());
@@ -62,7 +62,7 @@ fn work_that_was_not_committed_is_no_part_of_a_run_and_stays() {
     let world = World::new();
     buggy(&world);
     let work = world.work();
-    // Somebody is in the middle of something that would break every test.
+    // A person is in the middle of something that would break every test.
     std::fs::write(work.join("items.py"), "raise SystemExit\n").unwrap();
     std::fs::write(work.join("helper.py"), "x = 1\n").unwrap();
     std::fs::write(work.join("staged.py"), "y = 1\n").unwrap();
@@ -134,10 +134,10 @@ fn a_folder_with_tests_of_its_own_is_judged_by_them() {
         ],
     );
     let edit = json!({"path": "tools/greet/words.txt", "search": "hullo", "replace": "hello"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit)
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let model = strong(&server);
     let folder = world.work().join("tools/greet");
     let accept = ["--accept", "test -f words.txt"];
@@ -155,7 +155,7 @@ fn with_state_on(world: &World, options: &str, arguments: &[&str]) -> Ran {
     let script =
         format!("mount -t tmpfs -o {options} none \"$LULA_STATE_DIR\" && exec \"$0\" \"$@\"");
     let mut command = Command::new("unshare");
-    // Only root may mount; anybody else is root of a namespace of their own.
+    // Only root may mount; any other user is root of a namespace of their own.
     if !is_root() {
         command.arg("--map-root-user");
     }
@@ -213,7 +213,7 @@ fn a_disk_that_is_full_or_read_only_ends_a_run_with_its_reason() {
         }
         assert!([1, 6].contains(&ran.status), "{said}");
         assert!(said.contains("full") || said.contains("No space"), "{said}");
-        // A disk is nobody's mistake, least of all ours.
+        // A full disk is not an internal error.
         assert!(!said.contains("L0000"), "{said}");
         assert!(branches(&world).is_empty(), "{said}");
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::{World, listing};
@@ -38,7 +38,7 @@ fn the_brain_cannot_open_a_file_of_the_repository_nor_of_its_workspace() {
     for probe in probes {
         assert_eq!(probe["refused"], true, "{probe}");
     }
-    // Control: the same files can be opened by whoever is not locked out.
+    // Control: the same files can be opened by a process that is not locked out.
     assert!(std::fs::File::open(world.work().join(".git/HEAD")).is_ok());
     let state = world.home().join(".local/state/lula");
     let checkouts: Vec<_> = std::fs::read_dir(state.join("checkouts"))
@@ -111,7 +111,7 @@ fn a_configured_runner_does_the_work_and_one_that_is_not_there_is_said() {
 }
 
 /// What the model was told first.
-fn told(server: &MockServer, turn: usize) -> String {
+fn told(server: &MockModelServer, turn: usize) -> String {
     let body: Value = serde_json::from_slice(&server.arrived()[turn].body).unwrap();
     let first = &body["messages"][0]["content"];
     first
@@ -138,12 +138,12 @@ fn a_coder_is_told_what_matters_in_the_project_and_always_in_the_same_way() {
         ],
     );
     let script = || {
-        Script::default()
+        ModelScript::default()
             .then_call("write_file", json!({"path": "done.txt", "content": "x\n"}))
             .then_call("submit", json!({"summary": "done"}))
     };
     let task = "Let ShoppingCart round total_price";
-    let server = MockServer::start(script()).unwrap();
+    let server = MockModelServer::start(script()).unwrap();
     let model = strong(&server);
     let line = [
         "run",
@@ -172,7 +172,7 @@ fn a_coder_is_told_what_matters_in_the_project_and_always_in_the_same_way() {
     ] {
         assert!(words.contains(known), "{known:?} is not in {words}");
     }
-    let again = MockServer::start(script()).unwrap();
+    let again = MockModelServer::start(script()).unwrap();
     let model = strong(&again);
     let mut line = line;
     line[4] = &model;

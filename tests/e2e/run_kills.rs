@@ -1,7 +1,7 @@
 //! Runs that are killed, or put down by Ctrl-C, and gone on with.
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedFault};
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptedFault};
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -17,11 +17,11 @@ use crate::scripts::{acts, always};
 fn a_run_that_was_killed_goes_on_where_it_was() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let mut child = begin(&world, &line);
@@ -53,11 +53,11 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 fn ctrl_c_puts_a_run_down_and_says_how_to_go_on() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_fail(ScriptedFault::stall_after(0))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let child = begin_heard(&world, &line);
@@ -124,10 +124,10 @@ fn outcome(world: &World) -> Value {
 }
 
 /// A model that answers the same to the same, however often it is asked.
-fn steady() -> Script {
+fn steady() -> ModelScript {
     let turn =
         |when: &str, name: &'static str, arguments: Value| always(acts(when, &[(name, arguments)]));
-    Script {
+    ModelScript {
         turn: vec![
             turn("exit status 0", "submit", json!({"summary": "mended"})),
             turn(
@@ -146,7 +146,7 @@ fn steady() -> Script {
 fn wherever_brain_and_runner_are_killed_a_run_ends_the_same() {
     let kills = std::env::var("LULA_RUN_KILLS").ok();
     let kills: u64 = kills.map_or(6, |text| text.parse().unwrap());
-    let server = MockServer::start(steady()).unwrap();
+    let server = MockModelServer::start(steady()).unwrap();
     let model = strong(&server);
     let line = ["run", "--task", FIX, "--model", &model, "--coder", "model"];
     let calm = World::new();

@@ -1,8 +1,8 @@
 //! The tests nearest to a change run first: a wrong change is known to be wrong soon, and a right one
 //! is never believed by them alone.
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::World;
@@ -33,12 +33,12 @@ fn a_wrong_change_is_known_by_the_nearest_tests_and_a_right_one_only_by_all() {
     project(&world);
     let wrong = json!({"path": "items.py", "search": "    return items[len(items)]",
         "replace": "    return items[0]"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", wrong)
         .then_call("submit", json!({"summary": "done"}))
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["verdict"]["verdict"], "pass");
     assert_eq!(report["attempts"][0]["class"], "test_fail");
@@ -87,11 +87,11 @@ fn a_change_that_breaks_what_is_far_away_does_not_pass() {
     let world = World::new();
     project(&world);
     // What was wrong is mended, and a file changed that no test names as code.
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call("write_file", json!({"path": "limit.txt", "content": "4"}))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &["--max-loops", "0"])
         .exits(1)
         .json();

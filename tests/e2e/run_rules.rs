@@ -1,7 +1,7 @@
 //! What rules ask about in a run waits for people; what they forbid is told to the model.
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -52,8 +52,8 @@ fn question(world: &World) -> String {
 }
 
 /// A model that writes a guarded file, mends the bug, and is done.
-fn guarded() -> Script {
-    Script::default()
+fn guarded() -> ModelScript {
+    ModelScript::default()
         .then_call(
             "write_file",
             json!({"path": "guarded/a.txt", "content": "approved bytes\n"}),
@@ -80,7 +80,7 @@ fn what_a_rule_asks_about_waits_over_restarts_and_happens_as_it_was_shown() {
     buggy(&world);
     rules(&world);
     let before = untouched(&world);
-    let server = MockServer::start(guarded()).unwrap();
+    let server = MockModelServer::start(guarded()).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(3).json();
     assert_eq!(report["status"], "waiting", "{report}");
     assert!(
@@ -121,11 +121,11 @@ fn a_file_that_changed_meanwhile_makes_an_approval_void() {
     let world = World::new();
     buggy(&world);
     rules(&world);
-    let server = MockServer::start(guarded()).unwrap();
+    let server = MockModelServer::start(guarded()).unwrap();
     run_with(&world, &strong(&server), FIX, &[]).exits(3);
     let id = question(&world);
     world.run(&["approve", &id, "--yes"]).exits(0);
-    // Somebody puts another file there before it is done.
+    // Another process puts another file there before it is done.
     let state = world.home().join(".local/state/lula/workspaces");
     let workspace = std::fs::read_dir(&state).unwrap().next().unwrap().unwrap();
     let layer = workspace.path().join("layer/upper/guarded");
@@ -144,15 +144,15 @@ fn what_people_reject_goes_back_to_planning_and_the_second_no_ends_it() {
     rules(&world);
     let plan = || json!({"steps": ["Write elsewhere."]}).to_string();
     let write = json!({"path": "guarded/a.txt", "content": "x\n"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("write_file", write.clone())
         .then_say(plan())
         .then_call("write_file", write);
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     run_with(&world, &strong(&server), FIX, &[]).exits(3);
     world.run(&["reject", &question(&world), "--yes"]).exits(0);
     world.run(&["resume", "last"]).exits(3);
-    // Whoever plans was told.
+    // The planner was told.
     let asked = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
     assert!(asked.contains("the act was rejected"), "{asked}");
     world.run(&["reject", &question(&world), "--yes"]).exits(0);
@@ -173,14 +173,14 @@ fn what_a_rule_forbids_is_told_to_the_model_which_may_go_on() {
     let world = World::new();
     buggy(&world);
     rules(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call(
             "write_file",
             json!({"path": "never/a.txt", "content": "x\n"}),
         )
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &[]).exits(0).json();
     assert_eq!(report["files"], json!(["items.py"]));
     let second = String::from_utf8(server.arrived()[1].body.clone()).unwrap();
@@ -192,14 +192,14 @@ fn a_command_that_a_rule_asks_about_runs_once_after_the_answer() {
     let world = World::new();
     buggy(&world);
     rules(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call(
             "run",
             json!({"command": "echo once >> count.txt; deploy || true"}),
         )
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     run_with(&world, &strong(&server), FIX, &[]).exits(3);
     world.run(&["approve", &question(&world), "--yes"]).exits(0);
     let report = world.run(&["resume", "last", "--json"]).exits(0).json();
@@ -215,14 +215,14 @@ fn agreeing_beforehand_answers_only_what_the_rules_file_leaves_to_it() {
     let world = World::new();
     buggy(&world);
     rules(&world);
-    let server = MockServer::start(guarded()).unwrap();
+    let server = MockModelServer::start(guarded()).unwrap();
     run_with(&world, &strong(&server), FIX, &["--approve", "auto"]).exits(3);
     assert_eq!(server.arrived().len(), 1);
-    // Nor does it matter what they say where nobody agreed.
+    // Nor does it matter what they say where no person agreed.
     let world = World::new();
     buggy(&world);
     write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
-    let server = MockServer::start(guarded()).unwrap();
+    let server = MockModelServer::start(guarded()).unwrap();
     run_with(&world, &strong(&server), FIX, &[]).exits(3);
     assert_eq!(server.arrived().len(), 1);
     let auto = ["resume", "last", "--json", "--approve", "auto"];
@@ -253,14 +253,14 @@ fn a_command_agreed_to_beforehand_runs_without_a_question() {
     let world = World::new();
     buggy(&world);
     write_rules(&world, &format!("{BEFOREHAND}{RULES}"));
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit())
         .then_call(
             "run",
             json!({"command": "echo once >> count.txt; deploy || true"}),
         )
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let report = run_with(&world, &strong(&server), FIX, &["--approve", "auto"])
         .exits(0)
         .json();

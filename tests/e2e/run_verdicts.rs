@@ -1,8 +1,8 @@
 //! What a run may call verified, and what it never does: no change, a change that makes no difference,
 //! a change whose own tests fail, a change of the tests.
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -22,22 +22,22 @@ fn green(world: &World) {
 }
 
 /// A model that does these things, and says each time that it is done.
-fn model(attempts: usize, calls: &[(&str, Value)]) -> MockServer {
-    let mut script = Script::default();
+fn model(attempts: usize, calls: &[(&str, Value)]) -> MockModelServer {
+    let mut script = ModelScript::default();
     for _ in 0..attempts {
         for (name, arguments) in calls {
             script = script.then_call(*name, arguments.clone());
         }
         script = script.then_call("submit", json!({"summary": "all tests pass now"}));
     }
-    MockServer::start(script).unwrap()
+    MockModelServer::start(script).unwrap()
 }
 
 fn writes(path: &str, content: &str) -> (&'static str, Value) {
     ("write_file", json!({"path": path, "content": content}))
 }
 
-fn asked(server: &MockServer, number: usize) -> String {
+fn asked(server: &MockModelServer, number: usize) -> String {
     String::from_utf8(server.arrived()[number].body.clone()).unwrap()
 }
 

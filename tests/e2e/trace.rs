@@ -1,7 +1,7 @@
 //! `lula trace`: where the time of a run went, as text, as JSON and as a page
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::World;
@@ -12,12 +12,12 @@ use crate::run_doors::mending;
 fn the_timeline_has_nodes_acts_tests_and_spend() {
     let world = World::new();
     buggy(&world);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("read_file", json!({"path": "items.py"}))
         .then_call("edit_file", edit())
         .then_call("run", json!({"command": "sleep 1"}))
         .then_call("submit", json!({"summary": "done"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     run_with(&world, &strong(&server), FIX, &[]).exits(0);
     let text = world.run(&["trace", "last"]).exits(0).stdout;
     for word in [
@@ -86,11 +86,11 @@ fn whatever_a_run_holds_the_page_runs_nothing_and_asks_nobody() {
     let hostile = "</pre></title><script>alert(1)</script><img src=x onerror=alert(1)>";
     let world = World::new();
     repository(&world, &[("a.txt", "one\n")]);
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("write_file", json!({"path": "a.txt", "content": hostile}))
         .then_call("write_file", json!({"path": "x\"><b>.txt", "content": "x"}))
         .then_call("submit", json!({"summary": hostile}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let task = format!("write it {hostile} \u{202e} \u{1b}[2J");
     let accept = ["--accept", "true # <script>"];
     run_with(&world, &strong(&server), &task, &accept);

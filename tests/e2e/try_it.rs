@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lula_models::mock::MockServer;
-use lula_models::script::Script;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ModelScript;
 use serde_json::json;
 
 use crate::lula::{World, listing};
@@ -54,10 +54,10 @@ fn a_model_in_use_does_the_work() {
     let world = World::new();
     let edit = json!({"path": "parcel/rates.py", "search": "        if grams < heaviest:",
         "replace": "        if grams <= heaviest:"});
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_call("edit_file", edit)
         .then_call("submit", json!({"summary": "the edge belongs to the band"}));
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let model = strong(&server);
     let story = world
         .run(&["try", "--json", "--models-use", &model])
@@ -70,11 +70,11 @@ fn a_model_in_use_does_the_work() {
 #[test]
 fn a_model_that_does_not_manage_is_said_so_and_the_search_does_it() {
     let world = World::new();
-    let mut script = Script::default();
+    let mut script = ModelScript::default();
     for _ in 0..20 {
         script = script.then_say("It cannot be done.");
     }
-    let server = MockServer::start(script).unwrap();
+    let server = MockModelServer::start(script).unwrap();
     let ran = world
         .run(&["try", "--models-use", &strong(&server)])
         .exits(0);

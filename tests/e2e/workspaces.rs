@@ -6,17 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Host, Stdio};
 use std::sync::OnceLock;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{Command, Engine, Helper, Overlay, Sandbox, Toolchains};
-use lula_workspace::{Place, Selection, Store, Wanted, Workspace};
+use lula_sandbox::{
+    HelperProgram, HostToolchains, OverlayWorkspace, Sandbox, SandboxCommand, SandboxEngine,
+};
+use lula_workspace::{
+    ChangeSelection, LayerDirectories, LayerPreference, Workspace, WorkspaceStore,
+};
 use tempfile::TempDir;
 
 use crate::lula::World;
 
-fn engine() -> Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    let start = || Engine::start_with(Helper::program(env!("CARGO_BIN_EXE_lula"))).unwrap();
+fn engine() -> SandboxEngine {
+    static ENGINE: OnceLock<SandboxEngine> = OnceLock::new();
+    let start =
+        || SandboxEngine::start_with(HelperProgram::program(env!("CARGO_BIN_EXE_lula"))).unwrap();
     ENGINE.get_or_init(start).clone()
 }
 
@@ -71,18 +76,22 @@ fn inside(workspace: &Workspace, script: &str) -> String {
     let layer = workspace.layer().unwrap();
     let policy = Profile::Build.policy();
     let sandbox = match &layer.place {
-        Place::Overlay { lower, upper, work } => Sandbox::over(
+        LayerDirectories::Overlay { lower, upper, work } => Sandbox::over(
             policy,
-            Overlay {
+            OverlayWorkspace {
                 lowers: vec![lower.clone()],
                 upper: upper.clone(),
                 work: work.clone(),
             },
         ),
-        Place::Copy { directory } => Sandbox::new(policy, directory),
+        LayerDirectories::Copy { directory } => Sandbox::new(policy, directory),
     };
-    let sandbox = sandbox.tier(Tier::Namespace).toolchains(Toolchains::none());
-    let finished = engine().run(&sandbox, &Command::shell(script)).unwrap();
+    let sandbox = sandbox
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none());
+    let finished = engine()
+        .run(&sandbox, &SandboxCommand::shell(script))
+        .unwrap();
     assert!(finished.succeeded(), "{}", finished.stderr.text());
     finished.stdout.text()
 }
@@ -159,11 +168,11 @@ fn random_edits_come_out_as_on_a_plain_directory() {
             for directory in [&base, &model] {
                 outside(directory.path(), START);
             }
-            let store = Store::at(state.path(), 1 << 30);
+            let store = WorkspaceStore::at(state.path(), 1 << 30);
             let wanted = if copies {
-                Wanted::Copy("a test".to_owned())
+                LayerPreference::Copy("a test".to_owned())
             } else {
-                Wanted::Overlay
+                LayerPreference::Overlay
             };
             let (original, untouched) = (picture(base.path()), stamps(base.path()));
             let mut workspace = store.create(base.path(), wanted, "random").unwrap();
@@ -192,7 +201,7 @@ fn random_edits_come_out_as_on_a_plain_directory() {
                 );
                 continue;
             }
-            let committed = workspace.commit(&Selection::all(), Some(&diff.digest));
+            let committed = workspace.commit(&ChangeSelection::all(), Some(&diff.digest));
             committed.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             assert_eq!(picture(base.path()), picture(model.path()), "seed {seed}");
             workspace.undo().unwrap();
@@ -209,8 +218,10 @@ fn random_edits_come_out_as_on_a_plain_directory() {
 
 fn overlay_on(state: &TempDir, base: &TempDir) -> Workspace {
     outside(base.path(), START);
-    let store = Store::at(state.path(), 1 << 30);
-    store.create(base.path(), Wanted::Overlay, "test").unwrap()
+    let store = WorkspaceStore::at(state.path(), 1 << 30);
+    store
+        .create(base.path(), LayerPreference::Overlay, "test")
+        .unwrap()
 }
 
 #[test]
@@ -242,22 +253,24 @@ fn a_session_goes_on_while_its_changes_are_committed_and_undone() {
     let (state, base) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut workspace = overlay_on(&state, &base);
     let layer = workspace.layer().unwrap();
-    let Place::Overlay { lower, upper, work } = layer.place.clone() else {
+    let LayerDirectories::Overlay { lower, upper, work } = layer.place.clone() else {
         panic!("not an overlay")
     };
     let lowers = vec![lower];
     let sandbox = Sandbox::over(
         Profile::Build.policy(),
-        Overlay {
+        OverlayWorkspace {
             lowers,
             upper,
             work,
         },
     );
-    let sandbox = sandbox.tier(Tier::Namespace).toolchains(Toolchains::none());
+    let sandbox = sandbox
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none());
     let session = engine().open(&sandbox).unwrap();
     let run = |script: &str| {
-        let finished = session.run(&Command::shell(script)).unwrap();
+        let finished = session.run(&SandboxCommand::shell(script)).unwrap();
         assert!(finished.succeeded(), "{script}: {}", finished.stderr.text());
         finished.stdout.text()
     };
@@ -267,7 +280,7 @@ fn a_session_goes_on_while_its_changes_are_committed_and_undone() {
         let reviewed = workspace.diff().unwrap();
         assert_eq!(reviewed.changes.len(), 2, "{number}");
         workspace
-            .commit(&Selection::all(), Some(&reviewed.digest))
+            .commit(&ChangeSelection::all(), Some(&reviewed.digest))
             .unwrap();
         assert_eq!(read("f"), format!("{number}\n"));
         assert_eq!(run("cat f new"), format!("{number}\n{number}\n"));

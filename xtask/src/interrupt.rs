@@ -1,6 +1,6 @@
 //! Ctrl-C and a polite `kill`, as a question that work in progress can ask.
 //!
-//! Nothing is ended inside a signal handler: whoever waits for something sees the flag, returns,
+//! Nothing is ended inside a signal handler: a thread that waits for something sees the flag, returns,
 //! and every server and temporary directory on the way is dropped as after any other failure.
 
 use std::sync::{
@@ -11,7 +11,7 @@ use std::sync::{
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether somebody asked this process to stop.
+/// Whether a signal asked this process to stop.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 

@@ -13,6 +13,8 @@
 mod architecture;
 mod bench;
 mod command;
+#[cfg(test)]
+mod documented;
 mod install;
 mod interrupt;
 #[cfg(target_arch = "x86_64")]

@@ -7,7 +7,7 @@
 //! `crates/lula/build.rs` hands to the linker. A name in it that is no more is ignored, and one that is
 //! missing costs a page: it may be out of date, and is made anew when it has become so.
 //!
-//! Every function begins with a trap; whoever runs into one is noted, and the trap taken out.
+//! Every function begins with a trap; a process that runs into one is noted, and the trap taken out.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -33,13 +33,13 @@ const TRAP: u8 = 0xcc;
 
 pub(crate) fn run(repository: &Repository, interrupt: &Interrupt) -> Result<ExitCode> {
     let built = command::run(
-        &mut repository.cargo("build --quiet --release -p lula"),
+        &mut repository.cargo("build --quiet --profile dist -p lula"),
         interrupt,
     )?;
     if built != ExitCode::SUCCESS {
         return Ok(built);
     }
-    let program = repository.root().join("target/release/lula");
+    let program = repository.root().join("target/dist/lula");
     let functions = Functions::of(&program)?;
     let place = tempfile::tempdir()?;
     let mut seen = Seen::default();
@@ -172,7 +172,7 @@ struct Run {
     base: u64,
     /// What is in the place of a trap.
     beneath: HashMap<u64, u8>,
-    /// Where somebody ran into one, which is taken out then.
+    /// Where a process ran into one, which is taken out then.
     met: HashSet<u64>,
     /// Which process is which.
     known: HashMap<Pid, usize>,
@@ -256,7 +256,7 @@ impl Run {
                 WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
                 _ => continue,
             };
-            // Whoever was killed meanwhile needs nothing.
+            // A process that was killed meanwhile needs nothing.
             let _ = ptrace::cont(pid, signal);
         }
     }

@@ -1,19 +1,21 @@
 //! The graph: eleven nodes, the ways out of them, and where each way leads.
 
 use async_trait::async_trait;
-use lula_graph::{Ctx, Graph, Leave, Report, Table, Visit, labels};
-use lula_protocol::Exit;
+use lula_graph::{
+    Graph, NodeContext, NodeExit, NodeVisitFuture, RunEndReport, TransitionTable, labels,
+};
+use lula_protocol::RunExit;
 
 use crate::nodes;
-use crate::recover::{FailureClass, Target};
-use crate::route::Lane;
-use crate::task::Task;
-use crate::verdict::Verdict;
-use crate::work::{End, Event, Work};
+use crate::recovery::{AttemptFailureClass, RetryTarget};
+use crate::route::TaskLane;
+use crate::task::RunTask;
+use crate::verdict::RunVerdict;
+use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
 labels! {
     /// The nodes.
-    pub enum Node {
+    pub enum RunNode {
         Ingest = "ingest",
         Router = "router",
         PolicyGate = "policy_gate",
@@ -30,7 +32,7 @@ labels! {
 
 labels! {
     /// The ways out of them.
-    pub enum Way {
+    pub enum RunNodeExit {
         Ok = "ok",
         Invalid = "invalid",
         Interactive = "interactive",
@@ -56,149 +58,184 @@ labels! {
 
 /// From a task to a verified change.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Coding;
+pub struct CodingGraph;
 
 /// Where the gate lets a run through to.
-fn admitted(work: &Work) -> Node {
-    // What several did together is mended by whoever planned it.
+fn admitted(work: &CodingState) -> RunNode {
+    // What several did together is mended by the planner.
     if work.joint.is_some() {
-        return Node::Planner;
+        return RunNode::Planner;
     }
     match (work.lane, &work.retry) {
-        (Lane::Recovery, Some(retry)) => match retry.target {
-            Target::Planner if work.task.models.is_empty() => Node::ContextBuilder,
-            Target::Planner => Node::Planner,
-            Target::Context => Node::ContextBuilder,
-            Target::Coder => Node::Coder,
+        (TaskLane::Recovery, Some(retry)) => match retry.target {
+            RetryTarget::Planner if work.task.models.is_empty() => RunNode::ContextBuilder,
+            RetryTarget::Planner => RunNode::Planner,
+            RetryTarget::Context => RunNode::ContextBuilder,
+            RetryTarget::Coder => RunNode::Coder,
         },
-        (Lane::DeepPlanning, _) => Node::Planner,
-        (Lane::Interactive | Lane::Recovery, _) => Node::ContextBuilder,
+        (TaskLane::DeepPlanning, _) => RunNode::Planner,
+        (TaskLane::Interactive | TaskLane::Recovery, _) => RunNode::ContextBuilder,
     }
 }
 
 /// Who works with what was found out: one coder, or several who try the same.
-const fn informed(work: &Work) -> Node {
+const fn informed(work: &CodingState) -> RunNode {
     if work.task.best_of.is_some() {
-        Node::Contest
+        RunNode::Contest
     } else {
-        Node::Coder
+        RunNode::Coder
     }
 }
 
 #[async_trait]
-impl Graph for Coding {
-    type Node = Node;
-    type Outcome = Way;
-    type Input = Task;
-    type State = Work;
-    type Event = Event;
+impl Graph for CodingGraph {
+    type Node = RunNode;
+    type Outcome = RunNodeExit;
+    type Input = RunTask;
+    type State = CodingState;
+    type Event = RunStateEvent;
     const NAME: &'static str = "coding";
     const VERSION: u32 = 2;
 
-    fn outcomes(&self, node: Node) -> &'static [Way] {
+    fn outcomes(&self, node: RunNode) -> &'static [RunNodeExit] {
         match node {
-            Node::Ingest => &[Way::Ok, Way::Invalid],
-            Node::Router => &[Way::Interactive, Way::Deep],
-            Node::PolicyGate => &[Way::Allow, Way::Deny],
-            Node::Planner => &[Way::Ok, Way::Malformed, Way::Shared, Way::Deny],
-            Node::Scheduler => &[Way::More, Way::Amend, Way::Whole, Way::Deny],
-            Node::Contest => &[Way::More, Way::Whole, Way::Deny],
-            Node::ContextBuilder => &[Way::Ok, Way::Pointless],
-            Node::Coder => &[
-                Way::Edits,
-                Way::NoOp,
-                Way::Malformed,
-                Way::Nobody,
-                Way::Answered,
+            RunNode::Ingest => &[RunNodeExit::Ok, RunNodeExit::Invalid],
+            RunNode::Router => &[RunNodeExit::Interactive, RunNodeExit::Deep],
+            RunNode::PolicyGate => &[RunNodeExit::Allow, RunNodeExit::Deny],
+            RunNode::Planner => &[
+                RunNodeExit::Ok,
+                RunNodeExit::Malformed,
+                RunNodeExit::Shared,
+                RunNodeExit::Deny,
             ],
-            Node::Verifier => &[Way::Pass, Way::Fail, Way::Inconclusive],
-            Node::Executor | Node::Reporter => &[Way::Done],
+            RunNode::Scheduler => &[
+                RunNodeExit::More,
+                RunNodeExit::Amend,
+                RunNodeExit::Whole,
+                RunNodeExit::Deny,
+            ],
+            RunNode::Contest => &[RunNodeExit::More, RunNodeExit::Whole, RunNodeExit::Deny],
+            RunNode::ContextBuilder => &[RunNodeExit::Ok, RunNodeExit::Pointless],
+            RunNode::Coder => &[
+                RunNodeExit::Edits,
+                RunNodeExit::NoOp,
+                RunNodeExit::Malformed,
+                RunNodeExit::Nobody,
+                RunNodeExit::Answered,
+            ],
+            RunNode::Verifier => &[
+                RunNodeExit::Pass,
+                RunNodeExit::Fail,
+                RunNodeExit::Inconclusive,
+            ],
+            RunNode::Executor | RunNode::Reporter => &[RunNodeExit::Done],
         }
     }
 
-    fn table(&self) -> Table<Self> {
-        Table::starting_at(Node::Ingest)
-            .on(Node::Ingest, Way::Ok, Node::Router)
-            .on(Node::Ingest, Way::Invalid, Node::Reporter)
-            .on(Node::Router, Way::Interactive, Node::PolicyGate)
-            .on(Node::Router, Way::Deep, Node::PolicyGate)
+    fn table(&self) -> TransitionTable<Self> {
+        TransitionTable::starting_at(RunNode::Ingest)
+            .on(RunNode::Ingest, RunNodeExit::Ok, RunNode::Router)
+            .on(RunNode::Ingest, RunNodeExit::Invalid, RunNode::Reporter)
+            .on(
+                RunNode::Router,
+                RunNodeExit::Interactive,
+                RunNode::PolicyGate,
+            )
+            .on(RunNode::Router, RunNodeExit::Deep, RunNode::PolicyGate)
             .choose(
-                Node::PolicyGate,
-                Way::Allow,
-                &[Node::ContextBuilder, Node::Planner, Node::Coder],
+                RunNode::PolicyGate,
+                RunNodeExit::Allow,
+                &[RunNode::ContextBuilder, RunNode::Planner, RunNode::Coder],
                 admitted,
             )
-            .on(Node::PolicyGate, Way::Deny, Node::Reporter)
-            .on(Node::Planner, Way::Ok, Node::ContextBuilder)
-            .on(Node::Planner, Way::Malformed, Node::PolicyGate)
-            .on(Node::Planner, Way::Shared, Node::Scheduler)
-            .on(Node::Planner, Way::Deny, Node::Reporter)
-            .on(Node::Scheduler, Way::More, Node::Scheduler)
-            .on(Node::Scheduler, Way::Amend, Node::Planner)
-            .on(Node::Scheduler, Way::Whole, Node::Executor)
-            .on(Node::Scheduler, Way::Deny, Node::Reporter)
+            .on(RunNode::PolicyGate, RunNodeExit::Deny, RunNode::Reporter)
+            .on(RunNode::Planner, RunNodeExit::Ok, RunNode::ContextBuilder)
+            .on(
+                RunNode::Planner,
+                RunNodeExit::Malformed,
+                RunNode::PolicyGate,
+            )
+            .on(RunNode::Planner, RunNodeExit::Shared, RunNode::Scheduler)
+            .on(RunNode::Planner, RunNodeExit::Deny, RunNode::Reporter)
+            .on(RunNode::Scheduler, RunNodeExit::More, RunNode::Scheduler)
+            .on(RunNode::Scheduler, RunNodeExit::Amend, RunNode::Planner)
+            .on(RunNode::Scheduler, RunNodeExit::Whole, RunNode::Executor)
+            .on(RunNode::Scheduler, RunNodeExit::Deny, RunNode::Reporter)
             .choose(
-                Node::ContextBuilder,
-                Way::Ok,
-                &[Node::Coder, Node::Contest],
+                RunNode::ContextBuilder,
+                RunNodeExit::Ok,
+                &[RunNode::Coder, RunNode::Contest],
                 informed,
             )
-            .on(Node::Contest, Way::More, Node::Contest)
-            .on(Node::Contest, Way::Whole, Node::Executor)
-            .on(Node::Contest, Way::Deny, Node::Reporter)
-            .on(Node::ContextBuilder, Way::Pointless, Node::Reporter)
-            .on(Node::Coder, Way::Edits, Node::Executor)
-            .on(Node::Coder, Way::NoOp, Node::Verifier)
-            .on(Node::Coder, Way::Malformed, Node::PolicyGate)
-            .on(Node::Coder, Way::Nobody, Node::Reporter)
-            .on(Node::Coder, Way::Answered, Node::Reporter)
-            .on(Node::Executor, Way::Done, Node::Verifier)
-            .on(Node::Verifier, Way::Pass, Node::Reporter)
-            .on(Node::Verifier, Way::Fail, Node::PolicyGate)
-            .on(Node::Verifier, Way::Inconclusive, Node::Reporter)
-            .done(Node::Reporter, Way::Done)
+            .on(RunNode::Contest, RunNodeExit::More, RunNode::Contest)
+            .on(RunNode::Contest, RunNodeExit::Whole, RunNode::Executor)
+            .on(RunNode::Contest, RunNodeExit::Deny, RunNode::Reporter)
+            .on(
+                RunNode::ContextBuilder,
+                RunNodeExit::Pointless,
+                RunNode::Reporter,
+            )
+            .on(RunNode::Coder, RunNodeExit::Edits, RunNode::Executor)
+            .on(RunNode::Coder, RunNodeExit::NoOp, RunNode::Verifier)
+            .on(RunNode::Coder, RunNodeExit::Malformed, RunNode::PolicyGate)
+            .on(RunNode::Coder, RunNodeExit::Nobody, RunNode::Reporter)
+            .on(RunNode::Coder, RunNodeExit::Answered, RunNode::Reporter)
+            .on(RunNode::Executor, RunNodeExit::Done, RunNode::Verifier)
+            .on(RunNode::Verifier, RunNodeExit::Pass, RunNode::Reporter)
+            .on(RunNode::Verifier, RunNodeExit::Fail, RunNode::PolicyGate)
+            .on(
+                RunNode::Verifier,
+                RunNodeExit::Inconclusive,
+                RunNode::Reporter,
+            )
+            .done(RunNode::Reporter, RunNodeExit::Done)
     }
 
-    fn begin(&self, task: Task) -> Work {
-        Work::begin(task)
+    fn begin(&self, task: RunTask) -> CodingState {
+        CodingState::begin(task)
     }
 
-    fn apply(&self, work: &mut Work, event: &Event) {
+    fn apply(&self, work: &mut CodingState, event: &RunStateEvent) {
         work.apply(event);
     }
 
-    async fn visit(&self, node: Node, work: &Work, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(
+        &self,
+        node: RunNode,
+        work: &CodingState,
+        ctx: &mut NodeContext<'_>,
+    ) -> NodeVisitFuture<Self> {
         let left = match node {
-            Node::Ingest => nodes::ingest(work, ctx).await,
-            Node::Router => Ok(nodes::router(work)),
-            Node::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
-            Node::Planner => nodes::planner(work, ctx).await,
-            Node::Scheduler => nodes::scheduler(work, ctx).await,
-            Node::Contest => nodes::contest(work, ctx).await,
-            Node::ContextBuilder => nodes::context_builder(work, ctx).await,
-            Node::Coder => nodes::coder(work, ctx).await,
-            Node::Executor => nodes::executor(work, ctx).await,
-            Node::Verifier => nodes::verifier(work, ctx).await,
-            Node::Reporter => nodes::reporter(work, ctx).await,
+            RunNode::Ingest => nodes::ingest(work, ctx).await,
+            RunNode::Router => Ok(nodes::router(work)),
+            RunNode::PolicyGate => Ok(nodes::policy_gate(work, ctx.strikes())),
+            RunNode::Planner => nodes::planner(work, ctx).await,
+            RunNode::Scheduler => nodes::scheduler(work, ctx).await,
+            RunNode::Contest => nodes::contest(work, ctx).await,
+            RunNode::ContextBuilder => nodes::context_builder(work, ctx).await,
+            RunNode::Coder => nodes::coder(work, ctx).await,
+            RunNode::Executor => nodes::executor(work, ctx).await,
+            RunNode::Verifier => nodes::verifier(work, ctx).await,
+            RunNode::Reporter => nodes::reporter(work, ctx).await,
         }?;
         let notes: Vec<String> = ctx.heard().into_iter().map(|note| note.text).collect();
         if notes.is_empty() {
             return Ok(left);
         }
-        Ok(left.with(Event::Steered { notes }))
+        Ok(left.with(RunStateEvent::Steered { notes }))
     }
 
-    fn report(&self, work: &Work) -> Report {
+    fn report(&self, work: &CodingState) -> RunEndReport {
         report(work)
     }
 
-    fn set(&self, work: &Work, key: &str, value: &str) -> Result<Event, String> {
+    fn set(&self, work: &CodingState, key: &str, value: &str) -> Result<RunStateEvent, String> {
         match key {
-            "task" => Ok(Event::Reworded {
+            "task" => Ok(RunStateEvent::Reworded {
                 text: value.to_owned(),
             }),
             "model" if work.task.models.iter().any(|mind| mind.name == value) => {
-                Ok(Event::Preferring {
+                Ok(RunStateEvent::Preferring {
                     model: value.to_owned(),
                 })
             }
@@ -209,27 +246,27 @@ impl Graph for Coding {
 }
 
 /// What is said when a run ends.
-fn report(work: &Work) -> Report {
+fn report(work: &CodingState) -> RunEndReport {
     let (exit, summary) = match (&work.verdict, &work.end) {
-        (_, Some(End::Rejected { why })) => (Exit::Usage, why.clone()),
-        (_, Some(End::Unclear { why })) => (Exit::Inconclusive, why.clone()),
-        (_, Some(End::NeedsModel { why } | End::Environment { why, .. })) => {
-            (Exit::Environment, why.clone())
+        (_, Some(EarlyEnd::Rejected { why })) => (RunExit::Usage, why.clone()),
+        (_, Some(EarlyEnd::Unclear { why })) => (RunExit::Inconclusive, why.clone()),
+        (_, Some(EarlyEnd::NeedsModel { why } | EarlyEnd::Environment { why, .. })) => {
+            (RunExit::Environment, why.clone())
         }
-        (_, Some(End::OutOfTime { why })) => (Exit::Budget, why.clone()),
-        (_, Some(End::Halted { why })) => {
+        (_, Some(EarlyEnd::OutOfTime { why })) => (RunExit::Budget, why.clone()),
+        (_, Some(EarlyEnd::Halted { why })) => {
             let unreachable = work
                 .failures
                 .last()
-                .is_some_and(|failure| failure.class == FailureClass::ModelUnavailable);
+                .is_some_and(|failure| failure.class == AttemptFailureClass::ModelUnavailable);
             let exit = if unreachable {
-                Exit::Environment
+                RunExit::Environment
             } else {
-                Exit::Failed
+                RunExit::Failed
             };
             (exit, why.clone())
         }
-        (_, Some(End::NothingToDo { passing, named })) => {
+        (_, Some(EarlyEnd::NothingToDo { passing, named })) => {
             let nothing = match named.as_slice() {
                 [] => "nothing fails".to_owned(),
                 named => format!("no failing test is called {}", named.join(" or ")),
@@ -237,31 +274,34 @@ fn report(work: &Work) -> Report {
             let text = format!("{nothing}: {passing} tests pass; nothing was changed");
             // Logs from before intents were settled say what they said.
             let exit = match work.task.intent {
-                Some(_) => Exit::Inconclusive,
-                None => Exit::Verified,
+                Some(_) => RunExit::Inconclusive,
+                None => RunExit::Verified,
             };
             (exit, text)
         }
-        (_, Some(End::Planned { tasks })) => (
-            Exit::Verified,
+        (_, Some(EarlyEnd::Planned { tasks })) => (
+            RunExit::Verified,
             format!("a plan of {tasks} tasks; nothing was begun"),
         ),
-        (Some(Verdict::Pass { why }), None) => (Exit::Verified, why.clone()),
-        (Some(Verdict::Fail { why, .. }), None) => (Exit::Failed, why.clone()),
-        (Some(Verdict::Inconclusive { why }), None) => {
-            (Exit::Inconclusive, format!("not verified: {why}"))
+        (Some(RunVerdict::Pass { why }), None) => (RunExit::Verified, why.clone()),
+        (Some(RunVerdict::Fail { why, .. }), None) => (RunExit::Failed, why.clone()),
+        (Some(RunVerdict::Inconclusive { why }), None) => {
+            (RunExit::Inconclusive, format!("not verified: {why}"))
         }
         (None, None) if work.answer.is_some() => {
             let text = work.answer.as_ref().map(|answer| answer.text.clone());
-            (Exit::Inconclusive, text.unwrap_or_default())
+            (RunExit::Inconclusive, text.unwrap_or_default())
         }
-        (None, None) => (Exit::Inconclusive, "the run came to no verdict".to_owned()),
+        (None, None) => (
+            RunExit::Inconclusive,
+            "the run came to no verdict".to_owned(),
+        ),
     };
-    Report { exit, summary }
+    RunEndReport { exit, summary }
 }
 
 /// Leaves a node.
-pub(crate) type Left = Leave<Way, Event>;
+pub(crate) type NodeDeparture = NodeExit<RunNodeExit, RunStateEvent>;
 
 #[cfg(test)]
 mod tests {
@@ -269,62 +309,74 @@ mod tests {
 
     #[test]
     fn every_way_out_of_every_node_leads_somewhere_and_every_node_to_the_end() {
-        Coding.table().check(&Coding).unwrap();
+        CodingGraph.table().check(&CodingGraph).unwrap();
+    }
+
+    #[test]
+    fn the_picture_in_the_architecture_page_is_the_table() {
+        let page = include_str!("../../../ARCHITECTURE.md");
+        let picture = CodingGraph.table().picture();
+        let lines: Vec<String> = picture.lines().map(|line| format!("    {line}")).collect();
+        let shown = lines.join("\n");
+        assert!(
+            page.contains(&shown),
+            "put this into ARCHITECTURE.md, below \"The graph\":\n\n{shown}"
+        );
     }
 
     #[test]
     fn a_run_without_a_verdict_never_reports_success() {
-        let work = Work::begin(Task::new("x", "/r"));
-        assert_eq!(report(&work).exit, Exit::Inconclusive);
+        let work = CodingState::begin(RunTask::new("x", "/r"));
+        assert_eq!(report(&work).exit, RunExit::Inconclusive);
     }
 
     #[test]
     fn nothing_to_do_is_no_success() {
-        let mut work = Work::begin(Task::new("fix the failing tests", "/r"));
-        work.end = Some(End::NothingToDo {
+        let mut work = CodingState::begin(RunTask::new("fix the failing tests", "/r"));
+        work.end = Some(EarlyEnd::NothingToDo {
             passing: 3,
             named: Vec::new(),
         });
         let said = report(&work);
-        assert_eq!(said.exit, Exit::Inconclusive);
+        assert_eq!(said.exit, RunExit::Inconclusive);
         assert!(said.summary.contains("nothing was changed"));
     }
 
     #[test]
     fn a_broken_environment_and_lost_time_have_exits_of_their_own() {
-        let mut work = Work::begin(Task::new("add a flag", "/r"));
+        let mut work = CodingState::begin(RunTask::new("add a flag", "/r"));
         let why = "pytest is missing".to_owned();
-        work.end = Some(End::Environment {
+        work.end = Some(EarlyEnd::Environment {
             why: why.clone(),
             broken: Some(Box::default()),
         });
-        assert_eq!(report(&work).exit, Exit::Environment);
-        work.end = Some(End::OutOfTime { why });
-        assert_eq!(report(&work).exit, Exit::Budget);
+        assert_eq!(report(&work).exit, RunExit::Environment);
+        work.end = Some(EarlyEnd::OutOfTime { why });
+        assert_eq!(report(&work).exit, RunExit::Budget);
         // An end of an older log has nothing of it.
         let old = r#"{"end":"environment","why":"x"}"#;
-        let end: End = serde_json::from_str(old).unwrap();
+        let end: EarlyEnd = serde_json::from_str(old).unwrap();
         assert_eq!(serde_json::to_string(&end).unwrap(), old);
         let old = r#"{"end":"nothing_to_do","passing":2}"#;
-        let end: End = serde_json::from_str(old).unwrap();
+        let end: EarlyEnd = serde_json::from_str(old).unwrap();
         assert_eq!(serde_json::to_string(&end).unwrap(), old);
     }
 
     #[test]
     fn recovery_goes_where_the_failure_says() {
-        use crate::work::Retry;
-        let mut work = Work::begin(Task::new("x", "/r"));
+        use crate::work::RetryPlan;
+        let mut work = CodingState::begin(RunTask::new("x", "/r"));
         for (target, node) in [
-            (Target::Coder, Node::Coder),
-            (Target::Context, Node::ContextBuilder),
-            // Nobody could make a plan.
-            (Target::Planner, Node::ContextBuilder),
+            (RetryTarget::Coder, RunNode::Coder),
+            (RetryTarget::Context, RunNode::ContextBuilder),
+            // No model could make a plan.
+            (RetryTarget::Planner, RunNode::ContextBuilder),
         ] {
-            let retry = Retry {
+            let retry = RetryPlan {
                 target,
                 another_mind: false,
             };
-            work.apply(&Event::Retrying { retry });
+            work.apply(&RunStateEvent::Retrying { retry });
             assert_eq!(admitted(&work), node);
         }
     }

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// What kind of evidence a task asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Intent {
+pub enum TaskIntent {
     /// Tests that fail are to pass.
     Repair,
     /// Something is to be otherwise than it was.
     Change,
 }
 
-impl Intent {
+impl TaskIntent {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,14 +144,14 @@ pub(crate) fn old_log_means_tests(text: &str) -> bool {
 }
 
 /// How such a run was judged, given how many tests fail.
-pub(crate) fn of_old_log(text: &str, failing: usize) -> Intent {
+pub(crate) fn of_old_log(text: &str, failing: usize) -> TaskIntent {
     let mending = [
         "fix", "fixes", "repair", "mend", "debug", "correct", "solve", "resolve", "bug",
     ];
     if failing > 0 && (old_log_means_tests(text) || has_word(text, &mending)) {
-        Intent::Repair
+        TaskIntent::Repair
     } else {
-        Intent::Change
+        TaskIntent::Change
     }
 }
 
@@ -222,9 +222,12 @@ mod tests {
     fn words_of_old_logs_still_mean_what_they_meant() {
         assert_eq!(
             of_old_log("fix the off-by-one in cart.py", 1),
-            Intent::Repair
+            TaskIntent::Repair
         );
-        assert_eq!(of_old_log("fix the typo in the README", 0), Intent::Change);
-        assert_eq!(of_old_log("add a --verbose flag", 3), Intent::Change);
+        assert_eq!(
+            of_old_log("fix the typo in the README", 0),
+            TaskIntent::Change
+        );
+        assert_eq!(of_old_log("add a --verbose flag", 3), TaskIntent::Change);
     }
 }

@@ -3,8 +3,8 @@
 //! Eleven nodes over the durable graph of `lula-graph`: a task is taken in, routed, let through a
 //! gate, planned, given context, coded, executed, verified and reported. A failed verification
 //! comes back through the gate with its evidence. Decisions are pure functions with tests of their
-//! own ([`route`], [`choose`], [`recover`], [`verdict`], [`heal`], [`glean`]); everything that acts is a journaled effect
-//! ([`deeds`]), done by [`Hands`] (workspaces, commands, repositories) or [`Minds`] (models).
+//! own ([`route`], [`model_choice`], [`recovery`], [`verdict`], [`heal`], [`guidelines`]); everything that acts is a journaled effect
+//! ([`effects`]), done by [`RunnerPort`] (workspaces, commands, repositories) or [`ModelPort`] (models).
 //!
 //! It must never call something done that no test or command shows, never open a workspace or
 //! start a program by itself, and never let a model's words decide anything but what it tries
@@ -12,34 +12,36 @@
 //! `lula-protocol` and the words of `lula-runner`'s interface.
 #![forbid(unsafe_code)]
 
-pub mod choose;
+mod acts;
+pub mod agent_pool;
 mod coder;
-pub mod crew;
-pub mod dag;
-pub mod deeds;
-pub mod glean;
+pub mod effects;
+mod fence;
 mod graph;
-pub mod hands;
+pub mod guidelines;
 pub mod heal;
 pub mod intent;
 pub mod lessons;
-pub mod minds;
+pub mod model_choice;
+pub mod model_port;
 mod nodes;
-pub mod pick;
-pub mod recover;
+pub mod plan;
+pub mod recovery;
 pub mod route;
+pub mod runner_port;
 pub mod survey;
 pub mod task;
 pub mod team;
+pub mod test_selection;
 pub mod verdict;
 pub mod work;
 pub mod world;
 
-pub use crew::Crew;
-pub use graph::{Coding, Node, Way};
-pub use hands::{Hands, HandsError};
-pub use minds::{Minds, Nobody, Providers};
-pub use task::{CoderChoice, Deliver, Mind, Task};
-pub use verdict::Verdict;
-pub use work::Work;
-pub use world::{NoWorld, Watch, Workshop};
+pub use agent_pool::AgentPoolPort;
+pub use graph::{CodingGraph, RunNode, RunNodeExit};
+pub use model_port::{ModelPort, NoModels, ProviderModels};
+pub use runner_port::{RunnerPort, RunnerPortError};
+pub use task::{CoderChoice, DeliverMode, ModelChoice, RunTask};
+pub use verdict::RunVerdict;
+pub use work::CodingState;
+pub use world::{ProgressObserver, ReadOnlyWorld, RunWorld};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How a task is worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lane {
+pub enum TaskLane {
     /// One step, no planner.
     Interactive,
     /// A planner thinks first.
@@ -14,7 +14,7 @@ pub enum Lane {
     Recovery,
 }
 
-impl Lane {
+impl TaskLane {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -29,11 +29,11 @@ impl Lane {
 const FEW_FILES: usize = 3;
 
 /// The lane of a fresh task.
-pub fn route(text: &str) -> Lane {
+pub fn route(text: &str) -> TaskLane {
     if named_files(text) > FEW_FILES || clauses(text) > 1 {
-        Lane::DeepPlanning
+        TaskLane::DeepPlanning
     } else {
-        Lane::Interactive
+        TaskLane::Interactive
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
             "fix the rounding in cart.py and tests",
             "Add a --verbose flag to the command line.",
         ] {
-            assert_eq!(route(text), Lane::Interactive, "{text}");
+            assert_eq!(route(text), TaskLane::Interactive, "{text}");
         }
         for text in [
             "add a cache and remove the old one",
@@ -114,7 +114,7 @@ mod tests {
             "look at a.py, b.py, c.py, d.py for the leak",
             "fix the parser; then write tests",
         ] {
-            assert_eq!(route(text), Lane::DeepPlanning, "{text}");
+            assert_eq!(route(text), TaskLane::DeepPlanning, "{text}");
         }
     }
 }

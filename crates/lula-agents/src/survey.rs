@@ -1,18 +1,19 @@
 //! Looking a project over for a coder: the map of what matters for the task, the places its words
-//! stand, and what the project says to whoever changes it. Files come through the hands; within the
+//! stand, and what the project says to those who change it. Files come through the hands; within the
 //! same budget, the same files and the same task give the same survey.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use lula_index::{Index, Language, MAX_FILE, cache_name, estimate};
-use lula_protocol::call::Search;
-use lula_protocol::{Action, ProtocolVersion, ToolCall, WorkspaceId};
+use lula_index::{IndexLanguage, MAX_FILE, SymbolIndex, cache_name, estimate};
+use lula_protocol::call::SearchFiles;
+use lula_protocol::output::DirectoryEntry;
+use lula_protocol::{ProtocolVersion, ToolAction, ToolCall, WorkspaceId};
 use lula_repair::trial::tail;
 use serde::{Deserialize, Serialize};
 
-use crate::hands::{Effect, Hands, HandsError, Listed};
+use crate::runner_port::{self, EffectIdentity, Reply, RunnerPort, RunnerPortError};
 
 /// Most files whose symbols are looked at, and most bytes of them.
 const SOURCES: usize = 4_000;
@@ -33,7 +34,7 @@ const LINE: usize = 200;
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct SurveyQuery {
     /// The task, with the names of failing tests and what they said.
     pub text: String,
     /// Files that are known to matter.
@@ -47,7 +48,7 @@ pub struct Wanted {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Survey {
+pub struct ProjectSurvey {
     /// Every file that was listed.
     pub files: Vec<String>,
     /// Whether there are more.
@@ -64,19 +65,19 @@ pub struct Survey {
 
 /// Looks a project over.
 pub(crate) async fn survey(
-    hands: &dyn Hands,
-    effect: &Effect,
+    hands: &dyn RunnerPort,
+    effect: &EffectIdentity,
     workspace: &WorkspaceId,
-    wanted: &Wanted,
+    wanted: &SurveyQuery,
     cache: Option<&Path>,
-) -> Result<Survey, HandsError> {
-    let listing = hands.files(effect, workspace).await?;
+) -> Result<ProjectSurvey, RunnerPortError> {
+    let listing = runner_port::files(hands, effect, workspace).await?;
     let named: Vec<String> = INSTRUCTIONS
         .iter()
         .filter(|name| listing.files.iter().any(|file| file.path == **name))
         .map(|name| (*name).to_owned())
         .collect();
-    let texts = hands.fetch(effect, workspace, &named).await?;
+    let texts = runner_port::fetch(hands, effect, workspace, &named).await?;
     // A quarter for what the project says, a tenth for places; the map gets the rest.
     let mut left = bytes(wanted.tokens / 4);
     let mut instructions = Vec::new();
@@ -88,7 +89,7 @@ pub(crate) async fn survey(
         }
     }
     let hits = places(hands, effect, workspace, wanted).await?;
-    let project = Project::read(hands, effect, workspace, &listing.files).await?;
+    let project = ProjectSources::read(hands, effect, workspace, &listing.files).await?;
     let used: usize = instructions
         .iter()
         .map(|(_, text)| text.len())
@@ -97,10 +98,10 @@ pub(crate) async fn survey(
     let budget = wanted
         .tokens
         .saturating_sub(u64::try_from(used).unwrap_or(u64::MAX) / 3);
-    let task = lula_index::Task {
+    let task = lula_index::MapQuery {
         text: wanted.text.clone(),
         files: wanted.files.clone(),
-        ..lula_index::Task::default()
+        ..lula_index::MapQuery::default()
     };
     let kept = cache.map(|directory| directory.join(cache_name(Path::new(&wanted.repository))));
     let drawn = tokio::task::spawn_blocking(move || {
@@ -109,10 +110,10 @@ pub(crate) async fn survey(
     });
     let map = drawn
         .await
-        .map_err(|error| HandsError::Failed(format!("the map could not be drawn: {error}")))?;
+        .map_err(|error| RunnerPortError::Failed(format!("the map could not be drawn: {error}")))?;
     let mut ranked = map.files;
     ranked.sort_by(|a, b| b.rank.total_cmp(&a.rank).then_with(|| a.path.cmp(&b.path)));
-    Ok(Survey {
+    Ok(ProjectSurvey {
         files: listing.files.into_iter().map(|file| file.path).collect(),
         more: listing.more,
         map: map.text,
@@ -123,29 +124,29 @@ pub(crate) async fn survey(
 }
 
 /// The sources of a project: what is listed, and the texts of what can be parsed.
-pub(crate) struct Project {
-    listed: Vec<lula_index::Listed>,
+pub(crate) struct ProjectSources {
+    listed: Vec<lula_index::IndexedFile>,
     pub(crate) texts: HashMap<String, String>,
 }
 
-impl Project {
+impl ProjectSources {
     /// Reads through the hands what is listed.
     pub(crate) async fn read(
-        hands: &dyn Hands,
-        effect: &Effect,
+        hands: &dyn RunnerPort,
+        effect: &EffectIdentity,
         workspace: &WorkspaceId,
-        files: &[Listed],
-    ) -> Result<Self, HandsError> {
+        files: &[DirectoryEntry],
+    ) -> Result<Self, RunnerPortError> {
         let paths: Vec<String> = sources(files)
             .iter()
             .map(|file| file.path.clone())
             .collect();
-        let read = hands.fetch(effect, workspace, &paths).await?;
+        let read = runner_port::fetch(hands, effect, workspace, &paths).await?;
         let texts = paths.into_iter().zip(read);
         Ok(Self {
             listed: files
                 .iter()
-                .map(|file| lula_index::Listed {
+                .map(|file| lula_index::IndexedFile {
                     path: file.path.clone(),
                     size: file.bytes,
                     fingerprint: None,
@@ -163,8 +164,10 @@ impl Project {
     }
 
     /// Its symbols, with what is known of them kept in that file.
-    pub(crate) fn index(&self, kept: Option<&Path>) -> Index {
-        let mut index = kept.map(|path| Index::load(path).0).unwrap_or_default();
+    pub(crate) fn index(&self, kept: Option<&Path>) -> SymbolIndex {
+        let mut index = kept
+            .map(|path| SymbolIndex::load(path).0)
+            .unwrap_or_default();
         let update = index.update(self.listed.clone(), &|path| {
             let text = self.texts.get(path).map(|text| text.clone().into_bytes());
             text.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -192,10 +195,11 @@ fn begin(text: &str, most: usize) -> &str {
 }
 
 /// Files with symbols, within bounds, in the order of their paths.
-fn sources(files: &[Listed]) -> Vec<&Listed> {
+fn sources(files: &[DirectoryEntry]) -> Vec<&DirectoryEntry> {
     let mut total = 0;
-    let known = |file: &&Listed| {
-        Language::of(&file.path).is_some() && file.bytes <= u64::try_from(MAX_FILE).unwrap_or(0)
+    let known = |file: &&DirectoryEntry| {
+        IndexLanguage::of(&file.path).is_some()
+            && file.bytes <= u64::try_from(MAX_FILE).unwrap_or(0)
     };
     files
         .iter()
@@ -210,11 +214,11 @@ fn sources(files: &[Listed]) -> Vec<&Listed> {
 
 /// Where the telling words of the task stand.
 async fn places(
-    hands: &dyn Hands,
-    effect: &Effect,
+    hands: &dyn RunnerPort,
+    effect: &EffectIdentity,
     workspace: &WorkspaceId,
-    wanted: &Wanted,
-) -> Result<Vec<String>, HandsError> {
+    wanted: &SurveyQuery,
+) -> Result<Vec<String>, RunnerPortError> {
     let mut left = bytes(wanted.tokens / 10);
     let mut hits = Vec::new();
     for word in telling(&wanted.text) {
@@ -225,13 +229,13 @@ async fn places(
             epoch: part.epoch,
             run: part.run,
             workspace: workspace.clone(),
-            action: Action::Search(Search {
+            action: ToolAction::Search(SearchFiles {
                 pattern: word.clone(),
                 literal: true,
                 glob: None,
             }),
         };
-        let said = hands.call(&call).await?;
+        let said = Reply::of(hands.call(&call).await?)?;
         if said.failed {
             continue;
         }

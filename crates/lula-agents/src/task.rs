@@ -5,24 +5,24 @@
 
 use std::collections::BTreeSet;
 
-use lula_models::output::Capability;
-use lula_models::spend::Price;
-use lula_repair::TestsWanted;
+use lula_models::output::OutputCapability;
+use lula_models::spend::ModelPrice;
+use lula_repair::TestSelection;
 use serde::{Deserialize, Serialize};
 
-use crate::choose::Standing;
-use crate::glean::{Guidance, Guideline};
+use crate::guidelines::{Guideline, GuidelineSet};
 use crate::intent::{literal, test_names};
-use crate::lessons::View;
-use crate::route::Lane;
-use crate::team::{Handoff, Team};
+use crate::lessons::LessonView;
+use crate::model_choice::ModelTrackRecord;
+use crate::route::TaskLane;
+use crate::team::{AgentHandoff, TeamPolicy};
 
-pub use crate::intent::Intent;
+pub use crate::intent::TaskIntent;
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Task {
+pub struct RunTask {
     /// In the person's words.
     pub text: String,
     /// The repository, as an absolute path.
@@ -32,10 +32,10 @@ pub struct Task {
     pub also: Vec<String>,
     /// What each of those is held to; nothing of its own where nothing is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also_terms: Vec<Terms>,
+    pub also_terms: Vec<RepositoryTerms>,
     /// What kind of evidence it asks for; nothing in logs from before that was settled first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intent: Option<Intent>,
+    pub intent: Option<TaskIntent>,
     /// Where tests are to pass: those that are meant, as the person names them. All that fail where
     /// none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,23 +49,23 @@ pub struct Task {
     /// Commands that must succeed when the task is done, as a shell reads them, in the first repository.
     pub accept: Vec<String>,
     /// What becomes of the change.
-    pub deliver: Deliver,
+    pub deliver: DeliverMode,
     /// Whether a person has to agree to exactly that change first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ask_first: bool,
     /// The lane, where the person chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<Lane>,
+    pub lane: Option<TaskLane>,
     /// Who writes it.
     pub coder: CoderChoice,
     /// Models that may be asked, the preferred one first.
-    pub models: Vec<Mind>,
+    pub models: Vec<ModelChoice>,
     /// How they did before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub standing: Vec<Standing>,
+    pub standing: Vec<ModelTrackRecord>,
     /// How several agents share the work, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub team: Option<Team>,
+    pub team: Option<TeamPolicy>,
     /// How many candidates are made, of which the best is taken, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_of: Option<u32>,
@@ -74,13 +74,13 @@ pub struct Task {
     pub temperature_percent: Option<u32>,
     /// Who sends the agent that works on it, and with what, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff: Option<Box<Handoff>>,
+    pub handoff: Option<Box<AgentHandoff>>,
     /// How changes are rated.
-    #[serde(default, skip_serializing_if = "Guidance::is_empty")]
-    pub guidance: Guidance,
+    #[serde(default, skip_serializing_if = "GuidelineSet::is_empty")]
+    pub guidance: GuidelineSet,
     /// What earlier attempts showed.
-    #[serde(default, skip_serializing_if = "View::is_empty")]
-    pub lessons: View,
+    #[serde(default, skip_serializing_if = "LessonView::is_empty")]
+    pub lessons: LessonView,
     /// How often a failed attempt is followed by another.
     pub max_loops: u32,
     /// How often a model may act in one attempt.
@@ -91,7 +91,7 @@ pub struct Task {
     pub tests_ms: u64,
 }
 
-impl Task {
+impl RunTask {
     /// A task with the usual limits and no model.
     pub fn new(text: impl Into<String>, repository: impl Into<String>) -> Self {
         let text = text.into();
@@ -106,7 +106,7 @@ impl Task {
             folder: String::new(),
             tests: None,
             accept: Vec::new(),
-            deliver: Deliver::Branch,
+            deliver: DeliverMode::Branch,
             ask_first: false,
             lane: None,
             coder: CoderChoice::Auto,
@@ -116,8 +116,8 @@ impl Task {
             best_of: None,
             temperature_percent: None,
             handoff: None,
-            guidance: Guidance::default(),
-            lessons: View::default(),
+            guidance: GuidelineSet::default(),
+            lessons: LessonView::default(),
             max_loops: 3,
             max_turns: 40,
             search_ms: 120_000,
@@ -127,19 +127,19 @@ impl Task {
 }
 
 /// What a text asks for, and the tests it names where it asks for those.
-fn asked(text: &str) -> (Intent, Vec<String>) {
+fn asked(text: &str) -> (TaskIntent, Vec<String>) {
     match literal(text) {
-        Some(named) => (Intent::Repair, named),
-        None => (Intent::Change, Vec::new()),
+        Some(named) => (TaskIntent::Repair, named),
+        None => (TaskIntent::Change, Vec::new()),
     }
 }
 
-impl Task {
+impl RunTask {
     /// The same, where the person says beside it that failing tests are to pass.
     #[must_use]
     pub fn repairing(mut self) -> Self {
-        if self.intent != Some(Intent::Repair) {
-            self.intent = Some(Intent::Repair);
+        if self.intent != Some(TaskIntent::Repair) {
+            self.intent = Some(TaskIntent::Repair);
             self.goal = test_names(&self.text);
         }
         self
@@ -162,8 +162,8 @@ impl Task {
     }
 
     /// Which tests of a repository are meant.
-    pub fn tests_of(&self, repo: usize) -> TestsWanted {
-        TestsWanted {
+    pub fn tests_of(&self, repo: usize) -> TestSelection {
+        TestSelection {
             command: self.tests.clone(),
             folder: self.folder_of(repo).to_owned(),
         }
@@ -194,7 +194,7 @@ impl Task {
     }
 
     /// What one of the other repositories is held to, where something is said.
-    pub fn terms(&self, repo: usize) -> Option<&Terms> {
+    pub fn terms(&self, repo: usize) -> Option<&RepositoryTerms> {
         self.also_terms.get(repo.checked_sub(1)?)
     }
 
@@ -209,7 +209,7 @@ impl Task {
     }
 
     /// How changes of a repository are rated.
-    pub fn guidance_of(&self, repo: usize) -> Guidance {
+    pub fn guidance_of(&self, repo: usize) -> GuidelineSet {
         let mut guidance = self.guidance.clone();
         if let Some(terms) = self.terms(repo) {
             guidance.guidelines.clone_from(&terms.guidelines);
@@ -221,7 +221,7 @@ impl Task {
 /// What one of several repositories is held to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Terms {
+pub struct RepositoryTerms {
     /// Commands that must succeed there when the task is done.
     pub accept: Vec<String>,
     /// How changes of it are rated.
@@ -231,7 +231,7 @@ pub struct Terms {
 /// What becomes of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deliver {
+pub enum DeliverMode {
     /// A new branch of the repository.
     Branch,
     /// The files of the person's checkout.
@@ -257,15 +257,15 @@ pub enum CoderChoice {
 /// A model that may be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mind {
+pub struct ModelChoice {
     /// Its full name, as in `ollama/qwen2.5-coder:7b`.
     pub name: String,
     /// The provider's own name of it.
     pub model: String,
     /// What it can be trusted to do with structure.
-    pub capability: Capability,
+    pub capability: OutputCapability,
     /// What it costs at most.
-    pub rates: Rates,
+    pub rates: ModelRates,
     /// Its context in tokens, where known.
     pub context: Option<u64>,
     /// Most tokens of one answer.
@@ -275,7 +275,7 @@ pub struct Mind {
 /// A price, as a run keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rates {
+pub struct ModelRates {
     /// Millionths of a dollar for a million tokens read.
     pub input: u64,
     /// For tokens written.
@@ -286,8 +286,8 @@ pub struct Rates {
     pub cache_write: u64,
 }
 
-impl From<&Price> for Rates {
-    fn from(price: &Price) -> Self {
+impl From<&ModelPrice> for ModelRates {
+    fn from(price: &ModelPrice) -> Self {
         Self {
             input: price.input,
             output: price.output,
@@ -297,8 +297,8 @@ impl From<&Price> for Rates {
     }
 }
 
-impl From<Rates> for Price {
-    fn from(rates: Rates) -> Self {
+impl From<ModelRates> for ModelPrice {
+    fn from(rates: ModelRates) -> Self {
         Self {
             input: rates.input,
             output: rates.output,
@@ -315,25 +315,25 @@ mod tests {
 
     #[test]
     fn what_a_task_asks_for_is_written_down_with_it() {
-        let task = Task::new("fix the failing test test_a", "/r");
-        assert_eq!(task.intent, Some(Intent::Repair));
+        let task = RunTask::new("fix the failing test test_a", "/r");
+        assert_eq!(task.intent, Some(TaskIntent::Repair));
         assert_eq!(task.goal, ["test_a"]);
         let report = "pytest says 2 failed, since the build is broken on Windows";
-        let task = Task::new(report, "/r");
-        assert_eq!(task.intent, Some(Intent::Change));
+        let task = RunTask::new(report, "/r");
+        assert_eq!(task.intent, Some(TaskIntent::Change));
         let flagged = task.repairing();
-        assert_eq!(flagged.intent, Some(Intent::Repair));
+        assert_eq!(flagged.intent, Some(TaskIntent::Repair));
         assert!(!flagged.says_only_repair());
     }
 
     #[test]
     fn a_task_of_an_older_log_is_still_read() {
-        let mut value = serde_json::to_value(Task::new("fix it", "/r")).unwrap();
+        let mut value = serde_json::to_value(RunTask::new("fix it", "/r")).unwrap();
         let fields = value.as_object_mut().unwrap();
         for new in ["intent", "goal", "folder"] {
             fields.remove(new);
         }
-        let task: Task = serde_json::from_value(value.clone()).unwrap();
+        let task: RunTask = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(task.intent, None);
         assert_eq!(serde_json::to_value(&task).unwrap(), value);
     }

@@ -4,83 +4,71 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lula_graph::{Evidence, Order, Performed, Trouble, World};
+use lula_graph::{CrashEvidence, EffectOrder, EffectOutput, EffectTrouble, EffectWorld};
 use lula_models::normal::ModelRequest;
-use lula_protocol::{Amounts, Digest, Dimension, ProtocolVersion, RunId, ToolCall, WorkspaceId};
-use lula_repair::TestsWanted;
-use serde::{Deserialize, Serialize};
+use lula_protocol::{
+    BudgetAmounts, BudgetDimension, Digest, ProtocolVersion, RunId, ToolCall, WorkspaceId,
+};
+use lula_repair::TestSelection;
+use lula_runner_api::{
+    CommittedAgentChangeView, DeliveredView, IntegrationBranchView, TestRunRequest, TestRunResult,
+};
+use serde::Serialize;
 
-use crate::crew::{Alone, Crew, News};
-use crate::deeds::Deed;
-use crate::hands::{Effect, Hands, HandsError, Trial, TrialResult, workspace_of};
-use crate::minds::{MindError, Minds};
-use crate::team::{Wish, site_run};
-use crate::{pick, survey};
+use crate::agent_pool::{AgentPoolEvent, AgentPoolPort, NoAgentPool};
+use crate::effects::RunEffect;
+use crate::model_port::{ModelCallError, ModelPort};
+use crate::runner_port::{
+    self, AgentWorkspace, DeliverRequest, EffectIdentity, IntegrationBranchRef, MergeOutcome,
+    Reply, RunnerPort, RunnerPortError, opening, workspace_of,
+};
+use crate::task::DeliverMode;
+use crate::team::{PlanChangeRequest, site_run};
+use crate::{survey, test_selection};
+
+pub use crate::fence::{DriverFence, DriverFenceProbe, DriverFenceReport};
 
 /// Hears how far something is that takes a while.
-pub type Watch = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Something that whoever drives a run must not be able to do, tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Probe {
-    /// What was tried.
-    pub what: String,
-    /// Whether it was refused.
-    pub refused: bool,
-    /// What the system said.
-    pub said: String,
-}
-
-/// How far whoever drives a run is kept away from what it works on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fenced {
-    /// Whether it has locked itself out.
-    pub locked: bool,
-    /// By what, or why not.
-    pub how: String,
-    /// What was tried, and what came of it.
-    pub probes: Vec<Probe>,
-}
-
-/// Tries whether a repository and a workspace are out of reach.
-pub type Fence = Arc<dyn Fn(&str, &WorkspaceId) -> Fenced + Send + Sync>;
+pub type ProgressObserver = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The world of a run: hands and minds.
-pub struct Workshop {
-    hands: Arc<dyn Hands>,
-    minds: Arc<dyn Minds>,
-    crew: Arc<dyn Crew>,
-    watch: Watch,
-    fence: Fence,
+pub struct RunWorld {
+    hands: Arc<dyn RunnerPort>,
+    minds: Arc<dyn ModelPort>,
+    crew: Arc<dyn AgentPoolPort>,
+    watch: ProgressObserver,
+    fence: DriverFence,
     /// Where the index of a project is kept, if anywhere.
     index: Option<PathBuf>,
 }
 
-impl Workshop {
+impl RunWorld {
     /// With these.
-    pub fn new(hands: Arc<dyn Hands>, minds: Arc<dyn Minds>, watch: Watch) -> Self {
+    pub fn new(
+        hands: Arc<dyn RunnerPort>,
+        minds: Arc<dyn ModelPort>,
+        watch: ProgressObserver,
+    ) -> Self {
         Self {
             hands,
             minds,
-            crew: Arc::new(Alone),
+            crew: Arc::new(NoAgentPool),
             watch,
-            fence: Arc::new(|_, _| Fenced::default()),
+            fence: Arc::new(|_, _| DriverFenceReport::default()),
             index: None,
         }
     }
 
     /// With other agents.
     #[must_use]
-    pub fn crewed(mut self, crew: Arc<dyn Crew>) -> Self {
+    pub fn crewed(mut self, crew: Arc<dyn AgentPoolPort>) -> Self {
         self.crew = crew;
         self
     }
 
     /// Behind this fence.
     #[must_use]
-    pub fn fenced(mut self, fence: Fence) -> Self {
+    pub fn fenced(mut self, fence: DriverFence) -> Self {
         self.fence = fence;
         self
     }
@@ -94,13 +82,13 @@ impl Workshop {
 
     /// What an order asks for. A run that was forked names the workspace of the run it came from,
     /// and works in one of its own.
-    async fn deed(&self, order: &Order) -> Result<(RunId, Deed), Trouble> {
+    async fn deed(&self, order: &EffectOrder) -> Result<(RunId, RunEffect), EffectTrouble> {
         let (mut place, mut deed) = (order.run.clone(), read(order)?);
-        if let Deed::Elsewhere { site, act } = deed {
+        if let RunEffect::Elsewhere { site, act } = deed {
             place = site_run(&order.run, site);
             deed = *act;
         }
-        if let Deed::DeliverAll { parts } = &mut deed {
+        if let RunEffect::DeliverAll { parts } = &mut deed {
             for part in parts {
                 let own = site_run(&order.run, part.site);
                 self.settle_in(&own, &mut part.order.workspace).await?;
@@ -114,23 +102,28 @@ impl Workshop {
     }
 
     /// Makes a named workspace the one of that name, which begins as the other began.
-    async fn settle_in(&self, run: &RunId, named: &mut WorkspaceId) -> Result<(), Trouble> {
+    async fn settle_in(&self, run: &RunId, named: &mut WorkspaceId) -> Result<(), EffectTrouble> {
         let own = workspace_of(run);
         if *named != own {
-            self.hands.adopt(run, named).await.map_err(trouble)?;
+            let adopted = runner_port::adopt(&*self.hands, run, named).await;
+            adopted.map_err(trouble)?;
             *named = own;
         }
         Ok(())
     }
 
     /// Finds something out in forks of a workspace.
-    async fn find_out(&self, workspace: &WorkspaceId, trial: Trial) -> Result<Performed, Trouble> {
+    async fn find_out(
+        &self,
+        workspace: &WorkspaceId,
+        trial: TestRunRequest,
+    ) -> Result<EffectOutput, EffectTrouble> {
         let found = self.hands.trial(workspace, &trial, &self.watch).await;
         match found.map_err(trouble)? {
-            TrialResult::Examined { baseline } => said(&baseline),
-            TrialResult::Searched { found } => said(&found),
-            TrialResult::Weighed { evidence } => said(&evidence),
-            TrialResult::Failed { message } => Err(failed(message)),
+            TestRunResult::Examined { baseline } => said(&baseline),
+            TestRunResult::Searched { found } => said(&found),
+            TestRunResult::Weighed { evidence } => said(&evidence),
+            TestRunResult::Failed { message } => Err(failed(message)),
         }
     }
 
@@ -139,21 +132,25 @@ impl Workshop {
         &self,
         mind: &str,
         request: &ModelRequest,
-        at_most: &Amounts,
-    ) -> Result<Performed, Trouble> {
+        at_most: &BudgetAmounts,
+    ) -> Result<EffectOutput, EffectTrouble> {
         match self.minds.ask(mind, request, at_most).await {
-            Ok((response, spent)) => Ok(Performed {
+            Ok((response, spent)) => Ok(EffectOutput {
                 spent,
                 ..said(&response)?
             }),
-            Err(MindError { message, spent }) => Err(Trouble::Failed { message, spent }),
+            Err(ModelCallError { message, spent }) => Err(EffectTrouble::Failed { message, spent }),
         }
     }
 
     /// What is done by having agents.
-    async fn company(&self, order: &Order, deed: Deed) -> Result<Performed, Trouble> {
+    async fn company(
+        &self,
+        order: &EffectOrder,
+        deed: RunEffect,
+    ) -> Result<EffectOutput, EffectTrouble> {
         match deed {
-            Deed::Begin {
+            RunEffect::Begin {
                 agent,
                 task,
                 limits,
@@ -161,19 +158,19 @@ impl Workshop {
                 let begun = self.crew.begin(&agent, &task, &limits).await;
                 said(&begun.map_err(trouble)?)
             }
-            Deed::Await { agents } => {
+            RunEffect::Await { agents } => {
                 let news = self.crew.wait(&agents).await.map_err(trouble)?;
                 let spent = match &news {
-                    News::Back(returned) => returned.spent.clone(),
-                    News::Wish { .. } => Amounts::none(),
+                    AgentPoolEvent::Back(returned) => returned.spent.clone(),
+                    AgentPoolEvent::Wish { .. } => BudgetAmounts::none(),
                 };
-                Ok(Performed {
+                Ok(EffectOutput {
                     spent,
                     ..said(&news)?
                 })
             }
-            Deed::Propose { job, arguments } => {
-                let wish = Wish {
+            RunEffect::Propose { job, arguments } => {
+                let wish = PlanChangeRequest {
                     id: order.effect.clone(),
                     run: order.run.clone(),
                     job,
@@ -181,16 +178,16 @@ impl Workshop {
                 };
                 said(&self.crew.propose(&wish).await.map_err(trouble)?)
             }
-            Deed::Answer { answers } => {
+            RunEffect::Answer { answers } => {
                 for (wish, answer) in &answers {
                     self.crew.answer(wish, answer).await.map_err(trouble)?;
                 }
                 said(&())
             }
-            Deed::Dismiss { agents } => {
+            RunEffect::Dismiss { agents } => {
                 let ended = self.crew.dismiss(&agents).await.map_err(trouble)?;
                 let spent = ended.iter().flat_map(|back| back.spent.iter());
-                Ok(Performed {
+                Ok(EffectOutput {
                     spent: total(spent),
                     ..said(&ended)?
                 })
@@ -199,26 +196,94 @@ impl Workshop {
         }
     }
 
-    async fn act(&self, order: &Order, place: &RunId, deed: Deed) -> Result<Performed, Trouble> {
+    /// A line, which begins where it is first asked for.
+    async fn line(
+        &self,
+        line: &IntegrationBranchRef,
+    ) -> Result<IntegrationBranchView, EffectTrouble> {
+        let view = self.hands.open_line(&line.request()).await;
+        view.map_err(trouble)
+    }
+
+    /// What is done on the line that agents build on.
+    async fn on_line(
+        &self,
+        effect: &EffectIdentity,
+        deed: RunEffect,
+    ) -> Result<EffectOutput, EffectTrouble> {
         match deed {
-            Deed::Open { repository } => {
-                let place = self.hands.open(place, &repository).await;
-                said(&place.map_err(trouble)?)
+            RunEffect::OpenOver { wanted } => {
+                let line = self.line(&wanted.line).await?.line;
+                let opened = self.hands.open_at_line(&line, &wanted.request()).await;
+                said(&opened.and_then(AgentWorkspace::of).map_err(trouble)?)
             }
-            Deed::Fence {
+            RunEffect::Harvest { order } => {
+                let line = self.line(&order.line).await?.line;
+                let produced = self.hands.produce(&line, &order.request(effect)).await;
+                // Its files are in the log already, with the agent that changed them.
+                said(&CommittedAgentChangeView {
+                    files: Vec::new(),
+                    ..produced.map_err(trouble)?
+                })
+            }
+            RunEffect::Join { order } => {
+                let line = self.line(&order.line).await?.line;
+                let came = self.hands.integrate(&line, &order.request(effect)).await;
+                said(&MergeOutcome::from(came.map_err(trouble)?))
+            }
+            RunEffect::Lay { line, workspace } => {
+                let line = self.line(&line).await?.line;
+                let laid = self
+                    .hands
+                    .lay(&line, &runner_port::lay(effect, &workspace))
+                    .await;
+                said(&laid.map(drop).map_err(trouble)?)
+            }
+            other => Err(failed(format!("{} needs no line", other.name()))),
+        }
+    }
+
+    /// Puts a change where it is to go, if anywhere.
+    async fn deliver(
+        &self,
+        effect: &EffectIdentity,
+        order: &DeliverRequest,
+    ) -> Result<DeliveredView, RunnerPortError> {
+        match order.deliver {
+            DeliverMode::Branch | DeliverMode::Worktree => {
+                let wanted = order.request(effect);
+                self.hands.deliver(&order.workspace, &wanted).await
+            }
+            _ => Ok(DeliveredView::default()),
+        }
+    }
+
+    async fn act(
+        &self,
+        order: &EffectOrder,
+        place: &RunId,
+        deed: RunEffect,
+    ) -> Result<EffectOutput, EffectTrouble> {
+        match deed {
+            RunEffect::Open { repository } => {
+                let opened = self.hands.open(&opening(place, &repository, None)).await;
+                said(&opened.and_then(AgentWorkspace::of).map_err(trouble)?)
+            }
+            RunEffect::Fence {
                 repository,
                 workspace,
             } => said(&(self.fence)(&repository, &workspace)),
-            Deed::Survey { workspace, wanted } => {
+            RunEffect::Survey { workspace, wanted } => {
                 let (effect, cache) = (whose(order), self.index.as_deref());
                 let found = survey::survey(&*self.hands, &effect, &workspace, &wanted, cache).await;
                 said(&found.map_err(trouble)?)
             }
-            Deed::Fetch { workspace, path } => {
-                let texts = self.hands.fetch(&whose(order), &workspace, &[path]).await;
+            RunEffect::Fetch { workspace, path } => {
+                let (hands, effect) = (&*self.hands, whose(order));
+                let texts = runner_port::fetch(hands, &effect, &workspace, &[path]).await;
                 said(&texts.map_err(trouble)?.into_iter().next().flatten())
             }
-            Deed::Act { workspace, action } => {
+            RunEffect::Act { workspace, action } => {
                 let call = ToolCall {
                     protocol: ProtocolVersion,
                     effect: order.effect.clone(),
@@ -227,108 +292,58 @@ impl Workshop {
                     workspace,
                     action,
                 };
-                let answer = self.hands.call(&call).await.map_err(trouble)?;
-                let mut performed = said(&answer)?;
-                performed.spent = Amounts::none().with(Dimension::ToolCalls, 1);
+                let reply = self.hands.call(&call).await.and_then(Reply::of);
+                let mut performed = said(&reply.map_err(trouble)?)?;
+                performed.spent = BudgetAmounts::none().with(BudgetDimension::ToolCalls, 1);
                 Ok(performed)
             }
-            Deed::Reset { workspace } => {
-                let done = self.hands.reset(&whose(order), &workspace).await;
+            RunEffect::Reset { workspace } => {
+                let done = runner_port::reset(&*self.hands, &whose(order), &workspace).await;
                 said(&done.map_err(trouble)?)
             }
-            Deed::Change { workspace } => {
+            RunEffect::Change { workspace } => {
                 said(&self.hands.change(&workspace).await.map_err(trouble)?)
             }
-            Deed::Examine { .. } | Deed::Repair { .. } | Deed::Weigh { .. } => {
+            RunEffect::Examine { .. } | RunEffect::Repair { .. } | RunEffect::Weigh { .. } => {
                 let (workspace, trial) = trial(deed)?;
                 self.find_out(&workspace, trial).await
             }
-            Deed::Pick { workspace, change } => {
+            RunEffect::Pick { workspace, change } => {
                 let (effect, cache) = (whose(order), self.index.as_deref());
-                let picked = pick::pick(&*self.hands, &effect, &workspace, *change, cache).await;
+                let picked =
+                    test_selection::pick(&*self.hands, &effect, &workspace, *change, cache).await;
                 said(&picked.map_err(trouble)?)
             }
-            Deed::Ask {
+            RunEffect::Ask {
                 mind,
                 request,
                 at_most,
             } => self.ask(&mind, &request, &at_most).await,
-            Deed::OpenOver { wanted } => {
-                said(&self.hands.open_over(&wanted).await.map_err(trouble)?)
-            }
-            Deed::Begin { .. }
-            | Deed::Await { .. }
-            | Deed::Dismiss { .. }
-            | Deed::Propose { .. }
-            | Deed::Answer { .. } => self.company(order, deed).await,
-            Deed::Harvest { order: what } => {
-                let kept = self.hands.harvest(&whose(order), &what).await;
-                said(&kept.map_err(trouble)?)
-            }
-            Deed::Join { order: what } => {
-                let joined = self.hands.join(&whose(order), &what).await;
-                said(&joined.map_err(trouble)?)
-            }
-            Deed::Lay { line, workspace } => {
-                let laid = self.hands.lay(&whose(order), &line, &workspace).await;
-                said(&laid.map_err(trouble)?)
-            }
-            Deed::Deliver { order: what } => {
-                let arrived = self.hands.deliver(&whose(order), &what).await;
+            RunEffect::Begin { .. }
+            | RunEffect::Await { .. }
+            | RunEffect::Dismiss { .. }
+            | RunEffect::Propose { .. }
+            | RunEffect::Answer { .. } => self.company(order, deed).await,
+            RunEffect::OpenOver { .. }
+            | RunEffect::Harvest { .. }
+            | RunEffect::Join { .. }
+            | RunEffect::Lay { .. } => self.on_line(&whose(order), deed).await,
+            RunEffect::Deliver { order: what } => {
+                let arrived = self.deliver(&whose(order), &what).await;
                 said(&arrived.map_err(trouble)?)
             }
-            Deed::DeliverAll { parts } => {
-                let orders: Vec<_> = parts.into_iter().map(|part| part.order).collect();
-                let arrived = self.hands.deliver_all(&whose(order), &orders).await;
-                said(&arrived.map_err(trouble)?)
+            RunEffect::DeliverAll { parts } => {
+                let wanted = runner_port::deliver_all(&whose(order), parts);
+                let arrived = self.hands.deliver_all(&wanted).await;
+                said(&arrived.map_err(trouble)?.parts)
             }
-            Deed::Elsewhere { .. } => Err(failed("a place inside a place".to_owned())),
+            RunEffect::Elsewhere { .. } => Err(failed("a place inside a place".to_owned())),
         }
     }
 }
 
-/// What is said while something is done that may take a while.
-fn spoken(deed: &Deed) -> Option<String> {
-    Some(match deed {
-        Deed::Open { .. } => "taking a private copy of the repository".to_owned(),
-        Deed::Examine { .. } => "running the tests, in the sandbox".to_owned(),
-        Deed::Repair { .. } => "searching for a patch, with no model".to_owned(),
-        Deed::Weigh { .. } => "judging the change: tests with it and without it".to_owned(),
-        Deed::Ask { mind, .. } => format!("asking {mind}"),
-        Deed::Act { action, .. } => match action {
-            lula_protocol::Action::ReadFile(read) => format!("  reads {}", read.path),
-            lula_protocol::Action::Search(search) => format!("  searches for {}", search.pattern),
-            lula_protocol::Action::WriteFile(write) => format!("  writes {}", write.path),
-            lula_protocol::Action::Exec(exec) => {
-                format!("  runs {}", exec.argv.last().map_or("", String::as_str))
-            }
-            _ => return None,
-        },
-        Deed::Deliver { order } => format!("delivering {}", order.branch),
-        Deed::DeliverAll { parts } => format!("delivering to {} repositories", parts.len()),
-        Deed::Survey { .. } => "looking the project over".to_owned(),
-        Deed::OpenOver { .. } => "taking a private copy of what is done so far".to_owned(),
-        Deed::Await { agents } => format!("{} agents at work", agents.len()),
-        Deed::Propose { .. } => "proposing another plan".to_owned(),
-        Deed::Join { order } => format!("integrating {}, with the tests of the whole", order.job),
-        Deed::Fence { .. }
-        | Deed::Fetch { .. }
-        | Deed::Pick { .. }
-        | Deed::Reset { .. }
-        | Deed::Begin { .. }
-        | Deed::Dismiss { .. }
-        | Deed::Answer { .. }
-        | Deed::Lay { .. }
-        | Deed::Harvest { .. }
-        | Deed::Elsewhere { .. }
-        | Deed::Change { .. } => {
-            return None;
-        }
-    })
-}
-
-fn total(amounts: impl Iterator<Item = (Dimension, u64)>) -> Amounts {
-    let mut sum = Amounts::none();
+fn total(amounts: impl Iterator<Item = (BudgetDimension, u64)>) -> BudgetAmounts {
+    let mut sum = BudgetAmounts::none();
     for (dimension, amount) in amounts {
         let held = sum.0.entry(dimension).or_default();
         *held = held.saturating_add(amount);
@@ -336,83 +351,85 @@ fn total(amounts: impl Iterator<Item = (Dimension, u64)>) -> Amounts {
     sum
 }
 
-fn read(order: &Order) -> Result<Deed, Trouble> {
+fn read(order: &EffectOrder) -> Result<RunEffect, EffectTrouble> {
     serde_json::from_value(order.request.clone())
         .map_err(|error| failed(format!("{} is not something to do: {error}", order.name)))
 }
 
-fn whose(order: &Order) -> Effect {
-    Effect {
+fn whose(order: &EffectOrder) -> EffectIdentity {
+    EffectIdentity {
         run: order.run.clone(),
         id: order.effect.clone(),
         epoch: order.epoch,
     }
 }
 
-fn said(value: &impl Serialize) -> Result<Performed, Trouble> {
+fn said(value: &impl Serialize) -> Result<EffectOutput, EffectTrouble> {
     serde_json::to_value(value)
-        .map(Performed::free)
+        .map(EffectOutput::free)
         .map_err(|error| failed(error.to_string()))
 }
 
-fn failed(message: String) -> Trouble {
-    Trouble::Failed {
+fn failed(message: String) -> EffectTrouble {
+    EffectTrouble::Failed {
         message,
-        spent: Amounts::none(),
+        spent: BudgetAmounts::none(),
     }
 }
 
-fn trouble(error: HandsError) -> Trouble {
+fn trouble(error: RunnerPortError) -> EffectTrouble {
     match error {
-        HandsError::Failed(message) => failed(message),
-        HandsError::Lost(message) => Trouble::Lost(message),
-        HandsError::Unreachable(message) => Trouble::Unreachable(message),
-        HandsError::Held { approval, reason } => Trouble::Held { approval, reason },
-        HandsError::Refused { why, .. } => failed(why),
+        RunnerPortError::Failed(message) => failed(message),
+        RunnerPortError::Lost(message) => EffectTrouble::Lost(message),
+        RunnerPortError::Unreachable(message) => EffectTrouble::Unreachable(message),
+        RunnerPortError::Held { approval, reason } => EffectTrouble::Held { approval, reason },
+        RunnerPortError::Refused { why, .. } => failed(why),
     }
 }
 
 #[async_trait]
-impl World for Workshop {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for RunWorld {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let (place, deed) = self.deed(order).await?;
-        if let Some(text) = spoken(&deed) {
+        if let Some(text) = deed.doing() {
             (self.watch)(&text);
         }
         self.act(order, &place, deed).await
     }
 
     /// The hands' ledger knows: ordering it again does it, or tells what came of it.
-    async fn probe(&self, _: &Order) -> Evidence {
-        Evidence::NotDone
+    async fn probe(&self, _: &EffectOrder) -> CrashEvidence {
+        CrashEvidence::NotDone
     }
 
-    /// Agents end with whoever waits for them, and commands with whoever ordered them. A trial ends
-    /// by itself where nobody listens any more.
-    async fn abort(&self, order: &Order) {
+    /// Agents end with the run that waits for them, and commands with the run that ordered them.
+    /// A trial ends by itself where the driver does not listen any more.
+    async fn abort(&self, order: &EffectOrder) {
         match read(order) {
-            Ok(Deed::Await { agents } | Deed::Dismiss { agents }) => {
+            Ok(RunEffect::Await { agents } | RunEffect::Dismiss { agents }) => {
                 self.crew.stop(&agents).await;
             }
-            Ok(Deed::Act { .. } | Deed::Join { .. }) => self.hands.stop(&whose(order)).await,
+            Ok(RunEffect::Act { .. } | RunEffect::Join { .. }) => {
+                self.hands.stop(&order.effect).await;
+            }
             _ => {}
         }
     }
 
     /// What was cut off is taken back by the hands themselves before it is done again.
-    async fn restore(&self, _: &Order, _: Option<Digest>) -> Result<(), Trouble> {
+    async fn restore(&self, _: &EffectOrder, _: Option<Digest>) -> Result<(), EffectTrouble> {
         Ok(())
     }
 }
 
 /// No world at all, for looking at runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoWorld;
+pub struct ReadOnlyWorld;
 
 #[async_trait]
-impl World for NoWorld {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
-        Err(Trouble::Unreachable(format!(
+impl EffectWorld for ReadOnlyWorld {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
+        Err(EffectTrouble::Unreachable(format!(
             "{} cannot be done here: runs are only looked at",
             order.name
         )))
@@ -420,10 +437,10 @@ impl World for NoWorld {
 }
 
 /// What is to be found out in forks, and of which workspace.
-fn trial(deed: Deed) -> Result<(WorkspaceId, Trial), Trouble> {
-    let wanted = |command, folder| TestsWanted { command, folder };
+fn trial(deed: RunEffect) -> Result<(WorkspaceId, TestRunRequest), EffectTrouble> {
+    let wanted = |command, folder| TestSelection { command, folder };
     Ok(match deed {
-        Deed::Examine {
+        RunEffect::Examine {
             workspace,
             tests,
             folder,
@@ -431,23 +448,23 @@ fn trial(deed: Deed) -> Result<(WorkspaceId, Trial), Trouble> {
             tests_ms,
         } => {
             let tests = wanted(tests, folder);
-            let trial = Trial::Examine {
+            let trial = TestRunRequest::Examine {
                 tests,
                 accept,
                 tests_ms,
             };
             (workspace, trial)
         }
-        Deed::Repair {
+        RunEffect::Repair {
             workspace,
             tests,
             folder,
             search_ms,
         } => {
             let tests = wanted(tests, folder);
-            (workspace, Trial::Search { tests, search_ms })
+            (workspace, TestRunRequest::Search { tests, search_ms })
         }
-        Deed::Weigh {
+        RunEffect::Weigh {
             workspace,
             tests,
             folder,
@@ -456,7 +473,7 @@ fn trial(deed: Deed) -> Result<(WorkspaceId, Trial), Trouble> {
             accept,
             tests_ms,
         } => {
-            let trial = Trial::Weigh {
+            let trial = TestRunRequest::Weigh {
                 tests: wanted(tests, folder),
                 before,
                 first,

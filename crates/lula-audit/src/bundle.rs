@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::AuditError;
-use crate::key::PublicKey;
-use crate::line::Head;
-use crate::log::{self, Log};
-use crate::verify::{Check, Report};
+use crate::key::AuditPublicKey;
+use crate::line::AuditHead;
+use crate::log::{self, AuditLog};
+use crate::verify::{AuditCheckReport, AuditCheckState};
 
 const FORMAT: &str = "lula-audit/v1";
 
@@ -19,12 +19,16 @@ const FORMAT: &str = "lula-audit/v1";
 struct Cover {
     format: String,
     public_key: String,
-    head: Option<Head>,
+    head: Option<AuditHead>,
 }
 
 /// Writes the whole log: a cover line with the public key and the end, then every line as it is.
 /// What is there is sealed first.
-pub fn export(log: &mut Log, directory: &Path, mut to: impl Write) -> Result<Head, AuditError> {
+pub fn export(
+    log: &mut AuditLog,
+    directory: &Path,
+    mut to: impl Write,
+) -> Result<AuditHead, AuditError> {
     let head = log.seal()?;
     let cover = Cover {
         format: FORMAT.to_owned(),
@@ -47,8 +51,8 @@ pub fn export(log: &mut Log, directory: &Path, mut to: impl Write) -> Result<Hea
 /// from elsewhere shows.
 pub fn verify_bundle(
     mut reader: impl BufRead,
-    key: Option<&PublicKey>,
-) -> Result<Report, AuditError> {
+    key: Option<&AuditPublicKey>,
+) -> Result<AuditCheckReport, AuditError> {
     let mut first = Vec::new();
     let failed = AuditError::io(Path::new("the exported file"));
     std::io::Read::take(&mut reader, 64 * 1024)
@@ -62,8 +66,8 @@ pub fn verify_bundle(
             cover.format
         )));
     }
-    let own: PublicKey = cover.public_key.parse()?;
-    let mut check = Check::new(Some(key.cloned().unwrap_or(own)));
+    let own: AuditPublicKey = cover.public_key.parse()?;
+    let mut check = AuditCheckState::new(Some(key.cloned().unwrap_or(own)));
     check.begin_behind("bundle", 1);
     check
         .read("bundle", BufReader::new(reader))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct AuditEntry {
     /// When it was recorded, in Unix milliseconds.
     pub time_ms: u64,
     /// Who wanted it.
@@ -25,9 +25,9 @@ pub struct Entry {
     /// Digest of the canonical call.
     pub call: Digest,
     /// Why it was allowed to happen, or was not.
-    pub decision: Decided,
+    pub decision: AuditDecision,
     /// How it ended.
-    pub outcome: Ended,
+    pub outcome: AuditEnding,
     /// Digest of the posture receipt, where a command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Digest>,
@@ -39,9 +39,9 @@ pub struct Entry {
 /// Why an act was allowed to happen, or was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decided {
+pub struct AuditDecision {
     /// What was decided.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
     /// The rule that decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -53,18 +53,18 @@ pub struct Decided {
 /// What was decided about an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// A person ran it directly: nobody had to be asked.
+pub enum AuditVerdict {
+    /// A person ran it directly: no approver had to be asked.
     Direct,
     /// Rules allow it.
     Allowed,
     /// People agreed to it.
     Approved,
-    /// Whoever started the work agreed to it beforehand, as a rule lets them.
+    /// The operator who started the work agreed to it beforehand, as a rule lets them.
     Beforehand,
     /// People are asked.
     Asked,
-    /// People said no, or nobody said yes in time.
+    /// People said no, or too few said yes in time.
     Rejected,
     /// A rule forbids it.
     Denied,
@@ -73,7 +73,7 @@ pub enum Verdict {
 /// How an act ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ended {
+pub enum AuditEnding {
     /// It was done.
     Done {
         /// Exit status, where a command ran.
@@ -92,7 +92,7 @@ pub enum Ended {
 /// Longest text kept of a field.
 const MAX_FIELD: usize = 4096;
 
-impl Entry {
+impl AuditEntry {
     /// The entry with every free text redacted and bounded.
     pub(crate) fn clean(mut self, redact: fn(&str) -> String) -> Self {
         let tidy = |text: &str| {
@@ -102,7 +102,7 @@ impl Entry {
         self.tool = tidy(&self.tool);
         self.about = tidy(&self.about);
         self.decision.rule = self.decision.rule.as_deref().map(tidy);
-        if let Ended::Failed { code } = &mut self.outcome {
+        if let AuditEnding::Failed { code } = &mut self.outcome {
             *code = tidy(code);
         }
         self

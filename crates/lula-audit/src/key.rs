@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use lula_protocol::Digest;
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 
 use crate::error::AuditError;
 
@@ -17,9 +17,9 @@ const FILE_NAME: &str = "seal.key";
 const PUBLIC_NAME: &str = "seal.pub";
 
 /// The private half. Never printed.
-pub struct SealKey(SigningKey);
+pub struct AuditSealKey(SigningKey);
 
-impl fmt::Debug for SealKey {
+impl fmt::Debug for AuditSealKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SealKey").field(&self.public()).finish()
     }
@@ -27,15 +27,15 @@ impl fmt::Debug for SealKey {
 
 /// The public half, written as 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicKey(String);
+pub struct AuditPublicKey(String);
 
-impl fmt::Display for PublicKey {
+impl fmt::Display for AuditPublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl FromStr for PublicKey {
+impl FromStr for AuditPublicKey {
     type Err = AuditError;
     fn from_str(text: &str) -> Result<Self, AuditError> {
         let text = text.trim();
@@ -49,12 +49,12 @@ impl FromStr for PublicKey {
 /// What a seal signs: its place and everything before it.
 fn signed(seq: u64, previous: &Digest) -> Digest {
     Digest::of_canonical(
-        Domain::Seal,
+        DigestDomain::Seal,
         &[b"audit\0", &seq.to_be_bytes(), previous.as_bytes()],
     )
 }
 
-impl SealKey {
+impl AuditSealKey {
     /// The key of a directory, made on first use, readable by its owner only.
     pub fn open(directory: &Path) -> Result<Self, AuditError> {
         let path = directory.join(FILE_NAME);
@@ -99,8 +99,8 @@ impl SealKey {
     }
 
     /// The public half.
-    pub fn public(&self) -> PublicKey {
-        PublicKey(hex(self.0.verifying_key().as_bytes()))
+    pub fn public(&self) -> AuditPublicKey {
+        AuditPublicKey(hex(self.0.verifying_key().as_bytes()))
     }
 
     pub(crate) fn sign(&self, seq: u64, previous: &Digest) -> String {
@@ -108,7 +108,7 @@ impl SealKey {
     }
 }
 
-impl PublicKey {
+impl AuditPublicKey {
     /// The public key of a directory, where it has one.
     pub fn of(directory: &Path) -> Result<Option<Self>, AuditError> {
         let path = directory.join(PUBLIC_NAME);

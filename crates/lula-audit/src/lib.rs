@@ -1,12 +1,12 @@
-//! The record of what was done, that anybody can check.
+//! The record of what was done, that every reader can check.
 //!
 //! One line of canonical JSON for each act, each with the hash of the line before it, sealed with
 //! an Ed25519 signature now and then. Writers share the log under a lock; what a crash tore off is
-//! kept aside and recorded; a log that was edited, cut, reordered or extended by somebody else is
+//! kept aside and recorded; a log that was edited, cut, reordered or extended by another program is
 //! found out by [`verify()`], with the place.
 //!
 //! It must never drop or change an entry, and never write a secret: every free text goes through
-//! the redaction that [`Log::open`] is given. Whoever holds the key file can write another history;
+//! the redaction that [`AuditLog::open`] is given. A holder of the key file can write another history;
 //! keep the public key and a head elsewhere where that matters. It depends on `lula-protocol` alone.
 #![forbid(unsafe_code)]
 
@@ -22,10 +22,10 @@ mod tests;
 pub mod verify;
 
 pub use bundle::{export, verify_bundle};
-pub use entry::{Decided, Ended, Entry, Verdict};
+pub use entry::{AuditDecision, AuditEnding, AuditEntry, AuditVerdict};
 pub use error::AuditError;
-pub use key::{PublicKey, SealKey};
-pub use line::{Body, Head};
-pub use log::{Log, Options};
-pub use show::{Filter, Shown, show};
-pub use verify::{Problem, Report, Trouble, verify};
+pub use key::{AuditPublicKey, AuditSealKey};
+pub use line::{AuditHead, AuditLineBody};
+pub use log::{AuditLog, AuditOptions};
+pub use show::{AuditFilter, NumberedAuditEntry, show};
+pub use verify::{AuditCheckReport, AuditFault, AuditProblem, verify};

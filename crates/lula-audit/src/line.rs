@@ -2,20 +2,20 @@
 
 use lula_protocol::Digest;
 use lula_protocol::canonical::{self, CanonicalError};
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::Entry;
+use crate::entry::AuditEntry;
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Body {
+pub enum AuditLineBody {
     /// An act.
     Act {
         /// Which.
-        entry: Box<Entry>,
+        entry: Box<AuditEntry>,
     },
     /// A signature over everything before.
     Seal {
@@ -40,7 +40,7 @@ pub enum Body {
 /// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct AuditHead {
     /// Number of the last line.
     pub seq: u64,
     /// Its hash.
@@ -52,7 +52,7 @@ pub(crate) const GENESIS: Digest = Digest::from_bytes([0; 32]);
 
 /// A line as it was read, with nothing believed yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct UncheckedAuditLine {
     pub(crate) seq: u64,
     pub(crate) prev: Digest,
     pub(crate) hash: Digest,
@@ -62,13 +62,16 @@ pub(crate) struct Line {
 fn hash(seq: u64, prev: &Digest, body: &Value) -> Result<Digest, CanonicalError> {
     let content = canonical::to_vec(&serde_json::json!({"seq": seq, "body": body}))?;
     Ok(Digest::of_canonical(
-        Domain::Audit,
+        DigestDomain::Audit,
         &[prev.as_bytes(), &content],
     ))
 }
 
 /// The bytes of the next line, and the head it makes.
-pub(crate) fn write(after: Option<Head>, body: &Body) -> Result<(Vec<u8>, Head), CanonicalError> {
+pub(crate) fn write(
+    after: Option<AuditHead>,
+    body: &AuditLineBody,
+) -> Result<(Vec<u8>, AuditHead), CanonicalError> {
     let (seq, prev) = next(after);
     let body = serde_json::to_value(body)?;
     let hash = hash(seq, &prev, &body)?;
@@ -76,15 +79,15 @@ pub(crate) fn write(after: Option<Head>, body: &Body) -> Result<(Vec<u8>, Head),
         "seq": seq, "prev": prev, "body": body, "hash": hash,
     }))?;
     bytes.push(b'\n');
-    Ok((bytes, Head { seq, hash }))
+    Ok((bytes, AuditHead { seq, hash }))
 }
 
 /// Number of the next line, and the hash it names.
-pub(crate) fn next(after: Option<Head>) -> (u64, Digest) {
+pub(crate) fn next(after: Option<AuditHead>) -> (u64, Digest) {
     after.map_or((0, GENESIS), |head| (head.seq + 1, head.hash))
 }
 
-impl Line {
+impl UncheckedAuditLine {
     /// Reads a line. Only the canonical bytes are a line: nothing can hide beside them.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut value: Value = serde_json::from_slice(bytes).ok()?;
@@ -108,12 +111,12 @@ impl Line {
         hash(self.seq, &self.prev, &self.body).is_ok_and(|hash| hash == self.hash)
     }
 
-    pub(crate) fn body(&self) -> Option<Body> {
+    pub(crate) fn body(&self) -> Option<AuditLineBody> {
         serde_json::from_value(self.body.clone()).ok()
     }
 
-    pub(crate) const fn head(&self) -> Head {
-        Head {
+    pub(crate) const fn head(&self) -> AuditHead {
+        AuditHead {
             seq: self.seq,
             hash: self.hash,
         }

@@ -9,10 +9,10 @@ use lula_protocol::Digest;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Entry;
+use crate::entry::AuditEntry;
 use crate::error::AuditError;
-use crate::key::{PublicKey, SealKey};
-use crate::line::{self, Body, Head, Line};
+use crate::key::{AuditPublicKey, AuditSealKey};
+use crate::line::{self, AuditHead, AuditLineBody, UncheckedAuditLine};
 
 const CURRENT: &str = "audit.jsonl";
 const HEAD: &str = "head.json";
@@ -22,7 +22,7 @@ pub(crate) const MOST_UNSEALED: u64 = 1024;
 
 /// How the log is kept.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct AuditOptions {
     /// What every free text goes through before it is written.
     pub redact: fn(&str) -> String,
     /// At most this many entries stand without a signature behind them; never more than 1024.
@@ -31,7 +31,7 @@ pub struct Options {
     pub rotate_bytes: u64,
 }
 
-impl Options {
+impl AuditOptions {
     /// The usual numbers with this redaction.
     pub const fn redacting(redact: fn(&str) -> String) -> Self {
         Self {
@@ -44,29 +44,29 @@ impl Options {
 
 /// A log that can be appended to.
 #[derive(Debug)]
-pub struct Log {
+pub struct AuditLog {
     directory: PathBuf,
-    key: SealKey,
-    options: Options,
+    key: AuditSealKey,
+    options: AuditOptions,
 }
 
 /// What is remembered of the end, beside the log: a log that ends earlier was cut.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Remembered {
-    head: Head,
+    head: AuditHead,
     sealed: Option<u64>,
 }
 
-impl Log {
+impl AuditLog {
     /// Opens the log of a directory; both are made on first use.
-    pub fn open(directory: &Path, options: Options) -> Result<Self, AuditError> {
+    pub fn open(directory: &Path, options: AuditOptions) -> Result<Self, AuditError> {
         fs::DirBuilder::new()
             .recursive(true)
             .create(directory)
             .map_err(AuditError::io(directory))?;
         let log = Self {
-            key: SealKey::open(directory)?,
+            key: AuditSealKey::open(directory)?,
             directory: directory.to_owned(),
             options,
         };
@@ -76,8 +76,8 @@ impl Log {
         Ok(log)
     }
 
-    /// The key that anybody can check the log with.
-    pub fn public_key(&self) -> PublicKey {
+    /// The public key, with which every reader can check the log.
+    pub fn public_key(&self) -> AuditPublicKey {
         self.key.public()
     }
 
@@ -93,31 +93,31 @@ impl Log {
     }
 
     /// Appends entries, all or none, and returns when they are on disk.
-    pub fn append(&mut self, entries: &[Entry]) -> Result<Head, AuditError> {
+    pub fn append(&mut self, entries: &[AuditEntry]) -> Result<AuditHead, AuditError> {
         self.write(&self.bodies(entries), false)
     }
 
     /// Appends entries with a signature behind them.
-    pub fn append_sealed(&mut self, entries: &[Entry]) -> Result<Head, AuditError> {
+    pub fn append_sealed(&mut self, entries: &[AuditEntry]) -> Result<AuditHead, AuditError> {
         self.write(&self.bodies(entries), true)
     }
 
-    fn bodies(&self, entries: &[Entry]) -> Vec<Body> {
-        let clean = |entry: &Entry| Box::new(entry.clone().clean(self.options.redact));
+    fn bodies(&self, entries: &[AuditEntry]) -> Vec<AuditLineBody> {
+        let clean = |entry: &AuditEntry| Box::new(entry.clone().clean(self.options.redact));
         entries
             .iter()
-            .map(|entry| Body::Act {
+            .map(|entry| AuditLineBody::Act {
                 entry: clean(entry),
             })
             .collect()
     }
 
     /// Signs what is there, unless the last line is a signature already.
-    pub fn seal(&mut self) -> Result<Head, AuditError> {
+    pub fn seal(&mut self) -> Result<AuditHead, AuditError> {
         self.write(&[], true)
     }
 
-    fn write(&mut self, bodies: &[Body], seal: bool) -> Result<Head, AuditError> {
+    fn write(&mut self, bodies: &[AuditLineBody], seal: bool) -> Result<AuditHead, AuditError> {
         let lock = self.lock()?;
         let mut file = self.current()?;
         let remembered = self.remembered();
@@ -134,12 +134,13 @@ impl Log {
         };
         let mut sealed = remembered.and_then(|remembered| remembered.sealed);
         let mut bytes = Vec::new();
-        let mut push = |body: &Body, head: &mut Option<Head>| -> Result<(), AuditError> {
-            let (line, next) = line::write(*head, body)?;
-            bytes.extend_from_slice(&line);
-            *head = Some(next);
-            Ok(())
-        };
+        let mut push =
+            |body: &AuditLineBody, head: &mut Option<AuditHead>| -> Result<(), AuditError> {
+                let (line, next) = line::write(*head, body)?;
+                bytes.extend_from_slice(&line);
+                *head = Some(next);
+                Ok(())
+            };
         for body in torn.iter().chain(bodies) {
             push(body, &mut head)?;
             let due = head.is_some_and(|head| {
@@ -157,7 +158,7 @@ impl Log {
         file.write_all(&bytes)
             .and_then(|()| file.sync_data())
             .map_err(AuditError::io(&self.path()))?;
-        let head = head.unwrap_or(Head {
+        let head = head.unwrap_or(AuditHead {
             seq: 0,
             hash: line::GENESIS,
         });
@@ -169,11 +170,11 @@ impl Log {
 
     fn push_seal(
         &self,
-        head: &mut Option<Head>,
-        push: &mut impl FnMut(&Body, &mut Option<Head>) -> Result<(), AuditError>,
+        head: &mut Option<AuditHead>,
+        push: &mut impl FnMut(&AuditLineBody, &mut Option<AuditHead>) -> Result<(), AuditError>,
     ) -> Result<u64, AuditError> {
         let (seq, prev) = line::next(*head);
-        let body = Body::Seal {
+        let body = AuditLineBody::Seal {
             key: self.key.public().to_string(),
             signature: self.key.sign(seq, &prev),
         };
@@ -237,10 +238,10 @@ impl Log {
     }
 
     /// The head of the log as it lies there: of the current file, or of the newest one put aside.
-    fn found_head(&self, file: &File) -> Result<Option<Head>, AuditError> {
+    fn found_head(&self, file: &File) -> Result<Option<AuditHead>, AuditError> {
         let path = self.path();
         if let Some(last) = last_line(file).map_err(AuditError::io(&path))? {
-            let line = Line::read(&last).ok_or(AuditError::Damaged { path })?;
+            let line = UncheckedAuditLine::read(&last).ok_or(AuditError::Damaged { path })?;
             return Ok(Some(line.head()));
         }
         let Some(path) = rotated(&self.directory)?.pop() else {
@@ -249,7 +250,7 @@ impl Log {
         let file = File::open(&path).map_err(AuditError::io(&path))?;
         let last = last_line(&file).map_err(AuditError::io(&path))?;
         last.map(|last| {
-            Line::read(&last)
+            UncheckedAuditLine::read(&last)
                 .map(|line| line.head())
                 .ok_or(AuditError::Damaged { path })
         })
@@ -257,7 +258,7 @@ impl Log {
     }
 
     /// A crash can leave half a line. It is kept in a file of its own and recorded.
-    fn put_aside_torn_end(&self, file: &File) -> Result<Option<Body>, AuditError> {
+    fn put_aside_torn_end(&self, file: &File) -> Result<Option<AuditLineBody>, AuditError> {
         let path = self.path();
         let unusable = AuditError::io(&path);
         let torn = torn_end(file).map_err(&unusable)?;
@@ -273,7 +274,7 @@ impl Log {
         let length = file.metadata().map_err(&unusable)?.len();
         file.set_len(length - torn.len() as u64)
             .map_err(&unusable)?;
-        Ok(Some(Body::Recovered {
+        Ok(Some(AuditLineBody::Recovered {
             time_ms: now_ms(),
             bytes: torn.len() as u64,
             digest,
@@ -291,7 +292,9 @@ impl Log {
         let mut reader = File::open(&path).map_err(&unusable)?;
         let count = reader.read(&mut first).map_err(&unusable)?;
         let line = first[..count].split(|byte| *byte == b'\n').next();
-        let seq = line.and_then(Line::read).map_or(0, |line| line.seq);
+        let seq = line
+            .and_then(UncheckedAuditLine::read)
+            .map_or(0, |line| line.seq);
         let aside = self.directory.join(format!("audit-{seq:016}.jsonl"));
         fs::hard_link(&path, &aside)
             .and_then(|()| fs::remove_file(&path))
@@ -321,7 +324,7 @@ fn rotated(directory: &Path) -> Result<Vec<PathBuf>, AuditError> {
 }
 
 /// Keeps writers away while a log is read. A log that cannot be locked, because it is only a copy
-/// or somebody else's, is read as it lies there.
+/// or another user's, is read as it lies there.
 pub(crate) fn hold_still(directory: &Path) -> Option<File> {
     let file = File::open(directory.join(LOCK)).ok()?;
     flock(&file, FlockOperation::LockShared).ok()?;
@@ -342,7 +345,7 @@ pub(crate) fn files(directory: &Path) -> Result<Vec<PathBuf>, AuditError> {
 }
 
 /// The head that is remembered beside a log.
-pub(crate) fn remembered_head(directory: &Path) -> Option<Head> {
+pub(crate) fn remembered_head(directory: &Path) -> Option<AuditHead> {
     let text = fs::read(directory.join(HEAD)).ok()?;
     let remembered: Remembered = serde_json::from_slice(&text).ok()?;
     (remembered.head.hash != line::GENESIS).then_some(remembered.head)

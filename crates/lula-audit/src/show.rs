@@ -7,19 +7,19 @@ use std::path::Path;
 use lula_protocol::{EffectId, RunId};
 use serde::Serialize;
 
-use crate::entry::Entry;
+use crate::entry::AuditEntry;
 use crate::error::AuditError;
-use crate::line::{Body, Line};
+use crate::line::{AuditLineBody, UncheckedAuditLine};
 use crate::log;
 
 /// Which entries to show.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this tool.
+pub struct AuditFilter {
+    /// Only entries of this tool.
     pub tool: Option<String>,
-    /// Of this run.
+    /// Only entries of this run.
     pub run: Option<RunId>,
-    /// Of this effect.
+    /// Only entries of this effect.
     pub effect: Option<EffectId>,
     /// Not before this time, in Unix milliseconds.
     pub since_ms: Option<u64>,
@@ -27,8 +27,8 @@ pub struct Filter {
     pub last: Option<usize>,
 }
 
-impl Filter {
-    fn lets(&self, entry: &Entry) -> bool {
+impl AuditFilter {
+    fn lets(&self, entry: &AuditEntry) -> bool {
         self.tool.as_ref().is_none_or(|tool| entry.tool == *tool)
             && self
                 .run
@@ -44,26 +44,26 @@ impl Filter {
 
 /// An entry with its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Shown {
+pub struct NumberedAuditEntry {
     /// Its number in the log.
     pub seq: u64,
     /// What it says.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: AuditEntry,
 }
 
 /// The entries of a log, oldest first. Showing checks nothing: [`verify()`](crate::verify()) does.
-pub fn show(directory: &Path, filter: &Filter) -> Result<Vec<Shown>, AuditError> {
+pub fn show(directory: &Path, filter: &AuditFilter) -> Result<Vec<NumberedAuditEntry>, AuditError> {
     let mut shown = Vec::new();
     for path in log::files(directory)? {
         let file = File::open(&path).map_err(AuditError::io(&path))?;
         for bytes in BufReader::new(file).split(b'\n') {
             let bytes = bytes.map_err(AuditError::io(&path))?;
-            if let Some(line) = Line::read(&bytes)
-                && let Some(Body::Act { entry }) = line.body()
+            if let Some(line) = UncheckedAuditLine::read(&bytes)
+                && let Some(AuditLineBody::Act { entry }) = line.body()
                 && filter.lets(&entry)
             {
-                shown.push(Shown {
+                shown.push(NumberedAuditEntry {
                     seq: line.seq,
                     entry: *entry,
                 });

@@ -11,8 +11,8 @@ struct Desk {
     directory: tempfile::TempDir,
 }
 
-fn entry(number: u64) -> Entry {
-    Entry {
+fn entry(number: u64) -> AuditEntry {
+    AuditEntry {
         time_ms: 1_000 + number,
         principal: "local:1000".parse().unwrap(),
         run: None,
@@ -25,19 +25,19 @@ fn entry(number: u64) -> Entry {
         .to_owned(),
         about: format!("act {number}"),
         call: Digest::of_bytes(&number.to_be_bytes()),
-        decision: Decided {
-            verdict: Verdict::Allowed,
+        decision: AuditDecision {
+            verdict: AuditVerdict::Allowed,
             rule: None,
             approval: None,
         },
-        outcome: Ended::Done { status: Some(0) },
+        outcome: AuditEnding::Done { status: Some(0) },
         receipt: None,
         diff: None,
     }
 }
 
-fn act(number: u64) -> Body {
-    Body::Act {
+fn act(number: u64) -> AuditLineBody {
+    AuditLineBody::Act {
         entry: Box::new(entry(number)),
     }
 }
@@ -49,15 +49,15 @@ impl Desk {
         }
     }
 
-    fn options() -> Options {
-        Options {
+    fn options() -> AuditOptions {
+        AuditOptions {
             seal_every: 4,
-            ..Options::redacting(|text| text.replace("canary", "[redacted]"))
+            ..AuditOptions::redacting(|text| text.replace("canary", "[redacted]"))
         }
     }
 
-    fn log(&self) -> Log {
-        Log::open(self.directory.path(), Self::options()).unwrap()
+    fn log(&self) -> AuditLog {
+        AuditLog::open(self.directory.path(), Self::options()).unwrap()
     }
 
     /// A log of this many acts, sealed at its end.
@@ -84,12 +84,12 @@ impl Desk {
         fs::write(self.path(), lines.join("\n") + "\n").unwrap();
     }
 
-    fn check(&self) -> Report {
+    fn check(&self) -> AuditCheckReport {
         verify(self.directory.path(), None, None).unwrap()
     }
 
     #[track_caller]
-    fn shows(&self, trouble: Trouble, line: usize) {
+    fn shows(&self, trouble: AuditFault, line: usize) {
         let report = self.check();
         assert!(
             report
@@ -127,7 +127,7 @@ fn an_edited_entry_is_found_where_it_stands() {
     let mut lines = desk.lines();
     lines[3] = lines[3].replace("\"status\":0", "\"status\":1");
     desk.put(&lines);
-    desk.shows(Trouble::Edited, 4);
+    desk.shows(AuditFault::Edited, 4);
     assert_eq!(
         desk.check().sealed_through,
         None,
@@ -144,11 +144,13 @@ fn an_edited_entry_is_found_where_it_stands() {
 fn an_entry_rewritten_with_its_hash_breaks_the_chain_behind_it() {
     let desk = Desk::with(10);
     let mut lines = desk.lines();
-    let before = line::Line::read(lines[1].as_bytes()).unwrap().head();
+    let before = line::UncheckedAuditLine::read(lines[1].as_bytes())
+        .unwrap()
+        .head();
     let (forged, _) = line::write(Some(before), &act(77)).unwrap();
     lines[2] = String::from_utf8(forged).unwrap().trim_end().to_owned();
     desk.put(&lines);
-    desk.shows(Trouble::Unlinked, 4);
+    desk.shows(AuditFault::Unlinked, 4);
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn a_history_rewritten_to_its_end_has_no_signature() {
         report
             .problems
             .iter()
-            .any(|p| p.trouble == Trouble::OtherHead),
+            .any(|p| p.trouble == AuditFault::OtherHead),
         "{report:#?}"
     );
 }
@@ -177,7 +179,7 @@ fn a_history_rewritten_to_its_end_has_no_signature() {
 fn a_history_signed_by_somebody_else_is_not_ours() {
     let (ours, theirs) = (Desk::with(5), Desk::with(5));
     fs::copy(theirs.path(), ours.path()).unwrap();
-    ours.shows(Trouble::ForeignSeal, 5);
+    ours.shows(AuditFault::ForeignSeal, 5);
 }
 
 #[test]
@@ -187,15 +189,15 @@ fn a_signature_cannot_be_moved() {
     let seals: Vec<_> = (0..lines.len())
         .filter(|at| lines[*at].contains("\"seal\""))
         .collect();
-    let first = line::Line::read(lines[seals[0]].as_bytes()).unwrap();
-    let before = line::Line::read(lines[seals[1] - 1].as_bytes())
+    let first = line::UncheckedAuditLine::read(lines[seals[0]].as_bytes()).unwrap();
+    let before = line::UncheckedAuditLine::read(lines[seals[1] - 1].as_bytes())
         .unwrap()
         .head();
     let (moved, _) = line::write(Some(before), &first.body().unwrap()).unwrap();
     let mut forged = lines.clone();
     forged[seals[1]] = String::from_utf8(moved).unwrap().trim_end().to_owned();
     desk.put(&forged);
-    desk.shows(Trouble::BadSeal, seals[1] + 1);
+    desk.shows(AuditFault::BadSeal, seals[1] + 1);
 }
 
 #[test]
@@ -205,20 +207,22 @@ fn removed_repeated_moved_and_inserted_entries_are_found() {
     let mut removed = lines.clone();
     removed.remove(4);
     desk.put(&removed);
-    desk.shows(Trouble::Missing, 5);
+    desk.shows(AuditFault::Missing, 5);
 
     let mut repeated = lines.clone();
     repeated.insert(5, lines[4].clone());
     desk.put(&repeated);
-    desk.shows(Trouble::Repeated, 6);
+    desk.shows(AuditFault::Repeated, 6);
 
     let mut moved = lines.clone();
     moved.swap(5, 6);
     desk.put(&moved);
-    desk.shows(Trouble::OutOfOrder, 7);
+    desk.shows(AuditFault::OutOfOrder, 7);
 
     let mut inserted = lines.clone();
-    let at = line::Line::read(lines[4].as_bytes()).unwrap().head();
+    let at = line::UncheckedAuditLine::read(lines[4].as_bytes())
+        .unwrap()
+        .head();
     let (extra, _) = line::write(Some(at), &act(99)).unwrap();
     inserted.insert(5, String::from_utf8(extra).unwrap().trim_end().to_owned());
     desk.put(&inserted);
@@ -227,12 +231,12 @@ fn removed_repeated_moved_and_inserted_entries_are_found() {
     let mut garbage = lines.clone();
     garbage.insert(2, "{}".to_owned());
     desk.put(&garbage);
-    desk.shows(Trouble::NotAnEntry, 3);
+    desk.shows(AuditFault::NotAnEntry, 3);
 
     let mut beside = lines.clone();
     beside[2] = lines[2].replacen('{', "{\"note\":1,", 1);
     desk.put(&beside);
-    desk.shows(Trouble::NotAnEntry, 3);
+    desk.shows(AuditFault::NotAnEntry, 3);
 
     desk.put(&lines);
     assert!(desk.check().is_intact());
@@ -244,15 +248,15 @@ fn a_cut_log_is_found_and_what_follows_does_not_hide_it() {
     let known = desk.check().head;
     let lines = desk.lines();
     desk.put(&lines[..6]);
-    desk.shows(Trouble::CutOff, 6);
+    desk.shows(AuditFault::CutOff, 6);
     desk.log().append_sealed(&[entry(11)]).unwrap();
-    desk.shows(Trouble::Missing, 7);
+    desk.shows(AuditFault::Missing, 7);
     let report = verify(desk.directory.path(), None, known).unwrap();
     assert!(
         report
             .problems
             .iter()
-            .any(|p| p.trouble == Trouble::OtherHead)
+            .any(|p| p.trouble == AuditFault::OtherHead)
     );
 
     fs::remove_file(desk.path()).unwrap();
@@ -270,7 +274,7 @@ fn a_torn_end_is_kept_aside_and_recorded() {
         desk.check()
             .problems
             .iter()
-            .any(|p| p.trouble == Trouble::Torn)
+            .any(|p| p.trouble == AuditFault::Torn)
     );
     desk.log().append_sealed(&[entry(4)]).unwrap();
     let report = desk.check();
@@ -302,12 +306,12 @@ fn a_log_whose_end_is_no_entry_takes_no_more() {
 #[test]
 fn the_chain_goes_on_from_file_to_file() {
     let desk = Desk::new();
-    let options = Options {
+    let options = AuditOptions {
         rotate_bytes: 2_000,
         ..Desk::options()
     };
     for number in 0..20 {
-        let mut log = Log::open(desk.directory.path(), options).unwrap();
+        let mut log = AuditLog::open(desk.directory.path(), options).unwrap();
         log.append(&[entry(number)]).unwrap();
     }
     let files = log::files(desk.directory.path()).unwrap();
@@ -316,7 +320,7 @@ fn the_chain_goes_on_from_file_to_file() {
     assert!(report.is_intact(), "{report:#?}");
     assert_eq!(report.entries, 20);
     assert_eq!(
-        show(desk.directory.path(), &Filter::default())
+        show(desk.directory.path(), &AuditFilter::default())
             .unwrap()
             .len(),
         20
@@ -326,7 +330,7 @@ fn the_chain_goes_on_from_file_to_file() {
         desk.check()
             .problems
             .iter()
-            .any(|p| p.trouble == Trouble::Missing)
+            .any(|p| p.trouble == AuditFault::Missing)
     );
 }
 
@@ -356,7 +360,7 @@ fn no_secret_is_written() {
     secret.about = "push with canary".into();
     secret.tool = "canary".into();
     secret.decision.rule = Some("canary".into());
-    secret.outcome = Ended::Failed {
+    secret.outcome = AuditEnding::Failed {
         code: "canary".into(),
     };
     desk.log().append(&[secret]).unwrap();
@@ -366,23 +370,23 @@ fn no_secret_is_written() {
 #[test]
 fn entries_can_be_chosen() {
     let desk = Desk::with(10);
-    let shown = |filter: Filter| show(desk.directory.path(), &filter).unwrap();
-    let exec = shown(Filter {
+    let shown = |filter: AuditFilter| show(desk.directory.path(), &filter).unwrap();
+    let exec = shown(AuditFilter {
         tool: Some("exec".into()),
-        ..Filter::default()
+        ..AuditFilter::default()
     });
     assert_eq!(exec.len(), 5);
-    let last = shown(Filter {
+    let last = shown(AuditFilter {
         last: Some(2),
-        ..Filter::default()
+        ..AuditFilter::default()
     });
     assert_eq!(
         last.iter().map(|one| one.entry.time_ms).collect::<Vec<_>>(),
         [1_008, 1_009]
     );
-    let since = shown(Filter {
+    let since = shown(AuditFilter {
         since_ms: Some(1_007),
-        ..Filter::default()
+        ..AuditFilter::default()
     });
     assert_eq!(since.len(), 3);
 }
@@ -406,7 +410,7 @@ fn an_exported_log_is_checked_alone() {
     let report = verify_bundle(edited.as_bytes(), None).unwrap();
     assert_eq!(
         (report.problems[0].trouble, report.problems[0].line),
-        (Trouble::Edited, 5)
+        (AuditFault::Edited, 5)
     );
     let cut: Vec<_> = text
         .lines()
@@ -431,7 +435,7 @@ fn the_key_is_private() {
     );
     assert!(!format!("{:?}", desk.log()).contains(fs::read_to_string(&path).unwrap().trim()));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let opened = Log::open(desk.directory.path(), Desk::options());
+    let opened = AuditLog::open(desk.directory.path(), Desk::options());
     assert!(matches!(opened, Err(AuditError::NotPrivate { .. })));
 }
 

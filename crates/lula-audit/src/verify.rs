@@ -8,20 +8,20 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::AuditError;
-use crate::key::PublicKey;
-use crate::line::{Body, GENESIS, Head, Line};
+use crate::key::AuditPublicKey;
+use crate::line::{AuditHead, AuditLineBody, GENESIS, UncheckedAuditLine};
 use crate::log;
 
-/// Longer lines are nobody's entries.
+/// Longer lines are not taken for entries.
 const MAX_LINE: u64 = 1 << 20;
 
 /// What is wrong at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum AuditFault {
     /// The line is no entry at all.
     NotAnEntry,
-    /// The last line is only half there: a crash, or somebody cut it.
+    /// The last line is only half there: a crash, or it was cut.
     Torn,
     /// The line says something else than its hash.
     Edited,
@@ -45,7 +45,7 @@ pub enum Trouble {
     OtherHead,
 }
 
-impl Trouble {
+impl AuditFault {
     /// For people.
     pub const fn spoken(self) -> &'static str {
         match self {
@@ -69,10 +69,10 @@ impl Trouble {
 
 /// One place in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct AuditProblem {
     /// What is wrong.
-    pub trouble: Trouble,
-    /// The file.
+    pub trouble: AuditFault,
+    /// The file of the log that holds the place.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
@@ -82,13 +82,13 @@ pub struct Problem {
 
 /// What checking a log showed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Report {
+pub struct AuditCheckReport {
     /// Acts in it.
     pub entries: u64,
     /// Signatures in it.
     pub seals: u64,
     /// Its last line.
-    pub head: Option<Head>,
+    pub head: Option<AuditHead>,
     /// The last line up to which everything is as it was signed.
     pub sealed_through: Option<u64>,
     /// Acts behind it.
@@ -98,10 +98,10 @@ pub struct Report {
     /// The key the signatures were checked with.
     pub key: Option<String>,
     /// Everything wrong with it, in order.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<AuditProblem>,
 }
 
-impl Report {
+impl AuditCheckReport {
     /// Whether nothing is wrong.
     pub fn is_intact(&self) -> bool {
         self.problems.is_empty()
@@ -112,12 +112,12 @@ impl Report {
 /// directory's own public key and remembered end are taken.
 pub fn verify(
     directory: &Path,
-    key: Option<&PublicKey>,
-    expected: Option<Head>,
-) -> Result<Report, AuditError> {
+    key: Option<&AuditPublicKey>,
+    expected: Option<AuditHead>,
+) -> Result<AuditCheckReport, AuditError> {
     let _still = log::hold_still(directory);
-    let own = PublicKey::of(directory)?;
-    let mut check = Check::new(key.cloned().or(own));
+    let own = AuditPublicKey::of(directory)?;
+    let mut check = AuditCheckState::new(key.cloned().or(own));
     for path in log::files(directory)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let file = File::open(&path).map_err(AuditError::io(&path))?;
@@ -129,9 +129,9 @@ pub fn verify(
 }
 
 /// The state of a check.
-pub(crate) struct Check {
-    key: Option<PublicKey>,
-    report: Report,
+pub(crate) struct AuditCheckState {
+    key: Option<AuditPublicKey>,
+    report: AuditCheckReport,
     next: u64,
     previous: lula_protocol::Digest,
     seen: BTreeSet<[u8; 32]>,
@@ -139,11 +139,11 @@ pub(crate) struct Check {
     place: (String, usize),
 }
 
-impl Check {
-    pub(crate) fn new(key: Option<PublicKey>) -> Self {
-        let report = Report {
+impl AuditCheckState {
+    pub(crate) fn new(key: Option<AuditPublicKey>) -> Self {
+        let report = AuditCheckReport {
             key: key.as_ref().map(ToString::to_string),
-            ..Report::default()
+            ..AuditCheckReport::default()
         };
         Self {
             key,
@@ -161,8 +161,8 @@ impl Check {
         self.place = (name.to_owned(), lines);
     }
 
-    fn trouble(&mut self, trouble: Trouble, seq: Option<u64>) {
-        self.report.problems.push(Problem {
+    fn trouble(&mut self, trouble: AuditFault, seq: Option<u64>) {
+        self.report.problems.push(AuditProblem {
             trouble,
             file: self.place.0.clone(),
             line: self.place.1,
@@ -182,66 +182,66 @@ impl Check {
             }
             self.place.1 += 1;
             if bytes.pop_if(|last| *last == b'\n').is_none() {
-                self.trouble(Trouble::Torn, None);
+                self.trouble(AuditFault::Torn, None);
                 continue;
             }
-            match Line::read(&bytes) {
+            match UncheckedAuditLine::read(&bytes) {
                 Some(line) => self.line(&line),
-                None => self.trouble(Trouble::NotAnEntry, None),
+                None => self.trouble(AuditFault::NotAnEntry, None),
             }
         }
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &UncheckedAuditLine) {
         let seq = Some(line.seq);
         let whole = line.is_whole();
         if !whole {
-            self.trouble(Trouble::Edited, seq);
+            self.trouble(AuditFault::Edited, seq);
         }
         if line.seq < self.next {
             let repeated = self.seen.contains(line.hash.as_bytes());
             let trouble = if repeated {
-                Trouble::Repeated
+                AuditFault::Repeated
             } else {
-                Trouble::OutOfOrder
+                AuditFault::OutOfOrder
             };
             self.trouble(trouble, seq);
             return;
         }
         if line.seq > self.next {
-            self.trouble(Trouble::Missing, seq);
+            self.trouble(AuditFault::Missing, seq);
         } else if line.prev != self.previous {
-            self.trouble(Trouble::Unlinked, seq);
+            self.trouble(AuditFault::Unlinked, seq);
         }
         self.seen.insert(*line.hash.as_bytes());
         self.next = line.seq + 1;
         self.previous = line.hash;
         self.report.head = Some(line.head());
         match line.body() {
-            Some(Body::Seal { key, signature }) => self.seal(line, &key, &signature),
-            Some(Body::Act { .. }) => {
+            Some(AuditLineBody::Seal { key, signature }) => self.seal(line, &key, &signature),
+            Some(AuditLineBody::Act { .. }) => {
                 self.report.entries += 1;
                 self.since_seal += 1;
                 if self.since_seal == log::MOST_UNSEALED + 1 {
-                    self.trouble(Trouble::Unsealed, seq);
+                    self.trouble(AuditFault::Unsealed, seq);
                 }
             }
-            Some(Body::Recovered { .. }) => self.report.recovered += 1,
-            None if whole => self.trouble(Trouble::NotAnEntry, seq),
+            Some(AuditLineBody::Recovered { .. }) => self.report.recovered += 1,
+            None if whole => self.trouble(AuditFault::NotAnEntry, seq),
             None => {}
         }
     }
 
-    fn seal(&mut self, line: &Line, key: &str, signature: &str) {
+    fn seal(&mut self, line: &UncheckedAuditLine, key: &str, signature: &str) {
         self.report.seals += 1;
-        let Ok(signer) = key.parse::<PublicKey>() else {
-            return self.trouble(Trouble::BadSeal, Some(line.seq));
+        let Ok(signer) = key.parse::<AuditPublicKey>() else {
+            return self.trouble(AuditFault::BadSeal, Some(line.seq));
         };
         if self.key.as_ref().is_some_and(|known| *known != signer) {
-            return self.trouble(Trouble::ForeignSeal, Some(line.seq));
+            return self.trouble(AuditFault::ForeignSeal, Some(line.seq));
         }
         if !signer.verifies(signature, line.seq, &line.prev) {
-            return self.trouble(Trouble::BadSeal, Some(line.seq));
+            return self.trouble(AuditFault::BadSeal, Some(line.seq));
         }
         self.since_seal = 0;
         // Behind the first change a signature vouches for hashes, not for what stands there.
@@ -250,18 +250,19 @@ impl Check {
         }
     }
 
-    pub(crate) fn finish(mut self, expected: &[Option<Head>]) -> Report {
+    pub(crate) fn finish(mut self, expected: &[Option<AuditHead>]) -> AuditCheckReport {
         for head in expected.iter().flatten() {
             if self.seen.contains(head.hash.as_bytes()) {
                 continue;
             }
             let trouble = if head.seq >= self.next {
-                Trouble::CutOff
+                AuditFault::CutOff
             } else {
-                Trouble::OtherHead
+                AuditFault::OtherHead
             };
-            let known =
-                |problem: &Problem| problem.trouble == trouble && problem.seq == Some(head.seq);
+            let known = |problem: &AuditProblem| {
+                problem.trouble == trouble && problem.seq == Some(head.seq)
+            };
             if !self.report.problems.iter().any(known) {
                 self.trouble(trouble, Some(head.seq));
             }

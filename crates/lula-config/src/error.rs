@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use lula_protocol::Code;
 
-use crate::keys::{self, Spec};
-use crate::layer::Origin;
+use crate::keys::{self, ConfigKeySpec};
+use crate::layer::ConfigOrigin;
 use crate::suggest::nearest;
 
 /// A configuration that cannot be used. Nothing was changed.
@@ -17,7 +17,7 @@ pub enum ConfigError {
         /// The name as written.
         name: String,
         /// Where it stands, unless it was asked for by name.
-        origin: Option<Origin>,
+        origin: Option<ConfigOrigin>,
         /// The nearest key.
         nearest: Option<&'static str>,
     },
@@ -25,17 +25,17 @@ pub enum ConfigError {
     #[error("`{}` cannot be {given}", spec.name)]
     BadValue {
         /// The key.
-        spec: &'static Spec,
+        spec: &'static ConfigKeySpec,
         /// The value as written.
         given: String,
         /// Where it stands, unless it was given directly.
-        origin: Option<Origin>,
+        origin: Option<ConfigOrigin>,
     },
     /// A file that is not TOML.
     #[error("this file is not TOML: {message}")]
     BadToml {
         /// Where.
-        origin: Origin,
+        origin: ConfigOrigin,
         /// What the parser says.
         message: String,
     },
@@ -51,7 +51,7 @@ pub enum ConfigError {
     #[error("`{}` cannot be set by a repository", spec.name)]
     RepositoryOverreach {
         /// The key.
-        spec: &'static Spec,
+        spec: &'static ConfigKeySpec,
         /// Why not.
         reason: String,
     },
@@ -80,7 +80,7 @@ impl ConfigError {
     }
 
     /// Where the mistake stands.
-    pub const fn origin(&self) -> Option<&Origin> {
+    pub const fn origin(&self) -> Option<&ConfigOrigin> {
         match self {
             Self::UnknownKey { origin, .. } | Self::BadValue { origin, .. } => origin.as_ref(),
             Self::BadToml { origin, .. } => Some(origin),

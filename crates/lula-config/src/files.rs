@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::ConfigError;
-use crate::layer::{Layer, Setting};
+use crate::layer::{ConfigLayer, ConfigSetting};
 use crate::toml_layer;
 
 /// Name of a repository's file, at its top.
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 
 /// Where each file layer lives.
 #[derive(Debug, Clone)]
-pub struct Locations {
+pub struct ConfigFileLocations {
     /// The machine's file.
     pub system: PathBuf,
     /// The user's file; none where no home is known.
@@ -29,7 +29,7 @@ pub struct Locations {
     pub repository: Option<PathBuf>,
 }
 
-impl Locations {
+impl ConfigFileLocations {
     /// The usual places, from the variables of the process and the directory it works in.
     pub fn usual(variable: impl Fn(&str) -> Option<String>, directory: &Path) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -50,19 +50,23 @@ impl Locations {
     }
 
     /// The file of a layer.
-    pub fn of(&self, layer: Layer) -> Option<&Path> {
+    pub fn of(&self, layer: ConfigLayer) -> Option<&Path> {
         match layer {
-            Layer::System => Some(&self.system),
-            Layer::User => self.user.as_deref(),
-            Layer::Repository => self.repository.as_deref(),
-            Layer::BuiltIn | Layer::Environment | Layer::Flag => None,
+            ConfigLayer::System => Some(&self.system),
+            ConfigLayer::User => self.user.as_deref(),
+            ConfigLayer::Repository => self.repository.as_deref(),
+            ConfigLayer::BuiltIn | ConfigLayer::Environment | ConfigLayer::Flag => None,
         }
     }
 
     /// Every setting in every file. A file that is not there says nothing.
-    pub fn read(&self) -> Result<Vec<Setting>, ConfigError> {
+    pub fn read(&self) -> Result<Vec<ConfigSetting>, ConfigError> {
         let mut settings = Vec::new();
-        for layer in [Layer::System, Layer::User, Layer::Repository] {
+        for layer in [
+            ConfigLayer::System,
+            ConfigLayer::User,
+            ConfigLayer::Repository,
+        ] {
             let Some(path) = self.of(layer) else { continue };
             if let Some(text) = read_text(path, layer)? {
                 settings.extend(toml_layer::parse(&text, path, layer)?);
@@ -83,13 +87,13 @@ pub fn repository_top(directory: &Path) -> Option<&Path> {
 ///
 /// A repository's file is hostile: a link could point anywhere and a pipe would never end, so it
 /// must be a plain file. People do link their own.
-pub(crate) fn read_text(path: &Path, layer: Layer) -> Result<Option<String>, ConfigError> {
+pub(crate) fn read_text(path: &Path, layer: ConfigLayer) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable {
         path: path.to_owned(),
         reason,
     };
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    if layer == Layer::Repository {
+    if layer == ConfigLayer::Repository {
         flags |= OFlags::NOFOLLOW;
     }
     let handle = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -122,14 +126,14 @@ pub(crate) fn read_text(path: &Path, layer: Layer) -> Result<Option<String>, Con
 mod tests {
     use super::*;
 
-    fn repository_with(make: impl FnOnce(&Path)) -> (tempfile::TempDir, Locations) {
+    fn repository_with(make: impl FnOnce(&Path)) -> (tempfile::TempDir, ConfigFileLocations) {
         let top = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(top.path().join(".git")).unwrap();
         std::fs::create_dir_all(top.path().join("src/deep")).unwrap();
         make(&top.path().join(REPOSITORY_FILE));
-        let locations = Locations {
+        let locations = ConfigFileLocations {
             system: top.path().join("no-system.toml"),
-            ..Locations::usual(|_| None, &top.path().join("src/deep"))
+            ..ConfigFileLocations::usual(|_| None, &top.path().join("src/deep"))
         };
         (top, locations)
     }
@@ -179,7 +183,7 @@ mod tests {
                     .find(|(key, _)| *key == name)
                     .map(|(_, value)| (*value).to_owned())
             };
-            Locations::usual(variable, Path::new("/")).user
+            ConfigFileLocations::usual(variable, Path::new("/")).user
         };
         let path = |text| Some(PathBuf::from(text));
         assert_eq!(

@@ -3,42 +3,42 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::kind::{Kind, Value};
+use crate::kind::{ConfigValue, ConfigValueKind};
 
 /// What a repository's own configuration file may do with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repository {
+pub enum RepositoryKeyRule {
     /// Nothing: it says where data goes, what runs on the host, or is a matter of taste.
     Never,
     /// Only move it in the stricter direction.
-    Tighten(Stricter),
+    Tighten(StricterValue),
 }
 
 /// Which of two values is the stricter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stricter {
+pub enum StricterValue {
     /// The smaller duration or size.
     Lower,
-    /// The later word of the [`Kind::Choice`].
+    /// The later word of the [`ConfigValueKind::Choice`].
     Later,
 }
 
 /// Everything there is to know about a key.
 #[derive(Debug)]
-pub struct Spec {
+pub struct ConfigKeySpec {
     /// Dotted name, as in `sandbox.min_tier`.
     pub name: &'static str,
     /// Type of its value.
-    pub kind: Kind,
+    pub kind: ConfigValueKind,
     /// Built-in value, in the written form.
     pub default: &'static str,
     /// What a repository may do with it.
-    pub repository: Repository,
+    pub repository: RepositoryKeyRule,
     /// What it is for. The first sentence stands in tables.
     pub doc: &'static str,
 }
 
-impl Spec {
+impl ConfigKeySpec {
     /// Its environment variable: `LULA_SANDBOX_MIN_TIER`.
     pub fn variable(&self) -> String {
         format!("LULA_{}", self.name.replace('.', "_").to_uppercase())
@@ -50,11 +50,11 @@ impl Spec {
     }
 
     /// The built-in value.
-    pub fn default_value(&self) -> Value {
+    pub fn default_value(&self) -> ConfigValue {
         // A test parses every default, so the fallback is never reached.
         self.kind
             .parse(self.default)
-            .unwrap_or_else(|| Value::Text(self.default.to_owned()))
+            .unwrap_or_else(|| ConfigValue::Text(self.default.to_owned()))
     }
 
     /// The first sentence of the documentation.
@@ -69,13 +69,13 @@ impl Spec {
 
 /// A key together with the type its value has in code.
 #[derive(Debug)]
-pub struct Key<T> {
-    spec: &'static Spec,
+pub struct ConfigKey<T> {
+    spec: &'static ConfigKeySpec,
     _type: PhantomData<fn() -> T>,
 }
 
-impl<T> Key<T> {
-    const fn new(spec: &'static Spec) -> Self {
+impl<T> ConfigKey<T> {
+    const fn new(spec: &'static ConfigKeySpec) -> Self {
         Self {
             spec,
             _type: PhantomData,
@@ -83,7 +83,7 @@ impl<T> Key<T> {
     }
 
     /// The definition of the key.
-    pub const fn spec(&self) -> &'static Spec {
+    pub const fn spec(&self) -> &'static ConfigKeySpec {
         self.spec
     }
 }
@@ -92,14 +92,14 @@ macro_rules! keys {
     ($($ident:ident: $type:ty = { $($field:ident: $value:expr),* $(,)? })*) => {
         $(
             #[doc = concat!("`", stringify!($ident), "`")]
-            pub static $ident: Key<$type> = {
-                static SPEC: Spec = Spec { $($field: $value),* };
-                Key::new(&SPEC)
+            pub static $ident: ConfigKey<$type> = {
+                static SPEC: ConfigKeySpec = ConfigKeySpec { $($field: $value),* };
+                ConfigKey::new(&SPEC)
             };
         )*
 
         /// Every key, sorted by name.
-        pub fn all() -> impl Iterator<Item = &'static Spec> {
+        pub fn all() -> impl Iterator<Item = &'static ConfigKeySpec> {
             [$($ident.spec()),*].into_iter()
         }
     };
@@ -108,185 +108,185 @@ macro_rules! keys {
 keys! {
     AUDIT_MODE: String = {
         name: "audit.mode",
-        kind: Kind::Choice(&["off", "on"]),
+        kind: ConfigValueKind::Choice(&["off", "on"]),
         default: "on",
-        repository: Repository::Tighten(Stricter::Later),
+        repository: RepositoryKeyRule::Tighten(StricterValue::Later),
         doc: "Whether what is done is recorded in the audit log of the state directory. \
               While it is on, nothing runs that cannot be recorded.",
     }
     DOCTOR_MIN_FREE_DISK: u64 = {
         name: "doctor.min_free_disk",
-        kind: Kind::Size { min: 0 },
+        kind: ConfigValueKind::Size { min: 0 },
         default: "1GiB",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Free space below which `lula doctor` says that the disk is too full. \
               Workspaces and run logs live in the state directory.",
     }
     GIT_PROGRAM: String = {
         name: "git.program",
-        kind: Kind::Path,
+        kind: ConfigValueKind::Path,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "The git to use, as an absolute path. \
               Empty: the first git in /usr/local/bin, /usr/bin or /bin, then on PATH.",
     }
     MODELS_CAPABILITIES: Vec<String> = {
         name: "models.capabilities",
-        kind: Kind::Items,
+        kind: ConfigValueKind::Items,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "What models were seen to do, as MODEL=text, grammar, json-schema or tool-calls. \
               `lula models use` writes what its trial showed.",
     }
     MODELS_CEILING: u64 = {
         name: "models.ceiling",
-        kind: Kind::Dollars { max: 100_000 },
+        kind: ConfigValueKind::Dollars { max: 100_000 },
         default: "100.00",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "What a model without a known price counts as, in dollars for a million tokens. \
               Budgets hold for such a model as if it cost this much.",
     }
     MODELS_KEYS: Vec<String> = {
         name: "models.keys",
-        kind: Kind::Items,
+        kind: ConfigValueKind::Items,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Where keys of model providers are kept, as PROVIDER=REFERENCE or URL=REFERENCE. \
               A reference is env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE; never a key.",
     }
     MODELS_LOCAL_URLS: Vec<String> = {
         name: "models.local_urls",
-        kind: Kind::Urls,
+        kind: ConfigValueKind::Urls,
         default: "http://127.0.0.1:8080,http://127.0.0.1:1234,http://127.0.0.1:8000",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Where to look for OpenAI-compatible model servers on this machine. \
               The defaults are the ports of llama.cpp, LM Studio and vLLM.",
     }
     MODELS_OLLAMA_URL: String = {
         name: "models.ollama_url",
-        kind: Kind::Url,
+        kind: ConfigValueKind::Url,
         default: "http://127.0.0.1:11434",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Where Ollama listens.",
     }
     MODELS_PRICES: String = {
         name: "models.prices",
-        kind: Kind::Path,
+        kind: ConfigValueKind::Path,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "A table of prices of your own, as TOML; its rows go over the built-in ones.",
     }
     MODELS_PROBE_TIMEOUT: Duration = {
         name: "models.probe_timeout",
-        kind: Kind::Duration { min: Duration::from_millis(10), max: Duration::from_secs(30) },
+        kind: ConfigValueKind::Duration { min: Duration::from_millis(10), max: Duration::from_secs(30) },
         default: "500ms",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "How long to wait for a model server to answer when looking for one.",
     }
     MODELS_USE: Vec<String> = {
         name: "models.use",
-        kind: Kind::Items,
+        kind: ConfigValueKind::Items,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "The models to work with, the preferred one first, as PROVIDER/MODEL. \
               `lula models list` shows what is there, `lula models use` tries a model and sets this.",
     }
     OUTPUT_COLOR: String = {
         name: "output.color",
-        kind: Kind::Choice(&["auto", "always", "never"]),
+        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
         default: "auto",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "When to print in colour. \
               `auto` means on a terminal, unless NO_COLOR is set or TERM is dumb.",
     }
     OUTPUT_PROGRESS: String = {
         name: "output.progress",
-        kind: Kind::Choice(&["auto", "always", "never"]),
+        kind: ConfigValueKind::Choice(&["auto", "always", "never"]),
         default: "auto",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "When to draw live progress on standard error. \
               `auto` means on a terminal; elsewhere each step is one plain line.",
     }
     POLICY_RULES: String = {
         name: "policy.rules",
-        kind: Kind::Path,
+        kind: ConfigValueKind::Path,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Your file of policy rules. \
               Empty: rules.toml beside your configuration file, where there is one. \
               A repository adds its own in .lula-rules.toml, which can only tighten.",
     }
     RUNNER_ADDRESS: String = {
         name: "runner.address",
-        kind: Kind::Text("empty, unix:PATH or HOST:PORT"),
+        kind: ConfigValueKind::Text("empty, unix:PATH or HOST:PORT"),
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "The runner that does the work of runs. \
               Empty: each `lula run` starts one of its own on a private socket. \
               A port needs its key in $LULA_RUNNER_KEY.",
     }
     SANDBOX_MIN_TIER: String = {
         name: "sandbox.min_tier",
-        kind: Kind::Choice(&["process", "landlock", "namespace", "gvisor", "microvm"]),
+        kind: ConfigValueKind::Choice(&["process", "landlock", "namespace", "gvisor", "microvm"]),
         default: "landlock",
-        repository: Repository::Tighten(Stricter::Later),
+        repository: RepositoryKeyRule::Tighten(StricterValue::Later),
         doc: "The weakest isolation tier that may run a command. \
               Where nothing at or above it works, Lula refuses to run.",
     }
     SANDBOX_TIMEOUT: Duration = {
         name: "sandbox.timeout",
-        kind: Kind::Duration { min: Duration::from_millis(100), max: Duration::from_hours(24) },
+        kind: ConfigValueKind::Duration { min: Duration::from_millis(100), max: Duration::from_hours(24) },
         default: "10m",
-        repository: Repository::Tighten(Stricter::Lower),
+        repository: RepositoryKeyRule::Tighten(StricterValue::Lower),
         doc: "Wall clock of one command; then its whole process tree is killed.",
     }
     STATE_DIR: String = {
         name: "state.dir",
-        kind: Kind::Path,
+        kind: ConfigValueKind::Path,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Where Lula keeps runs, workspaces and its store. \
               Empty: $XDG_STATE_HOME/lula, or ~/.local/state/lula.",
     }
     STORE_ACCEPT_LOSS: String = {
         name: "store.accept_loss",
-        kind: Kind::Choice(&["no", "yes"]),
+        kind: ConfigValueKind::Choice(&["no", "yes"]),
         default: "no",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Whether to use a Redis that may lose what it acknowledged. \
               Without it, a Redis whose settings are not durable or cannot be read is refused.",
     }
     STORE_CA: String = {
         name: "store.ca",
-        kind: Kind::Path,
+        kind: ConfigValueKind::Path,
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "A file with certificates (PEM) of the authorities that vouch for the store's server. \
               Empty: those that this machine trusts.",
     }
     STORE_CLEARTEXT_PASSWORD: String = {
         name: "store.cleartext_password",
-        kind: Kind::Choice(&["no", "yes"]),
+        kind: ConfigValueKind::Choice(&["no", "yes"]),
         default: "no",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Whether the store's password may go to another machine without encryption.",
     }
     STORE_DURABILITY: String = {
         name: "store.durability",
-        kind: Kind::Choice(&["process-crash", "power-loss"]),
+        kind: ConfigValueKind::Choice(&["process-crash", "power-loss"]),
         default: "power-loss",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "What runs survive. \
               `power-loss`: the machine going dark; `process-crash`: only the end of a process.",
     }
     STORE_URL: String = {
         name: "store.url",
-        kind: Kind::Text(
+        kind: ConfigValueKind::Text(
             "empty, a postgres://, redis:// or rediss:// address without a password, or a reference to one: \
              env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE",
         ),
         default: "",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Where runs are kept. \
               Empty: in SQLite, in the file `runs/runs.db` of the state directory. \
               Another machine is spoken to encrypted: rediss:// for Redis, always for Postgres \
@@ -294,9 +294,9 @@ keys! {
     }
     WORKSPACE_MAX_BYTES: u64 = {
         name: "workspace.max_bytes",
-        kind: Kind::Size { min: 1 << 20 },
+        kind: ConfigValueKind::Size { min: 1 << 20 },
         default: "10GiB",
-        repository: Repository::Never,
+        repository: RepositoryKeyRule::Never,
         doc: "Most space that workspaces take in the state directory. \
               Committed and discarded ones make room by themselves, the oldest first; those that \
               wait for a decision never do.",
@@ -304,7 +304,7 @@ keys! {
 }
 
 /// The key of that name.
-pub fn find(name: &str) -> Option<&'static Spec> {
+pub fn find(name: &str) -> Option<&'static ConfigKeySpec> {
     all().find(|spec| spec.name == name)
 }
 
@@ -335,9 +335,13 @@ mod tests {
         for spec in all() {
             if matches!(
                 spec.kind,
-                Kind::Url | Kind::Urls | Kind::Items | Kind::Path | Kind::Text(_)
+                ConfigValueKind::Url
+                    | ConfigValueKind::Urls
+                    | ConfigValueKind::Items
+                    | ConfigValueKind::Path
+                    | ConfigValueKind::Text(_)
             ) {
-                assert_eq!(spec.repository, Repository::Never, "{}", spec.name);
+                assert_eq!(spec.repository, RepositoryKeyRule::Never, "{}", spec.name);
             }
         }
     }

@@ -7,7 +7,7 @@ use toml_edit::Item;
 
 /// The type of a key's value and what it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConfigValueKind {
     /// A size such as `512MiB`.
     Size {
         /// Smallest size taken.
@@ -24,7 +24,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A path; empty for the default place.
     Path,
-    /// Words of a form that whoever uses them checks; here is said which.
+    /// Words of a form that the code that uses them checks; here is said which.
     Text(&'static str),
     /// An `http` or `https` URL.
     Url,
@@ -41,16 +41,16 @@ pub enum Kind {
 
 /// A value of some key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// For [`Kind::Size`], in bytes.
+pub enum ConfigValue {
+    /// For [`ConfigValueKind::Size`], in bytes.
     Size(u64),
-    /// For [`Kind::Duration`].
+    /// For [`ConfigValueKind::Duration`].
     Duration(Duration),
-    /// For [`Kind::Choice`], [`Kind::Path`], [`Kind::Text`] and [`Kind::Url`].
+    /// For [`ConfigValueKind::Choice`], [`ConfigValueKind::Path`], [`ConfigValueKind::Text`] and [`ConfigValueKind::Url`].
     Text(String),
-    /// For [`Kind::Urls`] and [`Kind::Items`].
+    /// For [`ConfigValueKind::Urls`] and [`ConfigValueKind::Items`].
     List(Vec<String>),
-    /// For [`Kind::Dollars`], in millionths.
+    /// For [`ConfigValueKind::Dollars`], in millionths.
     Dollars(u64),
 }
 
@@ -63,7 +63,7 @@ const SIZES: [(&str, u64); 5] = [
 ];
 const DURATIONS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-impl Kind {
+impl ConfigValueKind {
     /// What a value looks like, for messages: "one of auto, always, never".
     pub fn expected(&self) -> String {
         match self {
@@ -87,37 +87,39 @@ impl Kind {
     }
 
     /// Reads a value as it is written in a variable or a flag.
-    pub fn parse(&self, text: &str) -> Option<Value> {
+    pub fn parse(&self, text: &str) -> Option<ConfigValue> {
         let text = text.trim();
         match self {
             Self::Size { min } => parse_quantity(text, &SIZES)
                 .filter(|bytes| bytes >= min)
-                .map(Value::Size),
+                .map(ConfigValue::Size),
             Self::Duration { min, max } => parse_quantity(text, &DURATIONS)
                 .map(Duration::from_millis)
                 .filter(|duration| duration >= min && duration <= max)
-                .map(Value::Duration),
-            Self::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+                .map(ConfigValue::Duration),
+            Self::Choice(words) => words
+                .contains(&text)
+                .then(|| ConfigValue::Text(text.to_owned())),
             Self::Path | Self::Text(_) => {
-                (!text.contains('\0')).then(|| Value::Text(text.to_owned()))
+                (!text.contains('\0')).then(|| ConfigValue::Text(text.to_owned()))
             }
-            Self::Url => is_url(text).then(|| Value::Text(text.to_owned())),
+            Self::Url => is_url(text).then(|| ConfigValue::Text(text.to_owned())),
             Self::Urls => list(text.split(','), is_url),
             Self::Items => list(text.split(','), is_item),
             Self::Dollars { max } => parse_dollars(text)
                 .filter(|micro| *micro <= max.saturating_mul(1_000_000))
-                .map(Value::Dollars),
+                .map(ConfigValue::Dollars),
         }
     }
 
     /// Reads a value as it is written in a TOML file.
-    pub fn parse_toml(&self, item: &Item) -> Option<Value> {
+    pub fn parse_toml(&self, item: &Item) -> Option<ConfigValue> {
         match (self, item) {
             (Self::Size { min }, item) if item.is_integer() => item
                 .as_integer()
                 .and_then(|bytes| u64::try_from(bytes).ok())
                 .filter(|bytes| bytes >= min)
-                .map(Value::Size),
+                .map(ConfigValue::Size),
             (Self::Urls | Self::Items, item) => {
                 let items: Option<Vec<_>> = item
                     .as_array()?
@@ -135,7 +137,7 @@ impl Kind {
     }
 }
 
-impl Value {
+impl ConfigValue {
     /// The value as it is written into a TOML file.
     pub fn to_toml(&self) -> toml_edit::Value {
         match self {
@@ -148,7 +150,7 @@ impl Value {
 }
 
 /// As a person writes it: `512MiB`, `10m`, `a,b`.
-impl fmt::Display for Value {
+impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size(bytes) => f.write_str(&size(*bytes)),
@@ -160,7 +162,7 @@ impl fmt::Display for Value {
     }
 }
 
-fn list<'a>(items: impl Iterator<Item = &'a str>, good: fn(&str) -> bool) -> Option<Value> {
+fn list<'a>(items: impl Iterator<Item = &'a str>, good: fn(&str) -> bool) -> Option<ConfigValue> {
     let items: Vec<_> = items
         .map(str::trim)
         .filter(|item| !item.is_empty())
@@ -168,7 +170,7 @@ fn list<'a>(items: impl Iterator<Item = &'a str>, good: fn(&str) -> bool) -> Opt
     items
         .iter()
         .all(|item| good(item))
-        .then(|| Value::List(items.iter().map(ToString::to_string).collect()))
+        .then(|| ConfigValue::List(items.iter().map(ToString::to_string).collect()))
 }
 
 fn is_item(text: &str) -> bool {
@@ -241,14 +243,18 @@ mod tests {
 
     #[test]
     fn dollars_are_exact_to_the_millionth() {
-        let kind = Kind::Dollars { max: 100 };
+        let kind = ConfigValueKind::Dollars { max: 100 };
         for (text, micro) in [
             ("0.50", 500_000),
             ("2", 2_000_000),
             ("0.000001", 1),
             ("100", 100_000_000),
         ] {
-            assert_eq!(kind.parse(text), Some(Value::Dollars(micro)), "{text}");
+            assert_eq!(
+                kind.parse(text),
+                Some(ConfigValue::Dollars(micro)),
+                "{text}"
+            );
         }
         for text in [
             "",
@@ -263,31 +269,31 @@ mod tests {
         ] {
             assert_eq!(kind.parse(text), None, "{text}");
         }
-        assert_eq!(Value::Dollars(500_000).to_string(), "0.50");
-        assert_eq!(Value::Dollars(1).to_string(), "0.000001");
+        assert_eq!(ConfigValue::Dollars(500_000).to_string(), "0.50");
+        assert_eq!(ConfigValue::Dollars(1).to_string(), "0.000001");
     }
 
     #[test]
     fn items_are_separated_by_commas() {
         assert_eq!(
-            Kind::Items.parse("a/b, c@d"),
-            Some(Value::List(vec!["a/b".into(), "c@d".into()]))
+            ConfigValueKind::Items.parse("a/b, c@d"),
+            Some(ConfigValue::List(vec!["a/b".into(), "c@d".into()]))
         );
-        assert_eq!(Kind::Items.parse("a\u{1b}b"), None);
+        assert_eq!(ConfigValueKind::Items.parse("a\u{1b}b"), None);
     }
 
-    const ANY_SIZE: Kind = Kind::Size { min: 0 };
-    const ANY_DURATION: Kind = Kind::Duration {
+    const ANY_SIZE: ConfigValueKind = ConfigValueKind::Size { min: 0 };
+    const ANY_DURATION: ConfigValueKind = ConfigValueKind::Duration {
         min: Duration::ZERO,
         max: Duration::from_secs(u64::MAX / 2_000),
     };
 
     #[test]
     fn sizes_and_durations_read_like_people_write_them() {
-        assert_eq!(ANY_SIZE.parse("512MiB"), Some(Value::Size(512 << 20)));
+        assert_eq!(ANY_SIZE.parse("512MiB"), Some(ConfigValue::Size(512 << 20)));
         assert_eq!(
             ANY_DURATION.parse("90s"),
-            Some(Value::Duration(Duration::from_secs(90)))
+            Some(ConfigValue::Duration(Duration::from_secs(90)))
         );
         for bad in [
             "",
@@ -304,7 +310,7 @@ mod tests {
 
     #[test]
     fn limits_of_a_kind_are_enforced() {
-        let kind = Kind::Duration {
+        let kind = ConfigValueKind::Duration {
             min: Duration::from_secs(1),
             max: Duration::from_mins(1),
         };
@@ -315,7 +321,11 @@ mod tests {
 
     #[test]
     fn a_url_has_a_host_and_no_space() {
-        assert!(Kind::Url.parse("http://127.0.0.1:11434").is_some());
+        assert!(
+            ConfigValueKind::Url
+                .parse("http://127.0.0.1:11434")
+                .is_some()
+        );
         for bad in [
             "",
             "ftp://x",
@@ -324,22 +334,22 @@ mod tests {
             "http://a b",
             "javascript:alert(1)",
         ] {
-            assert!(Kind::Url.parse(bad).is_none(), "{bad}");
+            assert!(ConfigValueKind::Url.parse(bad).is_none(), "{bad}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_printed_reads_back(bytes in 0_u64..1 << 50, ms in 0_u64..1 << 40) {
-            let size = Value::Size(bytes);
+            let size = ConfigValue::Size(bytes);
             prop_assert_eq!(ANY_SIZE.parse(&size.to_string()), Some(size));
-            let duration = Value::Duration(Duration::from_millis(ms));
+            let duration = ConfigValue::Duration(Duration::from_millis(ms));
             prop_assert_eq!(ANY_DURATION.parse(&duration.to_string()), Some(duration));
         }
 
         #[test]
         fn hostile_text_never_panics(text in ".{0,40}") {
-            for kind in [ANY_SIZE, ANY_DURATION, Kind::Url, Kind::Urls, Kind::Path] {
+            for kind in [ANY_SIZE, ANY_DURATION, ConfigValueKind::Url, ConfigValueKind::Urls, ConfigValueKind::Path] {
                 let _ = kind.parse(&text);
             }
         }

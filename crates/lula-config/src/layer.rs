@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::keys::Spec;
-use crate::kind::Value;
+use crate::keys::ConfigKeySpec;
+use crate::kind::ConfigValue;
 
 /// The layers, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
+pub enum ConfigLayer {
     /// The default in the table of keys.
     BuiltIn,
     /// The machine's file.
@@ -23,7 +23,7 @@ pub enum Layer {
     Flag,
 }
 
-impl Layer {
+impl ConfigLayer {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Layer {
     }
 }
 
-impl fmt::Display for Layer {
+impl fmt::Display for ConfigLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Layer {
 
 /// The exact place a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// The table of keys.
     Default,
     /// A line of a file.
@@ -55,13 +55,13 @@ pub enum Origin {
         /// Line, counted from 1.
         line: usize,
     },
-    /// A variable.
+    /// An environment variable, by name.
     Variable(String),
     /// A flag, with its dashes.
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ConfigOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -74,13 +74,13 @@ impl fmt::Display for Origin {
 
 /// One value for one key in one layer.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct ConfigSetting {
     /// The key.
-    pub spec: &'static Spec,
+    pub spec: &'static ConfigKeySpec,
     /// Its value.
-    pub value: Value,
+    pub value: ConfigValue,
     /// The layer it stands in.
-    pub layer: Layer,
+    pub layer: ConfigLayer,
     /// Where exactly.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }

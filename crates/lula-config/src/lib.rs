@@ -4,7 +4,7 @@
 //! command-line flags, `lula config` and the reference page are all derived from it.
 //!
 //! Layers, weakest first: built-in, system, user, repository, environment, flags. The repository
-//! layer is content somebody else wrote: it can make policy stricter, never looser, and it can
+//! layer is content of the repository's authors: it can make policy stricter, never looser, and it can
 //! never say where data goes. [`resolve`] decides that purely; [`files`] does the reading.
 //!
 //! This crate must never hold a secret: keys of providers are found by name in the environment and
@@ -24,8 +24,8 @@ pub mod variables;
 pub mod write;
 
 pub use error::ConfigError;
-pub use files::Locations;
-pub use keys::{Key, Spec};
-pub use kind::{Kind, Value};
-pub use layer::{Layer, Origin, Setting};
+pub use files::ConfigFileLocations;
+pub use keys::{ConfigKey, ConfigKeySpec};
+pub use kind::{ConfigValue, ConfigValueKind};
+pub use layer::{ConfigLayer, ConfigOrigin, ConfigSetting};
 pub use resolve::Config;

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::keys::{self, Repository};
+use crate::keys::{self, RepositoryKeyRule};
 
 /// `docs/configuration.md`.
 pub fn page() -> String {
     let mut page = String::from(INTRODUCTION);
     for spec in keys::all() {
         let repository = match spec.repository {
-            Repository::Never => "cannot set it",
-            Repository::Tighten(_) => "can only make it stricter",
+            RepositoryKeyRule::Never => "cannot set it",
+            RepositoryKeyRule::Tighten(_) => "can only make it stricter",
         };
         let default = if spec.default.is_empty() {
             "(empty)"

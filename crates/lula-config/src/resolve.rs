@@ -2,37 +2,37 @@
 
 use std::time::Duration;
 
-use crate::keys::{self, Key, Repository, Spec, Stricter};
-use crate::kind::{Kind, Value};
-use crate::layer::{Layer, Origin, Setting};
+use crate::keys::{self, ConfigKey, ConfigKeySpec, RepositoryKeyRule, StricterValue};
+use crate::kind::{ConfigValue, ConfigValueKind};
+use crate::layer::{ConfigLayer, ConfigOrigin, ConfigSetting};
 
 /// The configuration in force, with the history of every key.
 #[derive(Debug)]
 pub struct Config {
-    entries: Vec<Entry>,
+    entries: Vec<ConfigEntry>,
 }
 
 /// One key: every layer's say, and what came of it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// The key.
-    pub spec: &'static Spec,
+    pub spec: &'static ConfigKeySpec,
     /// From the weakest layer to the strongest.
-    pub history: Vec<Considered>,
+    pub history: Vec<ConsideredSetting>,
 }
 
 /// One layer's say about one key.
 #[derive(Debug, Clone)]
-pub struct Considered {
+pub struct ConsideredSetting {
     /// What it says.
-    pub setting: Setting,
+    pub setting: ConfigSetting,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: SettingVerdict,
 }
 
 /// What came of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SettingVerdict {
     /// It is in force.
     Won,
     /// A stronger layer says something else.
@@ -41,33 +41,33 @@ pub enum Verdict {
     Refused(String),
 }
 
-impl Entry {
+impl ConfigEntry {
     /// The setting in force.
-    pub fn winner(&self) -> &Setting {
+    pub fn winner(&self) -> &ConfigSetting {
         self.history
             .iter()
             .rev()
-            .find(|considered| considered.verdict == Verdict::Won)
+            .find(|considered| considered.verdict == SettingVerdict::Won)
             .map_or(&self.history[0].setting, |considered| &considered.setting)
     }
 }
 
 impl Config {
     /// Settles every key over the given settings, whatever their order.
-    pub fn resolve(mut settings: Vec<Setting>) -> Self {
+    pub fn resolve(mut settings: Vec<ConfigSetting>) -> Self {
         settings.sort_by_key(|setting| setting.layer);
         let entries = keys::all().map(|spec| {
-            let default = Setting {
+            let default = ConfigSetting {
                 spec,
                 value: spec.default_value(),
-                layer: Layer::BuiltIn,
-                origin: Origin::Default,
+                layer: ConfigLayer::BuiltIn,
+                origin: ConfigOrigin::Default,
             };
             let said = settings
                 .iter()
                 .filter(|setting| setting.spec.name == spec.name)
                 .cloned();
-            Entry {
+            ConfigEntry {
                 spec,
                 history: settle(default, said),
             }
@@ -83,19 +83,19 @@ impl Config {
     }
 
     /// Every key with its history, sorted by name.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ConfigEntry] {
         &self.entries
     }
 
     /// One key with its history.
-    pub fn entry(&self, spec: &Spec) -> Option<&Entry> {
+    pub fn entry(&self, spec: &ConfigKeySpec) -> Option<&ConfigEntry> {
         self.entries
             .iter()
             .find(|entry| entry.spec.name == spec.name)
     }
 
     /// The value in force.
-    pub fn get<T: FromValue>(&self, key: &Key<T>) -> T {
+    pub fn get<T: FromConfigValue>(&self, key: &ConfigKey<T>) -> T {
         let value = self.entry(key.spec()).map_or_else(
             || key.spec().default_value(),
             |entry| entry.winner().value.clone(),
@@ -104,44 +104,47 @@ impl Config {
     }
 
     /// What the repository asked for and did not get.
-    pub fn refused(&self) -> impl Iterator<Item = (&Setting, &str)> {
+    pub fn refused(&self) -> impl Iterator<Item = (&ConfigSetting, &str)> {
         self.entries
             .iter()
             .flat_map(|entry| &entry.history)
             .filter_map(|considered| match &considered.verdict {
-                Verdict::Refused(reason) => Some((&considered.setting, reason.as_str())),
-                Verdict::Won | Verdict::Overridden => None,
+                SettingVerdict::Refused(reason) => Some((&considered.setting, reason.as_str())),
+                SettingVerdict::Won | SettingVerdict::Overridden => None,
             })
     }
 }
 
-fn settle(default: Setting, said: impl Iterator<Item = Setting>) -> Vec<Considered> {
-    let mut history = vec![Considered {
+fn settle(
+    default: ConfigSetting,
+    said: impl Iterator<Item = ConfigSetting>,
+) -> Vec<ConsideredSetting> {
+    let mut history = vec![ConsideredSetting {
         setting: default,
-        verdict: Verdict::Won,
+        verdict: SettingVerdict::Won,
     }];
     let mut current = 0;
     for setting in said {
-        let refusal = (setting.layer == Layer::Repository)
+        let refusal = (setting.layer == ConfigLayer::Repository)
             .then(|| refusal(&setting, &history[current].setting))
             .flatten();
         let verdict = if let Some(reason) = refusal {
-            Verdict::Refused(reason)
+            SettingVerdict::Refused(reason)
         } else {
-            history[current].verdict = Verdict::Overridden;
+            history[current].verdict = SettingVerdict::Overridden;
             current = history.len();
-            Verdict::Won
+            SettingVerdict::Won
         };
-        history.push(Considered { setting, verdict });
+        history.push(ConsideredSetting { setting, verdict });
     }
     history
 }
 
 /// Why a repository may not set this, if it may not.
-pub(crate) fn refusal(asked: &Setting, current: &Setting) -> Option<String> {
+pub(crate) fn refusal(asked: &ConfigSetting, current: &ConfigSetting) -> Option<String> {
     match asked.spec.repository {
-        Repository::Never => Some(never_reason(asked.spec)),
-        Repository::Tighten(stricter) => {
+        RepositoryKeyRule::Never => Some(never_reason(asked.spec)),
+        RepositoryKeyRule::Tighten(stricter) => {
             let looser = is_looser(stricter, asked.spec.kind, &asked.value, &current.value);
             looser.then(|| {
                 format!(
@@ -154,7 +157,7 @@ pub(crate) fn refusal(asked: &Setting, current: &Setting) -> Option<String> {
 }
 
 /// Why a key is not for repositories.
-pub(crate) fn never_reason(spec: &Spec) -> String {
+pub(crate) fn never_reason(spec: &ConfigKeySpec) -> String {
     format!(
         "only you can set this: use `lula config set {}`, ${} or --{}",
         spec.name,
@@ -163,12 +166,21 @@ pub(crate) fn never_reason(spec: &Spec) -> String {
     )
 }
 
-fn is_looser(stricter: Stricter, kind: Kind, asked: &Value, current: &Value) -> bool {
+fn is_looser(
+    stricter: StricterValue,
+    kind: ConfigValueKind,
+    asked: &ConfigValue,
+    current: &ConfigValue,
+) -> bool {
     match (stricter, asked, current) {
-        (Stricter::Lower, Value::Duration(asked), Value::Duration(current)) => asked > current,
-        (Stricter::Lower, Value::Size(asked), Value::Size(current)) => asked > current,
-        (Stricter::Later, Value::Text(asked), Value::Text(current)) => {
-            let Kind::Choice(words) = kind else {
+        (StricterValue::Lower, ConfigValue::Duration(asked), ConfigValue::Duration(current)) => {
+            asked > current
+        }
+        (StricterValue::Lower, ConfigValue::Size(asked), ConfigValue::Size(current)) => {
+            asked > current
+        }
+        (StricterValue::Later, ConfigValue::Text(asked), ConfigValue::Text(current)) => {
+            let ConfigValueKind::Choice(words) = kind else {
                 return true;
             };
             let rank = |word: &String| words.iter().position(|known| known == word);
@@ -180,39 +192,39 @@ fn is_looser(stricter: Stricter, kind: Kind, asked: &Value, current: &Value) -> 
 }
 
 /// Types a value can be read as.
-pub trait FromValue {
+pub trait FromConfigValue {
     /// Converts a value whose kind was checked when it was parsed.
-    fn from_value(value: Value) -> Self;
+    fn from_value(value: ConfigValue) -> Self;
 }
 
-impl FromValue for u64 {
-    fn from_value(value: Value) -> Self {
+impl FromConfigValue for u64 {
+    fn from_value(value: ConfigValue) -> Self {
         match value {
-            Value::Size(number) | Value::Dollars(number) => number,
+            ConfigValue::Size(number) | ConfigValue::Dollars(number) => number,
             _ => 0,
         }
     }
 }
 
-impl FromValue for Duration {
-    fn from_value(value: Value) -> Self {
+impl FromConfigValue for Duration {
+    fn from_value(value: ConfigValue) -> Self {
         match value {
-            Value::Duration(duration) => duration,
+            ConfigValue::Duration(duration) => duration,
             _ => Self::ZERO,
         }
     }
 }
 
-impl FromValue for String {
-    fn from_value(value: Value) -> Self {
+impl FromConfigValue for String {
+    fn from_value(value: ConfigValue) -> Self {
         value.to_string()
     }
 }
 
-impl FromValue for Vec<String> {
-    fn from_value(value: Value) -> Self {
+impl FromConfigValue for Vec<String> {
+    fn from_value(value: ConfigValue) -> Self {
         match value {
-            Value::List(items) => items,
+            ConfigValue::List(items) => items,
             _ => Self::new(),
         }
     }
@@ -223,22 +235,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn setting<T>(key: &Key<T>, text: &str, layer: Layer) -> Setting {
+    fn setting<T>(key: &ConfigKey<T>, text: &str, layer: ConfigLayer) -> ConfigSetting {
         let spec = key.spec();
         let value = spec.kind.parse(text).unwrap();
-        Setting {
+        ConfigSetting {
             spec,
             value,
             layer,
-            origin: Origin::Default,
+            origin: ConfigOrigin::Default,
         }
     }
 
     #[test]
     fn the_strongest_layer_wins() {
         let config = Config::resolve(vec![
-            setting(&keys::OUTPUT_COLOR, "never", Layer::Environment),
-            setting(&keys::OUTPUT_COLOR, "always", Layer::User),
+            setting(&keys::OUTPUT_COLOR, "never", ConfigLayer::Environment),
+            setting(&keys::OUTPUT_COLOR, "always", ConfigLayer::User),
         ]);
         assert_eq!(config.get(&keys::OUTPUT_COLOR), "never");
     }
@@ -247,8 +259,8 @@ mod tests {
     fn a_repository_tightens_but_never_loosens() {
         let with = |repository| {
             Config::resolve(vec![
-                setting(&keys::SANDBOX_MIN_TIER, "namespace", Layer::User),
-                setting(&keys::SANDBOX_MIN_TIER, repository, Layer::Repository),
+                setting(&keys::SANDBOX_MIN_TIER, "namespace", ConfigLayer::User),
+                setting(&keys::SANDBOX_MIN_TIER, repository, ConfigLayer::Repository),
             ])
         };
         assert_eq!(with("microvm").get(&keys::SANDBOX_MIN_TIER), "microvm");
@@ -266,7 +278,7 @@ mod tests {
         let config = Config::resolve(vec![setting(
             &keys::MODELS_OLLAMA_URL,
             "http://evil.example",
-            Layer::Repository,
+            ConfigLayer::Repository,
         )]);
         assert_eq!(
             config.get(&keys::MODELS_OLLAMA_URL),
@@ -278,8 +290,8 @@ mod tests {
     #[test]
     fn the_user_can_still_overrule_a_repository() {
         let config = Config::resolve(vec![
-            setting(&keys::SANDBOX_TIMEOUT, "1s", Layer::Repository),
-            setting(&keys::SANDBOX_TIMEOUT, "1h", Layer::Flag),
+            setting(&keys::SANDBOX_TIMEOUT, "1s", ConfigLayer::Repository),
+            setting(&keys::SANDBOX_TIMEOUT, "1h", ConfigLayer::Flag),
         ]);
         assert_eq!(config.get(&keys::SANDBOX_TIMEOUT), Duration::from_hours(1));
     }
@@ -299,16 +311,16 @@ mod tests {
         /// Whatever a repository says, what is in force is never looser than without it.
         #[test]
         fn a_repository_never_loosens(user in 0_usize..5, repository in 0_usize..5, ms in 100_u64..90_000_000) {
-            let Kind::Choice(tiers) = keys::SANDBOX_MIN_TIER.spec().kind else { unreachable!() };
+            let ConfigValueKind::Choice(tiers) = keys::SANDBOX_MIN_TIER.spec().kind else { unreachable!() };
             let timeout = Duration::from_millis(ms.min(86_400_000));
-            let mut settings = vec![setting(&keys::SANDBOX_MIN_TIER, tiers[user], Layer::User)];
+            let mut settings = vec![setting(&keys::SANDBOX_MIN_TIER, tiers[user], ConfigLayer::User)];
             let without = Config::resolve(settings.clone());
-            settings.push(setting(&keys::SANDBOX_MIN_TIER, tiers[repository], Layer::Repository));
-            settings.push(Setting {
+            settings.push(setting(&keys::SANDBOX_MIN_TIER, tiers[repository], ConfigLayer::Repository));
+            settings.push(ConfigSetting {
                 spec: keys::SANDBOX_TIMEOUT.spec(),
-                value: Value::Duration(timeout),
-                layer: Layer::Repository,
-                origin: Origin::Default,
+                value: ConfigValue::Duration(timeout),
+                layer: ConfigLayer::Repository,
+                origin: ConfigOrigin::Default,
             });
             let with = Config::resolve(settings);
             let rank = |config: &Config| {

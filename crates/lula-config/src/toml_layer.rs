@@ -6,11 +6,15 @@ use toml_edit::{Document, Item, TableLike};
 
 use crate::error::ConfigError;
 use crate::keys;
-use crate::layer::{Layer, Origin, Setting};
+use crate::layer::{ConfigLayer, ConfigOrigin, ConfigSetting};
 use crate::suggest::nearest;
 
 /// Reads the text of a configuration file.
-pub(crate) fn parse(text: &str, path: &Path, layer: Layer) -> Result<Vec<Setting>, ConfigError> {
+pub(crate) fn parse(
+    text: &str,
+    path: &Path,
+    layer: ConfigLayer,
+) -> Result<Vec<ConfigSetting>, ConfigError> {
     let file = File { text, path, layer };
     let document = Document::parse(text).map_err(|error| ConfigError::BadToml {
         origin: file.origin(error.span()),
@@ -24,7 +28,7 @@ pub(crate) fn parse(text: &str, path: &Path, layer: Layer) -> Result<Vec<Setting
 struct File<'a> {
     text: &'a str,
     path: &'a Path,
-    layer: Layer,
+    layer: ConfigLayer,
 }
 
 impl File<'_> {
@@ -32,7 +36,7 @@ impl File<'_> {
         &self,
         table: &dyn TableLike,
         prefix: &str,
-        settings: &mut Vec<Setting>,
+        settings: &mut Vec<ConfigSetting>,
     ) -> Result<(), ConfigError> {
         for (part, item) in table.iter() {
             let name = if prefix.is_empty() {
@@ -53,7 +57,7 @@ impl File<'_> {
                         given: written(item),
                         origin: Some(self.origin(span.clone())),
                     })?;
-                settings.push(Setting {
+                settings.push(ConfigSetting {
                     spec,
                     value,
                     layer: self.layer,
@@ -72,12 +76,12 @@ impl File<'_> {
         Ok(())
     }
 
-    fn origin(&self, span: Option<std::ops::Range<usize>>) -> Origin {
+    fn origin(&self, span: Option<std::ops::Range<usize>>) -> ConfigOrigin {
         let start = self
             .text
             .floor_char_boundary(span.map_or(0, |span| span.start));
         let line = 1 + self.text[..start].matches('\n').count();
-        Origin::File {
+        ConfigOrigin::File {
             path: self.path.to_owned(),
             line,
         }
@@ -109,14 +113,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse_user(text: &str) -> Result<Vec<Setting>, ConfigError> {
-        parse(text, Path::new("config.toml"), Layer::User)
+    fn parse_user(text: &str) -> Result<Vec<ConfigSetting>, ConfigError> {
+        parse(text, Path::new("config.toml"), ConfigLayer::User)
     }
 
     #[track_caller]
     fn mistake(text: &str, line: usize) -> ConfigError {
         let error = parse_user(text).unwrap_err();
-        let expected = Origin::File {
+        let expected = ConfigOrigin::File {
             path: "config.toml".into(),
             line,
         };

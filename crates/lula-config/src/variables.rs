@@ -2,7 +2,7 @@
 
 use crate::error::ConfigError;
 use crate::keys;
-use crate::layer::{Layer, Origin, Setting};
+use crate::layer::{ConfigLayer, ConfigOrigin, ConfigSetting};
 use crate::suggest::nearest;
 
 /// Points to another user file.
@@ -20,7 +20,7 @@ const RESERVED_PREFIX: &str = "LULA_TEST_";
 /// variable must not leave a default silently in force.
 pub fn from_environment(
     variables: impl Iterator<Item = (String, String)>,
-) -> Result<Vec<Setting>, ConfigError> {
+) -> Result<Vec<ConfigSetting>, ConfigError> {
     let mut settings = Vec::new();
     for (name, text) in variables {
         let ours = name.starts_with("LULA_")
@@ -29,7 +29,7 @@ pub fn from_environment(
         if !ours {
             continue;
         }
-        let origin = Origin::Variable(name.clone());
+        let origin = ConfigOrigin::Variable(name.clone());
         let Some(spec) = keys::all().find(|spec| spec.variable() == name) else {
             let dotted = name["LULA_".len()..].to_lowercase().replacen('_', ".", 1);
             return Err(ConfigError::UnknownKey {
@@ -38,30 +38,33 @@ pub fn from_environment(
                 origin: Some(origin),
             });
         };
-        settings.push(parse(spec, &text, Layer::Environment, origin)?);
+        settings.push(parse(spec, &text, ConfigLayer::Environment, origin)?);
     }
     settings.sort_by_key(|setting| setting.spec.name);
     Ok(settings)
 }
 
 /// A setting from the flag of a key.
-pub fn from_flag(spec: &'static keys::Spec, text: &str) -> Result<Setting, ConfigError> {
+pub fn from_flag(
+    spec: &'static keys::ConfigKeySpec,
+    text: &str,
+) -> Result<ConfigSetting, ConfigError> {
     parse(
         spec,
         text,
-        Layer::Flag,
-        Origin::Flag(format!("--{}", spec.flag())),
+        ConfigLayer::Flag,
+        ConfigOrigin::Flag(format!("--{}", spec.flag())),
     )
 }
 
 fn parse(
-    spec: &'static keys::Spec,
+    spec: &'static keys::ConfigKeySpec,
     text: &str,
-    layer: Layer,
-    origin: Origin,
-) -> Result<Setting, ConfigError> {
+    layer: ConfigLayer,
+    origin: ConfigOrigin,
+) -> Result<ConfigSetting, ConfigError> {
     match spec.kind.parse(text) {
-        Some(value) => Ok(Setting {
+        Some(value) => Ok(ConfigSetting {
             spec,
             value,
             layer,
@@ -79,7 +82,7 @@ fn parse(
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Vec<Setting>, ConfigError> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Vec<ConfigSetting>, ConfigError> {
         from_environment(
             pairs
                 .iter()

@@ -7,14 +7,14 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use crate::error::ConfigError;
 use crate::files::read_text;
-use crate::keys::{Repository, Spec};
-use crate::layer::Layer;
+use crate::keys::{ConfigKeySpec, RepositoryKeyRule};
+use crate::layer::ConfigLayer;
 use crate::resolve::never_reason;
 use crate::toml_layer;
 
 /// What was done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ConfigFileChange {
     /// The file.
     pub path: PathBuf,
     /// Its text before; empty where it did not exist.
@@ -26,11 +26,11 @@ pub struct Change {
 /// Writes a value into the file of a layer. The file is checked before and after.
 pub fn set(
     path: &Path,
-    layer: Layer,
-    spec: &'static Spec,
+    layer: ConfigLayer,
+    spec: &'static ConfigKeySpec,
     text: &str,
-) -> Result<Change, ConfigError> {
-    if layer == Layer::Repository && spec.repository == Repository::Never {
+) -> Result<ConfigFileChange, ConfigError> {
+    if layer == ConfigLayer::Repository && spec.repository == RepositoryKeyRule::Never {
         return Err(ConfigError::RepositoryOverreach {
             spec,
             reason: never_reason(spec),
@@ -61,7 +61,11 @@ pub fn set(
 }
 
 /// Removes a key from the file of a layer.
-pub fn unset(path: &Path, layer: Layer, spec: &'static Spec) -> Result<Change, ConfigError> {
+pub fn unset(
+    path: &Path,
+    layer: ConfigLayer,
+    spec: &'static ConfigKeySpec,
+) -> Result<ConfigFileChange, ConfigError> {
     change(path, layer, |document| {
         let (section, name) = split(spec);
         if let Some(table) = document.get_mut(section).and_then(Item::as_table_like_mut) {
@@ -70,15 +74,15 @@ pub fn unset(path: &Path, layer: Layer, spec: &'static Spec) -> Result<Change, C
     })
 }
 
-fn split(spec: &Spec) -> (&'static str, &'static str) {
+fn split(spec: &ConfigKeySpec) -> (&'static str, &'static str) {
     spec.name.split_once('.').unwrap_or(("", spec.name))
 }
 
 fn change(
     path: &Path,
-    layer: Layer,
+    layer: ConfigLayer,
     edit: impl FnOnce(&mut DocumentMut),
-) -> Result<Change, ConfigError> {
+) -> Result<ConfigFileChange, ConfigError> {
     let before = read_text(path, layer)?.unwrap_or_default();
     toml_layer::parse(&before, path, layer)?;
     let mut document: DocumentMut = before.parse().unwrap_or_default();
@@ -91,7 +95,7 @@ fn change(
             reason: error.to_string(),
         })?;
     }
-    Ok(Change {
+    Ok(ConfigFileChange {
         path: path.to_owned(),
         before,
         after,
@@ -125,17 +129,29 @@ mod tests {
     fn setting_keeps_comments_and_order() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("sub/config.toml");
-        set(&file, Layer::User, keys::OUTPUT_COLOR.spec(), "never").unwrap();
+        set(&file, ConfigLayer::User, keys::OUTPUT_COLOR.spec(), "never").unwrap();
         std::fs::write(&file, "# mine\n[output]\ncolor = \"never\" # no paint\n").unwrap();
-        set(&file, Layer::User, keys::OUTPUT_COLOR.spec(), "always").unwrap();
-        set(&file, Layer::User, keys::SANDBOX_TIMEOUT.spec(), "90s").unwrap();
+        set(
+            &file,
+            ConfigLayer::User,
+            keys::OUTPUT_COLOR.spec(),
+            "always",
+        )
+        .unwrap();
+        set(
+            &file,
+            ConfigLayer::User,
+            keys::SANDBOX_TIMEOUT.spec(),
+            "90s",
+        )
+        .unwrap();
         assert_eq!(
             std::fs::read_to_string(&file).unwrap(),
             "# mine\n[output]\ncolor = \"always\" # no paint\n\n[sandbox]\ntimeout = \"90s\"\n"
         );
-        let change = unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap();
+        let change = unset(&file, ConfigLayer::User, keys::OUTPUT_COLOR.spec()).unwrap();
         assert!(change.before.contains("color") && !change.after.contains("color"));
-        let nothing = unset(&file, Layer::User, keys::OUTPUT_COLOR.spec()).unwrap();
+        let nothing = unset(&file, ConfigLayer::User, keys::OUTPUT_COLOR.spec()).unwrap();
         assert_eq!(nothing.before, nothing.after);
     }
 
@@ -143,7 +159,7 @@ mod tests {
     fn a_bad_value_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.toml");
-        assert!(set(&file, Layer::User, keys::OUTPUT_COLOR.spec(), "pink").is_err());
+        assert!(set(&file, ConfigLayer::User, keys::OUTPUT_COLOR.spec(), "pink").is_err());
         assert!(!file.exists());
     }
 
@@ -152,7 +168,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.toml");
         std::fs::write(&file, "[output\n").unwrap();
-        assert!(set(&file, Layer::User, keys::OUTPUT_COLOR.spec(), "never").is_err());
+        assert!(set(&file, ConfigLayer::User, keys::OUTPUT_COLOR.spec(), "never").is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "[output\n");
     }
 
@@ -161,7 +177,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(".lula.toml");
         let spec = keys::MODELS_OLLAMA_URL.spec();
-        let error = set(&file, Layer::Repository, spec, "http://127.0.0.1:1").unwrap_err();
+        let error = set(&file, ConfigLayer::Repository, spec, "http://127.0.0.1:1").unwrap_err();
         assert_eq!(error.code().as_str(), "L0105");
         assert!(!file.exists());
     }

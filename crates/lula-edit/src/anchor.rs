@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lines::Lines;
+use crate::lines::TextLines;
 
 /// One line as a model names it: its number from 1, and its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct LineAnchor {
     /// The line's number, from 1.
     pub line: usize,
     /// Four hexadecimal digits.
@@ -20,22 +20,22 @@ pub struct Anchor {
 /// The text is no anchor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected NUMBER:HASH")]
-pub struct NotAnAnchor;
+pub struct InvalidAnchor;
 
-impl FromStr for Anchor {
-    type Err = NotAnAnchor;
-    fn from_str(text: &str) -> Result<Self, NotAnAnchor> {
-        let (line, hash) = text.split_once(':').ok_or(NotAnAnchor)?;
-        let line = line.trim().parse().map_err(|_| NotAnAnchor)?;
+impl FromStr for LineAnchor {
+    type Err = InvalidAnchor;
+    fn from_str(text: &str) -> Result<Self, InvalidAnchor> {
+        let (line, hash) = text.split_once(':').ok_or(InvalidAnchor)?;
+        let line = line.trim().parse().map_err(|_| InvalidAnchor)?;
         let hash = hash.trim().to_ascii_lowercase();
         if line == 0 || hash.len() != 4 || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(NotAnAnchor);
+            return Err(InvalidAnchor);
         }
         Ok(Self { line, hash })
     }
 }
 
-impl fmt::Display for Anchor {
+impl fmt::Display for LineAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.hash)
     }
@@ -44,7 +44,7 @@ impl fmt::Display for Anchor {
 /// The hash of every line.
 pub fn hashes(text: &str) -> Vec<String> {
     let mut so_far = blake3::Hasher::new();
-    Lines::of(text)
+    TextLines::of(text)
         .texts()
         .map(|line| {
             so_far.update(line.trim_end().as_bytes());
@@ -56,7 +56,7 @@ pub fn hashes(text: &str) -> Vec<String> {
 
 /// The file as a model is shown it: `NUMBER:HASH|line`.
 pub fn show(text: &str) -> String {
-    Lines::of(text)
+    TextLines::of(text)
         .texts()
         .zip(hashes(text))
         .enumerate()
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn anchors_parse_back_and_nonsense_does_not() {
-        let anchor: Anchor = "12:A3f4".parse().unwrap();
+        let anchor: LineAnchor = "12:A3f4".parse().unwrap();
         assert_eq!(anchor.to_string(), "12:a3f4");
         for bad in ["", "12", "0:aaaa", "12:xyz1", "12:abc", "x:abcd"] {
-            assert!(bad.parse::<Anchor>().is_err(), "{bad}");
+            assert!(bad.parse::<LineAnchor>().is_err(), "{bad}");
         }
     }
 }

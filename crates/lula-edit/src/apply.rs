@@ -5,21 +5,21 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use crate::anchor::{self, Anchor};
-use crate::format::Edit;
+use crate::anchor::{self, LineAnchor};
+use crate::format::FileEdit;
 use crate::functions;
-use crate::ladder::{self, Lost, Place, Rung, Shift};
-use crate::lines::Lines;
-use crate::syntax::{self, Verdict};
+use crate::ladder::{self, IndentationShift, MatchPosition, MatchRung, NoUniqueMatch};
+use crate::lines::TextLines;
+use crate::syntax::{self, SyntaxVerdict};
 
 /// Lines quoted in an error.
 const QUOTED: usize = 12;
 
 /// What an edit did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub enum AppliedEdit {
     /// It changed lines, found on this rung.
-    Changed(Rung),
+    Changed(MatchRung),
     /// It made a file or wrote one anew.
     Written,
     /// It changes nothing.
@@ -101,21 +101,21 @@ fn numbers(lines: &[usize]) -> String {
 
 /// What became of an answer: the new texts, and the fate of each edit in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct EditBatchResult {
     /// Files as they would be, with every edit that could be applied.
     pub files: BTreeMap<String, String>,
     /// One entry for each edit.
-    pub results: Vec<Result<Applied, EditError>>,
+    pub results: Vec<Result<AppliedEdit, EditError>>,
 }
 
-impl Batch {
+impl EditBatchResult {
     /// Whether every edit found its place. Only then may the files become an effect.
     pub fn is_whole(&self) -> bool {
         self.results.iter().all(Result::is_ok)
     }
 
     /// The files whose syntax the edits broke, with the place.
-    pub fn broken(&self, read: impl Fn(&str) -> Option<String>) -> Vec<(String, Verdict)> {
+    pub fn broken(&self, read: impl Fn(&str) -> Option<String>) -> Vec<(String, SyntaxVerdict)> {
         self.files
             .iter()
             .map(|(path, text)| {
@@ -124,7 +124,7 @@ impl Batch {
                     syntax::check(path, read(path).as_deref(), text),
                 )
             })
-            .filter(|(_, verdict)| matches!(verdict, Verdict::Broken { .. }))
+            .filter(|(_, verdict)| matches!(verdict, SyntaxVerdict::Broken { .. }))
             .collect()
     }
 
@@ -138,16 +138,16 @@ impl Batch {
 }
 
 /// Applies all edits of an answer to files as `read` gives them.
-pub fn apply_all(edits: &[Edit], read: impl Fn(&str) -> Option<String>) -> Batch {
+pub fn apply_all(edits: &[FileEdit], read: impl Fn(&str) -> Option<String>) -> EditBatchResult {
     let mut by_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, edit) in edits.iter().enumerate() {
         by_path.entry(edit.path()).or_default().push(index);
     }
-    let mut fates: Vec<Option<Result<Applied, EditError>>> = vec![None; edits.len()];
+    let mut fates: Vec<Option<Result<AppliedEdit, EditError>>> = vec![None; edits.len()];
     let mut files = BTreeMap::new();
     for (path, indexes) in by_path {
         let current = read(path);
-        let own: Vec<&Edit> = indexes.iter().map(|index| &edits[*index]).collect();
+        let own: Vec<&FileEdit> = indexes.iter().map(|index| &edits[*index]).collect();
         let (text, results) = apply_to(current.as_deref(), &own);
         if let Some(text) = text.filter(|text| Some(text) != current.as_ref()) {
             files.insert(path.to_owned(), text);
@@ -156,14 +156,14 @@ pub fn apply_all(edits: &[Edit], read: impl Fn(&str) -> Option<String>) -> Batch
             fates[index] = Some(result);
         }
     }
-    Batch {
+    EditBatchResult {
         files,
         results: fates.into_iter().flatten().collect(),
     }
 }
 
 /// Applies one edit to a text.
-pub fn apply(edit: &Edit, current: Option<&str>) -> Result<(String, Applied), EditError> {
+pub fn apply(edit: &FileEdit, current: Option<&str>) -> Result<(String, AppliedEdit), EditError> {
     let (text, mut results) = apply_to(current, &[edit]);
     match results.remove(0) {
         Ok(applied) => Ok((text.unwrap_or_default(), applied)),
@@ -174,21 +174,21 @@ pub fn apply(edit: &Edit, current: Option<&str>) -> Result<(String, Applied), Ed
 /// All edits of one file. Each is placed on the text as it was, so their order does not matter.
 fn apply_to(
     current: Option<&str>,
-    edits: &[&Edit],
-) -> (Option<String>, Vec<Result<Applied, EditError>>) {
-    let lines = current.map(Lines::of);
+    edits: &[&FileEdit],
+) -> (Option<String>, Vec<Result<AppliedEdit, EditError>>) {
+    let lines = current.map(TextLines::of);
     let mut text = current.map(str::to_owned);
     let mut changes: Vec<(Range<usize>, Vec<String>)> = Vec::new();
     let mut results = Vec::new();
     let mut written = false;
     for edit in edits {
         let planned = plan(edit, current, lines.as_ref()).and_then(|plan| match plan {
-            Plan::Nothing => Ok(Applied::Nothing),
+            Plan::Nothing => Ok(AppliedEdit::Nothing),
             Plan::Write(_) if written || !changes.is_empty() => Err(overlap(edit, 0)),
             Plan::Write(new) => {
                 text = Some(new);
                 written = true;
-                Ok(Applied::Written)
+                Ok(AppliedEdit::Written)
             }
             Plan::Change(..) if written => Err(overlap(edit, 0)),
             Plan::Change(range, new, rung) => {
@@ -197,7 +197,7 @@ fn apply_to(
                     return Err(overlap(edit, other.start.max(range.start)));
                 }
                 changes.push((range, new));
-                Ok(Applied::Changed(rung))
+                Ok(AppliedEdit::Changed(rung))
             }
         });
         results.push(planned);
@@ -213,7 +213,7 @@ fn touch(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-fn overlap(edit: &Edit, line: usize) -> EditError {
+fn overlap(edit: &FileEdit, line: usize) -> EditError {
     EditError::Overlap {
         path: edit.path().to_owned(),
         line: line + 1,
@@ -223,16 +223,20 @@ fn overlap(edit: &Edit, line: usize) -> EditError {
 enum Plan {
     Nothing,
     Write(String),
-    Change(Range<usize>, Vec<String>, Rung),
+    Change(Range<usize>, Vec<String>, MatchRung),
 }
 
-fn plan(edit: &Edit, current: Option<&str>, lines: Option<&Lines>) -> Result<Plan, EditError> {
+fn plan(
+    edit: &FileEdit,
+    current: Option<&str>,
+    lines: Option<&TextLines>,
+) -> Result<Plan, EditError> {
     let path = edit.path();
     let missing = || EditError::NoFile(path.to_owned());
     match edit {
-        Edit::File { text, .. } => Ok(match lines {
+        FileEdit::File { text, .. } => Ok(match lines {
             Some(lines) => {
-                let new = Lines::of(text).texts().map(str::to_owned).collect();
+                let new = TextLines::of(text).texts().map(str::to_owned).collect();
                 let text = lines.splice(&[(0..lines.len(), new)]);
                 if Some(text.as_str()) == current {
                     Plan::Nothing
@@ -242,17 +246,17 @@ fn plan(edit: &Edit, current: Option<&str>, lines: Option<&Lines>) -> Result<Pla
             }
             None => Plan::Write(text.clone()),
         }),
-        Edit::Replace {
+        FileEdit::Replace {
             search, replace, ..
         } if search.trim().is_empty() => match current {
             None => Ok(Plan::Write(replace.clone())),
             Some(text) if text.trim().is_empty() => Ok(Plan::Write(replace.clone())),
             Some(_) => Err(EditError::Exists(path.to_owned())),
         },
-        Edit::Replace {
+        FileEdit::Replace {
             search, replace, ..
         } => replace_lines(path, lines.ok_or_else(missing)?, search, replace),
-        Edit::Lines {
+        FileEdit::Lines {
             first, last, text, ..
         } => {
             let lines = lines.ok_or_else(missing)?;
@@ -260,11 +264,11 @@ fn plan(edit: &Edit, current: Option<&str>, lines: Option<&Lines>) -> Result<Pla
             Ok(change(
                 lines,
                 range,
-                Lines::of(text).texts().map(str::to_owned).collect(),
-                Rung::Exact,
+                TextLines::of(text).texts().map(str::to_owned).collect(),
+                MatchRung::Exact,
             ))
         }
-        Edit::Function { number, text, .. } => {
+        FileEdit::Function { number, text, .. } => {
             let lines = lines.ok_or_else(missing)?;
             let all = functions::list(path, current.unwrap_or_default());
             let function = number
@@ -283,12 +287,12 @@ fn plan(edit: &Edit, current: Option<&str>, lines: Option<&Lines>) -> Result<Pla
                 path: path.to_owned(),
                 line: function.first,
             })?;
-            Ok(change(lines, range, new, Rung::Exact))
+            Ok(change(lines, range, new, MatchRung::Exact))
         }
     }
 }
 
-fn change(lines: &Lines, range: Range<usize>, new: Vec<String>, rung: Rung) -> Plan {
+fn change(lines: &TextLines, range: Range<usize>, new: Vec<String>, rung: MatchRung) -> Plan {
     let same = lines
         .texts()
         .skip(range.start)
@@ -310,11 +314,11 @@ fn indent_like(new: &[&str], there: &str) -> Option<Vec<String>> {
         .map(|line| indent(line))?;
     let theirs = indent(there);
     let shift = if ours == theirs {
-        Shift::None
+        IndentationShift::None
     } else if let Some(more) = theirs.strip_suffix(ours.as_str()) {
-        Shift::Deeper(more.to_owned())
+        IndentationShift::Deeper(more.to_owned())
     } else {
-        Shift::Shallower(ours.strip_suffix(theirs.as_str())?.to_owned())
+        IndentationShift::Shallower(ours.strip_suffix(theirs.as_str())?.to_owned())
     };
     new.iter().map(|line| shift.line(line)).collect()
 }
@@ -322,9 +326,9 @@ fn indent_like(new: &[&str], there: &str) -> Option<Vec<String>> {
 fn anchored(
     path: &str,
     current: &str,
-    lines: &Lines,
-    first: &Anchor,
-    last: &Anchor,
+    lines: &TextLines,
+    first: &LineAnchor,
+    last: &LineAnchor,
 ) -> Result<Range<usize>, EditError> {
     let hashes = anchor::hashes(current);
     for anchor in [first, last] {
@@ -355,7 +359,7 @@ fn anchored(
 
 fn replace_lines(
     path: &str,
-    lines: &Lines,
+    lines: &TextLines,
     search: &str,
     replace: &str,
 ) -> Result<Plan, EditError> {
@@ -365,11 +369,11 @@ fn replace_lines(
         return Ok(Plan::Nothing);
     }
     let place = ladder::find(&file, &old).map_err(|lost| match lost {
-        Lost::Several(starts, _) => EditError::Several {
+        NoUniqueMatch::Several(starts, _) => EditError::Several {
             path: path.to_owned(),
             lines: starts.into_iter().map(|start| start + 1).collect(),
         },
-        Lost::Nowhere => EditError::NotFound {
+        NoUniqueMatch::Nowhere => EditError::NotFound {
             path: path.to_owned(),
             hint: hint(&file, &old, &new),
         },
@@ -383,8 +387,8 @@ fn replace_lines(
 
 /// Blank lines that open or close both sides alike say nothing about the place.
 fn without_outer_blanks<'a>(search: &'a str, replace: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
-    let mut old: Vec<&str> = Lines::texts_of(search);
-    let mut new: Vec<&str> = Lines::texts_of(replace);
+    let mut old: Vec<&str> = TextLines::texts_of(search);
+    let mut new: Vec<&str> = TextLines::texts_of(replace);
     let blank = |line: Option<&&str>| line.is_some_and(|line| line.trim().is_empty());
     while blank(old.first()) && blank(new.first()) {
         old.remove(0);
@@ -399,7 +403,12 @@ fn without_outer_blanks<'a>(search: &'a str, replace: &'a str) -> (Vec<&'a str>,
 
 /// The new lines of a place. Lines that search and replacement share stay as the file has them:
 /// what the model did not mean to change, it does not change.
-fn rewrite(file: &[&str], place: &Place, old: &[&str], new: &[&str]) -> Option<Vec<String>> {
+fn rewrite(
+    file: &[&str],
+    place: &MatchPosition,
+    old: &[&str],
+    new: &[&str],
+) -> Option<Vec<String>> {
     let mut out = Vec::new();
     let mut next = place.start;
     // Blank lines of the file that the search left out stay.

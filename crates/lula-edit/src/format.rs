@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::anchor::Anchor;
+use crate::anchor::LineAnchor;
 
 /// A way of writing edits, from strong models to weak ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum EditFormat {
     /// Blocks of old lines and new lines.
     SearchReplace,
     /// Numbered lines, each with a short hash that proves which text was seen.
@@ -22,7 +22,7 @@ pub enum Format {
 /// repeats an example as if it were the change that is wanted, and finds a form hard to repeat.
 const FORM: (&str, &str) = ("path/of/the/file", "(the new lines)");
 
-impl Format {
+impl EditFormat {
     /// What a model is told, with the form to fill in.
     pub const fn instructions(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Format {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Edit {
+pub enum FileEdit {
     /// These lines become those.
     Replace {
         /// The file.
@@ -78,9 +78,9 @@ pub enum Edit {
         /// The file.
         path: String,
         /// The first line replaced.
-        first: Anchor,
+        first: LineAnchor,
         /// The last line replaced.
-        last: Anchor,
+        last: LineAnchor,
         /// Lines as they shall be.
         text: String,
     },
@@ -102,7 +102,7 @@ pub enum Edit {
     },
 }
 
-impl Edit {
+impl FileEdit {
     /// The file it changes.
     pub fn path(&self) -> &str {
         match self {
@@ -116,7 +116,7 @@ impl Edit {
 
 /// Why an answer holds no edits that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
+pub enum EditFormatError {
     /// A block has no path above it.
     #[error("the block at line {0} has no path on the line above it")]
     NoPath(usize),
@@ -125,7 +125,7 @@ pub enum FormatError {
     NotEnded {
         /// Where it begins, in the answer.
         line: usize,
-        /// What ends it.
+        /// The text that should have ended it.
         end: &'static str,
     },
     /// A block has more than one divider.
@@ -143,7 +143,7 @@ pub enum FormatError {
 }
 
 /// Every edit of the answer. Words around the blocks are ignored; a broken block is an error.
-pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
+pub fn parse(format: EditFormat, answer: &str) -> Result<Vec<FileEdit>, EditFormatError> {
     let lines: Vec<&str> = answer.lines().collect();
     let mut edits = Vec::new();
     let mut path: Option<String> = None;
@@ -156,13 +156,14 @@ pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
             } else if let Some((edit, next)) = fenced_file(format, &lines, at)? {
                 edits.push(edit);
                 at = next;
-            } else if let (Format::LineRange, Some((anchor, text))) = (format, numbered(lines[at]))
+            } else if let (EditFormat::LineRange, Some((anchor, text))) =
+                (format, numbered(lines[at]))
             {
                 path = path_above(&lines, at).or(path);
-                let path = path.clone().ok_or(FormatError::NoPath(at + 1))?;
+                let path = path.clone().ok_or(EditFormatError::NoPath(at + 1))?;
                 inside(&path)?;
                 let text = format!("{text}\n");
-                edits.push(Edit::Lines {
+                edits.push(FileEdit::Lines {
                     path,
                     first: anchor.clone(),
                     last: anchor,
@@ -175,7 +176,7 @@ pub fn parse(format: Format, answer: &str) -> Result<Vec<Edit>, FormatError> {
             continue;
         };
         path = path_above(&lines, at).or(path);
-        let path = path.clone().ok_or(FormatError::NoPath(at + 1))?;
+        let path = path.clone().ok_or(EditFormatError::NoPath(at + 1))?;
         inside(&path)?;
         let (edit, next) = block(header, path, &lines, at)?;
         not_the_form(&edit, at)?;
@@ -200,7 +201,7 @@ fn block(
     path: String,
     lines: &[&str],
     at: usize,
-) -> Result<(Edit, usize), FormatError> {
+) -> Result<(FileEdit, usize), EditFormatError> {
     let end = if header.starts_with("SEARCH") {
         "REPLACE"
     } else {
@@ -216,7 +217,7 @@ fn block(
     let length = lines[body_start..]
         .iter()
         .position(|line| closes(line))
-        .ok_or(FormatError::NotEnded {
+        .ok_or(EditFormatError::NotEnded {
             line: at + 1,
             end: if end == "END" {
                 ">>>>>>> END"
@@ -230,17 +231,18 @@ fn block(
         ("SEARCH", _) => {
             let is_divider = |line: &&str| line.trim_end() == "=======";
             let mut dividers = body.iter().enumerate().filter(|(_, line)| is_divider(line));
-            let divider = dividers
-                .next()
-                .map(|(index, _)| index)
-                .ok_or(FormatError::NotEnded {
-                    line: at + 1,
-                    end: "=======",
-                })?;
+            let divider =
+                dividers
+                    .next()
+                    .map(|(index, _)| index)
+                    .ok_or(EditFormatError::NotEnded {
+                        line: at + 1,
+                        end: "=======",
+                    })?;
             if dividers.next().is_some() {
-                return Err(FormatError::TwoDividers(at + 1));
+                return Err(EditFormatError::TwoDividers(at + 1));
             }
-            Edit::Replace {
+            FileEdit::Replace {
                 path,
                 search: joined(&body[..divider]),
                 replace: joined(&body[divider + 1..]),
@@ -252,25 +254,25 @@ fn block(
                 .map_or((range, range), |(first, last)| (first, last));
             let anchor = |text: &str| {
                 text.trim()
-                    .parse::<Anchor>()
-                    .map_err(|_| FormatError::BadHeader(header.to_owned()))
+                    .parse::<LineAnchor>()
+                    .map_err(|_| EditFormatError::BadHeader(header.to_owned()))
             };
-            Edit::Lines {
+            FileEdit::Lines {
                 path,
                 first: anchor(first)?,
                 last: anchor(last)?,
                 text: joined(body),
             }
         }
-        ("FUNCTION", number) => Edit::Function {
+        ("FUNCTION", number) => FileEdit::Function {
             path,
             number: number
                 .trim()
                 .parse()
-                .map_err(|_| FormatError::BadHeader(header.to_owned()))?,
+                .map_err(|_| EditFormatError::BadHeader(header.to_owned()))?,
             text: joined(body),
         },
-        _ => Edit::File {
+        _ => FileEdit::File {
             path,
             text: joined(body),
         },
@@ -278,14 +280,14 @@ fn block(
     Ok((edit, next))
 }
 
-fn not_the_form(edit: &Edit, at: usize) -> Result<(), FormatError> {
-    let (Edit::Replace { replace: text, .. }
-    | Edit::Lines { text, .. }
-    | Edit::File { text, .. }
-    | Edit::Function { text, .. }) = edit;
+fn not_the_form(edit: &FileEdit, at: usize) -> Result<(), EditFormatError> {
+    let (FileEdit::Replace { replace: text, .. }
+    | FileEdit::Lines { text, .. }
+    | FileEdit::File { text, .. }
+    | FileEdit::Function { text, .. }) = edit;
     let is_form = edit.path() == FORM.0 || text.lines().eq([FORM.1]);
     if is_form {
-        Err(FormatError::Form(at + 1))
+        Err(EditFormatError::Form(at + 1))
     } else {
         Ok(())
     }
@@ -293,7 +295,7 @@ fn not_the_form(edit: &Edit, at: usize) -> Result<(), FormatError> {
 
 /// A line of the file as it was shown, its text perhaps changed: weak models repeat the file so.
 /// The anchor proves which line is meant.
-fn numbered(line: &str) -> Option<(Anchor, &str)> {
+fn numbered(line: &str) -> Option<(LineAnchor, &str)> {
     let (anchor, text) = line.split_once('|')?;
     Some((anchor.parse().ok()?, text))
 }
@@ -301,15 +303,15 @@ fn numbered(line: &str) -> Option<(Anchor, &str)> {
 /// A whole file in the form that files are shown in: what small models answer with, whatever they
 /// are told.
 fn shown_file(
-    format: Format,
+    format: EditFormat,
     lines: &[&str],
     at: usize,
-) -> Result<Option<(Edit, usize)>, FormatError> {
+) -> Result<Option<(FileEdit, usize)>, EditFormatError> {
     fn named<'a>(line: &'a &str) -> Option<&'a str> {
         let rest = line.trim().strip_prefix("<file path=")?;
         Some(rest.strip_suffix('>')?.trim_matches(['"', '\'', ' ']))
     }
-    let whole_lines = matches!(format, Format::Whole | Format::SearchReplace);
+    let whole_lines = matches!(format, EditFormat::Whole | EditFormat::SearchReplace);
     let Some(path) = named(&lines[at]).filter(|_| whole_lines) else {
         return Ok(None);
     };
@@ -319,7 +321,7 @@ fn shown_file(
     let end = rest[..until.unwrap_or(rest.len())]
         .iter()
         .rposition(|line| line.trim() == "</file>")
-        .ok_or(FormatError::NotEnded {
+        .ok_or(EditFormatError::NotEnded {
             line: at + 1,
             end: "</file>",
         })?;
@@ -334,7 +336,7 @@ fn shown_file(
     if body.iter().any(|line| opening(line).is_some()) {
         return Ok(None);
     }
-    let edit = Edit::File {
+    let edit = FileEdit::File {
         path: path.strip_prefix("./").unwrap_or(path).to_owned(),
         text: joined(body),
     };
@@ -344,11 +346,11 @@ fn shown_file(
 
 /// Weak models write a path and a fence, whatever they are told.
 fn fenced_file(
-    format: Format,
+    format: EditFormat,
     lines: &[&str],
     at: usize,
-) -> Result<Option<(Edit, usize)>, FormatError> {
-    if format != Format::Whole
+) -> Result<Option<(FileEdit, usize)>, EditFormatError> {
+    if format != EditFormat::Whole
         || !lines[at].starts_with("```")
         || lines[at].trim() == "```" && at == 0
     {
@@ -361,7 +363,7 @@ fn fenced_file(
         .iter()
         .position(|line| line.trim_end() == "```")
     else {
-        return Err(FormatError::NotEnded {
+        return Err(EditFormatError::NotEnded {
             line: at + 1,
             end: "```",
         });
@@ -373,7 +375,7 @@ fn fenced_file(
     }
     inside(&path)?;
     let (edit, next) = (
-        Edit::File {
+        FileEdit::File {
             path,
             text: joined(body),
         },
@@ -408,7 +410,7 @@ fn path_above(lines: &[&str], at: usize) -> Option<String> {
 }
 
 /// The runner checks paths by handle; this catches the plain mistakes where they can be told.
-fn inside(path: &str) -> Result<(), FormatError> {
+fn inside(path: &str) -> Result<(), EditFormatError> {
     let fine = !path.starts_with(['/', '~'])
         && !path.contains('\\')
         && !path.chars().any(char::is_control)
@@ -418,6 +420,6 @@ fn inside(path: &str) -> Result<(), FormatError> {
     if fine {
         Ok(())
     } else {
-        Err(FormatError::BadPath(path.to_owned()))
+        Err(EditFormatError::BadPath(path.to_owned()))
     }
 }

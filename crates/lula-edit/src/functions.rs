@@ -6,7 +6,7 @@ use crate::syntax;
 
 /// One function or method.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
+pub struct FunctionSpan {
     /// Its name.
     pub name: String,
     /// Its first line, from 1, decorators included.
@@ -28,7 +28,7 @@ const KINDS: [&str; 8] = [
 
 /// Every function, in the order of the file; empty where the language is unknown. Functions that
 /// share a line with other code are left out: replacing their lines would replace more than them.
-pub fn list(path: &str, text: &str) -> Vec<Function> {
+pub fn list(path: &str, text: &str) -> Vec<FunctionSpan> {
     let Some(tree) = syntax::parse(path, text) else {
         return Vec::new();
     };
@@ -53,7 +53,7 @@ pub fn list(path: &str, text: &str) -> Vec<Function> {
     found
 }
 
-fn function(node: Node<'_>, text: &str, lines: &[&str]) -> Option<Function> {
+fn function(node: Node<'_>, text: &str, lines: &[&str]) -> Option<FunctionSpan> {
     let definition = node.child_by_field_name("definition").unwrap_or(node);
     if definition.kind() == "class_definition" {
         return None;
@@ -67,7 +67,7 @@ fn function(node: Node<'_>, text: &str, lines: &[&str]) -> Option<Function> {
     if !before.trim().is_empty() || !after.trim().is_empty() {
         return None;
     }
-    Some(Function {
+    Some(FunctionSpan {
         name: name(definition, text).unwrap_or_else(|| "?".to_owned()),
         first: start.row + 1,
         last: end.row + 1,

@@ -16,7 +16,7 @@ const LEAST_CODE: usize = 2;
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
+pub enum MatchRung {
     /// Every character.
     Exact,
     /// All but blanks at line ends.
@@ -29,17 +29,17 @@ pub enum Rung {
 
 /// A place: lines of the file, and which of them each searched line stands for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct MatchPosition {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) aligned: Vec<Option<usize>>,
-    pub(crate) shift: Shift,
-    pub(crate) rung: Rung,
+    pub(crate) shift: IndentationShift,
+    pub(crate) rung: MatchRung,
 }
 
 /// How the file's indentation differs from the searched lines'.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shift {
+pub(crate) enum IndentationShift {
     None,
     Deeper(String),
     Shallower(String),
@@ -49,7 +49,7 @@ pub(crate) enum Shift {
     TabsToSpaces(usize),
 }
 
-impl Shift {
+impl IndentationShift {
     /// A line of the search or its replacement as it stands in the file; `None` where it cannot.
     pub(crate) fn line(&self, line: &str) -> Option<String> {
         if line.trim().is_empty() {
@@ -76,65 +76,70 @@ impl Shift {
 
 /// Why there is no one place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Lost {
+pub(crate) enum NoUniqueMatch {
     /// Several places; the lines they start at, from 0.
-    Several(Vec<usize>, Rung),
+    Several(Vec<usize>, MatchRung),
     /// None.
     Nowhere,
 }
 
 /// The one place of these lines in the file.
-pub(crate) fn find(file: &[&str], search: &[&str]) -> Result<Place, Lost> {
+pub(crate) fn find(file: &[&str], search: &[&str]) -> Result<MatchPosition, NoUniqueMatch> {
     for (rung, places) in [
         (
-            Rung::Exact,
-            windows(file, search, |a, b| a == b, Rung::Exact),
+            MatchRung::Exact,
+            windows(file, search, |a, b| a == b, MatchRung::Exact),
         ),
         (
-            Rung::TrailingSpace,
+            MatchRung::TrailingSpace,
             windows(
                 file,
                 search,
                 |a, b| a.trim_end() == b.trim_end(),
-                Rung::TrailingSpace,
+                MatchRung::TrailingSpace,
             ),
         ),
-        (Rung::Indentation, shifted(file, search)),
-        (Rung::Alike, alike(file, search)),
+        (MatchRung::Indentation, shifted(file, search)),
+        (MatchRung::Alike, alike(file, search)),
     ] {
         let mut places = places;
         match places.len() {
             0 => {}
             1 => return Ok(places.remove(0)),
             _ => {
-                return Err(Lost::Several(
+                return Err(NoUniqueMatch::Several(
                     places.iter().map(|place| place.start).collect(),
                     rung,
                 ));
             }
         }
     }
-    Err(Lost::Nowhere)
+    Err(NoUniqueMatch::Nowhere)
 }
 
 fn windows(
     file: &[&str],
     search: &[&str],
     same: impl Fn(&str, &str) -> bool,
-    rung: Rung,
-) -> Vec<Place> {
+    rung: MatchRung,
+) -> Vec<MatchPosition> {
     if search.is_empty() || search.len() > file.len() || search.iter().all(|l| l.trim().is_empty())
     {
         return Vec::new();
     }
     (0..=file.len() - search.len())
         .filter(|start| file[*start..].iter().zip(search).all(|(a, b)| same(a, b)))
-        .map(|start| straight(start, search.len(), Shift::None, rung))
+        .map(|start| straight(start, search.len(), IndentationShift::None, rung))
         .collect()
 }
 
-fn straight(start: usize, length: usize, shift: Shift, rung: Rung) -> Place {
-    Place {
+fn straight(
+    start: usize,
+    length: usize,
+    shift: IndentationShift,
+    rung: MatchRung,
+) -> MatchPosition {
+    MatchPosition {
         start,
         end: start + length,
         aligned: (start..start + length).map(Some).collect(),
@@ -143,7 +148,7 @@ fn straight(start: usize, length: usize, shift: Shift, rung: Rung) -> Place {
     }
 }
 
-fn shifted(file: &[&str], search: &[&str]) -> Vec<Place> {
+fn shifted(file: &[&str], search: &[&str]) -> Vec<MatchPosition> {
     let Some(lead) = search.iter().position(|line| !line.trim().is_empty()) else {
         return Vec::new();
     };
@@ -162,31 +167,31 @@ fn shifted(file: &[&str], search: &[&str]) -> Vec<Place> {
                             .is_some_and(|moved| moved.trim_end() == there.trim_end())
                     })
                 })
-                .map(|shift| straight(start, search.len(), shift, Rung::Indentation))
+                .map(|shift| straight(start, search.len(), shift, MatchRung::Indentation))
         })
         .collect()
 }
 
 /// The shifts that could turn this line of the search into that line of the file.
-fn shifts(there: &str, line: &str) -> Vec<Shift> {
+fn shifts(there: &str, line: &str) -> Vec<IndentationShift> {
     let mut out = Vec::new();
     let (there, line) = (there.trim_end(), line.trim_end());
     let blank = |prefix: &str| !prefix.is_empty() && prefix.trim().is_empty();
     if let Some(prefix) = there.strip_suffix(line).filter(|prefix| blank(prefix)) {
-        out.push(Shift::Deeper(prefix.to_owned()));
+        out.push(IndentationShift::Deeper(prefix.to_owned()));
     }
     if let Some(prefix) = line.strip_suffix(there).filter(|prefix| blank(prefix)) {
-        out.push(Shift::Shallower(prefix.to_owned()));
+        out.push(IndentationShift::Shallower(prefix.to_owned()));
     }
     if there.trim_start() == line.trim_start() {
-        out.extend([4, 2, 8].map(Shift::SpacesToTabs));
-        out.extend([4, 2, 8].map(Shift::TabsToSpaces));
+        out.extend([4, 2, 8].map(IndentationShift::SpacesToTabs));
+        out.extend([4, 2, 8].map(IndentationShift::TabsToSpaces));
     }
     out
 }
 
 /// Places with the same code, line by line; blank lines may be missing on either side.
-fn alike(file: &[&str], search: &[&str]) -> Vec<Place> {
+fn alike(file: &[&str], search: &[&str]) -> Vec<MatchPosition> {
     let wanted: Vec<String> = search.iter().map(|line| skeleton::of(line)).collect();
     if wanted.iter().filter(|code| !code.is_empty()).count() < LEAST_CODE {
         return Vec::new();
@@ -204,7 +209,7 @@ fn walk(
     search: &[&str],
     wanted: &[String],
     start: usize,
-) -> Option<Place> {
+) -> Option<MatchPosition> {
     let mut aligned = vec![None; search.len()];
     let mut at = start;
     for (index, line) in search.iter().enumerate() {
@@ -239,17 +244,21 @@ fn walk(
     if TextDiff::from_chars(&ours, &theirs).ratio() < SAME_ENOUGH {
         return None;
     }
-    Some(Place {
+    Some(MatchPosition {
         start,
         end: at,
         aligned,
         shift,
-        rung: Rung::Alike,
+        rung: MatchRung::Alike,
     })
 }
 
 /// The one shift that every aligned line agrees on.
-fn common_shift(file: &[&str], search: &[&str], aligned: &[Option<usize>]) -> Option<Shift> {
+fn common_shift(
+    file: &[&str],
+    search: &[&str],
+    aligned: &[Option<usize>],
+) -> Option<IndentationShift> {
     let indent = |line: &str| line[..line.len() - line.trim_start().len()].to_owned();
     let pairs: Vec<(String, String)> = search
         .iter()
@@ -259,7 +268,7 @@ fn common_shift(file: &[&str], search: &[&str], aligned: &[Option<usize>]) -> Op
         .map(|(ours, theirs, _)| (ours, theirs))
         .collect();
     let (ours, theirs) = pairs.first()?;
-    let mut candidates = vec![Shift::None];
+    let mut candidates = vec![IndentationShift::None];
     candidates.extend(shifts(&format!("{theirs}x"), &format!("{ours}x")));
     candidates.into_iter().find(|shift| {
         pairs.iter().all(|(ours, theirs)| {

@@ -1,12 +1,12 @@
 //! Edits that a model wrote: reading them, finding the one place they mean, checking the result.
 //!
-//! [`parse`] reads an answer in one of three [`Format`]s, [`apply()`] finds the place of each edit
+//! [`parse`] reads an answer in one of three [`EditFormat`]s, [`apply()`] finds the place of each edit
 //! on a ladder from exact to alike and builds the new text in memory, and [`syntax::check`] says
 //! whether the result still parses. All of it is pure: nothing here touches a file, and an edit
 //! whose place is not certain is an error that quotes what to look at, never a guess.
 //!
-//! It depends on no other crate of this workspace, so that whoever asks the model and whoever
-//! changes the file share one understanding of where an edit goes.
+//! It depends on no other crate of this workspace, so that the driver, which asks
+//! the model, and the runner, which changes the file, share one understanding of where an edit goes.
 #![forbid(unsafe_code)]
 
 pub mod anchor;
@@ -19,6 +19,6 @@ mod skeleton;
 pub mod symbols;
 pub mod syntax;
 
-pub use apply::{Applied, Batch, EditError, apply, apply_all};
-pub use format::{Edit, Format, FormatError, parse};
-pub use ladder::{Rung, SAME_ENOUGH};
+pub use apply::{AppliedEdit, EditBatchResult, EditError, apply, apply_all};
+pub use format::{EditFormat, EditFormatError, FileEdit, parse};
+pub use ladder::{MatchRung, SAME_ENOUGH};

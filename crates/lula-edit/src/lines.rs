@@ -9,14 +9,14 @@ struct Line {
 
 /// A text, cut into lines without losing a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lines {
+pub(crate) struct TextLines {
     mark: bool,
     lines: Vec<Line>,
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-impl Lines {
+impl TextLines {
     pub(crate) fn of(text: &str) -> Self {
         let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) => (true, rest),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn new_lines_end_as_the_file_does() {
-        let lines = Lines::of("\u{feff}a\r\nb\r\nc");
+        let lines = TextLines::of("\u{feff}a\r\nb\r\nc");
         assert_eq!(
             lines.splice(&[(1..2, vec!["x".into(), "y".into()])]),
             "\u{feff}a\r\nx\r\ny\r\nc"
@@ -127,7 +127,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_where_nothing_changes(text in "(\u{feff})?([a \r\té]{0,5}(\n|\r\n)){0,6}[a-z]{0,3}") {
-            prop_assert_eq!(Lines::of(&text).splice(&[]), text);
+            prop_assert_eq!(TextLines::of(&text).splice(&[]), text);
         }
     }
 }

@@ -9,7 +9,7 @@ const MOST: usize = 2000;
 
 /// One definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol {
+pub struct DefinitionSpan {
     /// `function`, `class`, `method`, …
     pub kind: &'static str,
     /// Its name.
@@ -60,7 +60,7 @@ const KINDS: [(&str, &str); 32] = [
 
 /// Every symbol in the order of the file, and whether there were more than are told; `None` where
 /// the language is unknown or the file too large.
-pub fn list(path: &str, text: &str) -> Option<(Vec<Symbol>, bool)> {
+pub fn list(path: &str, text: &str) -> Option<(Vec<DefinitionSpan>, bool)> {
     let tree = syntax::parse(path, text)?;
     let mut found = Vec::new();
     // An own stack: a file can nest deeper than ours.
@@ -81,7 +81,7 @@ pub fn list(path: &str, text: &str) -> Option<(Vec<Symbol>, bool)> {
     Some((found, false))
 }
 
-fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
+fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<DefinitionSpan> {
     let (_, kind) = KINDS.iter().find(|(name, _)| *name == node.kind())?;
     let kind = match *kind {
         // Variables are symbols where they hold functions or stand at the top.
@@ -93,7 +93,7 @@ fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
         "function" if depth > 0 && in_class(node) => "method",
         kind => kind,
     };
-    Some(Symbol {
+    Some(DefinitionSpan {
         kind,
         name: name(node, text)?,
         first: node.start_position().row + 1,

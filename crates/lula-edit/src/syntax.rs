@@ -12,7 +12,7 @@ const MAX_OPEN: usize = 400;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SyntaxVerdict {
     /// No error that was not there before.
     Fine,
     /// The edit broke the syntax: the line from 1, and its text.
@@ -30,12 +30,12 @@ pub enum Verdict {
 
 /// Compares the text before an edit and after it. A file that was broken before may stay broken,
 /// but not more than it was.
-pub fn check(path: &str, before: Option<&str>, after: &str) -> Verdict {
+pub fn check(path: &str, before: Option<&str>, after: &str) -> SyntaxVerdict {
     let Some(tree) = parse(path, after) else {
         return if language(path).is_some() {
-            Verdict::TooHard
+            SyntaxVerdict::TooHard
         } else {
-            Verdict::Unchecked
+            SyntaxVerdict::Unchecked
         };
     };
     let errors = errors(tree.root_node());
@@ -43,7 +43,7 @@ pub fn check(path: &str, before: Option<&str>, after: &str) -> Verdict {
         .and_then(|text| parse(path, text))
         .map_or(0, |tree| self::errors(tree.root_node()).len());
     match errors.first() {
-        Some(line) if errors.len() > before => Verdict::Broken {
+        Some(line) if errors.len() > before => SyntaxVerdict::Broken {
             line: line + 1,
             text: after
                 .lines()
@@ -54,7 +54,7 @@ pub fn check(path: &str, before: Option<&str>, after: &str) -> Verdict {
                 .take(120)
                 .collect(),
         },
-        _ => Verdict::Fine,
+        _ => SyntaxVerdict::Fine,
     }
 }
 
@@ -74,7 +74,7 @@ fn errors(root: Node<'_>) -> Vec<usize> {
     lines
 }
 
-/// Parses a text that may be anybody's; none where there is no grammar for it, or where it takes
+/// Parses a text that may be hostile; none where there is no grammar for it, or where it takes
 /// more work than text that people write.
 pub(crate) fn parse(path: &str, text: &str) -> Option<Tree> {
     if text.len() > MAX_TEXT || left_open(text) > MAX_OPEN {
@@ -161,9 +161,9 @@ mod tests {
             ),
             ("a.json", "{\"a\": 1}\n", "{\"a\": }\n"),
         ] {
-            assert_eq!(check(path, None, good), Verdict::Fine, "{path}");
+            assert_eq!(check(path, None, good), SyntaxVerdict::Fine, "{path}");
             assert!(
-                matches!(check(path, Some(good), bad), Verdict::Broken { .. }),
+                matches!(check(path, Some(good), bad), SyntaxVerdict::Broken { .. }),
                 "{path}"
             );
         }
@@ -173,17 +173,17 @@ mod tests {
     fn a_broken_file_may_be_edited_but_not_broken_further() {
         let broken = "def f(:\n    pass\n\ndef g():\n    return 1\n";
         let edited = "def f(:\n    pass\n\ndef g():\n    return 2\n";
-        assert_eq!(check("a.py", Some(broken), edited), Verdict::Fine);
+        assert_eq!(check("a.py", Some(broken), edited), SyntaxVerdict::Fine);
         let worse = "def f(:\n    pass\n\ndef g(:\n    return 2\n";
         assert!(matches!(
             check("a.py", Some(broken), worse),
-            Verdict::Broken { .. }
+            SyntaxVerdict::Broken { .. }
         ));
     }
 
     #[test]
     fn what_cannot_be_checked_says_so() {
-        assert_eq!(check("notes.txt", None, "(("), Verdict::Unchecked);
+        assert_eq!(check("notes.txt", None, "(("), SyntaxVerdict::Unchecked);
     }
 
     #[test]
@@ -191,12 +191,12 @@ mod tests {
         let open = "{".repeat(100_000);
         let huge = "x = 1\n".repeat(200_000);
         for (path, text) in [("a.py", &huge), ("a.js", &open), ("a.json", &open)] {
-            assert_eq!(check(path, None, text), Verdict::TooHard, "{path}");
+            assert_eq!(check(path, None, text), SyntaxVerdict::TooHard, "{path}");
             assert!(crate::symbols::list(path, text).is_none());
         }
         let long = "def f(a):\n    return [a, {1: (2, 3)}]\n".repeat(5_000);
-        assert_eq!(check("a.py", None, &long), Verdict::Fine);
+        assert_eq!(check("a.py", None, &long), SyntaxVerdict::Fine);
         let dense = format!("[{}1]\n", "1,".repeat(100_000));
-        assert_eq!(check("a.json", None, &dense), Verdict::Fine);
+        assert_eq!(check("a.json", None, &dense), SyntaxVerdict::Fine);
     }
 }

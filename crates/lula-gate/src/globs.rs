@@ -4,7 +4,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// A set of patterns such as `src/**` or `*.lock`.
 #[derive(Debug, Clone)]
-pub struct Globs {
+pub struct PathGlobs {
     patterns: Vec<String>,
     set: GlobSet,
 }
@@ -17,7 +17,7 @@ pub struct InvalidGlob {
     reason: String,
 }
 
-impl Globs {
+impl PathGlobs {
     /// Reads patterns. `*` stays within a directory, `**` does not; letters match in both cases,
     /// because some file systems do not tell them apart.
     pub fn new<S: AsRef<str>>(patterns: &[S]) -> Result<Self, InvalidGlob> {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_detour_is_the_place_it_leads_to() {
-        let git = Globs::new(&[".git/**"]).unwrap();
+        let git = PathGlobs::new(&[".git/**"]).unwrap();
         for path in [
             ".git/config",
             "py/../.git/config",
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_star_stays_in_its_directory() {
-        let globs = Globs::new(&["src/*.rs", "docs/"]).unwrap();
+        let globs = PathGlobs::new(&["src/*.rs", "docs/"]).unwrap();
         assert!(globs.matches("src/lib.rs"));
         assert!(!globs.matches("src/a/b.rs"));
         assert!(globs.matches("docs/a/b.md"));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_pattern_outside_the_workspace_is_refused() {
         for bad in ["", "/etc/**", "../x", "a/../../b", "[", "a{b"] {
-            assert!(Globs::new(&[bad]).is_err(), "{bad}");
+            assert!(PathGlobs::new(&[bad]).is_err(), "{bad}");
         }
     }
 

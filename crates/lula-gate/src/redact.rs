@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    // Put together here so that nobody takes this file for a leak.
+    // Put together here so that no scanner takes this file for a leak.
     fn token() -> String {
         format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
     }

@@ -18,14 +18,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use lula_graph::{
-    Ctx, Effect, Engine, Graph, Label, Leave, Options, Order, Performed, Report, Start, Table,
-    Trouble, Visit, World, async_trait, labels,
+    EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld, EngineOptions, Graph,
+    GraphEngine, GraphLabel, NodeContext, NodeExit, NodeVisitFuture, RunEndReport, RunStart,
+    TransitionTable, async_trait, labels,
 };
-use lula_protocol::Exit;
+use lula_protocol::RunExit;
 use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{Durability, PostgresStore, RedisStore, SqliteStore, Store};
+use lula_store::{Durability, PostgresStore, RedisStore, RunStore, SqliteStore};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -92,9 +93,9 @@ impl Graph for Nine {
     fn outcomes(&self, _: Node) -> &'static [Way] {
         &[Way::Ok]
     }
-    fn table(&self) -> Table<Self> {
+    fn table(&self) -> TransitionTable<Self> {
         let pairs = Node::ALL.windows(2);
-        let table = Table::starting_at(Node::Ingest).done(Node::Reporter, Way::Ok);
+        let table = TransitionTable::starting_at(Node::Ingest).done(Node::Reporter, Way::Ok);
         pairs.fold(table, |table, pair| table.on(pair[0], Way::Ok, pair[1]))
     }
     fn begin(&self, number: u64) -> Self::State {
@@ -103,19 +104,24 @@ impl Graph for Nine {
     fn apply(&self, state: &mut Self::State, event: &String) {
         state.1.push(event.clone());
     }
-    async fn visit(&self, node: Node, state: &Self::State, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(
+        &self,
+        node: Node,
+        state: &Self::State,
+        ctx: &mut NodeContext<'_>,
+    ) -> NodeVisitFuture<Self> {
         let text = match node {
             Node::Planner | Node::Coder => {
-                ctx.effect(Effect::model("model", &(state.0, node.name())))
+                ctx.effect(EffectRequest::model("model", &(state.0, node.name())))
                     .await?
             }
             _ => text(state.0, node.name()),
         };
-        Ok(Leave::by(Way::Ok).with(text))
+        Ok(NodeExit::by(Way::Ok).with(text))
     }
-    fn report(&self, state: &Self::State) -> Report {
-        Report {
-            exit: Exit::Verified,
+    fn report(&self, state: &Self::State) -> RunEndReport {
+        RunEndReport {
+            exit: RunExit::Verified,
             summary: format!("{} steps", state.1.len()),
         }
     }
@@ -125,11 +131,11 @@ impl Graph for Nine {
 struct Script;
 
 #[async_trait]
-impl World for Script {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Script {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let run = order.request[0].as_u64().unwrap_or_default();
         let node = order.request[1].as_str().unwrap_or_default();
-        Ok(Performed::free(text(run, node).into()))
+        Ok(EffectOutput::free(text(run, node).into()))
     }
 }
 
@@ -151,20 +157,20 @@ impl Graph for Waiting {
     fn outcomes(&self, _: Only) -> &'static [Way] {
         &[Way::Ok]
     }
-    fn table(&self) -> Table<Self> {
-        Table::starting_at(Only::Wait).done(Only::Wait, Way::Ok)
+    fn table(&self) -> TransitionTable<Self> {
+        TransitionTable::starting_at(Only::Wait).done(Only::Wait, Way::Ok)
     }
     fn begin(&self, number: u64) -> u64 {
         number
     }
     fn apply(&self, _: &mut u64, _: &u64) {}
-    async fn visit(&self, _: Only, _: &u64, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(&self, _: Only, _: &u64, ctx: &mut NodeContext<'_>) -> NodeVisitFuture<Self> {
         ctx.ask("go on?", &["yes"]).await?;
-        Ok(Leave::by(Way::Ok))
+        Ok(NodeExit::by(Way::Ok))
     }
-    fn report(&self, _: &u64) -> Report {
-        Report {
-            exit: Exit::Verified,
+    fn report(&self, _: &u64) -> RunEndReport {
+        RunEndReport {
+            exit: RunExit::Verified,
             summary: String::new(),
         }
     }
@@ -197,7 +203,7 @@ fn resident_mb() -> f64 {
         / 1024.0
 }
 
-fn sqlite(directory: &str, durability: Durability) -> Arc<dyn Store> {
+fn sqlite(directory: &str, durability: Durability) -> Arc<dyn RunStore> {
     let options = SqliteOptions {
         durability,
         ..SqliteOptions::default()
@@ -205,7 +211,7 @@ fn sqlite(directory: &str, durability: Durability) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(Path::new(directory).join("lula.db"), options).unwrap())
 }
 
-async fn open(backend: &str, place: &str, durability: Durability) -> Arc<dyn Store> {
+async fn open(backend: &str, place: &str, durability: Durability) -> Arc<dyn RunStore> {
     let name = format!("bench_{}", std::process::id());
     match backend {
         "postgres" => {
@@ -229,14 +235,14 @@ async fn open(backend: &str, place: &str, durability: Durability) -> Arc<dyn Sto
     }
 }
 
-async fn at_once(engine: &Engine<Nine>, runs: u64, concurrency: usize) {
+async fn at_once(engine: &GraphEngine<Nine>, runs: u64, concurrency: usize) {
     let gate = Arc::new(Semaphore::new(concurrency));
     let mut tasks = JoinSet::new();
     for number in 0..runs {
         let permit = Arc::clone(&gate).acquire_owned().await.unwrap();
         let engine = engine.clone();
         tasks.spawn(async move {
-            engine.run(&number, &Start::default()).await.unwrap();
+            engine.run(&number, &RunStart::default()).await.unwrap();
             drop(permit);
         });
     }
@@ -256,12 +262,12 @@ async fn run(arguments: &[String]) -> serde_json::Value {
     };
     make_texts(runs);
     let store = open(backend, place, level).await;
-    let engine = Engine::new(Nine, store, Arc::new(Script), Options::default()).unwrap();
+    let engine = GraphEngine::new(Nine, store, Arc::new(Script), EngineOptions::default()).unwrap();
     let (started, cpu) = (Instant::now(), cpu_us());
     if concurrency == 1 {
         // One after another, as the rival's are: no tasks to hand between threads.
         for number in 0..runs {
-            engine.run(&number, &Start::default()).await.unwrap();
+            engine.run(&number, &RunStart::default()).await.unwrap();
         }
     } else {
         at_once(&engine, runs, concurrency).await;
@@ -292,14 +298,15 @@ async fn suspended(arguments: &[String]) -> serde_json::Value {
     let runs: u64 = runs.parse().unwrap();
     {
         let store = sqlite(directory, Durability::ProcessCrash);
-        let engine = Engine::new(Waiting, store, Arc::new(Script), Options::default()).unwrap();
+        let engine =
+            GraphEngine::new(Waiting, store, Arc::new(Script), EngineOptions::default()).unwrap();
         let gate = Arc::new(Semaphore::new(64));
         let mut tasks = JoinSet::new();
         for number in 0..runs {
             let permit = Arc::clone(&gate).acquire_owned().await.unwrap();
             let engine = engine.clone();
             tasks.spawn(async move {
-                engine.run(&number, &Start::default()).await.unwrap();
+                engine.run(&number, &RunStart::default()).await.unwrap();
                 drop(permit);
             });
         }
@@ -308,7 +315,8 @@ async fn suspended(arguments: &[String]) -> serde_json::Value {
     let before = resident_mb();
     let started = Instant::now();
     let store = sqlite(directory, Durability::ProcessCrash);
-    let engine = Engine::new(Waiting, store, Arc::new(Script), Options::default()).unwrap();
+    let engine =
+        GraphEngine::new(Waiting, store, Arc::new(Script), EngineOptions::default()).unwrap();
     let woken = engine.sweep().await.unwrap().len();
     let seconds = started.elapsed().as_secs_f64();
     json!({

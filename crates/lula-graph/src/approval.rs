@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use lula_protocol::approval::Decision;
+use lula_protocol::approval::ApprovalDecision;
 use lula_protocol::interrupt::ApprovalRule;
-use lula_protocol::{Answer, Principal};
+use lula_protocol::{InterruptAnswer, Principal};
 use serde::{Deserialize, Serialize};
 
 /// One person's vote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ballot {
-    /// In which role.
+pub struct ApprovalBallot {
+    /// The role in which the person voted.
     pub role: String,
     /// What they said.
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
 }
 
 /// Why a vote does not count; `None` where it does.
@@ -38,21 +38,21 @@ pub fn objection(
 /// rejection is enough; after the deadline the answer is no.
 pub fn decide(
     rule: &ApprovalRule,
-    votes: &BTreeMap<Principal, Ballot>,
+    votes: &BTreeMap<Principal, ApprovalBallot>,
     now_ms: u64,
-) -> Option<Answer> {
+) -> Option<InterruptAnswer> {
     if let Some((by, _)) = votes
         .iter()
-        .find(|(_, vote)| vote.decision == Decision::Reject)
+        .find(|(_, vote)| vote.decision == ApprovalDecision::Reject)
     {
-        return Some(Answer::Rejected {
+        return Some(InterruptAnswer::Rejected {
             reason: format!("{by} rejected it"),
         });
     }
     if votes.len() >= rule.quorum.max(1) as usize {
-        return Some(Answer::Approved);
+        return Some(InterruptAnswer::Approved);
     }
-    (now_ms >= rule.expires_ms).then(|| Answer::Rejected {
+    (now_ms >= rule.expires_ms).then(|| InterruptAnswer::Rejected {
         reason: "nobody answered in time".to_owned(),
     })
 }
@@ -76,7 +76,7 @@ mod tests {
     fn silence_is_a_no() {
         assert_eq!(decide(&rule(1), &BTreeMap::new(), 999), None);
         let late = decide(&rule(1), &BTreeMap::new(), 1_000);
-        assert!(matches!(late, Some(Answer::Rejected { .. })));
+        assert!(matches!(late, Some(InterruptAnswer::Rejected { .. })));
     }
 
     #[test]
@@ -95,13 +95,13 @@ mod tests {
             quorum in 0_u32..5,
             voters in prop::collection::vec(0_u8..4, 0..12),
         ) {
-            let ballot = || Ballot { role: "maintainer".to_owned(), decision: Decision::Approve };
-            let votes: BTreeMap<Principal, Ballot> = voters
+            let ballot = || ApprovalBallot { role: "maintainer".to_owned(), decision: ApprovalDecision::Approve };
+            let votes: BTreeMap<Principal, ApprovalBallot> = voters
                 .iter()
                 .map(|voter| (format!("voter{voter}").parse().unwrap(), ballot()))
                 .collect();
             let people = u32::try_from(votes.len()).unwrap();
-            let approved = decide(&rule(quorum), &votes, 0) == Some(Answer::Approved);
+            let approved = decide(&rule(quorum), &votes, 0) == Some(InterruptAnswer::Approved);
             prop_assert_eq!(approved, people >= quorum.max(1));
         }
     }

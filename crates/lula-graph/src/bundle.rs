@@ -1,4 +1,4 @@
-//! Run bundles: one file with everything that was recorded of a run, which anybody can check on
+//! Run bundles: one file with everything that was recorded of a run, which every reader can check on
 //! another machine with no store and no network.
 //!
 //! The format is lines of JSON, compressed: a heading, every event exactly as it was hashed with
@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 
-use lula_protocol::event::Chain;
-use lula_protocol::{Digest, EventBody, Payload, RunId, canonical};
-use lula_store::{Record, Retention, Store, StoreError};
+use lula_protocol::event::LogChain;
+use lula_protocol::{Digest, EventBody, EventPayload, RunId, canonical};
+use lula_store::{LogRecord, RunStore, StoreError, ValueRetention};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ pub enum BundleError {
     /// It is not a bundle.
     #[error("line {line} of the bundle is not readable: {why}")]
     Line {
-        /// Which line.
+        /// The line of the bundle that is not readable.
         line: u64,
         /// Why.
         why: String,
@@ -70,14 +70,14 @@ pub enum BundleError {
 
 /// What a bundle was found to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    /// The run.
+pub struct VerifiedBundle {
+    /// The run that the bundle is of.
     pub run: RunId,
     /// Events, whose chain is whole.
     pub events: u64,
     /// Blobs, which have the bytes they are named by.
     pub blobs: u64,
-    /// Values that were dropped to make room: the events name them, nobody has them.
+    /// Values that were dropped to make room: the events name them, they are not stored any more.
     pub dropped: u64,
     /// Digest of the last event.
     pub head: Digest,
@@ -90,7 +90,7 @@ pub struct Verified {
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedBundle {
     /// Digest of the last event.
     pub head: Digest,
     /// Values that were dropped to make room and so are not in the bundle.
@@ -100,14 +100,14 @@ pub struct Exported {
 /// The values that events name, and whether each is kept for ever.
 #[derive(Default)]
 struct Values {
-    retention: Retention,
+    retention: ValueRetention,
     digests: BTreeMap<Digest, bool>,
 }
 
 impl Values {
     fn named_by(&mut self, body: &EventBody) {
         let keeps = self.retention.keeps(body);
-        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
+        for reference in body.payloads().into_iter().filter_map(EventPayload::blob) {
             *self.digests.entry(reference.digest).or_default() |= keeps;
         }
     }
@@ -115,11 +115,11 @@ impl Values {
 
 /// Writes everything that was recorded of a run.
 pub async fn export(
-    store: &dyn Store,
+    store: &dyn RunStore,
     run: &RunId,
     out: impl Write,
-) -> Result<Exported, BundleError> {
-    let mut records: Vec<Record> = Vec::new();
+) -> Result<ExportedBundle, BundleError> {
+    let mut records: Vec<LogRecord> = Vec::new();
     loop {
         let page = store.read(run, records.len() as u64, 512).await?;
         if page.is_empty() {
@@ -127,8 +127,8 @@ pub async fn export(
         }
         records.extend(page);
     }
-    let mut chain = Chain::start(run.clone());
-    Record::verify(&mut chain, &records)?;
+    let mut chain = LogChain::start(run.clone());
+    LogRecord::verify(&mut chain, &records)?;
     let mut out = zstd::stream::Encoder::new(out, 3)?;
     let mut write = |line: &Line| -> Result<(), BundleError> {
         serde_json::to_writer(&mut out, line).map_err(std::io::Error::from)?;
@@ -169,14 +169,14 @@ pub async fn export(
         write(&Line::Blob { digest, value })?;
     }
     out.finish()?.flush()?;
-    Ok(Exported {
+    Ok(ExportedBundle {
         head: chain.head(),
         dropped,
     })
 }
 
 /// Checks a bundle with nothing but its bytes.
-pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
+pub fn verify(bundle: impl Read) -> Result<VerifiedBundle, BundleError> {
     let mut reader = BufReader::new(zstd::stream::Decoder::new(bundle)?);
     let mut number = 0;
     let mut next_line = || -> Result<Option<Line>, BundleError> {
@@ -202,7 +202,7 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
         let why = "it does not begin with a heading of a known format";
         return Err(BundleError::Changed(why.to_owned()));
     };
-    let mut found = Verified {
+    let mut found = VerifiedBundle {
         run: run.clone(),
         events: 0,
         blobs: 0,
@@ -211,7 +211,7 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
         seals: BTreeMap::new(),
         summary: None,
     };
-    let mut chain = Chain::start(run.clone());
+    let mut chain = LogChain::start(run.clone());
     let mut values = Values::default();
     let mut there = BTreeSet::new();
     while let Some(line) = next_line()? {
@@ -227,7 +227,7 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
                 hash,
                 body,
             } => {
-                let record = Record {
+                let record = LogRecord {
                     run: run.clone(),
                     seq,
                     epoch,
@@ -238,7 +238,7 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
                     body: canonical::to_vec(&body)
                         .map_err(|error| BundleError::Changed(error.to_string()))?,
                 };
-                Record::verify(&mut chain, std::slice::from_ref(&record))?;
+                LogRecord::verify(&mut chain, std::slice::from_ref(&record))?;
                 look_at(&record, &mut found, &mut values)?;
             }
             Line::Blob { digest, value } => {
@@ -272,7 +272,11 @@ pub fn verify(bundle: impl Read) -> Result<Verified, BundleError> {
     Ok(found)
 }
 
-fn look_at(record: &Record, found: &mut Verified, values: &mut Values) -> Result<(), BundleError> {
+fn look_at(
+    record: &LogRecord,
+    found: &mut VerifiedBundle,
+    values: &mut Values,
+) -> Result<(), BundleError> {
     let body = record.read_body()?;
     values.named_by(&body);
     match body {

@@ -3,16 +3,16 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells the time. What nodes see of it is journaled.
-pub trait Clock: Send + Sync + 'static {
+pub trait WallClock: Send + Sync + 'static {
     /// Unix time in milliseconds.
     fn now_ms(&self) -> u64;
 }
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
+pub struct SystemWallClock;
 
-impl Clock for SystemClock {
+impl WallClock for SystemWallClock {
     fn now_ms(&self) -> u64 {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)

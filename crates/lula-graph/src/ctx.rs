@@ -3,23 +3,23 @@
 //! Every call has a place in the visit's journal. What the journal holds is answered from it; what
 //! it does not hold is done and journaled.
 
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 use lula_protocol::interrupt::ApprovalRule;
-use lula_protocol::{Answer, ApprovalId, Digest, EventBody, Interrupt, Principal};
-use lula_store::Rest;
+use lula_protocol::{ApprovalId, Digest, EventBody, InterruptAnswer, Principal, RunInterrupt};
+use lula_store::LeaseAfterAppend;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use serde::de::DeserializeOwned;
 
-use crate::desk::Desk;
-use crate::ledger::Ledger;
-use crate::progress::{Entry, Note};
-use crate::stop::{EffectError, Stop};
-use crate::world::Effect;
+use crate::desk::EngineDesk;
+use crate::ledger::BudgetLedger;
+use crate::progress::{JournalEntry, OperatorNote};
+use crate::stop::{EffectError, VisitStop};
+use crate::world::EffectRequest;
 
 /// A question to people whether exactly this may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct ApprovalAsk {
     /// Digest of everything the approver sees and the executor will use.
     pub digest: Digest,
     /// Who has to agree, and until when.
@@ -30,7 +30,7 @@ pub struct Ask {
 
 /// What people said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ApprovalAnswer {
     /// Enough agreed. Good for one effect with the same digest.
     Approved(ApprovalId),
     /// They did not.
@@ -39,7 +39,7 @@ pub enum Verdict {
 
 /// What a person chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct PersonChoice {
     /// One of the options.
     pub choice: String,
     /// Who.
@@ -49,15 +49,15 @@ pub struct Choice {
 }
 
 /// The door of a node's body.
-pub struct Ctx<'a> {
-    pub(crate) desk: &'a mut Desk,
+pub struct NodeContext<'a> {
+    pub(crate) desk: &'a mut EngineDesk,
     node: &'static str,
     visit: u32,
     pub(crate) ordinal: u32,
 }
 
-impl<'a> Ctx<'a> {
-    pub(crate) const fn new(desk: &'a mut Desk, node: &'static str, visit: u32) -> Self {
+impl<'a> NodeContext<'a> {
+    pub(crate) const fn new(desk: &'a mut EngineDesk, node: &'static str, visit: u32) -> Self {
         Self {
             desk,
             node,
@@ -66,7 +66,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The run.
+    /// The run that this visit belongs to.
     pub fn run(&self) -> &lula_protocol::RunId {
         &self.desk.progress.run
     }
@@ -82,16 +82,16 @@ impl<'a> Ctx<'a> {
     }
 
     /// The budget as it stands.
-    pub fn budget(&self) -> &Ledger {
+    pub fn budget(&self) -> &BudgetLedger {
         &self.desk.progress.ledger
     }
 
     /// Unix time in milliseconds, journaled.
-    pub async fn now(&mut self) -> Result<u64, Stop> {
+    pub async fn now(&mut self) -> Result<u64, VisitStop> {
         let ordinal = self.take_ordinal();
         let found = kind_digest("clock");
         match self.desk.progress.journal.get(&ordinal) {
-            Some(Entry::Clock(now_ms)) => Ok(*now_ms),
+            Some(JournalEntry::Clock(now_ms)) => Ok(*now_ms),
             Some(other) => {
                 let recorded = entry_digest(other);
                 Err(self.stray(ordinal, recorded, found).await)
@@ -106,17 +106,17 @@ impl<'a> Ctx<'a> {
     }
 
     /// The digest of the log's last entry, after everything before this was committed; journaled.
-    pub async fn head(&mut self) -> Result<Digest, Stop> {
+    pub async fn head(&mut self) -> Result<Digest, VisitStop> {
         let ordinal = self.take_ordinal();
         match self.desk.progress.journal.get(&ordinal) {
-            Some(Entry::Head(head)) => Ok(*head),
+            Some(JournalEntry::Head(head)) => Ok(*head),
             Some(other) => {
                 let recorded = entry_digest(other);
                 Err(self.stray(ordinal, recorded, kind_digest("head")).await)
             }
             None => {
                 self.enter()?;
-                self.desk.commit(Rest::Keep, None).await?;
+                self.desk.commit(LeaseAfterAppend::Keep, None).await?;
                 let head = self.desk.scribe.sheet().head.hash;
                 self.desk.note(EventBody::HeadRead { ordinal, head })?;
                 Ok(head)
@@ -124,11 +124,11 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// What people said to whoever works on the run and nobody has heard yet. Where there is
+    /// What people said to the agent that works on the run, as far as it has not heard it. Where there is
     /// nothing, nothing is journaled: a visit that is run again hears it at the same places.
-    pub async fn hear(&mut self) -> Result<Vec<Note>, Stop> {
+    pub async fn hear(&mut self) -> Result<Vec<OperatorNote>, VisitStop> {
         match self.desk.progress.journal.get(&self.ordinal) {
-            Some(Entry::Heard(notes)) => {
+            Some(JournalEntry::Heard(notes)) => {
                 let notes = notes.clone();
                 self.ordinal += 1;
                 Ok(notes)
@@ -138,7 +138,7 @@ impl<'a> Ctx<'a> {
             None => {
                 self.desk.take_signals().await?;
                 if self.desk.progress.cancel.is_some() {
-                    return Err(Stop::Cancelled);
+                    return Err(VisitStop::Cancelled);
                 }
                 let notes = self.desk.progress.unheard.clone();
                 if !notes.is_empty() {
@@ -153,10 +153,10 @@ impl<'a> Ctx<'a> {
     }
 
     /// Everything that was heard in this visit.
-    pub fn heard(&self) -> Vec<Note> {
+    pub fn heard(&self) -> Vec<OperatorNote> {
         let entries = self.desk.progress.journal.values();
         let heard = entries.filter_map(|entry| match entry {
-            Entry::Heard(notes) => Some(notes.clone()),
+            JournalEntry::Heard(notes) => Some(notes.clone()),
             _ => None,
         });
         heard.flatten().collect()
@@ -169,7 +169,10 @@ impl<'a> Ctx<'a> {
     }
 
     /// Has something done and reads the answer.
-    pub async fn effect<T: DeserializeOwned>(&mut self, effect: Effect) -> Result<T, Stop> {
+    pub async fn effect<T: DeserializeOwned>(
+        &mut self,
+        effect: EffectRequest,
+    ) -> Result<T, VisitStop> {
         let name = effect.name.clone();
         let value = self.effect_value(effect).await?;
         serde_json::from_value(value).map_err(|error| {
@@ -179,12 +182,12 @@ impl<'a> Ctx<'a> {
     }
 
     /// Waits until people agreed to exactly this, or did not.
-    pub async fn approval(&mut self, ask: Ask) -> Result<Verdict, Stop> {
+    pub async fn approval(&mut self, ask: ApprovalAsk) -> Result<ApprovalAnswer, VisitStop> {
         let ordinal = self.ordinal;
         let (ms, random) = self.name_of("approval", ordinal);
         let approval = ApprovalId::from_parts(ms, random);
         let nonce = Digest::of_bytes(format!("{}/{approval}", self.desk.progress.seed).as_bytes());
-        let interrupt = Interrupt::Approval {
+        let interrupt = RunInterrupt::Approval {
             approval: approval.clone(),
             digest: ask.digest,
             nonce: nonce.short(),
@@ -192,29 +195,33 @@ impl<'a> Ctx<'a> {
             reason: ask.reason,
         };
         match self.wait(interrupt).await? {
-            Answer::Approved => Ok(Verdict::Approved(approval)),
-            Answer::Rejected { reason } => Ok(Verdict::Rejected(reason)),
-            other => Ok(Verdict::Rejected(format!("{other:?}"))),
+            InterruptAnswer::Approved => Ok(ApprovalAnswer::Approved(approval)),
+            InterruptAnswer::Rejected { reason } => Ok(ApprovalAnswer::Rejected(reason)),
+            other => Ok(ApprovalAnswer::Rejected(format!("{other:?}"))),
         }
     }
 
     /// Waits until a person chose.
-    pub async fn ask(&mut self, question: &str, options: &[&str]) -> Result<Choice, Stop> {
-        let interrupt = Interrupt::Operator {
+    pub async fn ask(
+        &mut self,
+        question: &str,
+        options: &[&str],
+    ) -> Result<PersonChoice, VisitStop> {
+        let interrupt = RunInterrupt::Operator {
             question: question.to_owned(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
         };
         match self.wait(interrupt).await? {
-            Answer::Chose { choice, by, note } => Ok(Choice { choice, by, note }),
-            other => Err(Stop::Halt(format!(
+            InterruptAnswer::Chose { choice, by, note } => Ok(PersonChoice { choice, by, note }),
+            other => Err(VisitStop::Halt(format!(
                 "a question was answered with {other:?}"
             ))),
         }
     }
 
     /// Waits until a time has come. The run takes no memory meanwhile.
-    pub async fn sleep_until(&mut self, at_ms: u64) -> Result<(), Stop> {
-        self.wait(Interrupt::Timer { at_ms }).await.map(drop)
+    pub async fn sleep_until(&mut self, at_ms: u64) -> Result<(), VisitStop> {
+        self.wait(RunInterrupt::Timer { at_ms }).await.map(drop)
     }
 
     pub(crate) fn take_ordinal(&mut self) -> u32 {
@@ -224,15 +231,15 @@ impl<'a> Ctx<'a> {
     }
 
     /// Puts the entry into the visit before the first thing it journals.
-    pub(crate) fn enter(&mut self) -> Result<(), Stop> {
+    pub(crate) fn enter(&mut self) -> Result<(), VisitStop> {
         if self.desk.replay {
-            return Err(Stop::EndOfJournal);
+            return Err(VisitStop::EndOfJournal);
         }
         if self.desk.scribe.live.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(VisitStop::Cancelled);
         }
         if self.desk.scribe.live.pause.is_cancelled() {
-            return Err(Stop::Paused);
+            return Err(VisitStop::Paused);
         }
         if !self.desk.progress.entered {
             self.desk.note(EventBody::NodeEntered {
@@ -256,7 +263,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// Called when the body has left: everything in the journal must have been asked for.
-    pub(crate) async fn finish(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn finish(&mut self) -> Result<(), VisitStop> {
         let journaled = u32::try_from(self.desk.progress.journal.len()).unwrap_or(u32::MAX);
         if self.ordinal == journaled {
             return Ok(());
@@ -268,15 +275,20 @@ impl<'a> Ctx<'a> {
     }
 
     /// The body does not ask for what the journal holds.
-    pub(crate) async fn stray(&mut self, ordinal: u32, recorded: Digest, found: Digest) -> Stop {
+    pub(crate) async fn stray(
+        &mut self,
+        ordinal: u32,
+        recorded: Digest,
+        found: Digest,
+    ) -> VisitStop {
         if self.desk.replay {
-            return Stop::NonDeterminism {
+            return VisitStop::NonDeterminism {
                 ordinal,
                 recorded,
                 found,
             };
         }
-        let interrupt = Interrupt::NonDeterminism {
+        let interrupt = RunInterrupt::NonDeterminism {
             ordinal,
             recorded,
             found,
@@ -284,21 +296,21 @@ impl<'a> Ctx<'a> {
         self.desk.suspend(ordinal, interrupt).await
     }
 
-    async fn wait(&mut self, interrupt: Interrupt) -> Result<Answer, Stop> {
+    async fn wait(&mut self, interrupt: RunInterrupt) -> Result<InterruptAnswer, VisitStop> {
         let ordinal = self.take_ordinal();
         match self.desk.progress.journal.get(&ordinal).cloned() {
-            Some(Entry::Wait {
+            Some(JournalEntry::Wait {
                 interrupt: recorded,
                 answer,
             }) => {
                 if recorded != interrupt {
-                    let recorded = Digest::of(Domain::Effect, &recorded);
-                    let found = Digest::of(Domain::Effect, &interrupt);
+                    let recorded = Digest::of(DigestDomain::Effect, &recorded);
+                    let found = Digest::of(DigestDomain::Effect, &interrupt);
                     let unknown = kind_digest("unreadable");
                     let (recorded, found) = (recorded.unwrap_or(unknown), found.unwrap_or(unknown));
                     return Err(self.stray(ordinal, recorded, found).await);
                 }
-                answer.ok_or(Stop::Suspended)
+                answer.ok_or(VisitStop::Suspended)
             }
             Some(other) => {
                 let recorded = entry_digest(&other);
@@ -317,15 +329,15 @@ pub(crate) fn kind_digest(kind: &str) -> Digest {
 }
 
 /// What a journaled call was, for comparing.
-pub(crate) fn entry_digest(entry: &Entry) -> Digest {
+pub(crate) fn entry_digest(entry: &JournalEntry) -> Digest {
     match entry {
-        Entry::Clock(_) => kind_digest("clock"),
-        Entry::Head(_) => kind_digest("head"),
-        Entry::Heard(_) => kind_digest("heard"),
-        Entry::Read { request, .. } | Entry::Refused { request, .. } => *request,
-        Entry::Effect(effect) => effect.request,
-        Entry::Wait { interrupt, .. } => {
-            Digest::of(Domain::Effect, interrupt).unwrap_or_else(|_| kind_digest("wait"))
+        JournalEntry::Clock(_) => kind_digest("clock"),
+        JournalEntry::Head(_) => kind_digest("head"),
+        JournalEntry::Heard(_) => kind_digest("heard"),
+        JournalEntry::Read { request, .. } | JournalEntry::Refused { request, .. } => *request,
+        JournalEntry::Effect(effect) => effect.request,
+        JournalEntry::Wait { interrupt, .. } => {
+            Digest::of(DigestDomain::Effect, interrupt).unwrap_or_else(|_| kind_digest("wait"))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where a run is written: events are taken into account at once, kept together, and committed in
 //! one append. After any error of the store the desk is thrown away: what is true stands in the
-//! log, and somebody reads it from there.
+//! log, and the next owner reads it from there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,45 +9,46 @@ use std::time::Instant;
 use lula_protocol::event::EffectResult;
 use lula_protocol::payload::PayloadError;
 use lula_protocol::{
-    Answer, Digest, Dimension, EffectClass, EffectId, EventBody, Interrupt, Payload,
+    BudgetDimension, Digest, EffectClass, EffectId, EventBody, EventPayload, InterruptAnswer,
+    RunInterrupt,
 };
 use lula_store::{
-    Append, ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, NewRun,
-    Record, Rest, Snapshot, StoreError,
+    ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LeaseAfterAppend,
+    LogAppend, LogRecord, NewRun, StateSnapshot, StoreError,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::progress::{EffectEntry, Pending, Progress};
-use crate::replay::Drift;
-use crate::scribe::Scribe;
+use crate::progress::{JournalEffect, PendingWait, RunProgress};
+use crate::replay::ReplayDrift;
+use crate::scribe::RunLogWriter;
 use crate::seal;
 use crate::signals;
-use crate::stop::Stop;
-use crate::world::World;
+use crate::stop::VisitStop;
+use crate::world::EffectWorld;
 
 /// So many events wait at most before they are committed.
 const MAX_WAITING: usize = 32;
 
 /// Makes a snapshot of the state a log adds up to.
-pub(crate) type Snap<'a> = &'a (dyn Fn(&Progress) -> Option<Vec<u8>> + Sync);
+pub(crate) type SnapshotMaker<'a> = &'a (dyn Fn(&RunProgress) -> Option<Vec<u8>> + Sync);
 
-pub(crate) struct Desk {
-    pub(crate) scribe: Arc<Scribe>,
-    pub(crate) world: Arc<dyn World>,
-    pub(crate) progress: Progress,
+pub(crate) struct EngineDesk {
+    pub(crate) scribe: Arc<RunLogWriter>,
+    pub(crate) world: Arc<dyn EffectWorld>,
+    pub(crate) progress: RunProgress,
     /// Only looks at what was recorded; nothing is done or written.
     pub(crate) replay: bool,
     /// A world in which recorded looks and edits are done again, and what came out otherwise.
-    pub(crate) rerun: Option<Arc<dyn World>>,
-    pub(crate) drift: Vec<Drift>,
+    pub(crate) rerun: Option<Arc<dyn EffectWorld>>,
+    pub(crate) drift: Vec<ReplayDrift>,
 }
 
-impl Desk {
+impl EngineDesk {
     pub(crate) const fn new(
-        scribe: Arc<Scribe>,
-        world: Arc<dyn World>,
-        progress: Progress,
+        scribe: Arc<RunLogWriter>,
+        world: Arc<dyn EffectWorld>,
+        progress: RunProgress,
     ) -> Self {
         Self {
             scribe,
@@ -78,10 +79,10 @@ impl Desk {
     }
 
     /// Commits what the world must not be asked before.
-    pub(crate) async fn settle_up(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn settle_up(&mut self) -> Result<(), VisitStop> {
         let owes = self.scribe.sheet().owes;
         if owes {
-            self.commit(Rest::Keep, None).await?;
+            self.commit(LeaseAfterAppend::Keep, None).await?;
         }
         Ok(())
     }
@@ -95,8 +96,8 @@ impl Desk {
     pub(crate) fn pack<T: Serialize + ?Sized>(
         &mut self,
         value: &T,
-    ) -> Result<Payload, PayloadError> {
-        let packed = Payload::pack(value)?;
+    ) -> Result<EventPayload, PayloadError> {
+        let packed = EventPayload::pack(value)?;
         if let Some((digest, bytes)) = packed.blob {
             self.scribe.sheet().blobs.push(Blob { digest, bytes });
         }
@@ -104,10 +105,10 @@ impl Desk {
     }
 
     /// The value of a payload.
-    pub(crate) async fn fetch(&self, payload: &Payload) -> Result<Value, Stop> {
+    pub(crate) async fn fetch(&self, payload: &EventPayload) -> Result<Value, VisitStop> {
         match payload {
-            Payload::Inline(value) => Ok(value.clone()),
-            Payload::Blob(reference) => {
+            EventPayload::Inline(value) => Ok(value.clone()),
+            EventPayload::Blob(reference) => {
                 let waiting = {
                     let sheet = self.scribe.sheet();
                     let mut blobs = sheet.blobs.iter();
@@ -125,14 +126,14 @@ impl Desk {
     }
 
     /// Takes an event into account. It is committed with the next commit.
-    pub(crate) fn note(&mut self, body: EventBody) -> Result<(), Stop> {
+    pub(crate) fn note(&mut self, body: EventBody) -> Result<(), VisitStop> {
         if self.replay {
-            return Err(Stop::EndOfJournal);
+            return Err(VisitStop::EndOfJournal);
         }
         let waited = self.progress.pending.clone();
         self.progress
             .apply(&body)
-            .map_err(|broken| Stop::Halt(broken.to_string()))?;
+            .map_err(|broken| VisitStop::Halt(broken.to_string()))?;
         self.project(waited.as_ref(), &body);
         self.scribe.sheet().bodies.push(body);
         Ok(())
@@ -146,11 +147,11 @@ impl Desk {
         &mut self,
         class: EffectClass,
         body: EventBody,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), VisitStop> {
         self.note(body)?;
         let linger = self.scribe.options.linger;
         if class == EffectClass::External || linger.is_zero() {
-            return self.commit(Rest::Keep, None).await;
+            return self.commit(LeaseAfterAppend::Keep, None).await;
         }
         let mut sheet = self.scribe.sheet();
         sheet.owes = true;
@@ -159,7 +160,7 @@ impl Desk {
     }
 
     /// What changes beside the log.
-    fn project(&self, waited: Option<&Pending>, body: &EventBody) {
+    fn project(&self, waited: Option<&PendingWait>, body: &EventBody) {
         match body {
             EventBody::EffectIntended {
                 effect,
@@ -198,7 +199,7 @@ impl Desk {
             }
             EventBody::LimitRaised { dimension, .. } => self.touch(std::iter::once(*dimension)),
             EventBody::Suspended { interrupt, .. } => match interrupt {
-                Interrupt::Approval {
+                RunInterrupt::Approval {
                     approval,
                     digest,
                     nonce,
@@ -216,17 +217,17 @@ impl Desk {
                         nonce: nonce.clone(),
                         expires_ms: rule.expires_ms,
                     })),
-                Interrupt::UnknownEffect { effect, .. } => {
+                RunInterrupt::UnknownEffect { effect, .. } => {
                     self.effect_row(effect, EffectState::Unknown, None);
                 }
                 _ => {}
             },
             EventBody::Resolved { answer, .. } => {
                 let asked = waited.map(|pending| &pending.interrupt);
-                if let Some(Interrupt::Approval { approval, .. }) = asked {
+                if let Some(RunInterrupt::Approval { approval, .. }) = asked {
                     self.scribe.sheet().approvals.push(ApprovalChange::Decide {
                         approval: approval.clone(),
-                        approved: *answer == Answer::Approved,
+                        approved: *answer == InterruptAnswer::Approved,
                     });
                 }
             }
@@ -236,7 +237,7 @@ impl Desk {
 
     /// Takes note of what was sent, if anything was. It is committed with whatever the run does
     /// next.
-    pub(crate) async fn take_signals(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn take_signals(&mut self) -> Result<(), VisitStop> {
         let scribe = Arc::clone(&self.scribe);
         if !scribe.live.signalled.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -257,7 +258,7 @@ impl Desk {
         }
     }
 
-    fn touch(&self, dimensions: impl Iterator<Item = Dimension>) {
+    fn touch(&self, dimensions: impl Iterator<Item = BudgetDimension>) {
         let rows = self.progress.ledger.rows(dimensions);
         self.scribe.sheet().keep_rows(rows);
     }
@@ -273,24 +274,28 @@ impl Desk {
     }
 
     /// Commits everything that waits. `snap` is asked for a snapshot when one is due.
-    pub(crate) async fn commit(&mut self, rest: Rest, snap: Option<Snap<'_>>) -> Result<(), Stop> {
+    pub(crate) async fn commit(
+        &mut self,
+        rest: LeaseAfterAppend,
+        snap: Option<SnapshotMaker<'_>>,
+    ) -> Result<(), VisitStop> {
         if self.replay {
-            return Err(Stop::EndOfJournal);
+            return Err(VisitStop::EndOfJournal);
         }
         let scribe = Arc::clone(&self.scribe);
-        if rest == Rest::Keep && scribe.sheet().is_empty() {
+        if rest == LeaseAfterAppend::Keep && scribe.sheet().is_empty() {
             return Ok(());
         }
         let mut append = scribe.draw_up(rest)?;
         self.seal(&mut append)?;
         let every = scribe.options.snapshot_every;
         if every > 0
-            && rest != Rest::Done
+            && rest != LeaseAfterAppend::Done
             && scribe.sheet().since_snapshot >= every
             && let Some(bytes) = snap.and_then(|snap| snap(&self.progress))
         {
             let head = append.new_head();
-            append.snapshot = Some(Snapshot { head, bytes });
+            append.snapshot = Some(StateSnapshot { head, bytes });
             scribe.sheet().since_snapshot = 0;
         }
         scribe.commit(append).await?;
@@ -298,10 +303,10 @@ impl Desk {
     }
 
     /// Vouches for the log where it is time to.
-    fn seal(&mut self, append: &mut Append) -> Result<(), Stop> {
+    fn seal(&mut self, append: &mut LogAppend) -> Result<(), VisitStop> {
         let options = &self.scribe.options;
         let mut sheet = self.scribe.sheet();
-        let due = append.rest == Rest::Done || sheet.since_seal >= options.seal_every;
+        let due = append.rest == LeaseAfterAppend::Done || sheet.since_seal >= options.seal_every;
         let (Some(key), true) = (&options.seal, due) else {
             return Ok(());
         };
@@ -309,36 +314,39 @@ impl Desk {
         let body = seal::seal(key, &head.hash);
         self.progress
             .apply(&body)
-            .map_err(|broken| Stop::Halt(broken.to_string()))?;
+            .map_err(|broken| VisitStop::Halt(broken.to_string()))?;
         let (run, epoch) = (&append.run, append.epoch);
-        let (sealed, _) = Record::continue_log(run, head, epoch, sheet.last_at, &[body])?;
+        let (sealed, _) = LogRecord::continue_log(run, head, epoch, sheet.last_at, &[body])?;
         append.records.extend(sealed);
         sheet.since_seal = 0;
         Ok(())
     }
 
     /// Commits that the run waits for this.
-    pub(crate) async fn suspend(&mut self, ordinal: u32, interrupt: Interrupt) -> Stop {
+    pub(crate) async fn suspend(&mut self, ordinal: u32, interrupt: RunInterrupt) -> VisitStop {
         let wake_ms = interrupt.wake_ms();
         let noted = self.note(EventBody::Suspended { ordinal, interrupt });
         if let Err(stop) = noted {
             return stop;
         }
-        match self.commit(Rest::Suspend { wake_ms }, None).await {
-            Ok(()) => Stop::Suspended,
+        match self
+            .commit(LeaseAfterAppend::Suspend { wake_ms }, None)
+            .await
+        {
+            Ok(()) => VisitStop::Suspended,
             Err(stop) => stop,
         }
     }
 }
 
 fn row_of(
-    entry: &EffectEntry,
+    entry: &JournalEffect,
     state: EffectState,
     epoch: u64,
     result: Option<&EffectResult>,
 ) -> EffectRow {
     let result = result.map(|result| match result {
-        EffectResult::Done(Payload::Blob(reference)) => reference.digest,
+        EffectResult::Done(EventPayload::Blob(reference)) => reference.digest,
         other => Digest::of_bytes(&serde_json::to_vec(other).unwrap_or_default()),
     });
     EffectRow {

@@ -3,41 +3,41 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lula_protocol::event::Ending;
-use lula_protocol::{EventBody, Exit, Payload};
-use lula_store::{Lease, NewRun, Rest, StoreError};
+use lula_protocol::event::RunEnding;
+use lula_protocol::{EventBody, EventPayload, RunExit};
+use lula_store::{LeaseAfterAppend, NewRun, RunLease, StoreError};
 
-use crate::ctx::Ctx;
-use crate::desk::Desk;
-use crate::engine::{Inner, Live};
+use crate::ctx::NodeContext;
+use crate::desk::EngineDesk;
+use crate::engine::{DrivenRun, EngineInner};
 use crate::error::EngineError;
-use crate::graph::{Graph, Label, Leave, Report};
+use crate::graph::{Graph, GraphLabel, NodeExit, RunEndReport};
 use crate::linger;
-use crate::load::{self, Loaded, RunState, Step};
-use crate::progress::{Ended, Pending, Progress};
-use crate::scribe::Scribe;
-use crate::stop::{EffectError, Stop};
+use crate::load::{self, LoadedRun, NextRunStep, RunState};
+use crate::progress::{PendingWait, RunEnd, RunProgress};
+use crate::scribe::RunLogWriter;
+use crate::stop::{EffectError, VisitStop};
 
 /// Why an engine put a run down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rested {
+pub enum RestReason {
     /// It is over.
-    Done(Ended),
+    Done(RunEnd),
     /// It waits for this.
-    Waiting(Pending),
+    Waiting(PendingWait),
     /// The world could not be reached; it is tried again later.
     Trouble(String),
-    /// It was put down by whoever drove it.
+    /// It was put down by its driver.
     Paused,
 }
 
 /// Drives a run this engine owns until it rests.
 pub(crate) async fn drive<G: Graph>(
-    inner: &Inner<G>,
-    lease: Lease,
-    newborn: Option<(NewRun, Loaded<G::State>)>,
-    live: Arc<Live>,
-) -> Result<Rested, EngineError> {
+    inner: &EngineInner<G>,
+    lease: RunLease,
+    newborn: Option<(NewRun, LoadedRun<G::State>)>,
+    live: Arc<DrivenRun>,
+) -> Result<RestReason, EngineError> {
     let resumed = newborn.is_none();
     let (newborn, loaded) = if let Some((run, loaded)) = newborn {
         (Some(run), loaded)
@@ -57,14 +57,14 @@ pub(crate) async fn drive<G: Graph>(
         .into());
     }
     if loaded.head != lease.head {
-        // Between the claim and the read nobody else could have written: something is wrong.
+        // Between the claim and the read no other worker could have written: something is wrong.
         return Err(StoreError::Fenced {
             run: lease.run,
             epoch: lease.epoch,
         }
         .into());
     }
-    let scribe = Scribe::new(
+    let scribe = RunLogWriter::new(
         Arc::clone(&inner.store),
         Arc::clone(&inner.clock),
         Arc::clone(&inner.options),
@@ -75,7 +75,7 @@ pub(crate) async fn drive<G: Graph>(
     let RunState { progress, state } = loaded.run;
     let mut driver = Driver {
         inner,
-        desk: Desk::new(Arc::new(scribe), Arc::clone(&inner.world), progress),
+        desk: EngineDesk::new(Arc::new(scribe), Arc::clone(&inner.world), progress),
         state,
     };
     if let Some(run) = newborn {
@@ -90,16 +90,16 @@ pub(crate) async fn drive<G: Graph>(
 }
 
 struct Driver<'e, G: Graph> {
-    inner: &'e Inner<G>,
-    desk: Desk,
+    inner: &'e EngineInner<G>,
+    desk: EngineDesk,
     state: Arc<G::State>,
 }
 
 impl<G: Graph> Driver<'_, G> {
     /// Errors that end the drive but not the run.
-    fn settle<T>(&self, result: Result<T, Stop>) -> Result<T, EngineError> {
+    fn settle<T>(&self, result: Result<T, VisitStop>) -> Result<T, EngineError> {
         result.map_err(|stop| match stop {
-            Stop::Store(error) => EngineError::Store(error),
+            VisitStop::Store(error) => EngineError::Store(error),
             other => EngineError::Store(StoreError::CorruptEvent {
                 run: self.desk.scribe.lease.run.clone(),
                 seq: self.desk.progress.next_seq,
@@ -108,33 +108,35 @@ impl<G: Graph> Driver<'_, G> {
         })
     }
 
-    async fn go(&mut self) -> Result<Rested, EngineError> {
+    async fn go(&mut self) -> Result<RestReason, EngineError> {
         loop {
             self.take_signals().await?;
             let (graph, table) = (&self.inner.graph, &self.inner.table);
             let step = load::next(graph, table, &self.desk.progress, &self.state);
             match step {
-                Step::Done(ended) => {
+                NextRunStep::Done(ended) => {
                     // Sealed already; only the place in the queue may be missing.
-                    let rested = self.desk.commit(Rest::Done, None).await;
+                    let rested = self.desk.commit(LeaseAfterAppend::Done, None).await;
                     self.settle(rested)?;
-                    return Ok(Rested::Done(ended));
+                    return Ok(RestReason::Done(ended));
                 }
-                Step::Await(pending) => return self.wait(pending).await,
-                Step::Cancel => {
+                NextRunStep::Await(pending) => return self.wait(pending).await,
+                NextRunStep::Cancel => {
                     let (by, reason) = match &self.desk.progress.cancel {
                         Some((by, reason)) => (by.to_string(), reason.clone()),
                         None => (String::new(), String::new()),
                     };
                     let open = self.open_effects();
                     let summary = format!("cancelled by {by}: {reason}{open}");
-                    return self.end(Ending::Cancelled, Exit::Failed, summary).await;
+                    return self
+                        .end(RunEnding::Cancelled, RunExit::Failed, summary)
+                        .await;
                 }
-                Step::Halt(summary) => {
-                    return self.end(Ending::Halted, Exit::Failed, summary).await;
+                NextRunStep::Halt(summary) => {
+                    return self.end(RunEnding::Halted, RunExit::Failed, summary).await;
                 }
-                Step::Finish => return self.finish().await,
-                Step::Enter { node, visit } => {
+                NextRunStep::Finish => return self.finish().await,
+                NextRunStep::Enter { node, visit } => {
                     if let Some(rested) = self.visit(node, visit).await? {
                         return Ok(rested);
                     }
@@ -143,7 +145,7 @@ impl<G: Graph> Driver<'_, G> {
         }
     }
 
-    /// Says which effects outside nobody knows the end of.
+    /// Says of which effects outside the end is not known.
     fn open_effects(&self) -> String {
         let open = self
             .desk
@@ -151,7 +153,7 @@ impl<G: Graph> Driver<'_, G> {
             .journal
             .values()
             .filter_map(|entry| match entry {
-                crate::progress::Entry::Effect(effect) if effect.result.is_none() => {
+                crate::progress::JournalEntry::Effect(effect) if effect.result.is_none() => {
                     Some(effect.name.as_str())
                 }
                 _ => None,
@@ -164,11 +166,14 @@ impl<G: Graph> Driver<'_, G> {
         }
     }
 
-    async fn wait(&mut self, pending: Pending) -> Result<Rested, EngineError> {
+    async fn wait(&mut self, pending: PendingWait) -> Result<RestReason, EngineError> {
         let wake_ms = pending.interrupt.wake_ms();
-        let rested = self.desk.commit(Rest::Suspend { wake_ms }, None).await;
+        let rested = self
+            .desk
+            .commit(LeaseAfterAppend::Suspend { wake_ms }, None)
+            .await;
         self.settle(rested)?;
-        Ok(Rested::Waiting(pending))
+        Ok(RestReason::Waiting(pending))
     }
 
     async fn take_signals(&mut self) -> Result<(), EngineError> {
@@ -177,12 +182,16 @@ impl<G: Graph> Driver<'_, G> {
     }
 
     /// One visit. `None` where the run goes on.
-    async fn visit(&mut self, node: G::Node, visit: u32) -> Result<Option<Rested>, EngineError> {
+    async fn visit(
+        &mut self,
+        node: G::Node,
+        visit: u32,
+    ) -> Result<Option<RestReason>, EngineError> {
         if let Some(hears) = &self.inner.options.on_visit {
             hears(&self.desk.scribe.lease.run, node.name(), visit);
         }
         let (state, scribe) = (Arc::clone(&self.state), Arc::clone(&self.desk.scribe));
-        let mut ctx = Ctx::new(&mut self.desk, node.name(), visit);
+        let mut ctx = NodeContext::new(&mut self.desk, node.name(), visit);
         let body = self.inner.graph.visit(node, &state, &mut ctx);
         let mut left = linger::attend(body, &scribe).await;
         if left.is_ok()
@@ -193,11 +202,11 @@ impl<G: Graph> Driver<'_, G> {
         drop(state);
         match left {
             Ok(leave) => self.leave(node, visit, leave).await,
-            Err(Stop::Suspended) => match self.desk.progress.pending.clone() {
-                Some(pending) => Ok(Some(Rested::Waiting(pending))),
+            Err(VisitStop::Suspended) => match self.desk.progress.pending.clone() {
+                Some(pending) => Ok(Some(RestReason::Waiting(pending))),
                 None => self.halt("a node waited for nothing".to_owned()).await,
             },
-            Err(Stop::Cancelled) => {
+            Err(VisitStop::Cancelled) => {
                 if self.desk.progress.cancel.is_none() {
                     self.desk
                         .scribe
@@ -208,28 +217,31 @@ impl<G: Graph> Driver<'_, G> {
                 }
                 Ok(None)
             }
-            Err(Stop::Paused) => {
-                let rested = self.desk.commit(Rest::Yield, None).await;
+            Err(VisitStop::Paused) => {
+                let rested = self.desk.commit(LeaseAfterAppend::Yield, None).await;
                 self.settle(rested)?;
-                Ok(Some(Rested::Paused))
+                Ok(Some(RestReason::Paused))
             }
-            Err(Stop::Halt(summary)) => self.halt(summary).await,
-            Err(Stop::Effect(error)) => {
+            Err(VisitStop::Halt(summary)) => self.halt(summary).await,
+            Err(VisitStop::Effect(error)) => {
                 // A budget that is spent is no failure of the work, and can be raised.
                 let exit = match error {
-                    EffectError::OverBudget { .. } => Exit::Budget,
-                    _ => Exit::Failed,
+                    EffectError::OverBudget { .. } => RunExit::Budget,
+                    _ => RunExit::Failed,
                 };
-                let ended = self.end(Ending::Halted, exit, error.to_string()).await?;
+                let ended = self.end(RunEnding::Halted, exit, error.to_string()).await?;
                 Ok(Some(ended))
             }
-            Err(Stop::Trouble(message)) => {
+            Err(VisitStop::Trouble(message)) => {
                 let backoff = self.inner.options.backoff.as_millis();
                 let backoff = u64::try_from(backoff).unwrap_or(u64::MAX);
                 let wake_ms = Some(self.desk.now().saturating_add(backoff));
-                let rested = self.desk.commit(Rest::Suspend { wake_ms }, None).await;
+                let rested = self
+                    .desk
+                    .commit(LeaseAfterAppend::Suspend { wake_ms }, None)
+                    .await;
                 self.settle(rested)?;
-                Ok(Some(Rested::Trouble(message)))
+                Ok(Some(RestReason::Trouble(message)))
             }
             Err(stop) => {
                 // What the world answered before is kept, if the store still takes anything.
@@ -239,8 +251,10 @@ impl<G: Graph> Driver<'_, G> {
         }
     }
 
-    async fn halt(&mut self, summary: String) -> Result<Option<Rested>, EngineError> {
-        let ended = self.end(Ending::Halted, Exit::Failed, summary).await?;
+    async fn halt(&mut self, summary: String) -> Result<Option<RestReason>, EngineError> {
+        let ended = self
+            .end(RunEnding::Halted, RunExit::Failed, summary)
+            .await?;
         Ok(Some(ended))
     }
 
@@ -248,8 +262,8 @@ impl<G: Graph> Driver<'_, G> {
         &mut self,
         node: G::Node,
         visit: u32,
-        leave: Leave<G::Outcome, G::Event>,
-    ) -> Result<Option<Rested>, EngineError> {
+        leave: NodeExit<G::Outcome, G::Event>,
+    ) -> Result<Option<RestReason>, EngineError> {
         let mut events = Vec::with_capacity(leave.events.len());
         for event in &leave.events {
             let packed = self.desk.pack(event);
@@ -273,7 +287,9 @@ impl<G: Graph> Driver<'_, G> {
             self.settle(noted)?;
         }
         let follow = self.inner.table.follow(node, leave.outcome, &self.state);
-        if follow == Some(crate::table::Follow::Done) && self.desk.progress.cancel.is_none() {
+        if follow == Some(crate::table::TransitionResult::Done)
+            && self.desk.progress.cancel.is_none()
+        {
             return self.finish().await.map(Some);
         }
         // Run again after a crash, a visit comes out the same: what it asked for is answered from
@@ -283,24 +299,24 @@ impl<G: Graph> Driver<'_, G> {
         }
         let (state, epoch) = (&*self.state, self.desk.scribe.lease.epoch);
         let last_at = self.desk.scribe.sheet().last_at;
-        let snap = |progress: &Progress| load::to_snapshot::<G>(progress, state, epoch, last_at);
-        let committed = self.desk.commit(Rest::Keep, Some(&snap)).await;
+        let snap = |progress: &RunProgress| load::to_snapshot::<G>(progress, state, epoch, last_at);
+        let committed = self.desk.commit(LeaseAfterAppend::Keep, Some(&snap)).await;
         self.settle(committed)?;
         Ok(None)
     }
 
-    async fn finish(&mut self) -> Result<Rested, EngineError> {
-        let Report { exit, summary } = self.inner.graph.report(&self.state);
-        self.end(Ending::Completed, exit, summary).await
+    async fn finish(&mut self) -> Result<RestReason, EngineError> {
+        let RunEndReport { exit, summary } = self.inner.graph.report(&self.state);
+        self.end(RunEnding::Completed, exit, summary).await
     }
 
     async fn end(
         &mut self,
-        ending: Ending,
-        exit: Exit,
+        ending: RunEnding,
+        exit: RunExit,
         summary: String,
-    ) -> Result<Rested, EngineError> {
-        let ended = Ended {
+    ) -> Result<RestReason, EngineError> {
+        let ended = RunEnd {
             ending,
             exit,
             summary: summary.clone(),
@@ -311,18 +327,18 @@ impl<G: Graph> Driver<'_, G> {
             summary,
         });
         self.settle(noted)?;
-        let committed = self.desk.commit(Rest::Done, None).await;
+        let committed = self.desk.commit(LeaseAfterAppend::Done, None).await;
         self.settle(committed)?;
-        Ok(Rested::Done(ended))
+        Ok(RestReason::Done(ended))
     }
 }
 
 /// The event that ends a visit.
-pub(crate) fn left_body<N: Label, O: Label>(
+pub(crate) fn left_body<N: GraphLabel, O: GraphLabel>(
     node: N,
     visit: u32,
     outcome: O,
-    events: Vec<Payload>,
+    events: Vec<EventPayload>,
 ) -> EventBody {
     EventBody::NodeLeft {
         node: node.name().to_owned(),
@@ -333,7 +349,7 @@ pub(crate) fn left_body<N: Label, O: Label>(
 }
 
 /// The event that says a run is stuck, if the visit that just ended shows it.
-pub(crate) fn stuck<G: Graph>(graph: &G, progress: &Progress, node: &str) -> Option<EventBody> {
+pub(crate) fn stuck<G: Graph>(graph: &G, progress: &RunProgress, node: &str) -> Option<EventBody> {
     let guard = graph.loop_guard()?;
     (progress.repeats_of_last() >= guard.repeats).then(|| EventBody::StuckDetected {
         node: node.to_owned(),

@@ -1,34 +1,38 @@
 //! Having something done: announced, ordered, journaled; and reconciled when its end is not known.
 
-use lula_protocol::digest::Domain;
-use lula_protocol::event::{EffectResult, Via};
+use lula_protocol::digest::DigestDomain;
+use lula_protocol::event::{EffectResult, ResultSource};
 use lula_protocol::interrupt::unknown_effect;
 use lula_protocol::{
-    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Interrupt,
+    ApprovalId, BudgetAmounts, Digest, EffectClass, EffectId, EventBody, InterruptAnswer,
+    RunInterrupt,
 };
-use lula_store::Rest;
+use lula_store::LeaseAfterAppend;
 use serde_json::{Value, json};
 
-use crate::ctx::{Ctx, entry_digest};
-use crate::ledger::OverBudget;
-use crate::options::OnBudget;
-use crate::progress::{EffectEntry, Entry};
-use crate::replay::Drift;
-use crate::stop::{EffectError, Stop};
-use crate::world::{Effect, Evidence, Order, Performed, Recovery, Trouble, recovery};
+use crate::ctx::{NodeContext, entry_digest};
+use crate::ledger::BudgetExcess;
+use crate::options::BudgetPolicy;
+use crate::progress::{JournalEffect, JournalEntry};
+use crate::replay::ReplayDrift;
+use crate::stop::{EffectError, VisitStop};
+use crate::world::{
+    CrashEvidence, EffectOrder, EffectOutput, EffectRecovery, EffectRequest, EffectTrouble,
+    recovery,
+};
 
 /// So often an effect is tried before a person is asked about it.
 const MAX_ATTEMPTS: u32 = 100;
 
-impl Ctx<'_> {
-    pub(crate) async fn effect_value(&mut self, effect: Effect) -> Result<Value, Stop> {
+impl NodeContext<'_> {
+    pub(crate) async fn effect_value(&mut self, effect: EffectRequest) -> Result<Value, VisitStop> {
         let ordinal = self.take_ordinal();
         let shape = |message: String| EffectError::Shape {
             name: effect.name.clone(),
             message,
         };
         let value = effect.request.clone().map_err(shape)?;
-        let request = Digest::of(Domain::Effect, &(effect.class, &effect.name, &value))
+        let request = Digest::of(DigestDomain::Effect, &(effect.class, &effect.name, &value))
             .map_err(|error| shape(error.to_string()))?;
         if self.is_void(ordinal, &effect) {
             // Takes no place in the journal: it follows from the state alone.
@@ -37,7 +41,7 @@ impl Ctx<'_> {
         }
         match self.desk.progress.journal.get(&ordinal).cloned() {
             None => self.fresh(ordinal, effect, value, request).await,
-            Some(Entry::Read {
+            Some(JournalEntry::Read {
                 name,
                 request: recorded,
                 result,
@@ -45,7 +49,7 @@ impl Ctx<'_> {
                 self.rerun(ordinal, &effect, value, &result).await;
                 self.reply(name, result).await
             }
-            Some(Entry::Refused {
+            Some(JournalEntry::Refused {
                 name,
                 request: recorded,
                 over: (dimension, asked, free),
@@ -56,13 +60,15 @@ impl Ctx<'_> {
                 free,
             }
             .into()),
-            Some(Entry::Effect(entry)) if self.is_same(&entry, &effect, request, ordinal) => {
+            Some(JournalEntry::Effect(entry))
+                if self.is_same(&entry, &effect, request, ordinal) =>
+            {
                 match entry.result.clone() {
                     Some(result) => {
                         self.rerun(ordinal, &effect, value, &result).await;
                         self.reply(entry.name, result).await
                     }
-                    None if self.desk.replay => Err(Stop::EndOfJournal),
+                    None if self.desk.replay => Err(VisitStop::EndOfJournal),
                     None => self.recover(*entry, value).await,
                 }
             }
@@ -74,13 +80,13 @@ impl Ctx<'_> {
     }
 
     /// Whether an effect names an approval that is not for it.
-    fn is_void(&self, ordinal: u32, effect: &Effect) -> bool {
+    fn is_void(&self, ordinal: u32, effect: &EffectRequest) -> bool {
         let Some((approval, digest)) = &effect.approval else {
             return false;
         };
         let used_here = matches!(
             self.desk.progress.journal.get(&ordinal),
-            Some(Entry::Effect(entry)) if entry.approval.as_ref() == Some(approval)
+            Some(JournalEntry::Effect(entry)) if entry.approval.as_ref() == Some(approval)
         );
         !self
             .desk
@@ -89,12 +95,18 @@ impl Ctx<'_> {
             .get(approval)
             .is_some_and(|asked| {
                 asked.digest == *digest
-                    && asked.answer == Some(Answer::Approved)
+                    && asked.answer == Some(InterruptAnswer::Approved)
                     && (used_here || !asked.used)
             })
     }
 
-    fn is_same(&self, entry: &EffectEntry, effect: &Effect, request: Digest, ordinal: u32) -> bool {
+    fn is_same(
+        &self,
+        entry: &JournalEffect,
+        effect: &EffectRequest,
+        request: Digest,
+        ordinal: u32,
+    ) -> bool {
         let (ms, random) = self.name_of("effect", ordinal);
         // A fork carries effects of its parent, which have the parent's names.
         let forked = self.desk.progress.parent.is_some();
@@ -105,13 +117,19 @@ impl Ctx<'_> {
     }
 
     /// In a replay with a world, does a look or an edit again and compares.
-    async fn rerun(&mut self, ordinal: u32, effect: &Effect, value: Value, result: &EffectResult) {
+    async fn rerun(
+        &mut self,
+        ordinal: u32,
+        effect: &EffectRequest,
+        value: Value,
+        result: &EffectResult,
+    ) {
         let again = matches!(effect.class, EffectClass::Read | EffectClass::Tree);
         let (Some(world), true) = (self.desk.rerun.clone(), again) else {
             return;
         };
         let (ms, random) = self.name_of("effect", ordinal);
-        let order = Order {
+        let order = EffectOrder {
             run: self.desk.progress.run.clone(),
             effect: EffectId::from_parts(ms, random),
             epoch: self.desk.scribe.lease.epoch,
@@ -127,11 +145,11 @@ impl Ctx<'_> {
         let now = now.unwrap_or_else(|error| EffectResult::Failed(error.to_string()));
         if now != *result {
             let name = effect.name.clone();
-            self.desk.drift.push(Drift { name, ordinal });
+            self.desk.drift.push(ReplayDrift { name, ordinal });
         }
     }
 
-    async fn reply(&self, name: String, result: EffectResult) -> Result<Value, Stop> {
+    async fn reply(&self, name: String, result: EffectResult) -> Result<Value, VisitStop> {
         match result {
             EffectResult::Done(payload) => self.desk.fetch(&payload).await,
             EffectResult::Failed(message) => Err(EffectError::Failed { name, message }.into()),
@@ -141,17 +159,17 @@ impl Ctx<'_> {
     async fn fresh(
         &mut self,
         ordinal: u32,
-        effect: Effect,
+        effect: EffectRequest,
         value: Value,
         request: Digest,
-    ) -> Result<Value, Stop> {
+    ) -> Result<Value, VisitStop> {
         self.enter()?;
         if matches!(effect.class, EffectClass::Read | EffectClass::Tree) {
             // These look at the world before anything is committed for them.
             self.desk.settle_up().await?;
         }
         let (ms, random) = self.name_of("effect", ordinal);
-        let order = Order {
+        let order = EffectOrder {
             run: self.desk.progress.run.clone(),
             effect: EffectId::from_parts(ms, random),
             epoch: self.desk.scribe.lease.epoch,
@@ -180,13 +198,18 @@ impl Ctx<'_> {
             reserve: effect.reserve,
             approval: effect.approval.map(|(approval, _)| approval),
         })?;
-        self.desk.commit(Rest::Keep, None).await?;
+        self.desk.commit(LeaseAfterAppend::Keep, None).await?;
         self.dispatch(order).await
     }
 
     /// Looks at the world. The result is committed with whatever comes next: losing it costs
     /// another look.
-    async fn look(&mut self, ordinal: u32, order: Order, request: Digest) -> Result<Value, Stop> {
+    async fn look(
+        &mut self,
+        ordinal: u32,
+        order: EffectOrder,
+        request: Digest,
+    ) -> Result<Value, VisitStop> {
         let begun_ms = self.desk.scribe.clock.now_ms();
         let performed = self.perform(&order).await?;
         let took_ms = self.desk.scribe.clock.now_ms().saturating_sub(begun_ms);
@@ -198,7 +221,7 @@ impl Ctx<'_> {
                     .map_err(|e| shape(&order, &e))?;
                 (EffectResult::Done(payload), Ok(performed.value))
             }
-            Err(Trouble::Failed { message, .. }) => {
+            Err(EffectTrouble::Failed { message, .. }) => {
                 let name = order.name.clone();
                 let failed = EffectError::Failed {
                     name,
@@ -206,7 +229,7 @@ impl Ctx<'_> {
                 };
                 (EffectResult::Failed(message), Err(failed.into()))
             }
-            Err(Trouble::Held { approval, reason }) => {
+            Err(EffectTrouble::Held { approval, reason }) => {
                 return Err(self.held(ordinal, &order, approval, reason).await);
             }
             Err(trouble) => return Err(unreachable(trouble)),
@@ -226,17 +249,17 @@ impl Ctx<'_> {
         ordinal: u32,
         name: String,
         request: Digest,
-        over: OverBudget,
-    ) -> Stop {
-        let OverBudget {
+        over: BudgetExcess,
+    ) -> VisitStop {
+        let BudgetExcess {
             dimension,
             asked,
             free,
         } = over;
-        let refuse = self.desk.scribe.options.on_budget == OnBudget::Refuse
+        let refuse = self.desk.scribe.options.on_budget == BudgetPolicy::Refuse
             || self.desk.progress.refused.contains(&ordinal);
         if !refuse {
-            let interrupt = Interrupt::Budget {
+            let interrupt = RunInterrupt::Budget {
                 dimension,
                 asked,
                 free,
@@ -264,42 +287,50 @@ impl Ctx<'_> {
     }
 
     /// Performs an order unless the run is cancelled meanwhile.
-    async fn perform(&self, order: &Order) -> Result<Result<Performed, Trouble>, Stop> {
+    async fn perform(
+        &self,
+        order: &EffectOrder,
+    ) -> Result<Result<EffectOutput, EffectTrouble>, VisitStop> {
         tokio::select! {
             biased;
             () = self.desk.scribe.live.cancel.cancelled() => {
                 self.desk.world.abort(order).await;
-                Err(Stop::Cancelled)
+                Err(VisitStop::Cancelled)
             }
             done = self.desk.world.perform(order) => Ok(done),
         }
     }
 
     /// Orders an announced effect and journals what came of it.
-    async fn dispatch(&mut self, order: Order) -> Result<Value, Stop> {
+    async fn dispatch(&mut self, order: EffectOrder) -> Result<Value, VisitStop> {
         let mut order = order;
         loop {
             match self.perform(&order).await? {
-                Ok(performed) => return self.settle(&order, Via::Executed, performed).await,
-                Err(Trouble::Failed { message, spent }) => {
+                Ok(performed) => {
+                    return self.settle(&order, ResultSource::Executed, performed).await;
+                }
+                Err(EffectTrouble::Failed { message, spent }) => {
                     return self.fail(&order, message, spent).await;
                 }
-                Err(Trouble::Unreachable(message)) => return Err(Stop::Trouble(message)),
-                Err(Trouble::Held { approval, reason }) => {
+                Err(EffectTrouble::Unreachable(message)) => {
+                    return Err(VisitStop::Trouble(message));
+                }
+                Err(EffectTrouble::Held { approval, reason }) => {
                     let ordinal = self.ordinal.saturating_sub(1);
                     return Err(self.held(ordinal, &order, approval, reason).await);
                 }
-                Err(Trouble::Lost(_)) => match self.reconcile(&order.effect, &order.request).await?
-                {
-                    Reconciled::Answer(value) => return Ok(value),
-                    Reconciled::Again(again) => order = again,
-                },
+                Err(EffectTrouble::Lost(_)) => {
+                    match self.reconcile(&order.effect, &order.request).await? {
+                        Reconciled::Answer(value) => return Ok(value),
+                        Reconciled::Again(again) => order = again,
+                    }
+                }
             }
         }
     }
 
     /// Goes on with an effect that was announced and has no result.
-    async fn recover(&mut self, entry: EffectEntry, value: Value) -> Result<Value, Stop> {
+    async fn recover(&mut self, entry: JournalEffect, value: Value) -> Result<Value, VisitStop> {
         self.enter()?;
         match self.reconcile(&entry.effect, &value).await? {
             Reconciled::Answer(value) => Ok(value),
@@ -307,12 +338,16 @@ impl Ctx<'_> {
         }
     }
 
-    async fn reconcile(&mut self, effect: &EffectId, value: &Value) -> Result<Reconciled, Stop> {
+    async fn reconcile(
+        &mut self,
+        effect: &EffectId,
+        value: &Value,
+    ) -> Result<Reconciled, VisitStop> {
         self.desk.settle_up().await?;
         let Some(entry) = self.desk.progress.effect(effect).cloned() else {
-            return Err(Stop::Halt(format!("{effect} is not in the journal")));
+            return Err(VisitStop::Halt(format!("{effect} is not in the journal")));
         };
-        let order = Order {
+        let order = EffectOrder {
             run: self.desk.progress.run.clone(),
             effect: effect.clone(),
             epoch: self.desk.scribe.lease.epoch,
@@ -323,17 +358,22 @@ impl Ctx<'_> {
         };
         match entry.verdict.as_deref() {
             Some(unknown_effect::MARK_DONE) => {
-                let said = Performed::free(json!({"operator": unknown_effect::MARK_DONE}));
-                let value = self.settle(&order, Via::Operator, said).await?;
+                let said = EffectOutput::free(json!({"operator": unknown_effect::MARK_DONE}));
+                let value = self.settle(&order, ResultSource::Operator, said).await?;
                 return Ok(Reconciled::Answer(value));
             }
             Some(unknown_effect::RETRY) => return self.again(order, &entry).await,
-            Some(_) => return Err(Stop::Halt(format!("an operator gave up on {}", entry.name))),
+            Some(_) => {
+                return Err(VisitStop::Halt(format!(
+                    "an operator gave up on {}",
+                    entry.name
+                )));
+            }
             None => {}
         }
         match recovery(entry.class, entry.attempt) {
-            Recovery::Redo => self.again(order, &entry).await,
-            Recovery::ChargeAndRedo => {
+            EffectRecovery::Redo => self.again(order, &entry).await,
+            EffectRecovery::ChargeAndRedo => {
                 let mut after = self.desk.progress.ledger.clone();
                 after.lose(effect.as_str());
                 if after.allows(&entry.reserve).is_ok() {
@@ -344,13 +384,13 @@ impl Ctx<'_> {
                     .await
                     .map(Reconciled::Answer)
             }
-            Recovery::Fail => {
+            EffectRecovery::Fail => {
                 let message = "the call was lost twice".to_owned();
                 self.fail(&order, message, entry.reserve)
                     .await
                     .map(Reconciled::Answer)
             }
-            Recovery::RestoreAndRedo => {
+            EffectRecovery::RestoreAndRedo => {
                 self.desk
                     .world
                     .restore(&order, entry.pre_tree)
@@ -358,26 +398,26 @@ impl Ctx<'_> {
                     .map_err(unreachable)?;
                 self.again(order, &entry).await
             }
-            Recovery::Probe => match self.desk.world.probe(&order).await {
-                Evidence::Done(performed) => {
-                    let value = self.settle(&order, Via::Found, performed).await?;
+            EffectRecovery::Probe => match self.desk.world.probe(&order).await {
+                CrashEvidence::Done(performed) => {
+                    let value = self.settle(&order, ResultSource::Found, performed).await?;
                     Ok(Reconciled::Answer(value))
                 }
-                Evidence::NotDone if entry.attempt < MAX_ATTEMPTS => {
+                CrashEvidence::NotDone if entry.attempt < MAX_ATTEMPTS => {
                     self.again(order, &entry).await
                 }
-                Evidence::NotDone => {
+                CrashEvidence::NotDone => {
                     let detail = format!("it was tried {MAX_ATTEMPTS} times");
                     Err(self.unknown(&entry, detail).await)
                 }
-                Evidence::Unknown(detail) => Err(self.unknown(&entry, detail).await),
+                CrashEvidence::Unknown(detail) => Err(self.unknown(&entry, detail).await),
             },
         }
     }
 
-    async fn unknown(&mut self, entry: &EffectEntry, detail: String) -> Stop {
+    async fn unknown(&mut self, entry: &JournalEffect, detail: String) -> VisitStop {
         let ordinal = self.ordinal.saturating_sub(1);
-        let interrupt = Interrupt::UnknownEffect {
+        let interrupt = RunInterrupt::UnknownEffect {
             effect: entry.effect.clone(),
             name: entry.name.clone(),
             detail,
@@ -385,15 +425,15 @@ impl Ctx<'_> {
         self.desk.suspend(ordinal, interrupt).await
     }
 
-    /// Waits until people have answered whoever would do it.
+    /// Waits until people have answered the world, which would do it.
     async fn held(
         &mut self,
         ordinal: u32,
-        order: &Order,
+        order: &EffectOrder,
         approval: ApprovalId,
         reason: String,
-    ) -> Stop {
-        let interrupt = Interrupt::Held {
+    ) -> VisitStop {
+        let interrupt = RunInterrupt::Held {
             effect: order.effect.clone(),
             name: order.name.clone(),
             approval,
@@ -403,18 +443,27 @@ impl Ctx<'_> {
     }
 
     /// Announces another try.
-    async fn again(&mut self, order: Order, entry: &EffectEntry) -> Result<Reconciled, Stop> {
+    async fn again(
+        &mut self,
+        order: EffectOrder,
+        entry: &JournalEffect,
+    ) -> Result<Reconciled, VisitStop> {
         let attempt = entry.attempt + 1;
         self.desk.note(EventBody::EffectRetried {
             effect: entry.effect.clone(),
             attempt,
             reserve: entry.reserve.clone(),
         })?;
-        self.desk.commit(Rest::Keep, None).await?;
-        Ok(Reconciled::Again(Order { attempt, ..order }))
+        self.desk.commit(LeaseAfterAppend::Keep, None).await?;
+        Ok(Reconciled::Again(EffectOrder { attempt, ..order }))
     }
 
-    async fn settle(&mut self, order: &Order, via: Via, done: Performed) -> Result<Value, Stop> {
+    async fn settle(
+        &mut self,
+        order: &EffectOrder,
+        via: ResultSource,
+        done: EffectOutput,
+    ) -> Result<Value, VisitStop> {
         let payload = match self.desk.pack(&done.value) {
             Ok(payload) => payload,
             // The effect happened; that its answer cannot be kept must not hide it.
@@ -432,13 +481,13 @@ impl Ctx<'_> {
 
     async fn fail(
         &mut self,
-        order: &Order,
+        order: &EffectOrder,
         message: String,
-        spent: Amounts,
-    ) -> Result<Value, Stop> {
+        spent: BudgetAmounts,
+    ) -> Result<Value, VisitStop> {
         let body = EventBody::EffectSettled {
             effect: order.effect.clone(),
-            via: Via::Executed,
+            via: ResultSource::Executed,
             spent,
             result: EffectResult::Failed(message.clone()),
         };
@@ -450,15 +499,15 @@ impl Ctx<'_> {
 
 enum Reconciled {
     Answer(Value),
-    Again(Order),
+    Again(EffectOrder),
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
-fn unreachable(trouble: Trouble) -> Stop {
-    Stop::Trouble(trouble.to_string())
+fn unreachable(trouble: EffectTrouble) -> VisitStop {
+    VisitStop::Trouble(trouble.to_string())
 }
 
-fn shape(order: &Order, error: &dyn std::fmt::Display) -> Stop {
+fn shape(order: &EffectOrder, error: &dyn std::fmt::Display) -> VisitStop {
     EffectError::Shape {
         name: order.name.clone(),
         message: error.to_string(),

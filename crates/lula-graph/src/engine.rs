@@ -5,26 +5,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lula_protocol::{EventBody, RunId, Signal};
-use lula_store::{Blob, Claim, Head, Hint, Lease, LedgerRow, NewRun, Record, Store, StoreError};
+use lula_protocol::{EventBody, RunId, RunSignal};
+use lula_store::{
+    Blob, LeaseClaim, LedgerRow, LogHead, LogRecord, NewRun, RunLease, RunStore, StoreError,
+    StoreHint,
+};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, SystemClock};
-use crate::drive::{self, Rested};
+use crate::clock::{SystemWallClock, WallClock};
+use crate::drive::{self, RestReason};
 use crate::error::EngineError;
 use crate::graph::Graph;
-use crate::load::{self, RunState, Step};
-use crate::options::{Options, Start};
+use crate::load::{self, NextRunStep, RunState};
+use crate::options::{EngineOptions, RunStart};
 use crate::seal::to_hex;
-use crate::table::Table;
-use crate::world::World;
+use crate::table::TransitionTable;
+use crate::world::EffectWorld;
 
 /// A run this engine is driving.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct DrivenRun {
     /// Set when the run is to stop.
     pub(crate) cancel: CancellationToken,
     /// Set when the run is to be put down before it does anything else.
@@ -37,7 +40,7 @@ pub(crate) struct Live {
     deadline: Mutex<Instant>,
 }
 
-impl Live {
+impl DrivenRun {
     /// A run that is yet to be created has been sent nothing.
     pub(crate) fn new(deadline: Instant, born: bool) -> Self {
         Self {
@@ -65,23 +68,23 @@ impl Live {
     }
 }
 
-pub(crate) struct Inner<G: Graph> {
+pub(crate) struct EngineInner<G: Graph> {
     pub(crate) graph: G,
-    pub(crate) table: Table<G>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) world: Arc<dyn World>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) options: Arc<Options>,
-    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    pub(crate) table: TransitionTable<G>,
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) world: Arc<dyn EffectWorld>,
+    pub(crate) clock: Arc<dyn WallClock>,
+    pub(crate) options: Arc<EngineOptions>,
+    live: Mutex<HashMap<RunId, Arc<DrivenRun>>>,
     listening: AtomicBool,
 }
 
 /// Runs a graph over a store.
-pub struct Engine<G: Graph> {
-    pub(crate) inner: Arc<Inner<G>>,
+pub struct GraphEngine<G: Graph> {
+    pub(crate) inner: Arc<EngineInner<G>>,
 }
 
-impl<G: Graph> Clone for Engine<G> {
+impl<G: Graph> Clone for GraphEngine<G> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -89,24 +92,24 @@ impl<G: Graph> Clone for Engine<G> {
     }
 }
 
-impl<G: Graph> Engine<G> {
+impl<G: Graph> GraphEngine<G> {
     /// An engine for a graph. Refuses a graph whose transition table is not complete.
     pub fn new(
         graph: G,
-        store: Arc<dyn Store>,
-        world: Arc<dyn World>,
-        options: Options,
+        store: Arc<dyn RunStore>,
+        world: Arc<dyn EffectWorld>,
+        options: EngineOptions,
     ) -> Result<Self, EngineError> {
-        Self::with_clock(graph, store, world, options, Arc::new(SystemClock))
+        Self::with_clock(graph, store, world, options, Arc::new(SystemWallClock))
     }
 
     /// The same with a clock of one's own.
     pub fn with_clock(
         graph: G,
-        store: Arc<dyn Store>,
-        world: Arc<dyn World>,
-        options: Options,
-        clock: Arc<dyn Clock>,
+        store: Arc<dyn RunStore>,
+        world: Arc<dyn EffectWorld>,
+        options: EngineOptions,
+        clock: Arc<dyn WallClock>,
     ) -> Result<Self, EngineError> {
         let table = graph.table();
         table.check(&graph).map_err(|source| EngineError::Table {
@@ -114,7 +117,7 @@ impl<G: Graph> Engine<G> {
             source,
         })?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EngineInner {
                 graph,
                 table,
                 store,
@@ -127,18 +130,18 @@ impl<G: Graph> Engine<G> {
         })
     }
 
-    /// The store.
-    pub fn store(&self) -> &Arc<dyn Store> {
+    /// The store that the engine writes runs to.
+    pub fn store(&self) -> &Arc<dyn RunStore> {
         &self.inner.store
     }
 
-    /// The graph.
+    /// The graph whose runs the engine drives.
     pub fn graph(&self) -> &G {
         &self.inner.graph
     }
 
     /// Puts a run into the queue.
-    pub async fn start(&self, input: &G::Input, start: &Start) -> Result<RunId, EngineError> {
+    pub async fn start(&self, input: &G::Input, start: &RunStart) -> Result<RunId, EngineError> {
         let (new, _) = self.inner.new_run(input, start, None)?;
         let run = new.run.clone();
         self.inner.store.create(new).await?;
@@ -150,10 +153,10 @@ impl<G: Graph> Engine<G> {
     pub async fn run(
         &self,
         input: &G::Input,
-        start: &Start,
-    ) -> Result<(RunId, Rested), EngineError> {
+        start: &RunStart,
+    ) -> Result<(RunId, RestReason), EngineError> {
         let (new, lease) = self.inner.new_run(input, start, Some(self.inner.claim()))?;
-        let bodies = new.records.first().map(Record::read_body).transpose()?;
+        let bodies = new.records.first().map(LogRecord::read_body).transpose()?;
         let mut blobs = load::Blobs::new();
         for blob in &new.blobs {
             blobs.insert(blob.digest, blob.bytes.clone());
@@ -164,7 +167,7 @@ impl<G: Graph> Engine<G> {
             Some(body) => load::begin(&self.inner.graph, &run, &body, &blobs)?,
             None => return Err(StoreError::NoRun(run).into()),
         };
-        let loaded = load::Loaded {
+        let loaded = load::LoadedRun {
             run: started,
             head: lease.head,
             last_at: at_ms,
@@ -174,8 +177,8 @@ impl<G: Graph> Engine<G> {
     }
 
     /// Claims one run if it is due and drives it until it rests. `None` where it is not due:
-    /// somebody has it, it waits, or it is over.
-    pub async fn resume(&self, run: &RunId) -> Result<Option<Rested>, EngineError> {
+    /// another worker has it, it waits, or it is over.
+    pub async fn resume(&self, run: &RunId) -> Result<Option<RestReason>, EngineError> {
         let claim = self.inner.claim();
         match self.inner.store.claim_run(run, &claim).await? {
             None => Ok(None),
@@ -184,7 +187,9 @@ impl<G: Graph> Engine<G> {
     }
 
     /// Claims every run that is due and drives each until it rests. Returns what became of them.
-    pub async fn sweep(&self) -> Result<Vec<(RunId, Result<Rested, EngineError>)>, EngineError> {
+    pub async fn sweep(
+        &self,
+    ) -> Result<Vec<(RunId, Result<RestReason, EngineError>)>, EngineError> {
         let limit = u32::try_from(self.inner.options.concurrency).unwrap_or(u32::MAX);
         let mut rested = Vec::new();
         loop {
@@ -205,7 +210,7 @@ impl<G: Graph> Engine<G> {
     }
 
     /// Works on the queue until told to stop; then the runs under way are left where their logs
-    /// are, and whoever comes next goes on with them.
+    /// are, and the next worker goes on with them.
     pub async fn work(&self, stop: CancellationToken) -> Result<(), EngineError> {
         let mut hints = self.inner.store.watch_signals();
         let mut tasks: JoinSet<()> = JoinSet::new();
@@ -238,7 +243,7 @@ impl<G: Graph> Engine<G> {
     }
 
     /// Puts a run down that this engine drives: what is under way is finished, nothing else is
-    /// begun, and whoever comes next goes on with it.
+    /// begun, and the next worker goes on with it.
     pub fn pause(&self, run: &RunId) {
         let live = self.inner.live.lock();
         let live = live.unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +253,7 @@ impl<G: Graph> Engine<G> {
     }
 
     /// Sends something to a run.
-    pub async fn send(&self, run: &RunId, signal: &Signal) -> Result<(), EngineError> {
+    pub async fn send(&self, run: &RunId, signal: &RunSignal) -> Result<(), EngineError> {
         self.inner.store.send(run, signal).await?;
         Ok(())
     }
@@ -264,7 +269,7 @@ impl<G: Graph> Engine<G> {
     }
 
     /// What a run would do next.
-    pub fn next(&self, run: &RunState<G::State>) -> Step<G::Node> {
+    pub fn next(&self, run: &RunState<G::State>) -> NextRunStep<G::Node> {
         load::next(
             &self.inner.graph,
             &self.inner.table,
@@ -274,12 +279,12 @@ impl<G: Graph> Engine<G> {
     }
 }
 
-async fn until_news(hints: &mut tokio::sync::broadcast::Receiver<Hint>) {
+async fn until_news(hints: &mut tokio::sync::broadcast::Receiver<StoreHint>) {
     loop {
         match hints.recv().await {
             // An owner's own appends say nothing about the queue.
-            Ok(Hint::Run(_)) => {}
-            Ok(Hint::Signal(_) | Hint::Any) | Err(RecvError::Lagged(_)) => return,
+            Ok(StoreHint::Run(_)) => {}
+            Ok(StoreHint::Signal(_) | StoreHint::Any) | Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
@@ -291,9 +296,9 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], EngineError> {
     Ok(bytes)
 }
 
-impl<G: Graph> Inner<G> {
-    pub(crate) fn claim(&self) -> Claim {
-        Claim {
+impl<G: Graph> EngineInner<G> {
+    pub(crate) fn claim(&self) -> LeaseClaim {
+        LeaseClaim {
             worker: self.options.worker.clone(),
             now_ms: self.clock.now_ms(),
             ttl_ms: u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX),
@@ -303,15 +308,15 @@ impl<G: Graph> Inner<G> {
     fn new_run(
         &self,
         input: &G::Input,
-        start: &Start,
-        claim: Option<Claim>,
-    ) -> Result<(NewRun, Lease), EngineError> {
+        start: &RunStart,
+        claim: Option<LeaseClaim>,
+    ) -> Result<(NewRun, RunLease), EngineError> {
         let now_ms = self.clock.now_ms();
         let run = match &start.run {
             Some(run) => run.clone(),
             None => RunId::from_parts(now_ms, random()?),
         };
-        let packed = lula_protocol::Payload::pack(input)
+        let packed = lula_protocol::EventPayload::pack(input)
             .map_err(|error| EngineError::payload(&run, 0, error))?;
         let seed = start.seed.map_or_else(random, Ok)?;
         let body = EventBody::RunStarted {
@@ -325,7 +330,8 @@ impl<G: Graph> Inner<G> {
             parent: None,
         };
         let epoch = u64::from(claim.is_some());
-        let (records, head) = Record::continue_log(&run, Head::empty(), epoch, now_ms, &[body])?;
+        let (records, head) =
+            LogRecord::continue_log(&run, LogHead::empty(), epoch, now_ms, &[body])?;
         let blobs = packed.blob.map(|(digest, bytes)| Blob { digest, bytes });
         let new = NewRun {
             run: run.clone(),
@@ -339,18 +345,18 @@ impl<G: Graph> Inner<G> {
             epoch,
             claim,
         };
-        Ok((new, Lease { run, epoch, head }))
+        Ok((new, RunLease { run, epoch, head }))
     }
 
     /// Drives a claimed run, or one that is yet to be created, until it rests, keeping the lease
     /// meanwhile.
     pub(crate) async fn drive(
         self: &Arc<Self>,
-        lease: Lease,
-        newborn: Option<(NewRun, load::Loaded<G::State>)>,
-    ) -> Result<Rested, EngineError> {
+        lease: RunLease,
+        newborn: Option<(NewRun, load::LoadedRun<G::State>)>,
+    ) -> Result<RestReason, EngineError> {
         self.listen();
-        let live = Arc::new(Live::new(
+        let live = Arc::new(DrivenRun::new(
             Instant::now() + self.patience(),
             newborn.is_none(),
         ));
@@ -371,7 +377,7 @@ impl<G: Graph> Inner<G> {
     }
 
     /// Renews the lease and listens for signals. Returns only when the lease is lost.
-    async fn keep_lease(&self, lease: &Lease, live: &Live) -> EngineError {
+    async fn keep_lease(&self, lease: &RunLease, live: &DrivenRun) -> EngineError {
         let mut renew_at = Instant::now() + self.options.renew;
         loop {
             let renewing = tokio::select! {
@@ -379,7 +385,7 @@ impl<G: Graph> Inner<G> {
                 () = live.poke.notified() => false,
             };
             let signals = if renewing && !live.born.load(Ordering::Acquire) {
-                // Nobody can take what is not there; its lease begins when it is created.
+                // No worker can take what is not there; its lease begins when it is created.
                 live.extend(Instant::now() + self.patience());
                 renew_at = Instant::now() + self.options.renew;
                 false
@@ -406,7 +412,8 @@ impl<G: Graph> Inner<G> {
             };
             if signals && let Ok(waiting) = self.store.signals(&lease.run).await {
                 live.signalled.store(true, Ordering::Release);
-                let cancel = |(_, signal): &(u64, Signal)| matches!(signal, Signal::Cancel { .. });
+                let cancel =
+                    |(_, signal): &(u64, RunSignal)| matches!(signal, RunSignal::Cancel { .. });
                 if waiting.iter().any(cancel) {
                     live.cancel.cancel();
                 }
@@ -427,13 +434,13 @@ impl<G: Graph> Inner<G> {
                 let Some(inner) = weak.upgrade() else { return };
                 let live = inner.live.lock().unwrap_or_else(PoisonError::into_inner);
                 match hint {
-                    Ok(Hint::Run(_)) => {}
-                    Ok(Hint::Signal(run)) => {
+                    Ok(StoreHint::Run(_)) => {}
+                    Ok(StoreHint::Signal(run)) => {
                         if let Some(live) = live.get(&run) {
                             live.poke.notify_one();
                         }
                     }
-                    Ok(Hint::Any) | Err(RecvError::Lagged(_)) => {
+                    Ok(StoreHint::Any) | Err(RecvError::Lagged(_)) => {
                         live.values().for_each(|live| live.poke.notify_one());
                     }
                     Err(RecvError::Closed) => return,
@@ -445,12 +452,12 @@ impl<G: Graph> Inner<G> {
 
 /// A run in the list of live ones, for as long as this value lives.
 struct Registered<'a, G: Graph> {
-    inner: &'a Inner<G>,
+    inner: &'a EngineInner<G>,
     run: RunId,
 }
 
 impl<'a, G: Graph> Registered<'a, G> {
-    fn new(inner: &'a Inner<G>, run: &RunId, live: &Arc<Live>) -> Self {
+    fn new(inner: &'a EngineInner<G>, run: &RunId, live: &Arc<DrivenRun>) -> Self {
         let mut list = inner.live.lock().unwrap_or_else(PoisonError::into_inner);
         list.insert(run.clone(), Arc::clone(live));
         drop(list);

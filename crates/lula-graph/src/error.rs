@@ -4,8 +4,8 @@ use lula_protocol::RunId;
 use lula_protocol::payload::PayloadError;
 use lula_store::StoreError;
 
-use crate::progress::BrokenHistory;
-use crate::table::TableError;
+use crate::progress::InvalidRunHistory;
+use crate::table::TransitionTableError;
 
 /// Why an engine did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -13,26 +13,26 @@ pub enum EngineError {
     /// The transition table is not complete.
     #[error("the transition table of {graph} is wrong: {source}")]
     Table {
-        /// The graph.
+        /// The name of the graph with the incomplete table.
         graph: &'static str,
         /// What is wrong.
-        source: TableError,
+        source: TransitionTableError,
     },
-    /// The store failed or somebody else owns the run.
+    /// The store failed or another worker owns the run.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The log was not written by this engine, or was changed.
     #[error("the log of {run} cannot be followed: {source}")]
     History {
-        /// The run.
+        /// The run whose log it is.
         run: RunId,
         /// Where.
-        source: BrokenHistory,
+        source: InvalidRunHistory,
     },
     /// A value in the log is not what the graph expects.
     #[error("event {seq} of {run} is not one of this graph: {source}")]
     Payload {
-        /// The run.
+        /// The run whose log holds the value.
         run: RunId,
         /// The position.
         seq: u64,
@@ -45,9 +45,9 @@ pub enum EngineError {
          lula that started it, or migrate it"
     )]
     Version {
-        /// The run.
+        /// The run that cannot be driven here.
         run: RunId,
-        /// The graph.
+        /// The graph it was begun with.
         graph: String,
         /// The version.
         version: u32,
@@ -55,7 +55,7 @@ pub enum EngineError {
     /// The run cannot be forked there.
     #[error("{run} cannot be forked at {at}: {why}")]
     Fork {
-        /// The run.
+        /// The run that was to be forked.
         run: RunId,
         /// The position.
         at: u64,

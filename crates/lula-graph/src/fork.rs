@@ -1,15 +1,15 @@
 //! Fork: another run that begins with the first events of one that was, and goes on otherwise.
 
-use lula_protocol::event::Parent;
-use lula_protocol::{EventBody, Payload, RunId};
-use lula_store::{Blob, Head, LedgerRow, NewRun, Record, StoreError};
+use lula_protocol::event::ParentRun;
+use lula_protocol::{EventBody, EventPayload, RunId};
+use lula_store::{Blob, LedgerRow, LogHead, LogRecord, NewRun, StoreError};
 
-use crate::engine::{Engine, random};
+use crate::engine::{GraphEngine, random};
 use crate::error::EngineError;
 use crate::graph::Graph;
 use crate::load;
 
-impl<G: Graph> Engine<G> {
+impl<G: Graph> GraphEngine<G> {
     /// Forks a run after its first `at` events, with things set otherwise. The fork waits in the
     /// queue. Its log is complete in itself: it can be replayed, exported and verified alone.
     ///
@@ -46,7 +46,7 @@ impl<G: Graph> Engine<G> {
         let now_ms = inner.clock.now_ms();
         let fork = RunId::from_parts(now_ms, random()?);
         let (mut bodies, mut blobs) = self.copied(id, at).await?;
-        let parent = Parent {
+        let parent = ParentRun {
             run: id.clone(),
             seq: at - 1,
         };
@@ -59,17 +59,17 @@ impl<G: Graph> Engine<G> {
                 .graph
                 .set(&loaded.run.state, key, value)
                 .map_err(&no)?;
-            let packed = Payload::pack(&event).map_err(|e| EngineError::payload(id, at, e))?;
+            let packed = EventPayload::pack(&event).map_err(|e| EngineError::payload(id, at, e))?;
             blobs.extend(packed.blob.map(|(digest, bytes)| Blob { digest, bytes }));
             events.push(packed.payload);
         }
         if !events.is_empty() {
             bodies.push(EventBody::Overridden { events });
         }
-        let (records, _) = Record::continue_log(&fork, Head::empty(), 0, now_ms, &bodies)?;
+        let (records, _) = LogRecord::continue_log(&fork, LogHead::empty(), 0, now_ms, &bodies)?;
         let ledger = progress
             .ledger
-            .rows(lula_protocol::Dimension::ALL.into_iter());
+            .rows(lula_protocol::BudgetDimension::ALL.into_iter());
         inner
             .store
             .create(NewRun {

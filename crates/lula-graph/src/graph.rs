@@ -1,17 +1,17 @@
 //! What a graph is: nodes, ways out of them, a pure state, and bodies that may act.
 
 use async_trait::async_trait;
-use lula_protocol::Exit;
+use lula_protocol::RunExit;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ctx::Ctx;
-use crate::stop::Stop;
-use crate::table::Table;
+use crate::ctx::NodeContext;
+use crate::stop::VisitStop;
+use crate::table::TransitionTable;
 
 /// A closed set of names: the nodes of a graph, or the ways out of them. [`labels!`](crate::labels)
 /// writes one.
-pub trait Label: Copy + Eq + Ord + std::fmt::Debug + Send + Sync + 'static {
+pub trait GraphLabel: Copy + Eq + Ord + std::fmt::Debug + Send + Sync + 'static {
     /// All of them.
     const ALL: &'static [Self];
 
@@ -24,14 +24,14 @@ pub trait Label: Copy + Eq + Ord + std::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Writes an enum and its [`Label`].
+/// Writes an enum and its [`GraphLabel`].
 ///
 /// ```
 /// lula_graph::labels! {
 ///     /// The rooms of a house.
 ///     pub enum Room { Kitchen = "kitchen", Cellar = "cellar" }
 /// }
-/// use lula_graph::Label;
+/// use lula_graph::GraphLabel;
 /// assert_eq!(Room::from_name("cellar"), Some(Room::Cellar));
 /// ```
 #[macro_export]
@@ -42,7 +42,7 @@ macro_rules! labels {
         #[allow(missing_docs)]
         $vis enum $name { $($(#[$doc])* $label),* }
 
-        impl $crate::Label for $name {
+        impl $crate::GraphLabel for $name {
             const ALL: &'static [Self] = &[$(Self::$label),*];
             fn name(self) -> &'static str {
                 match self { $(Self::$label => $text),* }
@@ -53,12 +53,12 @@ macro_rules! labels {
 
 /// How a visit to a node ended: the way out, and what changed.
 #[derive(Debug, Clone)]
-pub struct Leave<O, E> {
+pub struct NodeExit<O, E> {
     pub(crate) outcome: O,
     pub(crate) events: Vec<E>,
 }
 
-impl<O, E> Leave<O, E> {
+impl<O, E> NodeExit<O, E> {
     /// Leaves with nothing changed.
     pub const fn by(outcome: O) -> Self {
         Self {
@@ -76,13 +76,14 @@ impl<O, E> Leave<O, E> {
 }
 
 /// What a visit comes to.
-pub type Visit<G> = Result<Leave<<G as Graph>::Outcome, <G as Graph>::Event>, Stop>;
+pub type NodeVisitFuture<G> =
+    Result<NodeExit<<G as Graph>::Outcome, <G as Graph>::Event>, VisitStop>;
 
 /// What is said when a run ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct RunEndReport {
     /// With which result.
-    pub exit: Exit,
+    pub exit: RunExit,
     /// In one sentence.
     pub summary: String,
 }
@@ -108,15 +109,15 @@ impl Default for LoopGuard {
 /// A graph.
 ///
 /// `begin`, `apply`, `report` and the choices of the table are pure: no clock, no randomness, no
-/// environment, no I/O. `visit` may act, but only through its [`Ctx`], and given the same state
+/// environment, no I/O. `visit` may act, but only through its [`NodeContext`], and given the same state
 /// and the same answers it must ask for the same things in the same order: after a crash it is
 /// started again, and what it already did is answered from the journal.
 #[async_trait]
 pub trait Graph: Send + Sync + 'static {
     /// The nodes.
-    type Node: Label;
+    type Node: GraphLabel;
     /// The ways out of nodes.
-    type Outcome: Label;
+    type Outcome: GraphLabel;
     /// What a run starts with.
     type Input: Serialize + DeserializeOwned + Send + Sync;
     /// What the events add up to.
@@ -133,7 +134,7 @@ pub trait Graph: Send + Sync + 'static {
     fn outcomes(&self, node: Self::Node) -> &'static [Self::Outcome];
 
     /// Where each way out leads.
-    fn table(&self) -> Table<Self>
+    fn table(&self) -> TransitionTable<Self>
     where
         Self: Sized;
 
@@ -145,13 +146,18 @@ pub trait Graph: Send + Sync + 'static {
 
     /// The body of a node. Long computation belongs on a thread of its own: a body that keeps its
     /// thread also keeps what it was told from being committed
-    /// ([`Options::linger`](crate::Options::linger)).
-    async fn visit(&self, node: Self::Node, state: &Self::State, ctx: &mut Ctx<'_>) -> Visit<Self>
+    /// ([`EngineOptions::linger`](crate::EngineOptions::linger)).
+    async fn visit(
+        &self,
+        node: Self::Node,
+        state: &Self::State,
+        ctx: &mut NodeContext<'_>,
+    ) -> NodeVisitFuture<Self>
     where
         Self: Sized;
 
     /// What is said when the graph has come to its end.
-    fn report(&self, state: &Self::State) -> Report;
+    fn report(&self, state: &Self::State) -> RunEndReport;
 
     /// The event that `fork --set key=value` stands for.
     fn set(&self, _state: &Self::State, key: &str, _value: &str) -> Result<Self::Event, String> {

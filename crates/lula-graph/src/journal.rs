@@ -1,28 +1,28 @@
-//! What a visit has done so far, and what the run waits for: the values [`Progress`] keeps.
+//! What a visit has done so far, and what the run waits for: the values [`RunProgress`] keeps.
 //!
-//! [`Progress`]: crate::progress::Progress
+//! [`RunProgress`]: crate::progress::RunProgress
 
 use std::collections::BTreeMap;
 
-use lula_protocol::event::{EffectResult, Ending};
+use lula_protocol::event::{EffectResult, RunEnding};
 use lula_protocol::interrupt::ApprovalRule;
 use lula_protocol::{
-    Amounts, Answer, ApprovalId, Digest, Dimension, EffectClass, EffectId, Exit, Interrupt,
-    Principal,
+    ApprovalId, BudgetAmounts, BudgetDimension, Digest, EffectClass, EffectId, InterruptAnswer,
+    Principal, RunExit, RunInterrupt,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Ballot;
+use crate::approval::ApprovalBallot;
 
 /// One journaled call of the current visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum JournalEntry {
     /// The clock was read.
     Clock(u64),
     /// What the log held was asked for.
     Head(Digest),
     /// What people had said was heard.
-    Heard(Vec<Note>),
+    Heard(Vec<OperatorNote>),
     /// The world was looked at.
     Read {
         /// What was done.
@@ -33,7 +33,7 @@ pub enum Entry {
         result: EffectResult,
     },
     /// Something was done, or is about to be.
-    Effect(Box<EffectEntry>),
+    Effect(Box<JournalEffect>),
     /// A budget did not allow it.
     Refused {
         /// What would have been done.
@@ -41,20 +41,20 @@ pub enum Entry {
         /// Digest of the request.
         request: Digest,
         /// Why.
-        over: (Dimension, u64, u64),
+        over: (BudgetDimension, u64, u64),
     },
     /// The run waited.
     Wait {
         /// For what.
-        interrupt: Interrupt,
+        interrupt: RunInterrupt,
         /// How it ended.
-        answer: Option<Answer>,
+        answer: Option<InterruptAnswer>,
     },
 }
 
-/// Something a person said to whoever works on a run.
+/// Something a person said to the agent that works on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct OperatorNote {
     /// Who.
     pub by: Principal,
     /// What.
@@ -63,7 +63,7 @@ pub struct Note {
 
 /// An effect in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectEntry {
+pub struct JournalEffect {
     /// Its identity.
     pub effect: EffectId,
     /// Sequence number of the event that announced it.
@@ -77,7 +77,7 @@ pub struct EffectEntry {
     /// The workspace before.
     pub pre_tree: Option<Digest>,
     /// The most it may cost.
-    pub reserve: Amounts,
+    pub reserve: BudgetAmounts,
     /// The approval it used up.
     pub approval: Option<ApprovalId>,
     /// How often it was tried before.
@@ -90,37 +90,37 @@ pub struct EffectEntry {
 
 /// A wait that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingWait {
     /// Sequence number of the event that asked.
     pub seq: u64,
     /// Position in the visit's journal.
     pub ordinal: u32,
     /// For what.
-    pub interrupt: Interrupt,
+    pub interrupt: RunInterrupt,
 }
 
 /// An approval the run asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RequestedApproval {
     /// Digest of what was asked.
     pub digest: Digest,
     /// Who has to agree.
     pub rule: ApprovalRule,
     /// Who said what.
-    pub votes: BTreeMap<Principal, Ballot>,
+    pub votes: BTreeMap<Principal, ApprovalBallot>,
     /// What it came to.
-    pub answer: Option<Answer>,
+    pub answer: Option<InterruptAnswer>,
     /// Whether an effect used it up.
     pub used: bool,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct RunEnd {
     /// In which way.
-    pub ending: Ending,
+    pub ending: RunEnding,
     /// With which result.
-    pub exit: Exit,
+    pub exit: RunExit,
     /// In one sentence.
     pub summary: String,
 }

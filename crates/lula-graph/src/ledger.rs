@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lula_protocol::{Amounts, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_store::LedgerRow;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +34,9 @@ impl Line {
 
 /// What does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OverBudget {
+pub struct BudgetExcess {
     /// The limit in the way.
-    pub dimension: Dimension,
+    pub dimension: BudgetDimension,
     /// How much was asked.
     pub asked: u64,
     /// How much is left.
@@ -45,14 +45,14 @@ pub struct OverBudget {
 
 /// What a run may spend, holds back and has spent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Ledger {
-    lines: BTreeMap<Dimension, Line>,
-    held: BTreeMap<String, Amounts>,
+pub struct BudgetLedger {
+    lines: BTreeMap<BudgetDimension, Line>,
+    held: BTreeMap<String, BudgetAmounts>,
 }
 
-impl Ledger {
+impl BudgetLedger {
     /// A ledger with limits and nothing spent.
-    pub fn new(limits: &Amounts) -> Self {
+    pub fn new(limits: &BudgetAmounts) -> Self {
         let line = |(dimension, limit)| {
             let line = Line {
                 limit: Some(limit),
@@ -67,32 +67,32 @@ impl Ledger {
     }
 
     /// How much is left.
-    pub fn free(&self, dimension: Dimension) -> u64 {
+    pub fn free(&self, dimension: BudgetDimension) -> u64 {
         self.lines.get(&dimension).map_or(u64::MAX, Line::free)
     }
 
     /// How much was spent, overruns included.
-    pub fn spent(&self, dimension: Dimension) -> u64 {
+    pub fn spent(&self, dimension: BudgetDimension) -> u64 {
         let line = self.lines.get(&dimension).copied().unwrap_or_default();
         line.settled.saturating_add(line.overrun)
     }
 
     /// How much is held back.
-    pub fn reserved(&self, dimension: Dimension) -> u64 {
+    pub fn reserved(&self, dimension: BudgetDimension) -> u64 {
         self.lines.get(&dimension).map_or(0, |line| line.reserved)
     }
 
-    /// The limit.
-    pub fn limit(&self, dimension: Dimension) -> Option<u64> {
+    /// The limit in one dimension; `None` for no limit.
+    pub fn limit(&self, dimension: BudgetDimension) -> Option<u64> {
         self.lines.get(&dimension).and_then(|line| line.limit)
     }
 
     /// Whether amounts could be held back.
-    pub fn allows(&self, amounts: &Amounts) -> Result<(), OverBudget> {
+    pub fn allows(&self, amounts: &BudgetAmounts) -> Result<(), BudgetExcess> {
         for (dimension, asked) in amounts.iter() {
             let free = self.free(dimension);
             if asked > free {
-                return Err(OverBudget {
+                return Err(BudgetExcess {
                     dimension,
                     asked,
                     free,
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// Holds amounts back for a holder: an effect, or a child run.
-    pub fn reserve(&mut self, holder: &str, amounts: &Amounts) -> Result<(), OverBudget> {
+    pub fn reserve(&mut self, holder: &str, amounts: &BudgetAmounts) -> Result<(), BudgetExcess> {
         self.allows(amounts)?;
         for (dimension, amount) in amounts.iter() {
             let line = self.lines.entry(dimension).or_default();
@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// Lets go of what a holder held and counts what it spent.
-    pub fn settle(&mut self, holder: &str, spent: &Amounts) {
+    pub fn settle(&mut self, holder: &str, spent: &BudgetAmounts) {
         for (dimension, amount) in self.held.remove(holder).unwrap_or_default().iter() {
             let line = self.lines.entry(dimension).or_default();
             line.reserved = line.reserved.saturating_sub(amount);
@@ -128,7 +128,7 @@ impl Ledger {
         }
     }
 
-    /// Counts all that a holder held as spent: nobody knows what it cost.
+    /// Counts all that a holder held as spent: what it cost is not known.
     pub fn lose(&mut self, holder: &str) {
         let held = self.held.get(holder).cloned().unwrap_or_default();
         self.settle(holder, &held);
@@ -136,11 +136,11 @@ impl Ledger {
 
     /// Lets go of what a holder held.
     pub fn release(&mut self, holder: &str) {
-        self.settle(holder, &Amounts::none());
+        self.settle(holder, &BudgetAmounts::none());
     }
 
     /// Raises a limit. An overrun that fits below the new limit is counted as spent.
-    pub fn raise(&mut self, dimension: Dimension, to: u64) {
+    pub fn raise(&mut self, dimension: BudgetDimension, to: u64) {
         let line = self.lines.entry(dimension).or_default();
         if line.limit.is_some_and(|limit| to > limit) {
             line.limit = Some(to);
@@ -152,7 +152,7 @@ impl Ledger {
     }
 
     /// The rows of some dimensions as a store keeps them.
-    pub fn rows(&self, dimensions: impl Iterator<Item = Dimension>) -> Vec<LedgerRow> {
+    pub fn rows(&self, dimensions: impl Iterator<Item = BudgetDimension>) -> Vec<LedgerRow> {
         let row = |dimension| {
             let line = self.lines.get(&dimension)?;
             Some(LedgerRow {
@@ -190,10 +190,10 @@ mod tests {
         ]
     }
 
-    const DIM: Dimension = Dimension::MicroUsd;
+    const DIM: BudgetDimension = BudgetDimension::MicroUsd;
 
-    fn of(amount: u64) -> Amounts {
-        Amounts::none().with(DIM, amount)
+    fn of(amount: u64) -> BudgetAmounts {
+        BudgetAmounts::none().with(DIM, amount)
     }
 
     proptest! {
@@ -201,7 +201,7 @@ mod tests {
         fn no_order_of_moves_breaks_the_limit_or_forgets_a_cost(
             moves in prop::collection::vec(any_move(), 0..60),
         ) {
-            let mut ledger = Ledger::new(&of(100));
+            let mut ledger = BudgetLedger::new(&of(100));
             let mut cost = 0;
             for step in moves {
                 match step {
@@ -235,11 +235,11 @@ mod tests {
         fn what_children_carve_out_is_never_more_than_the_parent_has(
             carves in prop::collection::vec((0_u64..60, 0_u64..60), 1..8),
         ) {
-            let mut parent = Ledger::new(&of(100));
+            let mut parent = BudgetLedger::new(&of(100));
             let mut children = Vec::new();
             for (index, (carve, spend)) in carves.into_iter().enumerate() {
                 if parent.reserve(&format!("child {index}"), &of(carve)).is_ok() {
-                    children.push((index, Ledger::new(&of(carve)), spend));
+                    children.push((index, BudgetLedger::new(&of(carve)), spend));
                 }
             }
             let carved: u64 = children.iter().filter_map(|(_, child, _)| child.limit(DIM)).sum();
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn an_overrun_is_not_hidden_and_stops_everything_until_the_limit_is_raised() {
-        let mut ledger = Ledger::new(&of(100));
+        let mut ledger = BudgetLedger::new(&of(100));
         ledger.reserve("call", &of(80)).unwrap();
         ledger.settle("call", &of(130));
         assert_eq!(ledger.spent(DIM), 130);

@@ -14,7 +14,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use lula_graph::{async_trait, labels, *};
-//! use lula_protocol::Exit;
+//! use lula_protocol::RunExit;
 //! use lula_store::{SqliteStore, sqlite::SqliteOptions};
 //!
 //! labels! { pub enum Node { Draft = "draft", Publish = "publish" } }
@@ -36,40 +36,40 @@
 //!     fn outcomes(&self, node: Node) -> &'static [Way] {
 //!         match node { Node::Draft => &[Way::Ok, Way::Weak], Node::Publish => &[Way::Ok] }
 //!     }
-//!     fn table(&self) -> Table<Self> {
-//!         Table::starting_at(Node::Draft)
+//!     fn table(&self) -> TransitionTable<Self> {
+//!         TransitionTable::starting_at(Node::Draft)
 //!             .on(Node::Draft, Way::Weak, Node::Draft)
 //!             .on(Node::Draft, Way::Ok, Node::Publish)
 //!             .done(Node::Publish, Way::Ok)
 //!     }
 //!     fn begin(&self, topic: String) -> String { topic }
 //!     fn apply(&self, text: &mut String, more: &String) { text.push_str(more) }
-//!     async fn visit(&self, node: Node, text: &String, ctx: &mut Ctx<'_>) -> Visit<Self> {
+//!     async fn visit(&self, node: Node, text: &String, ctx: &mut NodeContext<'_>) -> NodeVisitFuture<Self> {
 //!         match node {
 //!             Node::Draft => {
-//!                 let more: String = ctx.effect(Effect::model("write", text)).await?;
+//!                 let more: String = ctx.effect(EffectRequest::model("write", text)).await?;
 //!                 let way = if text.len() + more.len() > 20 { Way::Ok } else { Way::Weak };
-//!                 Ok(Leave::by(way).with(more))
+//!                 Ok(NodeExit::by(way).with(more))
 //!             }
 //!             Node::Publish => {
-//!                 let () = ctx.effect(Effect::external("publish", text)).await?;
-//!                 Ok(Leave::by(Way::Ok))
+//!                 let () = ctx.effect(EffectRequest::external("publish", text)).await?;
+//!                 Ok(NodeExit::by(Way::Ok))
 //!             }
 //!         }
 //!     }
-//!     fn report(&self, text: &String) -> Report {
-//!         Report { exit: Exit::Verified, summary: format!("published {text:?}") }
+//!     fn report(&self, text: &String) -> RunEndReport {
+//!         RunEndReport { exit: RunExit::Verified, summary: format!("published {text:?}") }
 //!     }
 //! }
 //!
 //! struct Press;
 //!
 //! #[async_trait]
-//! impl World for Press {
-//!     async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+//! impl EffectWorld for Press {
+//!     async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
 //!         Ok(match order.name.as_str() {
-//!             "write" => Performed::free(" and more".into()),
-//!             _ => Performed::default(),
+//!             "write" => EffectOutput::free(" and more".into()),
+//!             _ => EffectOutput::default(),
 //!         })
 //!     }
 //! }
@@ -79,9 +79,9 @@
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("runs.db");
 //! let store = Arc::new(SqliteStore::open(path, SqliteOptions::default())?);
-//! let engine = Engine::new(Article, store, Arc::new(Press), Options::default())?;
-//! let (run, rested) = engine.run(&"Rust".to_owned(), &Start::default()).await?;
-//! let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+//! let engine = GraphEngine::new(Article, store, Arc::new(Press), EngineOptions::default())?;
+//! let (run, rested) = engine.run(&"Rust".to_owned(), &RunStart::default()).await?;
+//! let RestReason::Done(ended) = rested else { panic!("{rested:?}") };
 //! assert_eq!(ended.summary, "published \"Rust and more and more\"");
 //! assert!(engine.replay(&run).await?.differences.is_empty());
 //! # Ok(())
@@ -116,18 +116,21 @@ mod together;
 mod world;
 
 pub use async_trait::async_trait;
-pub use clock::{Clock, SystemClock};
-pub use ctx::{Ask, Choice, Ctx, Verdict};
-pub use drive::Rested;
+pub use clock::{SystemWallClock, WallClock};
+pub use ctx::{ApprovalAnswer, ApprovalAsk, NodeContext, PersonChoice};
+pub use drive::RestReason;
 pub use ed25519_dalek::SigningKey;
-pub use engine::Engine;
+pub use engine::GraphEngine;
 pub use error::EngineError;
-pub use graph::{Graph, Label, Leave, LoopGuard, Report, Visit};
-pub use journal::Note;
-pub use load::{RunState, Step};
-pub use options::{OnBudget, OnVisit, Options, Start};
-pub use replay::{Difference, Drift, Replayed};
-pub use stop::{EffectError, Stop};
-pub use table::{Table, TableError};
+pub use graph::{Graph, GraphLabel, LoopGuard, NodeExit, NodeVisitFuture, RunEndReport};
+pub use journal::OperatorNote;
+pub use load::{NextRunStep, RunState};
+pub use options::{BudgetPolicy, EngineOptions, RunStart, VisitObserver};
+pub use replay::{ReplayDifference, ReplayDrift, ReplayReport};
+pub use stop::{EffectError, VisitStop};
+pub use table::{TransitionTable, TransitionTableError};
 pub use tokio_util::sync::CancellationToken;
-pub use world::{Effect, Evidence, Order, Performed, Recovery, Trouble, World, recovery};
+pub use world::{
+    CrashEvidence, EffectOrder, EffectOutput, EffectRecovery, EffectRequest, EffectTrouble,
+    EffectWorld, recovery,
+};

@@ -3,7 +3,7 @@
 //! What the world answered is committed with the next thing that needs a commit anyway, so that a
 //! body that goes straight on to its next effect waits for the disk once instead of twice. A body
 //! that does something else first must not keep the answer to itself: when it has waited for
-//! [`Options::linger`](crate::Options::linger), it is committed alone. Until then nobody has been
+//! [`Options::linger`](crate::Options::linger), it is committed alone. Until then nothing outside is
 //! shown anything that follows from it.
 //!
 //! This works beside the body wherever the body waits. One that computes without waiting holds its
@@ -17,21 +17,24 @@ use std::time::Instant;
 
 use tokio::time::{Sleep, sleep_until};
 
-use crate::scribe::Scribe;
-use crate::stop::Stop;
+use crate::scribe::RunLogWriter;
+use crate::stop::VisitStop;
 
 /// A body under way.
-type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;
+type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, VisitStop>> + Send + 'a>>;
 
 /// Why the body is looked up from.
 enum Look<T> {
-    Left(Result<T, Stop>),
+    Left(Result<T, VisitStop>),
     Overdue,
     Panicked(Box<dyn std::any::Any + Send>),
 }
 
 /// Runs a body to its end and commits answers that have waited long enough meanwhile.
-pub(crate) async fn attend<T>(mut body: Body<'_, T>, scribe: &Scribe) -> Result<T, Stop> {
+pub(crate) async fn attend<T>(
+    mut body: Body<'_, T>,
+    scribe: &RunLogWriter,
+) -> Result<T, VisitStop> {
     let mut alarm = None;
     loop {
         match poll_fn(|cx| look(cx, &mut body, &mut alarm, scribe)).await {
@@ -51,7 +54,7 @@ fn look<T>(
     cx: &mut Context<'_>,
     body: &mut Body<'_, T>,
     alarm: &mut Option<(Instant, Pin<Box<Sleep>>)>,
-    scribe: &Scribe,
+    scribe: &RunLogWriter,
 ) -> Poll<Look<T>> {
     match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx))) {
         Ok(Poll::Pending) => {}

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lula_protocol::event::Chain;
+use lula_protocol::event::LogChain;
 use lula_protocol::payload::PayloadError;
-use lula_protocol::{Digest, EventBody, Payload, RunId};
-use lula_store::{Head, Record, Store, StoreError};
+use lula_protocol::{Digest, EventBody, EventPayload, RunId};
+use lula_store::{LogHead, LogRecord, RunStore, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::graph::{Graph, Label};
-use crate::progress::{Ended, Pending, Progress};
-use crate::table::{Follow, Table};
+use crate::graph::{Graph, GraphLabel};
+use crate::progress::{PendingWait, RunEnd, RunProgress};
+use crate::table::{TransitionResult, TransitionTable};
 
 const PAGE: u32 = 512;
 
@@ -21,7 +21,7 @@ const PAGE: u32 = 512;
 #[derive(Debug, Clone)]
 pub struct RunState<S> {
     /// What the engine knows.
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// What the graph's events add up to.
     pub state: Arc<S>,
 }
@@ -30,7 +30,7 @@ impl<S: Serialize> RunState<S> {
     /// Digest of the graph's state, the same wherever and however often it was arrived at.
     pub fn digest(&self) -> Result<Digest, PayloadError> {
         Ok(Digest::of(
-            lula_protocol::digest::Domain::State,
+            lula_protocol::digest::DigestDomain::State,
             &*self.state,
         )?)
     }
@@ -38,7 +38,7 @@ impl<S: Serialize> RunState<S> {
 
 /// What a run does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step<N> {
+pub enum NextRunStep<N> {
     /// Goes into a node.
     Enter {
         /// Which.
@@ -47,37 +47,37 @@ pub enum Step<N> {
         visit: u32,
     },
     /// Waits.
-    Await(Pending),
-    /// Stops, because somebody asked.
+    Await(PendingWait),
+    /// Stops, because a signal asked for it.
     Cancel,
     /// Stops, because it leads nowhere.
     Halt(String),
     /// Comes to its end.
     Finish,
     /// It is over.
-    Done(Ended),
+    Done(RunEnd),
 }
 
 /// What a run does next. A pure function of its state.
 pub(crate) fn next<G: Graph>(
     graph: &G,
-    table: &Table<G>,
-    progress: &Progress,
+    table: &TransitionTable<G>,
+    progress: &RunProgress,
     state: &G::State,
-) -> Step<G::Node> {
+) -> NextRunStep<G::Node> {
     if let Some(ended) = &progress.ended {
-        return Step::Done(ended.clone());
+        return NextRunStep::Done(ended.clone());
     }
     if progress.cancel.is_some() {
-        return Step::Cancel;
+        return NextRunStep::Cancel;
     }
     if let Some(pending) = &progress.pending {
-        return Step::Await(pending.clone());
+        return NextRunStep::Await(pending.clone());
     }
     if let Some(guard) = graph.loop_guard()
         && progress.strikes >= guard.strikes
     {
-        return Step::Halt(format!(
+        return NextRunStep::Halt(format!(
             "the run did the same thing again and again ({} times stuck)",
             progress.strikes
         ));
@@ -88,29 +88,36 @@ pub(crate) fn next<G: Graph>(
             let labels = G::Node::from_name(node).zip(G::Outcome::from_name(outcome));
             let follow = labels.and_then(|(node, outcome)| table.follow(node, outcome, state));
             match follow {
-                Some(Follow::Node(node)) => node,
-                Some(Follow::Done) => return Step::Finish,
-                None => return Step::Halt(format!("no way leads on from {node} after {outcome}")),
+                Some(TransitionResult::Node(node)) => node,
+                Some(TransitionResult::Done) => return NextRunStep::Finish,
+                None => {
+                    return NextRunStep::Halt(format!(
+                        "no way leads on from {node} after {outcome}"
+                    ));
+                }
             }
         }
     };
     if progress.total_visits >= progress.max_visits {
-        return Step::Halt(format!(
+        return NextRunStep::Halt(format!(
             "the run reached its limit of {} visits",
             progress.max_visits
         ));
     }
     let visit = progress.visits_to(node.name());
-    Step::Enter { node, visit }
+    NextRunStep::Enter { node, visit }
 }
 
 /// Large values of events, by digest.
 pub(crate) type Blobs = HashMap<Digest, Vec<u8>>;
 
-fn read_payload<T: DeserializeOwned>(payload: &Payload, blobs: &Blobs) -> Result<T, PayloadError> {
+fn read_payload<T: DeserializeOwned>(
+    payload: &EventPayload,
+    blobs: &Blobs,
+) -> Result<T, PayloadError> {
     match payload {
-        Payload::Inline(_) => payload.read(),
-        Payload::Blob(reference) => match blobs.get(&reference.digest) {
+        EventPayload::Inline(_) => payload.read(),
+        EventPayload::Blob(reference) => match blobs.get(&reference.digest) {
             Some(bytes) => Ok(serde_json::from_slice(bytes)?),
             None => Err(PayloadError::NotLoaded(reference.digest)),
         },
@@ -124,10 +131,11 @@ pub(crate) fn begin<G: Graph>(
     body: &EventBody,
     blobs: &Blobs,
 ) -> Result<RunState<G::State>, EngineError> {
-    let progress = Progress::begin(run.clone(), body).map_err(|source| EngineError::History {
-        run: run.clone(),
-        source,
-    })?;
+    let progress =
+        RunProgress::begin(run.clone(), body).map_err(|source| EngineError::History {
+            run: run.clone(),
+            source,
+        })?;
     let EventBody::RunStarted { input, .. } = body else {
         return Err(EngineError::Store(StoreError::NoRun(run.clone())));
     };
@@ -174,7 +182,7 @@ pub(crate) fn apply<G: Graph>(
 }
 
 /// The blobs the graph's state needs.
-pub(crate) async fn blobs_for(store: &dyn Store, body: &EventBody) -> Result<Blobs, StoreError> {
+pub(crate) async fn blobs_for(store: &dyn RunStore, body: &EventBody) -> Result<Blobs, StoreError> {
     let mut blobs = Blobs::new();
     let needed = matches!(
         body,
@@ -191,21 +199,21 @@ pub(crate) async fn blobs_for(store: &dyn Store, body: &EventBody) -> Result<Blo
 }
 
 /// A run as its log tells it, with the end of what was read.
-pub(crate) struct Loaded<S> {
+pub(crate) struct LoadedRun<S> {
     pub(crate) run: RunState<S>,
-    pub(crate) head: Head,
+    pub(crate) head: LogHead,
     pub(crate) last_at: u64,
 }
 
 /// Reads a log, verifies its chain and folds it up to `until` entries, or to its end.
 pub(crate) async fn load<G: Graph>(
     graph: &G,
-    store: &dyn Store,
+    store: &dyn RunStore,
     id: &RunId,
     until: Option<u64>,
-) -> Result<Loaded<G::State>, EngineError> {
+) -> Result<LoadedRun<G::State>, EngineError> {
     let mut loaded = None;
-    let mut chain = Chain::start(id.clone());
+    let mut chain = LogChain::start(id.clone());
     if until.is_none()
         && let Some((run, snapshot_chain, last_at)) = from_snapshot::<G>(store, id).await?
     {
@@ -223,7 +231,7 @@ pub(crate) async fn load<G: Graph>(
         if page.is_empty() {
             break;
         }
-        Record::verify(&mut chain, &page)?;
+        LogRecord::verify(&mut chain, &page)?;
         for record in &page {
             let body = record.read_body()?;
             let blobs = blobs_for(store, &body).await?;
@@ -244,11 +252,11 @@ pub(crate) async fn load<G: Graph>(
             version: run.progress.graph_version,
         });
     }
-    let head = Head {
+    let head = LogHead {
         next: chain.len(),
         hash: chain.head(),
     };
-    Ok(Loaded { run, head, last_at })
+    Ok(LoadedRun { run, head, last_at })
 }
 
 /// The shape of snapshots. One of another shape is not read.
@@ -261,13 +269,13 @@ struct SnapshotBody<S> {
     version: u32,
     epoch: u64,
     last_at: u64,
-    progress: Progress,
+    progress: RunProgress,
     state: S,
 }
 
 /// A snapshot: the digest of what follows, and what follows.
 pub(crate) fn to_snapshot<G: Graph>(
-    progress: &Progress,
+    progress: &RunProgress,
     state: &G::State,
     epoch: u64,
     last_at: u64,
@@ -287,12 +295,12 @@ pub(crate) fn to_snapshot<G: Graph>(
     Some(bytes)
 }
 
-type FromSnapshot<S> = Option<(RunState<S>, Chain, u64)>;
+type FromSnapshot<S> = Option<(RunState<S>, LogChain, u64)>;
 
 /// A snapshot is a cache: one that is broken, of another shape or not of this log is as good as
 /// none.
 async fn from_snapshot<G: Graph>(
-    store: &dyn Store,
+    store: &dyn RunStore,
     id: &RunId,
 ) -> Result<FromSnapshot<G::State>, EngineError> {
     let Some(snapshot) = store.snapshot(id).await? else {
@@ -320,7 +328,7 @@ async fn from_snapshot<G: Graph>(
     if !fits || !in_log {
         return Ok(None);
     }
-    let chain = Chain::resume(
+    let chain = LogChain::resume(
         id.clone(),
         snapshot.head.next,
         body.epoch,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
-use lula_protocol::{Amounts, RunId};
+use lula_protocol::{BudgetAmounts, RunId};
 
 /// What happens when an effect does not fit into the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnBudget {
-    /// The run waits until somebody raises the limit or refuses.
+pub enum BudgetPolicy {
+    /// The run waits until a person raises the limit or refuses.
     #[default]
     Ask,
     /// The node is told, and decides.
@@ -16,11 +16,11 @@ pub enum OnBudget {
 }
 
 /// Hears of visits: the run, the node, and how often it was left before.
-pub type OnVisit = std::sync::Arc<dyn Fn(&RunId, &str, u32) + Send + Sync>;
+pub type VisitObserver = std::sync::Arc<dyn Fn(&RunId, &str, u32) + Send + Sync>;
 
 /// How an engine works.
 #[derive(Clone)]
-pub struct Options {
+pub struct EngineOptions {
     /// Name of this worker, for people.
     pub worker: String,
     /// How long a lease lasts.
@@ -36,14 +36,14 @@ pub struct Options {
     /// How many runs are driven at once.
     pub concurrency: usize,
     /// What happens when an effect does not fit into the budget.
-    pub on_budget: OnBudget,
+    pub on_budget: BudgetPolicy,
     /// How long an answer of the world may wait for something it can be committed with. Nothing
     /// that follows from it is done, asked or shown before; a crash meanwhile is as if the answer
     /// had not come. Zero commits each at once.
     pub linger: Duration,
     /// Hears which node of which run is visited now, before the log can tell: for a display of the
     /// moment, not for anything that is to last.
-    pub on_visit: Option<OnVisit>,
+    pub on_visit: Option<VisitObserver>,
     /// Vouches for logs.
     pub seal: Option<SigningKey>,
     /// After how many events a log is sealed before its end.
@@ -52,7 +52,7 @@ pub struct Options {
     pub snapshot_every: u64,
 }
 
-impl Default for Options {
+impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             worker: format!("worker-{}", std::process::id()),
@@ -62,7 +62,7 @@ impl Default for Options {
             backoff: Duration::from_secs(5),
             poll: Duration::from_secs(1),
             concurrency: 256,
-            on_budget: OnBudget::Ask,
+            on_budget: BudgetPolicy::Ask,
             linger: Duration::from_millis(2),
             on_visit: None,
             seal: None,
@@ -72,7 +72,7 @@ impl Default for Options {
     }
 }
 
-impl std::fmt::Debug for Options {
+impl std::fmt::Debug for EngineOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
             .field("worker", &self.worker)
@@ -84,11 +84,11 @@ impl std::fmt::Debug for Options {
 
 /// How a run is started.
 #[derive(Debug, Clone)]
-pub struct Start {
+pub struct RunStart {
     /// Whose it is.
     pub tenant: String,
     /// What it may spend.
-    pub limits: Amounts,
+    pub limits: BudgetAmounts,
     /// After how many visits it is stopped.
     pub max_visits: u64,
     /// What random numbers are derived from; drawn where none is given.
@@ -99,11 +99,11 @@ pub struct Start {
     pub run: Option<RunId>,
 }
 
-impl Default for Start {
+impl Default for RunStart {
     fn default() -> Self {
         Self {
             tenant: "local".to_owned(),
-            limits: Amounts::none(),
+            limits: BudgetAmounts::none(),
             max_visits: 1_000,
             seed: None,
             run: None,

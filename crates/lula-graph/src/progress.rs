@@ -5,21 +5,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lula_protocol::event::{EffectResult, Parent};
+use lula_protocol::event::{EffectResult, ParentRun};
 use lula_protocol::{
-    Amounts, Answer, ApprovalId, Digest, EffectClass, EffectId, EventBody, Interrupt, Principal,
-    RunId,
+    ApprovalId, BudgetAmounts, Digest, EffectClass, EffectId, EventBody, InterruptAnswer,
+    Principal, RunId, RunInterrupt,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Ballot;
-pub use crate::journal::{Asked, EffectEntry, Ended, Entry, Note, Pending};
-use crate::ledger::Ledger;
+use crate::approval::ApprovalBallot;
+pub use crate::journal::{
+    JournalEffect, JournalEntry, OperatorNote, PendingWait, RequestedApproval, RunEnd,
+};
+use crate::ledger::BudgetLedger;
 
 /// Why a log cannot have been written by this engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {seq} ({kind}) cannot follow here: {why}")]
-pub struct BrokenHistory {
+pub struct InvalidRunHistory {
     /// Position in the log.
     pub seq: u64,
     /// Its kind.
@@ -30,7 +32,7 @@ pub struct BrokenHistory {
 
 /// What the engine knows of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct RunProgress {
     /// The run.
     pub run: RunId,
     /// The version of the graph it keeps to.
@@ -40,7 +42,7 @@ pub struct Progress {
     /// After how many visits it is stopped.
     pub max_visits: u64,
     /// Where it was forked from.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// Sequence number of the next event.
     pub next_seq: u64,
     /// How often each node was left.
@@ -52,15 +54,15 @@ pub struct Progress {
     /// Whether the entry into the current visit is in the log.
     pub entered: bool,
     /// The journal of the current visit.
-    pub journal: BTreeMap<u32, Entry>,
+    pub journal: BTreeMap<u32, JournalEntry>,
     /// What the run waits for.
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingWait>,
     /// Calls of the visit for which a person refused more budget.
     pub refused: BTreeSet<u32>,
-    /// Approvals asked for.
-    pub approvals: BTreeMap<ApprovalId, Asked>,
+    /// Every approval that the run asked for.
+    pub approvals: BTreeMap<ApprovalId, RequestedApproval>,
     /// The budget.
-    pub ledger: Ledger,
+    pub ledger: BudgetLedger,
     /// How often each kind of visit was seen.
     pub repeats: BTreeMap<Digest, u32>,
     /// The last visit's fingerprint.
@@ -69,16 +71,16 @@ pub struct Progress {
     pub strikes: u32,
     /// What people said that no node has heard yet.
     #[serde(default)]
-    pub unheard: Vec<Note>,
+    pub unheard: Vec<OperatorNote>,
     /// Who asked the run to stop, and why.
     pub cancel: Option<(Principal, String)>,
     /// How it ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<RunEnd>,
 }
 
-impl Progress {
+impl RunProgress {
     /// What is known after the first event.
-    pub fn begin(run: RunId, body: &EventBody) -> Result<Self, BrokenHistory> {
+    pub fn begin(run: RunId, body: &EventBody) -> Result<Self, InvalidRunHistory> {
         let EventBody::RunStarted {
             graph_version,
             seed,
@@ -88,7 +90,7 @@ impl Progress {
             ..
         } = body
         else {
-            return Err(BrokenHistory {
+            return Err(InvalidRunHistory {
                 seq: 0,
                 kind: body.kind(),
                 why: "a log begins with run_started".to_owned(),
@@ -109,7 +111,7 @@ impl Progress {
             pending: None,
             refused: BTreeSet::new(),
             approvals: BTreeMap::new(),
-            ledger: Ledger::new(limits),
+            ledger: BudgetLedger::new(limits),
             repeats: BTreeMap::new(),
             last_visit: None,
             strikes: 0,
@@ -125,25 +127,25 @@ impl Progress {
     }
 
     /// The effect of the current visit with this identity.
-    pub fn effect(&self, effect: &EffectId) -> Option<&EffectEntry> {
+    pub fn effect(&self, effect: &EffectId) -> Option<&JournalEffect> {
         self.journal.values().find_map(|entry| match entry {
-            Entry::Effect(entry) if entry.effect == *effect => Some(&**entry),
+            JournalEntry::Effect(entry) if entry.effect == *effect => Some(&**entry),
             _ => None,
         })
     }
 
-    fn effect_mut(&mut self, effect: &EffectId) -> Result<&mut EffectEntry, String> {
+    fn effect_mut(&mut self, effect: &EffectId) -> Result<&mut JournalEffect, String> {
         let found = self.journal.values_mut().find_map(|entry| match entry {
-            Entry::Effect(entry) if entry.effect == *effect => Some(&mut **entry),
+            JournalEntry::Effect(entry) if entry.effect == *effect => Some(&mut **entry),
             _ => None,
         });
         found.ok_or_else(|| format!("{effect} was not announced in this visit"))
     }
 
     /// Takes the next event into account.
-    pub fn apply(&mut self, body: &EventBody) -> Result<(), BrokenHistory> {
+    pub fn apply(&mut self, body: &EventBody) -> Result<(), InvalidRunHistory> {
         let seq = self.next_seq;
-        self.try_apply(seq, body).map_err(|why| BrokenHistory {
+        self.try_apply(seq, body).map_err(|why| InvalidRunHistory {
             seq,
             kind: body.kind(),
             why,
@@ -166,12 +168,14 @@ impl Progress {
                 self.entered = true;
                 Ok(())
             }
-            EventBody::ClockRead { ordinal, now_ms } => self.note(*ordinal, Entry::Clock(*now_ms)),
-            EventBody::HeadRead { ordinal, head } => self.note(*ordinal, Entry::Head(*head)),
+            EventBody::ClockRead { ordinal, now_ms } => {
+                self.note(*ordinal, JournalEntry::Clock(*now_ms))
+            }
+            EventBody::HeadRead { ordinal, head } => self.note(*ordinal, JournalEntry::Head(*head)),
             EventBody::Heard { ordinal, count } => self.heard(*ordinal, *count),
             EventBody::Steered { by, text } => {
                 let (by, text) = (by.clone(), text.clone());
-                self.unheard.push(Note { by, text });
+                self.unheard.push(OperatorNote { by, text });
                 Ok(())
             }
             EventBody::ReadDone {
@@ -181,7 +185,7 @@ impl Progress {
                 result,
                 ..
             } => {
-                let entry = Entry::Read {
+                let entry = JournalEntry::Read {
                     name: name.clone(),
                     request: *request,
                     result: result.clone(),
@@ -208,7 +212,7 @@ impl Progress {
                 asked,
                 free,
             } => {
-                let entry = Entry::Refused {
+                let entry = JournalEntry::Refused {
                     name: name.clone(),
                     request: *request,
                     over: (*dimension, *asked, *free),
@@ -224,7 +228,7 @@ impl Progress {
                 decision,
             } => {
                 let (role, decision) = (role.clone(), *decision);
-                self.voted(approval, by, Ballot { role, decision })
+                self.voted(approval, by, ApprovalBallot { role, decision })
             }
             EventBody::LimitRaised { dimension, to, .. } => {
                 self.ledger.raise(*dimension, *to);
@@ -260,7 +264,7 @@ impl Progress {
                 summary,
             } => {
                 self.pending = None;
-                self.ended = Some(Ended {
+                self.ended = Some(RunEnd {
                     ending: *ending,
                     exit: *exit,
                     summary: summary.clone(),
@@ -274,7 +278,7 @@ impl Progress {
         &mut self,
         approval: &ApprovalId,
         by: &Principal,
-        ballot: Ballot,
+        ballot: ApprovalBallot,
     ) -> Result<(), String> {
         let asked = self.approvals.get_mut(approval);
         let asked = asked.ok_or_else(|| format!("{approval} was not asked"))?;
@@ -288,10 +292,10 @@ impl Progress {
             return Err(format!("only {} notes were there", self.unheard.len()));
         }
         let heard = self.unheard.drain(..count).collect();
-        self.note(ordinal, Entry::Heard(heard))
+        self.note(ordinal, JournalEntry::Heard(heard))
     }
 
-    fn note(&mut self, ordinal: u32, entry: Entry) -> Result<(), String> {
+    fn note(&mut self, ordinal: u32, entry: JournalEntry) -> Result<(), String> {
         if self.journal.insert(ordinal, entry).is_some() {
             return Err(format!("call {ordinal} of the visit was journaled before"));
         }
@@ -316,13 +320,13 @@ impl Progress {
         held.map_err(|over| format!("{} is not left", over.dimension))?;
         if let Some(approval) = approval {
             match self.approvals.get_mut(approval) {
-                Some(asked) if asked.answer == Some(Answer::Approved) && !asked.used => {
+                Some(asked) if asked.answer == Some(InterruptAnswer::Approved) && !asked.used => {
                     asked.used = true;
                 }
                 _ => return Err(format!("{approval} cannot be used")),
             }
         }
-        let entry = EffectEntry {
+        let entry = JournalEffect {
             effect: effect.clone(),
             intent_seq: seq,
             class: *class,
@@ -335,14 +339,14 @@ impl Progress {
             result: None,
             verdict: None,
         };
-        self.note(*ordinal, Entry::Effect(Box::new(entry)))
+        self.note(*ordinal, JournalEntry::Effect(Box::new(entry)))
     }
 
     fn retried(
         &mut self,
         effect: &EffectId,
         attempt: u32,
-        reserve: &Amounts,
+        reserve: &BudgetAmounts,
     ) -> Result<(), String> {
         let entry = self.effect_mut(effect)?;
         entry.attempt = attempt;
@@ -359,7 +363,7 @@ impl Progress {
     fn settled(
         &mut self,
         effect: &EffectId,
-        spent: &Amounts,
+        spent: &BudgetAmounts,
         result: &EffectResult,
     ) -> Result<(), String> {
         self.ledger.settle(effect.as_str(), spent);
@@ -371,18 +375,18 @@ impl Progress {
         Ok(())
     }
 
-    fn suspend(&mut self, seq: u64, ordinal: u32, interrupt: &Interrupt) -> Result<(), String> {
+    fn suspend(&mut self, seq: u64, ordinal: u32, interrupt: &RunInterrupt) -> Result<(), String> {
         if self.pending.is_some() {
             return Err("the run waited already".to_owned());
         }
         match interrupt {
-            Interrupt::Approval {
+            RunInterrupt::Approval {
                 approval,
                 digest,
                 rule,
                 ..
             } => {
-                let asked = Asked {
+                let asked = RequestedApproval {
                     digest: *digest,
                     rule: rule.clone(),
                     votes: BTreeMap::new(),
@@ -392,17 +396,17 @@ impl Progress {
                 self.approvals.insert(approval.clone(), asked);
                 self.wait(ordinal, interrupt)?;
             }
-            Interrupt::Operator { .. } | Interrupt::Timer { .. } => {
+            RunInterrupt::Operator { .. } | RunInterrupt::Timer { .. } => {
                 self.wait(ordinal, interrupt)?;
             }
-            Interrupt::UnknownEffect { effect, .. } => {
+            RunInterrupt::UnknownEffect { effect, .. } => {
                 self.effect_mut(effect)?;
             }
-            Interrupt::Budget { .. }
-            | Interrupt::Held { .. }
-            | Interrupt::NonDeterminism { .. } => {}
+            RunInterrupt::Budget { .. }
+            | RunInterrupt::Held { .. }
+            | RunInterrupt::NonDeterminism { .. } => {}
         }
-        self.pending = Some(Pending {
+        self.pending = Some(PendingWait {
             seq,
             ordinal,
             interrupt: interrupt.clone(),
@@ -410,44 +414,46 @@ impl Progress {
         Ok(())
     }
 
-    fn wait(&mut self, ordinal: u32, interrupt: &Interrupt) -> Result<(), String> {
-        let entry = Entry::Wait {
+    fn wait(&mut self, ordinal: u32, interrupt: &RunInterrupt) -> Result<(), String> {
+        let entry = JournalEntry::Wait {
             interrupt: interrupt.clone(),
             answer: None,
         };
         self.note(ordinal, entry)
     }
 
-    fn resolve(&mut self, interrupt: u64, answer: &Answer) -> Result<(), String> {
+    fn resolve(&mut self, interrupt: u64, answer: &InterruptAnswer) -> Result<(), String> {
         let pending = match self.pending.take() {
             Some(pending) if pending.seq == interrupt => pending,
             _ => return Err(format!("the run did not wait for {interrupt}")),
         };
         match &pending.interrupt {
-            Interrupt::Approval { .. } | Interrupt::Operator { .. } | Interrupt::Timer { .. } => {
-                if let Interrupt::Approval { approval, .. } = &pending.interrupt
+            RunInterrupt::Approval { .. }
+            | RunInterrupt::Operator { .. }
+            | RunInterrupt::Timer { .. } => {
+                if let RunInterrupt::Approval { approval, .. } = &pending.interrupt
                     && let Some(asked) = self.approvals.get_mut(approval)
                 {
                     asked.answer = Some(answer.clone());
                 }
-                let entry = Entry::Wait {
+                let entry = JournalEntry::Wait {
                     interrupt: pending.interrupt,
                     answer: Some(answer.clone()),
                 };
                 self.journal.insert(pending.ordinal, entry);
             }
-            Interrupt::UnknownEffect { effect, .. } => {
-                if let Answer::Chose { choice, .. } = answer {
+            RunInterrupt::UnknownEffect { effect, .. } => {
+                if let InterruptAnswer::Chose { choice, .. } = answer {
                     self.effect_mut(effect)?.verdict = Some(choice.clone());
                 }
             }
-            Interrupt::Budget { .. } => {
-                if matches!(answer, Answer::Chose { .. }) {
+            RunInterrupt::Budget { .. } => {
+                if matches!(answer, InterruptAnswer::Chose { .. }) {
                     self.refused.insert(pending.ordinal);
                 }
             }
-            // What was held is ordered again, and whoever would do it knows the answer.
-            Interrupt::Held { .. } | Interrupt::NonDeterminism { .. } => {}
+            // What was held is ordered again, and the world, which would do it, knows the answer.
+            RunInterrupt::Held { .. } | RunInterrupt::NonDeterminism { .. } => {}
         }
         Ok(())
     }
@@ -482,12 +488,15 @@ impl Progress {
         let mut seen: Vec<(Digest, Option<&EffectResult>)> = Vec::new();
         for entry in self.journal.values() {
             match entry {
-                Entry::Read {
+                JournalEntry::Read {
                     request, result, ..
                 } => seen.push((*request, Some(result))),
-                Entry::Effect(effect) => seen.push((effect.request, effect.result.as_ref())),
-                Entry::Refused { request, .. } => seen.push((*request, None)),
-                Entry::Clock(_) | Entry::Head(_) | Entry::Heard(_) | Entry::Wait { .. } => {}
+                JournalEntry::Effect(effect) => seen.push((effect.request, effect.result.as_ref())),
+                JournalEntry::Refused { request, .. } => seen.push((*request, None)),
+                JournalEntry::Clock(_)
+                | JournalEntry::Head(_)
+                | JournalEntry::Heard(_)
+                | JournalEntry::Wait { .. } => {}
             }
         }
         let EventBody::NodeLeft {

@@ -7,28 +7,28 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lula_protocol::event::Ending;
-use lula_protocol::{EventBody, Payload, RunId};
-use lula_store::{Head, Lease, Record, StoreError};
+use lula_protocol::event::RunEnding;
+use lula_protocol::{EventBody, EventPayload, RunId};
+use lula_store::{LogHead, LogRecord, RunLease, StoreError};
 use serde::Serialize;
 
-use crate::ctx::Ctx;
-use crate::desk::Desk;
+use crate::ctx::NodeContext;
+use crate::desk::EngineDesk;
 use crate::drive::{left_body, stuck};
-use crate::engine::{Engine, Live};
+use crate::engine::{DrivenRun, GraphEngine};
 use crate::error::EngineError;
-use crate::graph::{Graph, Label};
-use crate::load::{self, RunState, Step};
-use crate::scribe::Scribe;
+use crate::graph::{Graph, GraphLabel};
+use crate::load::{self, NextRunStep, RunState};
+use crate::scribe::RunLogWriter;
 use crate::seal::verify_seal;
 use crate::signals;
-use crate::stop::Stop;
-use crate::world::World;
+use crate::stop::VisitStop;
+use crate::world::EffectWorld;
 
 /// What a replay found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Replayed {
-    /// The run.
+pub struct ReplayReport {
+    /// The run that was replayed.
     pub run: RunId,
     /// Events looked at.
     pub events: u64,
@@ -37,17 +37,17 @@ pub struct Replayed {
     /// Digest of the state it came to.
     pub state: lula_protocol::Digest,
     /// Where it came out otherwise; empty for a faithful log.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
     /// Visits that cannot be run again, by the position of their end: what they were told was
     /// dropped to make room.
     pub dropped: Vec<u64>,
     /// Looks and edits that came out otherwise, where they were done again.
-    pub drift: Vec<Drift>,
+    pub drift: Vec<ReplayDrift>,
 }
 
 /// A decision that comes out otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// Position in the log.
     pub seq: u64,
     /// What is different.
@@ -56,16 +56,16 @@ pub struct Difference {
 
 /// A look or an edit that came out otherwise when it was done again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Drift {
+pub struct ReplayDrift {
     /// What was done.
     pub name: String,
     /// Position in its visit's journal.
     pub ordinal: u32,
 }
 
-impl<G: Graph> Engine<G> {
+impl<G: Graph> GraphEngine<G> {
     /// Derives a run again from its log.
-    pub async fn replay(&self, id: &RunId) -> Result<Replayed, EngineError> {
+    pub async fn replay(&self, id: &RunId) -> Result<ReplayReport, EngineError> {
         self.replay_in(id, None).await
     }
 
@@ -74,16 +74,16 @@ impl<G: Graph> Engine<G> {
     pub async fn replay_tools(
         &self,
         id: &RunId,
-        world: Arc<dyn World>,
-    ) -> Result<Replayed, EngineError> {
+        world: Arc<dyn EffectWorld>,
+    ) -> Result<ReplayReport, EngineError> {
         self.replay_in(id, Some(world)).await
     }
 
     async fn replay_in(
         &self,
         id: &RunId,
-        rerun: Option<Arc<dyn World>>,
-    ) -> Result<Replayed, EngineError> {
+        rerun: Option<Arc<dyn EffectWorld>>,
+    ) -> Result<ReplayReport, EngineError> {
         let inner = &self.inner;
         let mut records = Vec::new();
         loop {
@@ -93,8 +93,8 @@ impl<G: Graph> Engine<G> {
             }
             records.extend(page);
         }
-        let mut chain = lula_protocol::event::Chain::start(id.clone());
-        Record::verify(&mut chain, &records)?;
+        let mut chain = lula_protocol::event::LogChain::start(id.clone());
+        LogRecord::verify(&mut chain, &records)?;
         let Some(first) = records.first() else {
             return Err(StoreError::NoRun(id.clone()).into());
         };
@@ -118,7 +118,7 @@ impl<G: Graph> Engine<G> {
             .run
             .digest()
             .map_err(|error| EngineError::payload(id, records.len() as u64, error))?;
-        Ok(Replayed {
+        Ok(ReplayReport {
             run: id.clone(),
             events: records.len() as u64,
             visits: replay.visits,
@@ -131,18 +131,18 @@ impl<G: Graph> Engine<G> {
 }
 
 struct Replay<'e, G: Graph> {
-    engine: &'e Engine<G>,
+    engine: &'e GraphEngine<G>,
     run: RunState<G::State>,
-    rerun: Option<Arc<dyn World>>,
+    rerun: Option<Arc<dyn EffectWorld>>,
     visits: u64,
-    differences: Vec<Difference>,
+    differences: Vec<ReplayDifference>,
     dropped: Vec<u64>,
-    drift: Vec<Drift>,
+    drift: Vec<ReplayDrift>,
 }
 
 impl<G: Graph> Replay<'_, G> {
     fn differ(&mut self, seq: u64, what: impl Into<String>) {
-        self.differences.push(Difference {
+        self.differences.push(ReplayDifference {
             seq,
             what: what.into(),
         });
@@ -154,12 +154,12 @@ impl<G: Graph> Replay<'_, G> {
         parent.is_some_and(|parent| seq <= parent.seq)
     }
 
-    async fn follow(&mut self, record: &Record) -> Result<(), EngineError> {
+    async fn follow(&mut self, record: &LogRecord) -> Result<(), EngineError> {
         let body = record.read_body()?;
         let seq = record.seq;
         match &body {
             EventBody::NodeEntered { node, visit } => match self.engine.next(&self.run) {
-                Step::Enter {
+                NextRunStep::Enter {
                     node: next,
                     visit: nth,
                 } if next.name() == node && nth == *visit => {}
@@ -194,11 +194,11 @@ impl<G: Graph> Replay<'_, G> {
         load::apply(&self.engine.inner.graph, &mut self.run, &body, &blobs)
     }
 
-    fn resolved(&mut self, record: &Record, body: &EventBody) {
+    fn resolved(&mut self, record: &LogRecord, body: &EventBody) {
         let by_itself = matches!(
             body,
             EventBody::Resolved { answer, .. }
-                if !matches!(answer, lula_protocol::Answer::Chose { .. })
+                if !matches!(answer, lula_protocol::InterruptAnswer::Chose { .. })
         );
         if by_itself {
             let again = signals::wait_over(&self.run.progress, record.at_ms);
@@ -211,16 +211,16 @@ impl<G: Graph> Replay<'_, G> {
         }
     }
 
-    fn ended(&mut self, seq: u64, ending: Ending, exit: lula_protocol::Exit, summary: &str) {
+    fn ended(&mut self, seq: u64, ending: RunEnding, exit: lula_protocol::RunExit, summary: &str) {
         let step = self.engine.next(&self.run);
         let same = match ending {
-            Ending::Completed => {
+            RunEnding::Completed => {
                 let report = self.engine.inner.graph.report(&self.run.state);
-                step == Step::Finish && report.exit == exit && report.summary == summary
+                step == NextRunStep::Finish && report.exit == exit && report.summary == summary
             }
-            Ending::Cancelled => step == Step::Cancel,
+            RunEnding::Cancelled => step == NextRunStep::Cancel,
             // A halt inside a visit is seen by the visit that is run again.
-            Ending::Halted => matches!(step, Step::Halt(_) | Step::Enter { .. }),
+            RunEnding::Halted => matches!(step, NextRunStep::Halt(_) | NextRunStep::Enter { .. }),
         };
         if !same {
             self.differ(
@@ -231,7 +231,7 @@ impl<G: Graph> Replay<'_, G> {
     }
 
     async fn leave(&mut self, seq: u64, recorded: &EventBody) {
-        let Step::Enter { node, visit } = self.engine.next(&self.run) else {
+        let NextRunStep::Enter { node, visit } = self.engine.next(&self.run) else {
             let next = self.engine.next(&self.run);
             self.differ(seq, format!("a node was left, next is {next:?}"));
             return;
@@ -239,7 +239,7 @@ impl<G: Graph> Replay<'_, G> {
         match self.visit(node, visit).await {
             Ok(again) if again == *recorded => {}
             Ok(again) => self.differ(seq, format!("{} ends otherwise: {again:?}", node.name())),
-            Err(Stop::Store(StoreError::Dropped(_))) => self.dropped.push(seq),
+            Err(VisitStop::Store(StoreError::Dropped(_))) => self.dropped.push(seq),
             Err(stop) => self.differ(seq, format!("{} stops: {stop}", node.name())),
         }
     }
@@ -255,13 +255,13 @@ impl<G: Graph> Replay<'_, G> {
         open.progress.ended = None;
         open.progress.cancel = None;
         open.progress.pending = None;
-        let Step::Enter { node, visit } = self.engine.next(&open) else {
+        let NextRunStep::Enter { node, visit } = self.engine.next(&open) else {
             return;
         };
         let before = std::mem::replace(&mut self.run, open);
         let stop = self.visit(node, visit).await;
         self.run = before;
-        if let Err(Stop::NonDeterminism { ordinal, .. }) = stop {
+        if let Err(VisitStop::NonDeterminism { ordinal, .. }) = stop {
             self.differ(
                 seq,
                 format!("{} asks otherwise at call {ordinal}", node.name()),
@@ -270,27 +270,30 @@ impl<G: Graph> Replay<'_, G> {
     }
 
     /// Runs the body of a visit against its journal.
-    async fn visit(&mut self, node: G::Node, visit: u32) -> Result<EventBody, Stop> {
+    async fn visit(&mut self, node: G::Node, visit: u32) -> Result<EventBody, VisitStop> {
         self.visits += 1;
         let inner = &self.engine.inner;
-        let lease = Lease {
+        let lease = RunLease {
             run: self.run.progress.run.clone(),
             epoch: 0,
-            head: Head::empty(),
+            head: LogHead::empty(),
         };
-        let scribe = Scribe::new(
+        let scribe = RunLogWriter::new(
             Arc::clone(&inner.store),
             Arc::clone(&inner.clock),
             Arc::clone(&inner.options),
-            Arc::new(Live::new(Instant::now() + Duration::from_hours(1), true)),
+            Arc::new(DrivenRun::new(
+                Instant::now() + Duration::from_hours(1),
+                true,
+            )),
             lease,
-            (Head::empty(), 0),
+            (LogHead::empty(), 0),
         );
         let progress = self.run.progress.clone();
-        let mut desk = Desk::new(Arc::new(scribe), Arc::clone(&inner.world), progress);
+        let mut desk = EngineDesk::new(Arc::new(scribe), Arc::clone(&inner.world), progress);
         desk.replay = true;
         desk.rerun.clone_from(&self.rerun);
-        let mut ctx = Ctx::new(&mut desk, node.name(), visit);
+        let mut ctx = NodeContext::new(&mut desk, node.name(), visit);
         let left = inner.graph.visit(node, &self.run.state, &mut ctx).await;
         let finished = match left {
             Ok(left) => ctx.finish().await.map(|()| left),
@@ -300,7 +303,8 @@ impl<G: Graph> Replay<'_, G> {
         let left = finished?;
         let mut events = Vec::with_capacity(left.events.len());
         for event in &left.events {
-            let packed = Payload::pack(event).map_err(|error| Stop::Halt(error.to_string()))?;
+            let packed =
+                EventPayload::pack(event).map_err(|error| VisitStop::Halt(error.to_string()))?;
             events.push(packed.payload);
         }
         Ok(left_body(node, visit, left.outcome, events))

@@ -1,35 +1,44 @@
 //! What waits to be committed, and the commit itself.
 //!
-//! It is shared by the desk that fills it and by whoever watches over a visit: where a body takes
+//! It is shared by the desk that fills it and by what watches over a visit (`linger.rs`): where a body takes
 //! its time after the world has answered, the answer is committed without it. The two never work at
 //! the same moment, because one task polls both.
+//!
+//! When it commits: before any effect that cannot be taken back, after any that changed something
+//! outside, and at the end. Other answers of the world, and what a visit decides, are committed
+//! with the next of those, an answer after 2 ms at the latest (`Options::linger`), while the body
+//! waits for something else (`linger.rs` polls the body and the clock). The engine asks nothing of
+//! the world, and shows nothing, that follows from an uncommitted answer. So a crash that loses one
+//! is, for everything but the world, as if the answer had not come; what happens then follows from
+//! the class of the effect: a model is asked once more and the lost call stays charged, an edit is
+//! put back and done again, a reference is looked at.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lula_protocol::EventBody;
 use lula_store::{
-    Append, ApprovalChange, Blob, EffectRow, Head, Lease, LedgerRow, NewRun, Record, Rest, Store,
-    StoreError,
+    ApprovalChange, Blob, EffectRow, LeaseAfterAppend, LedgerRow, LogAppend, LogHead, LogRecord,
+    NewRun, RunLease, RunStore, StoreError,
 };
 
-use crate::clock::Clock;
-use crate::engine::Live;
-use crate::options::Options;
+use crate::clock::WallClock;
+use crate::engine::DrivenRun;
+use crate::options::EngineOptions;
 
 /// Writes the log of one run.
-pub(crate) struct Scribe {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) options: Arc<Options>,
-    pub(crate) live: Arc<Live>,
-    pub(crate) lease: Lease,
-    sheet: Mutex<Sheet>,
+pub(crate) struct RunLogWriter {
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) clock: Arc<dyn WallClock>,
+    pub(crate) options: Arc<EngineOptions>,
+    pub(crate) live: Arc<DrivenRun>,
+    pub(crate) lease: RunLease,
+    sheet: Mutex<UncommittedEntries>,
 }
 
 /// What waits to be committed, and where the log ends.
-pub(crate) struct Sheet {
-    pub(crate) head: Head,
+pub(crate) struct UncommittedEntries {
+    pub(crate) head: LogHead,
     pub(crate) last_at: u64,
     pub(crate) bodies: Vec<EventBody>,
     pub(crate) blobs: Vec<Blob>,
@@ -46,12 +55,12 @@ pub(crate) struct Sheet {
     pub(crate) due: Option<Instant>,
     pub(crate) since_seal: u64,
     pub(crate) since_snapshot: u64,
-    /// A commit was begun and nobody knows how it ended: what is true stands in the log, and
+    /// A commit was begun and how it ended is not known: what is true stands in the log, and
     /// nothing may be written after what is only believed.
     torn: bool,
 }
 
-impl Sheet {
+impl UncommittedEntries {
     /// Whether there is nothing to commit.
     pub(crate) const fn is_empty(&self) -> bool {
         self.bodies.is_empty() && self.takes.is_empty() && self.newborn.is_none()
@@ -74,22 +83,22 @@ impl Sheet {
     }
 
     /// The time, which never goes back within a run.
-    pub(crate) fn now(&mut self, clock: &dyn Clock) -> u64 {
+    pub(crate) fn now(&mut self, clock: &dyn WallClock) -> u64 {
         self.last_at = self.last_at.max(clock.now_ms());
         self.last_at
     }
 }
 
-impl Scribe {
+impl RunLogWriter {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        options: Arc<Options>,
-        live: Arc<Live>,
-        lease: Lease,
-        (head, last_at): (Head, u64),
+        store: Arc<dyn RunStore>,
+        clock: Arc<dyn WallClock>,
+        options: Arc<EngineOptions>,
+        live: Arc<DrivenRun>,
+        lease: RunLease,
+        (head, last_at): (LogHead, u64),
     ) -> Self {
-        let sheet = Sheet {
+        let sheet = UncommittedEntries {
             head,
             last_at,
             bodies: Vec::new(),
@@ -116,7 +125,7 @@ impl Scribe {
     }
 
     /// Never held while anything is waited for.
-    pub(crate) fn sheet(&self) -> MutexGuard<'_, Sheet> {
+    pub(crate) fn sheet(&self) -> MutexGuard<'_, UncommittedEntries> {
         self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,12 +134,12 @@ impl Scribe {
         if self.sheet().is_empty() {
             return Ok(());
         }
-        let append = self.draw_up(Rest::Keep)?;
+        let append = self.draw_up(LeaseAfterAppend::Keep)?;
         self.commit(append).await
     }
 
     /// Takes everything that waits into one append.
-    pub(crate) fn draw_up(&self, rest: Rest) -> Result<Append, StoreError> {
+    pub(crate) fn draw_up(&self, rest: LeaseAfterAppend) -> Result<LogAppend, StoreError> {
         let (run, epoch) = (self.lease.run.clone(), self.lease.epoch);
         let mut sheet = self.sheet();
         if sheet.torn || Instant::now() >= self.live.deadline() {
@@ -141,11 +150,11 @@ impl Scribe {
         // From here on what was taken is in this append or nowhere, and waits for nothing else.
         sheet.torn = true;
         sheet.due = None;
-        let (records, _) = Record::continue_log(&run, sheet.head, epoch, at_ms, &bodies)?;
+        let (records, _) = LogRecord::continue_log(&run, sheet.head, epoch, at_ms, &bodies)?;
         let count = bodies.len() as u64;
         sheet.since_seal += count;
         sheet.since_snapshot += count;
-        let mut append = Append::new(run, epoch, sheet.head);
+        let mut append = LogAppend::new(run, epoch, sheet.head);
         append.records = records;
         append.blobs = std::mem::take(&mut sheet.blobs);
         append.effects = std::mem::take(&mut sheet.effects);
@@ -157,7 +166,7 @@ impl Scribe {
     }
 
     /// Commits what was drawn up.
-    pub(crate) async fn commit(&self, append: Append) -> Result<(), StoreError> {
+    pub(crate) async fn commit(&self, append: LogAppend) -> Result<(), StoreError> {
         let newborn = self.sheet().newborn.take();
         let head = match newborn {
             None => self.store.append(append).await?,

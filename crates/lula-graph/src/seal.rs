@@ -1,12 +1,12 @@
 //! Signatures over logs.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 use lula_protocol::{Digest, EventBody};
 
 /// What a seal signs: the digest of the entry before it, in a domain of its own.
 fn signed(previous: &Digest) -> Digest {
-    Digest::of_canonical(Domain::Seal, &[previous.as_bytes()])
+    Digest::of_canonical(DigestDomain::Seal, &[previous.as_bytes()])
 }
 
 fn hex(bytes: &[u8]) -> String {

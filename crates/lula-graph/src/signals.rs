@@ -1,9 +1,9 @@
 //! What becomes of what people send a run, and of waits whose time has come. Pure.
 
-use lula_protocol::{Answer, EventBody, Interrupt, Signal};
+use lula_protocol::{EventBody, InterruptAnswer, RunInterrupt, RunSignal};
 
 use crate::approval::{decide, objection};
-use crate::progress::Progress;
+use crate::progress::RunProgress;
 
 fn ignored(reason: impl Into<String>) -> EventBody {
     EventBody::SignalIgnored {
@@ -12,9 +12,9 @@ fn ignored(reason: impl Into<String>) -> EventBody {
 }
 
 /// The event a signal becomes. Every signal becomes one: what does not fit is said so.
-pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
+pub fn respond(progress: &RunProgress, signal: &RunSignal, now_ms: u64) -> EventBody {
     match signal {
-        Signal::Vote {
+        RunSignal::Vote {
             approval,
             digest,
             by,
@@ -43,7 +43,7 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
                 decision: *decision,
             }
         }
-        Signal::Answer {
+        RunSignal::Answer {
             interrupt,
             choice,
             by,
@@ -54,7 +54,7 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
             {
                 EventBody::Resolved {
                     interrupt: *interrupt,
-                    answer: Answer::Chose {
+                    answer: InterruptAnswer::Chose {
                         choice: choice.clone(),
                         by: by.clone(),
                         note: note.clone(),
@@ -65,7 +65,7 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
                 "{by} answered {choice:?} to {interrupt}, which was not asked"
             )),
         },
-        Signal::RaiseLimit { dimension, to, by } => match progress.ledger.limit(*dimension) {
+        RunSignal::RaiseLimit { dimension, to, by } => match progress.ledger.limit(*dimension) {
             Some(limit) if *to > limit => EventBody::LimitRaised {
                 dimension: *dimension,
                 to: *to,
@@ -74,11 +74,11 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
             Some(limit) => ignored(format!("{by} set {dimension} to {to}, below {limit}")),
             None => ignored(format!("{by} raised {dimension}, which has no limit")),
         },
-        Signal::Steer { by, text } => EventBody::Steered {
+        RunSignal::Steer { by, text } => EventBody::Steered {
             by: by.clone(),
             text: text.clone(),
         },
-        Signal::Cancel { by, reason } => EventBody::CancelRequested {
+        RunSignal::Cancel { by, reason } => EventBody::CancelRequested {
             by: by.clone(),
             reason: reason.clone(),
         },
@@ -86,17 +86,17 @@ pub fn respond(progress: &Progress, signal: &Signal, now_ms: u64) -> EventBody {
 }
 
 /// The end of the wait, if it has come.
-pub fn wait_over(progress: &Progress, now_ms: u64) -> Option<EventBody> {
+pub fn wait_over(progress: &RunProgress, now_ms: u64) -> Option<EventBody> {
     let pending = progress.pending.as_ref()?;
     let answer = match &pending.interrupt {
-        Interrupt::Approval { approval, rule, .. } => {
+        RunInterrupt::Approval { approval, rule, .. } => {
             let asked = progress.approvals.get(approval)?;
             decide(rule, &asked.votes, now_ms)?
         }
-        Interrupt::Timer { at_ms } if now_ms >= *at_ms => Answer::Fired,
-        Interrupt::Budget {
+        RunInterrupt::Timer { at_ms } if now_ms >= *at_ms => InterruptAnswer::Fired,
+        RunInterrupt::Budget {
             dimension, asked, ..
-        } if progress.ledger.free(*dimension) >= *asked => Answer::Raised,
+        } if progress.ledger.free(*dimension) >= *asked => InterruptAnswer::Raised,
         _ => return None,
     };
     Some(EventBody::Resolved {

@@ -1,22 +1,22 @@
 //! Why a node's body does not go on.
 
-use lula_protocol::{Digest, Dimension};
+use lula_protocol::{BudgetDimension, Digest};
 use lula_store::StoreError;
 
 /// Why a visit ends before its body does. A body passes it on with `?`; only
-/// [`Stop::Effect`] is its own business, and it may handle that one.
+/// [`VisitStop::Effect`] is its own business, and it may handle that one.
 #[derive(Debug, thiserror::Error)]
-pub enum Stop {
+pub enum VisitStop {
     /// An effect did not work. Not handled by the body, it halts the run.
     #[error(transparent)]
     Effect(#[from] EffectError),
     /// The run waits. It goes on at this place when the answer is there.
     #[error("the run waits")]
     Suspended,
-    /// Somebody asked the run to stop.
+    /// A signal asked the run to stop.
     #[error("the run was cancelled")]
     Cancelled,
-    /// Whoever drives the run wants to put it down.
+    /// The driver wants to put it down.
     #[error("the run is put down")]
     Paused,
     /// The body asks the run to end.
@@ -38,7 +38,7 @@ pub enum Stop {
     /// The world outside cannot be reached; the run is tried again later.
     #[error("{0}")]
     Trouble(String),
-    /// The run is owned by somebody else now, or the store failed.
+    /// The run is owned by another worker now, or the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -60,7 +60,7 @@ pub enum EffectError {
         /// What would have been done.
         name: String,
         /// The limit in the way.
-        dimension: Dimension,
+        dimension: BudgetDimension,
         /// How much it may need.
         asked: u64,
         /// How much is left.

@@ -1,11 +1,12 @@
 //! Transition tables: closed, and checked before a run can start.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
-use crate::graph::{Graph, Label};
+use crate::graph::{Graph, GraphLabel};
 
 /// Where a way out leads.
-pub(crate) enum Go<G: Graph> {
+pub(crate) enum ExitTarget<G: Graph> {
     To(G::Node),
     Choose {
         among: &'static [G::Node],
@@ -14,7 +15,7 @@ pub(crate) enum Go<G: Graph> {
     Done,
 }
 
-impl<G: Graph> Go<G> {
+impl<G: Graph> ExitTarget<G> {
     fn targets(&self) -> &[G::Node] {
         match self {
             Self::To(node) => std::slice::from_ref(node),
@@ -25,19 +26,19 @@ impl<G: Graph> Go<G> {
 }
 
 /// Where each way out of each node leads.
-pub struct Table<G: Graph> {
+pub struct TransitionTable<G: Graph> {
     start: G::Node,
-    rows: BTreeMap<(G::Node, G::Outcome), Go<G>>,
+    rows: BTreeMap<(G::Node, G::Outcome), ExitTarget<G>>,
     doubled: Vec<(G::Node, G::Outcome)>,
 }
 
 /// What is wrong with a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
+pub enum TransitionTableError {
     /// A way out leads nowhere.
     #[error("{node} can end with {outcome}, but the table does not say where that leads")]
     Missing {
-        /// The node.
+        /// The node that has the way out.
         node: &'static str,
         /// The way out.
         outcome: &'static str,
@@ -45,7 +46,7 @@ pub enum TableError {
     /// A row is for something that cannot happen.
     #[error("the table says where {node} goes after {outcome}, but it cannot end that way")]
     Impossible {
-        /// The node.
+        /// The node that the row is for.
         node: &'static str,
         /// The way out.
         outcome: &'static str,
@@ -53,21 +54,21 @@ pub enum TableError {
     /// Two rows for one thing.
     #[error("the table says twice where {node} goes after {outcome}")]
     Doubled {
-        /// The node.
+        /// The node that both rows are for.
         node: &'static str,
         /// The way out.
         outcome: &'static str,
     },
-    /// A node nobody comes to.
+    /// A node that no way leads to.
     #[error("no way leads to {node}")]
     Unreachable {
-        /// The node.
+        /// The node that cannot be reached.
         node: &'static str,
     },
-    /// A node nobody gets away from.
+    /// A node from which no way leads to the end.
     #[error("no way leads from {node} to the end")]
     DeadEnd {
-        /// The node.
+        /// The node without a way to the end.
         node: &'static str,
     },
     /// Two labels with one name.
@@ -77,12 +78,12 @@ pub enum TableError {
 
 /// What follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Follow<N> {
+pub(crate) enum TransitionResult<N> {
     Node(N),
     Done,
 }
 
-impl<G: Graph> Table<G> {
+impl<G: Graph> TransitionTable<G> {
     /// A table that begins at a node.
     pub const fn starting_at(start: G::Node) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl<G: Graph> Table<G> {
     /// After this way out of this node, go there.
     #[must_use]
     pub fn on(self, node: G::Node, outcome: G::Outcome, to: G::Node) -> Self {
-        self.row(node, outcome, Go::To(to))
+        self.row(node, outcome, ExitTarget::To(to))
     }
 
     /// After this way out of this node, let the state decide among some nodes. A choice that is
@@ -108,16 +109,41 @@ impl<G: Graph> Table<G> {
         among: &'static [G::Node],
         pick: fn(&G::State) -> G::Node,
     ) -> Self {
-        self.row(node, outcome, Go::Choose { among, pick })
+        self.row(node, outcome, ExitTarget::Choose { among, pick })
     }
 
     /// After this way out of this node, the run is over.
     #[must_use]
     pub fn done(self, node: G::Node, outcome: G::Outcome) -> Self {
-        self.row(node, outcome, Go::Done)
+        self.row(node, outcome, ExitTarget::Done)
     }
 
-    fn row(mut self, node: G::Node, outcome: G::Outcome, go: Go<G>) -> Self {
+    /// The whole table as text, a line for each node in the order of their names: where each way out of
+    /// it leads, the choices of one way between bars.
+    pub fn picture(&self) -> String {
+        let mut text = String::new();
+        for node in G::Node::ALL {
+            let rows = self.rows.iter().filter(|((from, _), _)| from == node);
+            let ways: Vec<String> = rows
+                .map(|((_, outcome), target)| {
+                    let names = match target {
+                        ExitTarget::To(to) => to.name().to_owned(),
+                        ExitTarget::Choose { among, .. } => {
+                            let names: Vec<&str> = among.iter().map(|to| to.name()).collect();
+                            names.join(" | ")
+                        }
+                        ExitTarget::Done => "the end".to_owned(),
+                    };
+                    format!("{} -> {names}", outcome.name())
+                })
+                .collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {}", node.name(), ways.join(", "));
+        }
+        text
+    }
+
+    fn row(mut self, node: G::Node, outcome: G::Outcome, go: ExitTarget<G>) -> Self {
         if self.rows.insert((node, outcome), go).is_some() {
             self.doubled.push((node, outcome));
         }
@@ -134,29 +160,29 @@ impl<G: Graph> Table<G> {
         node: G::Node,
         outcome: G::Outcome,
         state: &G::State,
-    ) -> Option<Follow<G::Node>> {
+    ) -> Option<TransitionResult<G::Node>> {
         match self.rows.get(&(node, outcome))? {
-            Go::To(to) => Some(Follow::Node(*to)),
-            Go::Done => Some(Follow::Done),
-            Go::Choose { among, pick } => {
+            ExitTarget::To(to) => Some(TransitionResult::Node(*to)),
+            ExitTarget::Done => Some(TransitionResult::Done),
+            ExitTarget::Choose { among, pick } => {
                 let picked = pick(state);
                 let to = if among.contains(&picked) {
                     picked
                 } else {
                     *among.first()?
                 };
-                Some(Follow::Node(to))
+                Some(TransitionResult::Node(to))
             }
         }
     }
 
     /// Checks that every way out of every node leads somewhere, that nothing else is in the table,
     /// and that every node is on a way from the start to the end.
-    pub fn check(&self, graph: &G) -> Result<(), TableError> {
+    pub fn check(&self, graph: &G) -> Result<(), TransitionTableError> {
         unique(G::Node::ALL)?;
         unique(G::Outcome::ALL)?;
         if let Some((node, outcome)) = self.doubled.first() {
-            return Err(TableError::Doubled {
+            return Err(TransitionTableError::Doubled {
                 node: node.name(),
                 outcome: outcome.name(),
             });
@@ -164,9 +190,9 @@ impl<G: Graph> Table<G> {
         for node in G::Node::ALL {
             for outcome in graph.outcomes(*node) {
                 let row = self.rows.get(&(*node, *outcome));
-                let empty = |go: &Go<G>| matches!(go, Go::Choose { among: [], .. });
+                let empty = |go: &ExitTarget<G>| matches!(go, ExitTarget::Choose { among: [], .. });
                 if row.is_none_or(empty) {
-                    return Err(TableError::Missing {
+                    return Err(TransitionTableError::Missing {
                         node: node.name(),
                         outcome: outcome.name(),
                     });
@@ -175,7 +201,7 @@ impl<G: Graph> Table<G> {
         }
         for (node, outcome) in self.rows.keys() {
             if !graph.outcomes(*node).contains(outcome) {
-                return Err(TableError::Impossible {
+                return Err(TransitionTableError::Impossible {
                     node: node.name(),
                     outcome: outcome.name(),
                 });
@@ -184,7 +210,7 @@ impl<G: Graph> Table<G> {
         self.check_ways()
     }
 
-    fn check_ways(&self) -> Result<(), TableError> {
+    fn check_ways(&self) -> Result<(), TransitionTableError> {
         let mut reached = BTreeSet::from([self.start]);
         let mut ending = BTreeSet::new();
         // Each round adds at least one node or stops, so there are at most as many as nodes.
@@ -194,7 +220,7 @@ impl<G: Graph> Table<G> {
                     reached.extend(go.targets());
                 }
                 let ends = |to: &G::Node| ending.contains(to);
-                if matches!(go, Go::Done) || go.targets().iter().any(ends) {
+                if matches!(go, ExitTarget::Done) || go.targets().iter().any(ends) {
                     ending.insert(*node);
                 }
             }
@@ -202,21 +228,21 @@ impl<G: Graph> Table<G> {
         for node in G::Node::ALL {
             let node_name = node.name();
             if !reached.contains(node) {
-                return Err(TableError::Unreachable { node: node_name });
+                return Err(TransitionTableError::Unreachable { node: node_name });
             }
             if !ending.contains(node) {
-                return Err(TableError::DeadEnd { node: node_name });
+                return Err(TransitionTableError::DeadEnd { node: node_name });
             }
         }
         Ok(())
     }
 }
 
-fn unique<L: Label>(labels: &[L]) -> Result<(), TableError> {
+fn unique<L: GraphLabel>(labels: &[L]) -> Result<(), TransitionTableError> {
     let mut seen = BTreeSet::new();
     for label in labels {
         if !seen.insert(label.name()) {
-            return Err(TableError::SameName(label.name()));
+            return Err(TransitionTableError::SameName(label.name()));
         }
     }
     Ok(())

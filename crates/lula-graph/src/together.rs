@@ -3,31 +3,31 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use lula_protocol::digest::Domain;
-use lula_protocol::event::{EffectResult, Via};
+use lula_protocol::digest::DigestDomain;
+use lula_protocol::event::{EffectResult, ResultSource};
 use lula_protocol::{Digest, EffectClass, EffectId, EventBody};
-use lula_store::Rest;
+use lula_store::LeaseAfterAppend;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::ctx::Ctx;
-use crate::stop::{EffectError, Stop};
-use crate::world::{Effect, Order, Performed, Trouble};
+use crate::ctx::NodeContext;
+use crate::stop::{EffectError, VisitStop};
+use crate::world::{EffectOrder, EffectOutput, EffectRequest, EffectTrouble};
 
 /// An effect that is to be started with others.
 struct Fresh {
     ordinal: u32,
     request: Digest,
-    order: Order,
+    order: EffectOrder,
 }
 
-impl Ctx<'_> {
+impl NodeContext<'_> {
     /// Has several things done and reads the answers, in the order they were asked for. A failure
     /// of one is its own; the others go on.
     pub async fn effects<T: DeserializeOwned>(
         &mut self,
-        effects: Vec<Effect>,
-    ) -> Result<Vec<Result<T, EffectError>>, Stop> {
+        effects: Vec<EffectRequest>,
+    ) -> Result<Vec<Result<T, EffectError>>, VisitStop> {
         let begin = self.ordinal;
         self.start_together(&effects).await?;
         // Every answer is in the journal now, or has to be found out; both is what a single call
@@ -37,7 +37,7 @@ impl Ctx<'_> {
         for effect in effects {
             answers.push(match self.effect(effect).await {
                 Ok(answer) => Ok(answer),
-                Err(Stop::Effect(error)) => Err(error),
+                Err(VisitStop::Effect(error)) => Err(error),
                 Err(stop) => return Err(stop),
             });
         }
@@ -45,7 +45,7 @@ impl Ctx<'_> {
     }
 
     /// Starts what can be started together, and journals what comes of it.
-    async fn start_together(&mut self, effects: &[Effect]) -> Result<(), Stop> {
+    async fn start_together(&mut self, effects: &[EffectRequest]) -> Result<(), VisitStop> {
         let mut fresh = Vec::new();
         let mut reserved = self.desk.progress.ledger.clone();
         for (ordinal, effect) in (self.ordinal..).zip(effects) {
@@ -65,9 +65,9 @@ impl Ctx<'_> {
             if reserved.reserve(id.as_str(), &effect.reserve).is_err() {
                 break;
             }
-            let request = Digest::of(Domain::Effect, &(effect.class, &effect.name, &value));
+            let request = Digest::of(DigestDomain::Effect, &(effect.class, &effect.name, &value));
             let Ok(request) = request else { break };
-            let order = Order {
+            let order = EffectOrder {
                 run: self.desk.progress.run.clone(),
                 effect: id,
                 epoch: self.desk.scribe.lease.epoch,
@@ -103,15 +103,15 @@ impl Ctx<'_> {
                 })?;
             }
         }
-        self.desk.commit(Rest::Keep, None).await?;
+        self.desk.commit(LeaseAfterAppend::Keep, None).await?;
         self.perform_together(fresh.into_iter().map(|(_, one)| one).collect())
             .await
     }
 
-    async fn perform_together(&mut self, fresh: Vec<Fresh>) -> Result<(), Stop> {
+    async fn perform_together(&mut self, fresh: Vec<Fresh>) -> Result<(), VisitStop> {
         let world = self.desk.world.clone();
         let cancel = self.desk.scribe.live.cancel.clone();
-        let orders: Vec<Order> = fresh.iter().map(|one| one.order.clone()).collect();
+        let orders: Vec<EffectOrder> = fresh.iter().map(|one| one.order.clone()).collect();
         let mut running: FuturesUnordered<_> = fresh
             .into_iter()
             .map(|one| {
@@ -133,7 +133,7 @@ impl Ctx<'_> {
                     for order in &orders {
                         world.abort(order).await;
                     }
-                    return Err(Stop::Cancelled);
+                    return Err(VisitStop::Cancelled);
                 }
                 next = running.next() => next,
             };
@@ -148,13 +148,15 @@ impl Ctx<'_> {
         &mut self,
         one: Fresh,
         took_ms: u64,
-        done: Result<Performed, Trouble>,
-    ) -> Result<(), Stop> {
+        done: Result<EffectOutput, EffectTrouble>,
+    ) -> Result<(), VisitStop> {
         let (result, spent) = match done {
             Ok(done) => (self.pack_answer(&done.value), done.spent),
-            Err(Trouble::Failed { message, spent }) => (EffectResult::Failed(message), spent),
+            Err(EffectTrouble::Failed { message, spent }) => (EffectResult::Failed(message), spent),
             // What became of it is found out when its turn comes.
-            Err(Trouble::Lost(_) | Trouble::Unreachable(_) | Trouble::Held { .. }) => {
+            Err(
+                EffectTrouble::Lost(_) | EffectTrouble::Unreachable(_) | EffectTrouble::Held { .. },
+            ) => {
                 return Ok(());
             }
         };
@@ -171,7 +173,7 @@ impl Ctx<'_> {
         // together, and none waits for those that take long.
         let body = EventBody::EffectSettled {
             effect: one.order.effect,
-            via: Via::Executed,
+            via: ResultSource::Executed,
             spent,
             result,
         };

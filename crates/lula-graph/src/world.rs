@@ -1,28 +1,28 @@
 //! The world outside: the only thing that acts, and what it has to promise.
 
 use async_trait::async_trait;
-use lula_protocol::{Amounts, ApprovalId, Digest, EffectClass, EffectId, RunId};
+use lula_protocol::{ApprovalId, BudgetAmounts, Digest, EffectClass, EffectId, RunId};
 use serde::Serialize;
 use serde_json::Value;
 
 /// Something a node wants done.
 #[derive(Debug, Clone)]
-pub struct Effect {
+pub struct EffectRequest {
     pub(crate) class: EffectClass,
     pub(crate) name: String,
     pub(crate) request: Result<Value, String>,
-    pub(crate) reserve: Amounts,
+    pub(crate) reserve: BudgetAmounts,
     pub(crate) approval: Option<(ApprovalId, Digest)>,
 }
 
-impl Effect {
+impl EffectRequest {
     /// Something of a class, by name. The request may name secrets, never hold them.
     pub fn new<T: Serialize + ?Sized>(class: EffectClass, name: &str, request: &T) -> Self {
         Self {
             class,
             name: name.to_owned(),
             request: serde_json::to_value(request).map_err(|error| error.to_string()),
-            reserve: Amounts::none(),
+            reserve: BudgetAmounts::none(),
             approval: None,
         }
     }
@@ -54,7 +54,7 @@ impl Effect {
 
     /// The most it may cost. Held back before it is tried.
     #[must_use]
-    pub fn reserving(mut self, amounts: Amounts) -> Self {
+    pub fn reserving(mut self, amounts: BudgetAmounts) -> Self {
         self.reserve = amounts;
         self
     }
@@ -69,8 +69,8 @@ impl Effect {
 
 /// An effect as it is handed to the world.
 #[derive(Debug, Clone)]
-pub struct Order {
-    /// The run.
+pub struct EffectOrder {
+    /// The run that orders it.
     pub run: RunId,
     /// Identity of the effect, the same however often it is ordered: the idempotency key.
     pub effect: EffectId,
@@ -88,41 +88,41 @@ pub struct Order {
 
 /// What an effect returned.
 #[derive(Debug, Clone, Default)]
-pub struct Performed {
+pub struct EffectOutput {
     /// The value.
     pub value: Value,
     /// What it cost.
-    pub spent: Amounts,
+    pub spent: BudgetAmounts,
 }
 
-impl Performed {
+impl EffectOutput {
     /// A value that cost nothing.
     pub const fn free(value: Value) -> Self {
         Self {
             value,
-            spent: Amounts(std::collections::BTreeMap::new()),
+            spent: BudgetAmounts(std::collections::BTreeMap::new()),
         }
     }
 }
 
 /// Why an effect returned nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum EffectTrouble {
     /// It was tried and did not work, for certain.
     #[error("{message}")]
     Failed {
         /// What happened.
         message: String,
         /// What it cost all the same.
-        spent: Amounts,
+        spent: BudgetAmounts,
     },
-    /// Nobody knows: the connection broke after the order was sent. Treated like a crash.
+    /// It is not known: the connection broke after the order was sent. Treated like a crash.
     #[error("{0}")]
     Lost(String),
     /// It was not tried, for certain, and cannot be now. The run is tried again later.
     #[error("{0}")]
     Unreachable(String),
-    /// It was not done: people are asked first, by whoever would do it. The run waits, and then
+    /// It was not done: people are asked first, by the world, which would do it. The run waits, and then
     /// orders it again.
     #[error("{reason}")]
     Held {
@@ -135,48 +135,52 @@ pub enum Trouble {
 
 /// What is known of an effect after a crash.
 #[derive(Debug, Clone)]
-pub enum Evidence {
+pub enum CrashEvidence {
     /// It was done, and returned this.
-    Done(Performed),
+    Done(EffectOutput),
     /// It was not done, and will not be: an order still under way with a lower epoch is refused.
     NotDone,
-    /// Nobody knows.
+    /// It is not known whether it was done.
     Unknown(String),
 }
 
 /// The world outside.
 #[async_trait]
-pub trait World: Send + Sync + 'static {
+pub trait EffectWorld: Send + Sync + 'static {
     /// Does it. A world that can keeps a ledger: an effect it has done before is not done again,
     /// its result is returned; a result is written down before it is returned.
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble>;
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble>;
 
     /// Looks for evidence that an effect was done: in the ledger, by the idempotency key, or by its
     /// post-condition.
-    async fn probe(&self, order: &Order) -> Evidence {
-        Evidence::Unknown(format!("nothing is known of {}", order.name))
+    async fn probe(&self, order: &EffectOrder) -> CrashEvidence {
+        CrashEvidence::Unknown(format!("nothing is known of {}", order.name))
     }
 
     /// The workspace as it is before a [`EffectClass::Tree`] effect.
-    async fn tree(&self, _order: &Order) -> Result<Option<Digest>, Trouble> {
+    async fn tree(&self, _order: &EffectOrder) -> Result<Option<Digest>, EffectTrouble> {
         Ok(None)
     }
 
     /// Brings the workspace back to what it was.
-    async fn restore(&self, order: &Order, _tree: Option<Digest>) -> Result<(), Trouble> {
-        Err(Trouble::Unreachable(format!(
+    async fn restore(
+        &self,
+        order: &EffectOrder,
+        _tree: Option<Digest>,
+    ) -> Result<(), EffectTrouble> {
+        Err(EffectTrouble::Unreachable(format!(
             "{} cannot be undone here",
             order.name
         )))
     }
 
     /// Stops an effect that is under way. Returns when nothing of it is left running.
-    async fn abort(&self, _order: &Order) {}
+    async fn abort(&self, _order: &EffectOrder) {}
 }
 
 /// What is done about an effect that was announced and has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovery {
+pub enum EffectRecovery {
     /// Do it again.
     Redo,
     /// Keep what the lost try may have cost charged, and do it again.
@@ -185,18 +189,18 @@ pub enum Recovery {
     Fail,
     /// Restore the workspace, then do it again.
     RestoreAndRedo,
-    /// Look whether it was done; if not, do it again; if nobody knows, ask.
+    /// Look whether it was done; if not, do it again; if that is not known, ask.
     Probe,
 }
 
 /// The reconciliation table.
-pub const fn recovery(class: EffectClass, attempt: u32) -> Recovery {
+pub const fn recovery(class: EffectClass, attempt: u32) -> EffectRecovery {
     match class {
-        EffectClass::Read => Recovery::Redo,
-        EffectClass::Model if attempt == 0 => Recovery::ChargeAndRedo,
-        EffectClass::Model => Recovery::Fail,
-        EffectClass::Tree => Recovery::RestoreAndRedo,
-        EffectClass::Cas | EffectClass::External => Recovery::Probe,
+        EffectClass::Read => EffectRecovery::Redo,
+        EffectClass::Model if attempt == 0 => EffectRecovery::ChargeAndRedo,
+        EffectClass::Model => EffectRecovery::Fail,
+        EffectClass::Tree => EffectRecovery::RestoreAndRedo,
+        EffectClass::Cas | EffectClass::External => EffectRecovery::Probe,
     }
 }
 
@@ -207,13 +211,19 @@ mod tests {
     #[test]
     fn an_effect_outside_is_never_redone_without_looking() {
         for attempt in 0..10 {
-            assert_eq!(recovery(EffectClass::External, attempt), Recovery::Probe);
+            assert_eq!(
+                recovery(EffectClass::External, attempt),
+                EffectRecovery::Probe
+            );
         }
     }
 
     #[test]
     fn a_lost_model_call_is_asked_again_once() {
-        assert_eq!(recovery(EffectClass::Model, 0), Recovery::ChargeAndRedo);
-        assert_eq!(recovery(EffectClass::Model, 1), Recovery::Fail);
+        assert_eq!(
+            recovery(EffectClass::Model, 0),
+            EffectRecovery::ChargeAndRedo
+        );
+        assert_eq!(recovery(EffectClass::Model, 1), EffectRecovery::Fail);
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Entry, Index, Key, Names, State};
-use crate::symbol::Tags;
+use crate::index::{IndexFileEntry, IndexFileKey, IndexFileState, Names, SymbolIndex};
+use crate::symbol::FileTags;
 
 /// Largest file that is read or written.
 pub const MAX_CACHE: u64 = 256 << 20;
@@ -21,7 +21,7 @@ const DIGEST: usize = 32;
 
 /// Why an index was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum CacheError {
+pub enum IndexCacheError {
     /// The operating system said no.
     #[error("cannot keep the index in {path}: {source}")]
     Io {
@@ -38,7 +38,7 @@ pub enum CacheError {
 /// Where an index came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum IndexOrigin {
     /// There was none.
     New,
     /// From the file.
@@ -50,15 +50,15 @@ pub enum Origin {
 #[derive(Serialize)]
 struct Written<'a> {
     names: Vec<&'a str>,
-    tags: BTreeMap<Key, Tags<u32>>,
-    files: &'a BTreeMap<String, Entry>,
+    tags: BTreeMap<IndexFileKey, FileTags<u32>>,
+    files: &'a BTreeMap<String, IndexFileEntry>,
 }
 
 #[derive(Deserialize)]
 struct ReadBack {
     names: Vec<String>,
-    tags: Vec<(Key, Tags<u32>)>,
-    files: Vec<(String, Entry)>,
+    tags: Vec<(IndexFileKey, FileTags<u32>)>,
+    files: Vec<(String, IndexFileEntry)>,
 }
 
 /// The name of a project's cache among those of other projects.
@@ -67,29 +67,29 @@ pub fn cache_name(project: &Path) -> String {
     format!("{}.index", &digest.to_hex()[..32])
 }
 
-impl Index {
+impl SymbolIndex {
     /// Reads an index; one that is missing or unusable is empty.
-    pub fn load(path: &Path) -> (Self, Origin) {
+    pub fn load(path: &Path) -> (Self, IndexOrigin) {
         let mut bytes = Vec::new();
         let opened = File::open(path);
         match opened.and_then(|file| file.take(MAX_CACHE + 1).read_to_end(&mut bytes)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return (Self::default(), Origin::New);
+                return (Self::default(), IndexOrigin::New);
             }
-            Err(_) => return (Self::default(), Origin::Unusable),
+            Err(_) => return (Self::default(), IndexOrigin::Unusable),
             Ok(_) => {}
         }
         match Self::from_bytes(&bytes) {
-            Some(index) => (index, Origin::Kept),
-            None => (Self::default(), Origin::Unusable),
+            Some(index) => (index, IndexOrigin::Kept),
+            None => (Self::default(), IndexOrigin::Unusable),
         }
     }
 
     /// Writes the index beside the file and puts it in its place in one step.
-    pub fn save(&self, path: &Path) -> Result<(), CacheError> {
+    pub fn save(&self, path: &Path) -> Result<(), IndexCacheError> {
         let bytes = self.to_bytes();
         if bytes.len() as u64 > MAX_CACHE {
-            return Err(CacheError::TooLarge);
+            return Err(IndexCacheError::TooLarge);
         }
         let write = || {
             let directory = path.parent().unwrap_or(Path::new("."));
@@ -99,7 +99,7 @@ impl Index {
             file.persist(path)?;
             Ok(())
         };
-        write().map_err(|source| CacheError::Io {
+        write().map_err(|source| IndexCacheError::Io {
             path: path.to_owned(),
             source,
         })
@@ -107,7 +107,7 @@ impl Index {
 
     /// The index as bytes, which say whether they are whole.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Names are numbered anew, so that those nobody uses any more go.
+        // Names are numbered anew, so that those without a use go.
         let mut numbers = vec![u32::MAX; self.names.list().len()];
         let mut names = Vec::new();
         let mut tags = BTreeMap::new();
@@ -151,7 +151,7 @@ impl Index {
         bytes
     }
 
-    /// Reads what [`Index::to_bytes`] wrote; anything else is nothing.
+    /// Reads what [`SymbolIndex::to_bytes`] wrote; anything else is nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let rest = rest.strip_prefix(&VERSION.to_le_bytes())?;
@@ -166,7 +166,7 @@ impl Index {
     fn from_body(body: &[u8]) -> Option<Self> {
         let read: ReadBack = postcard::from_bytes(body).ok()?;
         let names = read.names.len();
-        let sound = |tags: &Tags<u32>| {
+        let sound = |tags: &FileTags<u32>| {
             let known = |number: u32| (number as usize) < names;
             tags.uses.iter().all(|(name, _)| known(*name))
                 && tags.symbols.iter().enumerate().all(|(at, symbol)| {
@@ -178,8 +178,8 @@ impl Index {
             tags: read.tags.into_iter().collect(),
             files: read.files.into_iter().collect(),
         };
-        let known = |entry: &Entry| match entry.state {
-            State::Parsed(key) => index.tags.contains_key(&key),
+        let known = |entry: &IndexFileEntry| match entry.state {
+            IndexFileState::Parsed(key) => index.tags.contains_key(&key),
             _ => true,
         };
         let sound = index.tags.values().all(sound) && index.files.values().all(known);

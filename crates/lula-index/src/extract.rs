@@ -1,4 +1,4 @@
-//! Symbols and uses out of a file's bytes. The bytes are somebody else's: every step is bounded.
+//! Symbols and uses out of a file's bytes. The bytes are untrusted: every step is bounded.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree, TreeCursor};
 
-use crate::language::Language;
+use crate::language::IndexLanguage;
 use crate::names;
-use crate::rules::{Defines, NameAt, Role, Rules, When};
-use crate::symbol::{Kind, Skipped, Symbol, Tags};
+use crate::rules::{DefinitionCondition, DefinitionRule, LanguageRules, NameAt, SyntaxNodeRole};
+use crate::symbol::{FileTags, IndexSymbol, SkippedFileReason, SymbolKind};
 
 /// Longest file that is parsed, in bytes.
 pub const MAX_FILE: usize = 512 << 10;
@@ -43,20 +43,31 @@ const LOOK: usize = 4 << 10;
 /// Extracts one file after the other; the parsers are kept.
 #[derive(Default)]
 pub(crate) struct Extractor {
-    parsers: HashMap<Language, Parser>,
+    parsers: HashMap<IndexLanguage, Parser>,
 }
 
 impl Extractor {
-    pub(crate) fn tags(&mut self, language: Language, text: &[u8]) -> Result<Tags, Skipped> {
+    pub(crate) fn tags(
+        &mut self,
+        language: IndexLanguage,
+        text: &[u8],
+    ) -> Result<FileTags, SkippedFileReason> {
         if let Some(reason) = unfit(text) {
             return Err(reason);
         }
-        let rules = Rules::of(language);
-        let tree = self.parse(language, rules, text).ok_or(Skipped::TooHard)?;
+        let rules = LanguageRules::of(language);
+        let tree = self
+            .parse(language, rules, text)
+            .ok_or(SkippedFileReason::TooHard)?;
         Ok(Walk::new(rules, text).run(&tree))
     }
 
-    fn parse(&mut self, language: Language, rules: &Rules, text: &[u8]) -> Option<Tree> {
+    fn parse(
+        &mut self,
+        language: IndexLanguage,
+        rules: &LanguageRules,
+        text: &[u8],
+    ) -> Option<Tree> {
         let parser = self.parsers.entry(language).or_default();
         parser.reset();
         parser.set_language(&rules.grammar).ok()?;
@@ -111,24 +122,24 @@ impl Work {
 }
 
 /// What a file defines and uses, or why it was not looked at. Pure, and bounded for any bytes.
-pub fn tags(language: Language, text: &[u8]) -> Result<Tags, Skipped> {
+pub fn tags(language: IndexLanguage, text: &[u8]) -> Result<FileTags, SkippedFileReason> {
     Extractor::default().tags(language, text)
 }
 
-fn unfit(text: &[u8]) -> Option<Skipped> {
+fn unfit(text: &[u8]) -> Option<SkippedFileReason> {
     if text.len() > MAX_FILE {
-        return Some(Skipped::TooLarge);
+        return Some(SkippedFileReason::TooLarge);
     }
     if text[..text.len().min(BINARY_LOOK)].contains(&0) {
-        return Some(Skipped::Binary);
+        return Some(SkippedFileReason::Binary);
     }
     if brackets(text) > MAX_BRACKETS {
-        return Some(Skipped::TooHard);
+        return Some(SkippedFileReason::TooHard);
     }
     if text.len() > GENERATED_FILE {
         let lines = text.split(|&byte| byte == b'\n').count();
         if text.len() / lines > GENERATED_LINE {
-            return Some(Skipped::Generated);
+            return Some(SkippedFileReason::Generated);
         }
     }
     None
@@ -152,13 +163,13 @@ fn brackets(text: &[u8]) -> usize {
 struct Open {
     depth: usize,
     symbol: u32,
-    kind: Kind,
+    kind: SymbolKind,
 }
 
 struct Walk<'a> {
-    rules: &'static Rules,
+    rules: &'static LanguageRules,
     text: &'a [u8],
-    symbols: Vec<Symbol>,
+    symbols: Vec<IndexSymbol>,
     uses: HashMap<&'a str, u32>,
     open: Vec<Open>,
     /// Where names of definitions stand: these are no uses.
@@ -166,7 +177,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(rules: &'static Rules, text: &'a [u8]) -> Self {
+    fn new(rules: &'static LanguageRules, text: &'a [u8]) -> Self {
         Self {
             rules,
             text,
@@ -177,7 +188,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(mut self, tree: &Tree) -> Tags {
+    fn run(mut self, tree: &Tree) -> FileTags {
         let mut cursor = tree.walk();
         let mut parents: Vec<u16> = Vec::new();
         'walk: loop {
@@ -204,7 +215,7 @@ impl<'a> Walk<'a> {
             .map(|(name, count)| (name.to_owned(), count))
             .collect();
         uses.sort_unstable();
-        Tags {
+        FileTags {
             symbols: self.symbols,
             uses,
         }
@@ -224,17 +235,17 @@ impl<'a> Walk<'a> {
             .copied()
             .unwrap_or_default()
         {
-            Role::Nothing => true,
-            Role::Opaque => false,
-            Role::Defines(defines) => {
+            SyntaxNodeRole::Nothing => true,
+            SyntaxNodeRole::Opaque => false,
+            SyntaxNodeRole::Defines(defines) => {
                 self.define(node, defines, depth);
                 true
             }
-            Role::Uses => {
+            SyntaxNodeRole::Uses => {
                 self.used(node, true);
                 false
             }
-            Role::MayUse => {
+            SyntaxNodeRole::MayUse => {
                 // The number of an error is beyond every table.
                 let marked =
                     |table: &[bool], number: u16| table.get(usize::from(number)) == Some(&true);
@@ -263,21 +274,23 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn define(&mut self, node: Node<'_>, defines: Defines, depth: usize) {
+    fn define(&mut self, node: Node<'_>, defines: DefinitionRule, depth: usize) {
         if self.symbols.len() >= MAX_SYMBOLS {
             return;
         }
         let function = function_value(node);
         let inside = self.open.last();
-        let top = inside.is_none_or(|open| matches!(open.kind, Kind::Module));
+        let top = inside.is_none_or(|open| matches!(open.kind, SymbolKind::Module));
         let fits = match defines.when {
-            When::Always => true,
-            When::HasBody => node.child_by_field_name("body").is_some(),
-            When::TopLevel => top,
+            DefinitionCondition::Always => true,
+            DefinitionCondition::HasBody => node.child_by_field_name("body").is_some(),
+            DefinitionCondition::TopLevel => top,
             // Functions without a name open no definition, but they nest.
-            When::TopLevelOrFunction => (top && depth <= TOP_DEPTH) || function.is_some(),
-            When::IsFunction => function.is_some(),
-            When::Prototype => top && is_prototype(node),
+            DefinitionCondition::TopLevelOrFunction => {
+                (top && depth <= TOP_DEPTH) || function.is_some()
+            }
+            DefinitionCondition::IsFunction => function.is_some(),
+            DefinitionCondition::Prototype => top && is_prototype(node),
         };
         let Some(at) = fits.then(|| name_of(node, defines.name)).flatten() else {
             return;
@@ -286,15 +299,17 @@ impl<'a> Walk<'a> {
             return;
         };
         let kind = match defines.kind {
-            Kind::Function if inside.is_some_and(|open| open.kind.has_methods()) => Kind::Method,
-            Kind::Constant if function.is_some() => Kind::Function,
+            SymbolKind::Function if inside.is_some_and(|open| open.kind.has_methods()) => {
+                SymbolKind::Method
+            }
+            SymbolKind::Constant if function.is_some() => SymbolKind::Function,
             kind => kind,
         };
         // A variable whose name could be any word's is found by looking at its file.
-        if kind == Kind::Constant && name.len() < 3 {
+        if kind == SymbolKind::Constant && name.len() < 3 {
             return;
         }
-        let symbol = Symbol {
+        let symbol = IndexSymbol {
             name: name.to_owned(),
             kind,
             line: line(node.start_position().row),
@@ -302,7 +317,7 @@ impl<'a> Walk<'a> {
             parent: inside.map(|open| open.symbol),
             signature: self.signature(node, kind, function),
         };
-        if kind != Kind::Impl {
+        if kind != SymbolKind::Impl {
             self.named.insert(at.start_byte());
         }
         #[expect(
@@ -331,7 +346,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A definition up to its body, in one line.
-    fn signature(&self, node: Node<'_>, kind: Kind, function: Option<Node<'_>>) -> String {
+    fn signature(&self, node: Node<'_>, kind: SymbolKind, function: Option<Node<'_>>) -> String {
         let start = node.start_byte();
         let body = function
             .unwrap_or(node)
@@ -350,7 +365,7 @@ impl<'a> Walk<'a> {
         };
         // The body of a macro has no name of its own in the grammars.
         let text = match text.split_once(" {") {
-            Some((before, _)) if kind == Kind::Macro => before,
+            Some((before, _)) if kind == SymbolKind::Macro => before,
             _ => text,
         };
         let mut line = String::new();

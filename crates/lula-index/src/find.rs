@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use crate::index::Index;
+use crate::index::SymbolIndex;
 use crate::names;
-use crate::symbol::Kind;
+use crate::symbol::SymbolKind;
 
 /// A definition that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FoundDefinition {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Its file, relative to the project.
     pub path: String,
     /// Its first line, from 1.
@@ -34,10 +34,10 @@ enum Match {
     Contains,
 }
 
-impl Index {
+impl SymbolIndex {
     /// The definitions whose names answer the query, the closest first, at most so many. An empty
     /// query is answered by all of them, in the order of paths.
-    pub fn find(&self, query: &str, most: usize) -> Vec<Found> {
+    pub fn find(&self, query: &str, most: usize) -> Vec<FoundDefinition> {
         let query = query.trim();
         let lower = query.to_lowercase();
         let words = names::words(query);
@@ -51,7 +51,10 @@ impl Index {
         let mut hits = Vec::new();
         for (path, key) in self.parsed() {
             let symbols = self.tags.get(&key).map_or(&[][..], |tags| &tags.symbols);
-            for symbol in symbols.iter().filter(|symbol| symbol.kind != Kind::Impl) {
+            for symbol in symbols
+                .iter()
+                .filter(|symbol| symbol.kind != SymbolKind::Impl)
+            {
                 if let Some(how) = matches[symbol.name as usize] {
                     let length = if query.is_empty() {
                         0
@@ -65,7 +68,7 @@ impl Index {
         hits.sort_by_key(|(how, length, path, symbol)| (*how, *length, *path, symbol.line));
         hits.truncate(most);
         hits.into_iter()
-            .map(|(_, _, path, symbol)| Found {
+            .map(|(_, _, path, symbol)| FoundDefinition {
                 name: self.names.get(symbol.name).to_owned(),
                 kind: symbol.kind,
                 path: path.to_owned(),

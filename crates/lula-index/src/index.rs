@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{Extractor, MAX_FILE};
-use crate::language::Language;
-use crate::symbol::{Skipped, Symbol, Tags};
+use crate::language::IndexLanguage;
+use crate::symbol::{FileTags, IndexSymbol, SkippedFileReason};
 
 /// Most files of a project that are indexed.
 pub const MAX_FILES: usize = 50_000;
 /// Most threads that parse at once.
 const MAX_THREADS: usize = 8;
 
-/// What tells that a file is still the same without reading it. Leave it out of [`Listed`] where
+/// What tells that a file is still the same without reading it. Leave it out of [`IndexedFile`] where
 /// that is not sure, as for a file changed within the clock's last tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
+pub struct FileFingerprint {
     /// When its content was changed, in nanoseconds.
     pub modified: i128,
     /// When anything about it was changed, in nanoseconds: programs cannot set this one back.
@@ -30,18 +30,18 @@ pub struct Fingerprint {
 
 /// A file of a project, as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct IndexedFile {
     /// Relative to the project, with `/`.
     pub path: String,
     /// Its length in bytes.
     pub size: u64,
     /// What tells that it did not change, if anything does.
-    pub fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<FileFingerprint>,
 }
 
 /// What an update did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Update {
+pub struct IndexUpdate {
     /// Files of the project.
     pub files: usize,
     /// Files of a language that is understood.
@@ -55,7 +55,7 @@ pub struct Update {
     /// Files left out because there are more than [`MAX_FILES`].
     pub left_out: usize,
     /// Sources without symbols, and why.
-    pub skipped: Vec<(String, Skipped)>,
+    pub skipped: Vec<(String, SkippedFileReason)>,
     /// Whether the index is not what it was.
     #[serde(skip)]
     pub changed: bool,
@@ -63,33 +63,33 @@ pub struct Update {
 
 /// Content and language: the same text means other things in other languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Key {
+pub(crate) struct IndexFileKey {
     pub(crate) digest: [u8; 32],
-    pub(crate) language: Language,
+    pub(crate) language: IndexLanguage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum State {
+pub(crate) enum IndexFileState {
     /// No language that is understood: it is known by its name only.
     Plain,
     /// Its symbols are under this key.
-    Parsed(Key),
-    Skipped(Skipped),
+    Parsed(IndexFileKey),
+    Skipped(SkippedFileReason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct IndexFileEntry {
     pub(crate) size: u64,
-    pub(crate) fingerprint: Option<Fingerprint>,
-    pub(crate) state: State,
+    pub(crate) fingerprint: Option<FileFingerprint>,
+    pub(crate) state: IndexFileState,
 }
 
 /// Symbols and uses of a project.
 #[derive(Debug, Clone, Default)]
-pub struct Index {
+pub struct SymbolIndex {
     pub(crate) names: Names,
-    pub(crate) tags: HashMap<Key, Tags<u32>>,
-    pub(crate) files: BTreeMap<String, Entry>,
+    pub(crate) tags: HashMap<IndexFileKey, FileTags<u32>>,
+    pub(crate) files: BTreeMap<String, IndexFileEntry>,
 }
 
 /// Every name once. A number means its name as long as the index lives.
@@ -129,13 +129,13 @@ impl Names {
     }
 }
 
-impl Tags<String> {
-    pub(crate) fn numbered(self, names: &mut Names) -> Tags<u32> {
-        Tags {
+impl FileTags<String> {
+    pub(crate) fn numbered(self, names: &mut Names) -> FileTags<u32> {
+        FileTags {
             symbols: self
                 .symbols
                 .into_iter()
-                .map(|symbol| Symbol {
+                .map(|symbol| IndexSymbol {
                     name: names.number(symbol.name),
                     kind: symbol.kind,
                     line: symbol.line,
@@ -155,24 +155,24 @@ impl Tags<String> {
 
 /// What came of reading a file.
 enum Looked {
-    Known(Key),
-    New(Key, Tags),
-    Skipped(Skipped),
+    Known(IndexFileKey),
+    New(IndexFileKey, FileTags),
+    Skipped(SkippedFileReason),
 }
 
-impl Index {
+impl SymbolIndex {
     /// Brings the index to what the listing shows. `read` is asked only for files that may have
     /// changed, from several threads, and its bytes are parsed only where they are new.
     pub fn update(
         &mut self,
-        listing: impl IntoIterator<Item = Listed>,
+        listing: impl IntoIterator<Item = IndexedFile>,
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
-    ) -> Update {
-        let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
+    ) -> IndexUpdate {
+        let mut listed: BTreeMap<String, IndexedFile> = BTreeMap::new();
         for file in listing {
             listed.insert(file.path.clone(), file);
         }
-        let mut update = Update::default();
+        let mut update = IndexUpdate::default();
         while listed.len() > MAX_FILES {
             listed.pop_last();
             update.left_out += 1;
@@ -183,22 +183,23 @@ impl Index {
         let mut to_read = Vec::new();
         for (path, file) in listed {
             let before = self.files.remove(&path);
-            let mut entry = Entry {
+            let mut entry = IndexFileEntry {
                 size: file.size,
                 fingerprint: file.fingerprint,
-                state: State::Plain,
+                state: IndexFileState::Plain,
             };
-            match Language::of(&path) {
+            match IndexLanguage::of(&path) {
                 None => {}
                 Some(_) if file.size > MAX_FILE as u64 => {
-                    entry.state = State::Skipped(Skipped::TooLarge);
+                    entry.state = IndexFileState::Skipped(SkippedFileReason::TooLarge);
                 }
                 Some(language) => match before {
                     Some(before)
                         if before.size == file.size
                             && file.fingerprint.is_some()
                             && before.fingerprint == file.fingerprint
-                            && before.state != State::Skipped(Skipped::Unreadable) =>
+                            && before.state
+                                != IndexFileState::Skipped(SkippedFileReason::Unreadable) =>
                     {
                         entry.state = before.state;
                     }
@@ -215,16 +216,17 @@ impl Index {
         let looked = self.look(&to_read, read);
         for ((path, _), looked) in to_read.iter().zip(looked) {
             let state = match looked {
-                Looked::Skipped(reason) => State::Skipped(reason),
-                Looked::Known(key) => State::Parsed(key),
+                Looked::Skipped(reason) => IndexFileState::Skipped(reason),
+                Looked::Known(key) => IndexFileState::Parsed(key),
                 Looked::New(key, tags) => {
                     update.parsed += 1;
                     let tags = tags.numbered(&mut self.names);
                     self.tags.insert(key, tags);
-                    State::Parsed(key)
+                    IndexFileState::Parsed(key)
                 }
             };
-            update.read += usize::from(state != State::Skipped(Skipped::Unreadable));
+            update.read +=
+                usize::from(state != IndexFileState::Skipped(SkippedFileReason::Unreadable));
             update.changed = true;
             if let Some(entry) = self.files.get_mut(path) {
                 entry.state = state;
@@ -232,9 +234,9 @@ impl Index {
         }
         for (path, entry) in &self.files {
             match entry.state {
-                State::Plain => {}
-                State::Parsed(_) => update.sources += 1,
-                State::Skipped(reason) => {
+                IndexFileState::Plain => {}
+                IndexFileState::Parsed(_) => update.sources += 1,
+                IndexFileState::Skipped(reason) => {
                     update.sources += 1;
                     update.skipped.push((path.clone(), reason));
                 }
@@ -250,7 +252,7 @@ impl Index {
     /// of the questions.
     fn look(
         &self,
-        files: &[(String, Language)],
+        files: &[(String, IndexLanguage)],
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
     ) -> Vec<Looked> {
         let threads = std::thread::available_parallelism()
@@ -282,28 +284,30 @@ impl Index {
         let mut answers = Vec::with_capacity(files.len());
         for (number, answer) in done {
             while answers.len() < number {
-                answers.push(Looked::Skipped(Skipped::Unreadable));
+                answers.push(Looked::Skipped(SkippedFileReason::Unreadable));
             }
             answers.push(answer);
         }
-        answers.resize_with(files.len(), || Looked::Skipped(Skipped::Unreadable));
+        answers.resize_with(files.len(), || {
+            Looked::Skipped(SkippedFileReason::Unreadable)
+        });
         answers
     }
 
     fn look_at(
         &self,
         path: &str,
-        language: Language,
+        language: IndexLanguage,
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
         extractor: &mut Extractor,
     ) -> Looked {
         let Ok(bytes) = read(path) else {
-            return Looked::Skipped(Skipped::Unreadable);
+            return Looked::Skipped(SkippedFileReason::Unreadable);
         };
         if bytes.len() > MAX_FILE {
-            return Looked::Skipped(Skipped::TooLarge);
+            return Looked::Skipped(SkippedFileReason::TooLarge);
         }
-        let key = Key {
+        let key = IndexFileKey {
             digest: blake3::hash(&bytes).into(),
             language,
         };
@@ -318,29 +322,30 @@ impl Index {
 
     /// Drops what no file has any more, so that the index is as large as its project.
     fn forget_unused(&mut self) {
-        let used: std::collections::HashSet<Key> = self.parsed().map(|(_, key)| key).collect();
+        let used: std::collections::HashSet<IndexFileKey> =
+            self.parsed().map(|(_, key)| key).collect();
         self.tags.retain(|key, _| used.contains(key));
     }
 
     /// The files that were parsed, in the order of their paths.
-    pub(crate) fn parsed(&self) -> impl Iterator<Item = (&str, Key)> {
+    pub(crate) fn parsed(&self) -> impl Iterator<Item = (&str, IndexFileKey)> {
         self.files
             .iter()
             .filter_map(|(path, entry)| match entry.state {
-                State::Parsed(key) => Some((path.as_str(), key)),
+                IndexFileState::Parsed(key) => Some((path.as_str(), key)),
                 _ => None,
             })
     }
 
     /// What a file defines.
-    pub fn symbols(&self, path: &str) -> impl Iterator<Item = Symbol<&str>> {
+    pub fn symbols(&self, path: &str) -> impl Iterator<Item = IndexSymbol<&str>> {
         let key = self.files.get(path).and_then(|entry| match entry.state {
-            State::Parsed(key) => Some(key),
+            IndexFileState::Parsed(key) => Some(key),
             _ => None,
         });
         let tags = key.and_then(|key| self.tags.get(&key));
         tags.into_iter().flat_map(|tags| {
-            tags.symbols.iter().map(|symbol| Symbol {
+            tags.symbols.iter().map(|symbol| IndexSymbol {
                 name: self.names.get(symbol.name),
                 kind: symbol.kind,
                 line: symbol.line,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A language with a grammar built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum IndexLanguage {
     /// C, and headers.
     C,
     /// C++.
@@ -30,7 +30,7 @@ pub enum Language {
     Tsx,
 }
 
-impl Language {
+impl IndexLanguage {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::C,

@@ -1,14 +1,23 @@
 //! Symbols of a project, and the map of what matters in it for a task.
 //!
-//! [`Index::update`] takes a listing and a way to read files, and keeps what each file defines and
-//! uses (tree-sitter; [`Language`] says in which languages). [`Index::map`] ranks definitions by
+//! [`SymbolIndex::update`] takes a listing and a way to read files, and keeps what each file defines and
+//! uses (tree-sitter; [`IndexLanguage`] says in which languages). [`SymbolIndex::map`] ranks definitions by
 //! who uses them, pulled towards the words of a task, and renders the best of them within a budget
-//! of tokens. [`Index::find`] looks a definition up, [`Index::users`] tells who uses one.
-//! [`Index::load`] and [`Index::save`] keep the index between commands.
+//! of tokens. [`SymbolIndex::find`] looks a definition up, [`SymbolIndex::users`] tells who uses one.
+//! [`SymbolIndex::load`] and [`SymbolIndex::save`] keep the index between commands.
 //!
-//! It never opens a workspace: whoever calls it lists and reads, through a runner or a handle. The
+//! It never opens a workspace: the caller lists and reads, through a runner or a handle. The
 //! same files and the same task give the same map, whatever the index knew before. Files are
-//! somebody else's bytes: size, depth and parsing steps are bounded, and what is left out is told.
+//! untrusted bytes: size, depth and parsing steps are bounded, and what is left out is told.
+//!
+//! `rules.rs` has a table for each grammar of what defines a name and what uses one; `extract.rs`
+//! walks the tree within bounds that are counted, not timed; `index.rs` keeps what it found by
+//! content digest, with the file system's fingerprint as a short cut. `rank.rs` is a random walk
+//! from files to the names they use and on to the files that define them, pulled towards a task.
+//! Rank decides what is on the map, never where: `map.rs` lists files in the order of their paths,
+//! without line numbers, so that a prompt cache survives small changes. `lula index` lists and
+//! reads through `lula-workspace` (`sources.rs`): by handle, following no link, without what
+//! `.gitignore` leaves out. A run reads through its runner.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -24,12 +33,12 @@ mod rules;
 mod symbol;
 mod task;
 
-pub use cache::{CacheError, MAX_CACHE, Origin, cache_name};
+pub use cache::{IndexCacheError, IndexOrigin, MAX_CACHE, cache_name};
 pub use extract::{MAX_FILE, MAX_SYMBOLS, MAX_USES, tags};
-pub use find::Found;
-pub use index::{Fingerprint, Index, Listed, MAX_FILES, Update};
-pub use language::Language;
-pub use map::{Map, MappedFile, MappedSymbol, estimate};
-pub use reach::User;
-pub use symbol::{Kind, Skipped, Symbol, Tags};
-pub use task::Task;
+pub use find::FoundDefinition;
+pub use index::{FileFingerprint, IndexUpdate, IndexedFile, MAX_FILES, SymbolIndex};
+pub use language::IndexLanguage;
+pub use map::{MappedFile, MappedSymbol, ProjectMap, estimate};
+pub use reach::DependentFile;
+pub use symbol::{FileTags, IndexSymbol, SkippedFileReason, SymbolKind};
+pub use task::MapQuery;

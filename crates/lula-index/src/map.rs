@@ -9,12 +9,12 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::index::Index;
-use crate::language::Language;
+use crate::index::SymbolIndex;
+use crate::language::IndexLanguage;
 use crate::names;
-use crate::rank::{File, Ranking};
-use crate::symbol::Kind;
-use crate::task::{Relevance, Task};
+use crate::rank::{RankedFile, Ranking};
+use crate::symbol::SymbolKind;
+use crate::task::{MapQuery, Relevance};
 
 /// Stands for definitions that are left out.
 const LEFT_OUT: &str = "⋮";
@@ -41,7 +41,7 @@ const LANDMARK_PLACE: usize = 10;
 
 /// The part of a project that matters for a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Map {
+pub struct ProjectMap {
     /// What to put before a model.
     pub text: String,
     /// How many tokens that is, by the estimate it was fitted with.
@@ -60,7 +60,7 @@ pub struct MappedFile {
     /// Relative to the project.
     pub path: String,
     /// What it is written in, if its symbols are known.
-    pub language: Option<Language>,
+    pub language: Option<IndexLanguage>,
     /// Its share of what matters, from 0 to 1.
     pub rank: f64,
     /// What is shown of it.
@@ -73,7 +73,7 @@ pub struct MappedSymbol {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Its first line, from 1.
     pub line: u32,
     /// What it looks like without its body.
@@ -96,16 +96,16 @@ enum Item<'a> {
     Name(&'a str),
 }
 
-impl Index {
+impl SymbolIndex {
     /// The best map of at most `budget` tokens by the given estimate.
-    pub fn map(&self, task: &Task, budget: u64, tokens: &dyn Fn(&str) -> u64) -> Map {
+    pub fn map(&self, task: &MapQuery, budget: u64, tokens: &dyn Fn(&str) -> u64) -> ProjectMap {
         let ranking = self.rank(task);
         let items = self.items(&ranking, task);
         let (count, text) = fit(items.len(), budget, tokens, &|count| {
             render(&ranking, &items[..count])
         });
         let definitions = ranking.symbols.len();
-        Map {
+        ProjectMap {
             tokens: tokens(&text),
             text,
             budget,
@@ -115,7 +115,7 @@ impl Index {
     }
 
     /// Everything that can be shown, the best first.
-    fn items<'a>(&'a self, ranking: &Ranking<'a>, task: &Task) -> Vec<Item<'a>> {
+    fn items<'a>(&'a self, ranking: &Ranking<'a>, task: &MapQuery) -> Vec<Item<'a>> {
         let given: BTreeSet<&str> = task.given.iter().map(String::as_str).collect();
         let mut items: Vec<Item<'a>> = ranking
             .symbols
@@ -157,7 +157,7 @@ impl Index {
             let symbols = file.and_then(|file| symbols.get(&file).map(|shown| (file, shown)));
             MappedFile {
                 path: path.to_owned(),
-                language: file.and_then(|_| Language::of(path)),
+                language: file.and_then(|_| IndexLanguage::of(path)),
                 rank: file.map_or(0.0, |file| ranking.ranks[file]),
                 symbols: symbols
                     .into_iter()
@@ -252,7 +252,7 @@ fn render(ranking: &Ranking<'_>, items: &[Item<'_>]) -> String {
     text
 }
 
-fn render_file(file: &File<'_>, shown: &BTreeSet<usize>, text: &mut String) {
+fn render_file(file: &RankedFile<'_>, shown: &BTreeSet<usize>, text: &mut String) {
     let symbols = &file.tags.symbols;
     let depth = |mut at: usize| {
         let mut depth = 0;

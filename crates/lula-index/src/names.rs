@@ -10,13 +10,13 @@ pub(crate) fn is_distinctive(name: &str) -> bool {
 /// How much a name tells about where it is defined, from its looks alone.
 pub(crate) fn weight(name: &str) -> f64 {
     if name.starts_with("__") {
-        // Special methods are defined everywhere and called by nobody in particular.
+        // Special methods are defined everywhere and called by no code in particular.
         return 0.002;
     }
     if let Some(private) = name.strip_prefix(['_', '#']) {
         return 0.1 * weight(private);
     }
-    // A plain word is as likely a method of a built-in type, whoever else defines one.
+    // A plain word is as likely a method of a built-in type, whatever else defines one.
     match (is_distinctive(name), name.len()) {
         (true, 8..) => 3.0,
         (true, _) => 1.0,

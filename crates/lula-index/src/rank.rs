@@ -6,10 +6,10 @@
 //! definition itself. Sums run in the order of paths and of the text, so that the result does not
 //! depend on how the index came to know a file.
 
-use crate::index::Index;
+use crate::index::SymbolIndex;
 use crate::names;
-use crate::symbol::{Kind, Tags};
-use crate::task::{Relevance, Task};
+use crate::symbol::{FileTags, SymbolKind};
+use crate::task::{MapQuery, Relevance};
 
 /// How much of the walk follows uses instead of starting anew.
 const DAMPING: f64 = 0.85;
@@ -19,13 +19,13 @@ const STEPS: usize = 40;
 const NAMED: f64 = 9.0;
 /// What a file in the task counts for over one that is not.
 const FILE_NAMED: f64 = 40.0;
-/// Tests use everything and are used by nobody: they say less about what matters.
+/// Tests use everything and are used by nothing: they say less about what matters.
 const TESTS: f64 = 0.5;
 /// Code of others is kept in the project, but the project is not about it.
 const VENDORED: f64 = 0.05;
-/// How much a file's rank says about a definition that nobody else uses.
+/// How much a file's rank says about a definition that no other file uses.
 const UNUSED: f64 = 0.05;
-/// How much of what matters the words of a task decide alone: what nobody uses yet can be what it
+/// How much of what matters the words of a task decide alone: what is not used yet can be what it
 /// is about.
 const WORDS: f64 = 0.3;
 /// What stands against the weights of a file's uses: a file with nothing but a plain word to go by
@@ -44,9 +44,9 @@ pub(crate) struct Ranked {
 }
 
 /// A parsed file on the way.
-pub(crate) struct File<'a> {
+pub(crate) struct RankedFile<'a> {
     pub(crate) path: &'a str,
-    pub(crate) tags: &'a Tags<u32>,
+    pub(crate) tags: &'a FileTags<u32>,
     /// Names it defines, each once, and how often.
     defines: Vec<(usize, f64)>,
     /// Names of others that it uses, and the part of the walk that goes there.
@@ -56,15 +56,15 @@ pub(crate) struct File<'a> {
 }
 
 pub(crate) struct Ranking<'a> {
-    pub(crate) files: Vec<File<'a>>,
+    pub(crate) files: Vec<RankedFile<'a>>,
     /// How much of the walk is at each file.
     pub(crate) ranks: Vec<f64>,
     /// The definitions, the best first.
     pub(crate) symbols: Vec<Ranked>,
 }
 
-impl Index {
-    pub(crate) fn rank(&self, task: &Task) -> Ranking<'_> {
+impl SymbolIndex {
+    pub(crate) fn rank(&self, task: &MapQuery) -> Ranking<'_> {
         let relevance = Relevance::new(task, self.names.list().iter().map(String::as_str));
         let all = self.names.list().len();
         let mut definers = vec![0.0_f64; all * FAMILIES];
@@ -81,7 +81,7 @@ impl Index {
         }
     }
 
-    fn files_to_rank(&self, definers: &mut [f64]) -> Vec<File<'_>> {
+    fn files_to_rank(&self, definers: &mut [f64]) -> Vec<RankedFile<'_>> {
         let all = self.names.list().len();
         let mut files = Vec::new();
         for (path, key) in self.parsed() {
@@ -94,7 +94,7 @@ impl Index {
             for symbol in tags
                 .symbols
                 .iter()
-                .filter(|symbol| symbol.kind != Kind::Impl)
+                .filter(|symbol| symbol.kind != SymbolKind::Impl)
             {
                 let node = node(symbol.name);
                 let place = *places.entry(node).or_insert_with(|| {
@@ -111,7 +111,7 @@ impl Index {
                 .map(|(name, count)| (node(*name), f64::from(*count)))
                 .filter(|(node, _)| !places.contains_key(node))
                 .collect();
-            files.push(File {
+            files.push(RankedFile {
                 path,
                 tags,
                 defines: own,
@@ -134,7 +134,7 @@ impl Index {
     /// Turns counts into shares of the walk: rare names, long names and names of the task draw
     /// more; names that many files define tell little about where they lead.
     #[expect(clippy::cast_precision_loss, reason = "far fewer files than 2^52")]
-    fn weigh_uses(&self, files: &mut [File<'_>], definers: &[f64], boosts: &[f64]) {
+    fn weigh_uses(&self, files: &mut [RankedFile<'_>], definers: &[f64], boosts: &[f64]) {
         let all = boosts.len();
         let mut users = vec![0.0_f64; definers.len()];
         for file in files.iter_mut() {
@@ -161,7 +161,7 @@ impl Index {
 
     fn rank_symbols(
         &self,
-        files: &[File<'_>],
+        files: &[RankedFile<'_>],
         definers: &[f64],
         ranks: &[f64],
         boosts: &[f64],
@@ -200,7 +200,7 @@ impl Index {
             // All names of a file are of one family.
             let family = file.defines.first().map_or(0, |(node, _)| node / all * all);
             for (place, symbol) in file.tags.symbols.iter().enumerate() {
-                if symbol.kind == Kind::Impl {
+                if symbol.kind == SymbolKind::Impl {
                     continue;
                 }
                 let node = family + symbol.name as usize;
@@ -226,7 +226,7 @@ impl Index {
 }
 
 /// Where the walk starts.
-fn prior(files: &[File<'_>], relevance: &Relevance, boosts: &[f64], all: usize) -> Vec<f64> {
+fn prior(files: &[RankedFile<'_>], relevance: &Relevance, boosts: &[f64], all: usize) -> Vec<f64> {
     let mut prior: Vec<f64> = files
         .iter()
         .map(|file| {
@@ -250,7 +250,7 @@ fn prior(files: &[File<'_>], relevance: &Relevance, boosts: &[f64], all: usize) 
     prior
 }
 
-fn walk(files: &[File<'_>], definers: &[f64], prior: &[f64]) -> Vec<f64> {
+fn walk(files: &[RankedFile<'_>], definers: &[f64], prior: &[f64]) -> Vec<f64> {
     let mut ranks = prior.to_vec();
     let mut at_name = vec![0.0_f64; definers.len()];
     for _ in 0..STEPS {

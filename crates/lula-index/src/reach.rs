@@ -1,26 +1,26 @@
-//! What a change reaches: from changed lines to what is defined there, and from there to whoever uses
+//! What a change reaches: from changed lines to what is defined there, and from there to what uses
 //! it, step by step.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::index::Index;
+use crate::index::SymbolIndex;
 use crate::names::is_distinctive;
-use crate::symbol::{Kind, Symbol};
+use crate::symbol::{IndexSymbol, SymbolKind};
 
 /// A file that uses something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
+pub struct DependentFile {
     /// Its path.
     pub path: String,
     /// How far it is: one where it uses what was changed, two where it uses a user, and so on.
     pub steps: usize,
 }
 
-impl Index {
+impl SymbolIndex {
     /// The names of what stands at these lines of a file, each range from its first to its last
     /// line. Where none of them stands in a definition, whatever the file defines may depend on them.
     pub fn names_at(&self, path: &str, lines: &[(u32, u32)]) -> BTreeSet<String> {
-        let symbols: Vec<Symbol<&str>> = self.symbols(path).collect();
+        let symbols: Vec<IndexSymbol<&str>> = self.symbols(path).collect();
         let last = symbols.iter().map(|symbol| symbol.end).max().unwrap_or(0);
         let touched: BTreeSet<u32> = lines
             .iter()
@@ -44,7 +44,7 @@ impl Index {
         names: &BTreeSet<String>,
         most_steps: usize,
         text: &dyn Fn(&str) -> Option<&'a str>,
-    ) -> Vec<User> {
+    ) -> Vec<DependentFile> {
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut new: BTreeSet<String> = names.clone();
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
@@ -65,7 +65,7 @@ impl Index {
                 }
                 found.entry(path.to_owned()).or_insert(steps);
                 // A use outside of every definition is an import, or belongs to nothing with a name.
-                let symbols: Vec<Symbol<&str>> = self.symbols(path).collect();
+                let symbols: Vec<IndexSymbol<&str>> = self.symbols(path).collect();
                 let lines = text(path).map(|text| lines_with(text, &hits));
                 let within = around(&symbols, lines.unwrap_or_default());
                 let within = within.into_iter().filter_map(|at| symbols.get(at));
@@ -74,9 +74,9 @@ impl Index {
             known.append(&mut new);
             new = &next - &known;
         }
-        let mut users: Vec<User> = found
+        let mut users: Vec<DependentFile> = found
             .into_iter()
-            .map(|(path, steps)| User { path, steps })
+            .map(|(path, steps)| DependentFile { path, steps })
             .collect();
         users.sort_by(|a, b| (a.steps, &a.path).cmp(&(b.steps, &b.path)));
         users
@@ -84,7 +84,7 @@ impl Index {
 }
 
 /// The definitions around these lines, which ascend: for each line the innermost.
-fn around(symbols: &[Symbol<&str>], lines: impl IntoIterator<Item = u32>) -> BTreeSet<usize> {
+fn around(symbols: &[IndexSymbol<&str>], lines: impl IntoIterator<Item = u32>) -> BTreeSet<usize> {
     let mut coming = symbols.iter().enumerate().peekable();
     let mut open: Vec<(usize, u32)> = Vec::new();
     let mut found = BTreeSet::new();
@@ -99,15 +99,16 @@ fn around(symbols: &[Symbol<&str>], lines: impl IntoIterator<Item = u32>) -> BTr
     found
 }
 
-/// By which names others use a definition. A method with a name that many have is used by whoever
-/// uses what it belongs to.
+/// By which names others use a definition. A method with a name that many have is used where
+/// what it belongs to is used.
 fn named<'a>(
-    symbol: &Symbol<&'a str>,
-    all: &[Symbol<&'a str>],
+    symbol: &IndexSymbol<&'a str>,
+    all: &[IndexSymbol<&'a str>],
 ) -> impl Iterator<Item = String> + use<'a> {
     let parent = symbol.parent.and_then(|parent| all.get(parent as usize));
-    let of = parent.filter(|_| symbol.kind == Kind::Method && !is_distinctive(symbol.name));
-    let own = (symbol.kind != Kind::Impl && !symbol.name.starts_with("__")).then_some(symbol.name);
+    let of = parent.filter(|_| symbol.kind == SymbolKind::Method && !is_distinctive(symbol.name));
+    let own =
+        (symbol.kind != SymbolKind::Impl && !symbol.name.starts_with("__")).then_some(symbol.name);
     let names = [own, of.map(|parent| parent.name)];
     names.into_iter().flatten().map(str::to_owned)
 }

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use tree_sitter::Language as Grammar;
 
-use crate::language::Language;
-use crate::symbol::Kind;
+use crate::language::IndexLanguage;
+use crate::symbol::SymbolKind;
 
 /// Where a definition's name stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub(crate) enum NameAt {
 
 /// When a node counts as a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum DefinitionCondition {
     Always,
     /// With a body: otherwise it only names the thing.
     HasBody,
-    /// Outside functions and classes: there it is a variable of nobody's concern.
+    /// Outside functions and classes: inside, it is a variable that does not count.
     TopLevel,
     /// Outside functions and classes, or anywhere when a function is its value.
     TopLevelOrFunction,
@@ -34,19 +34,19 @@ pub(crate) enum When {
 
 /// How a node defines a name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Defines {
-    pub(crate) kind: Kind,
+pub(crate) struct DefinitionRule {
+    pub(crate) kind: SymbolKind,
     pub(crate) name: NameAt,
-    pub(crate) when: When,
+    pub(crate) when: DefinitionCondition,
 }
 
 /// What a kind of node means.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Role {
+pub(crate) enum SyntaxNodeRole {
     /// Only its children may mean something.
     #[default]
     Nothing,
-    Defines(Defines),
+    Defines(DefinitionRule),
     /// A leaf that names something for sure: a type, a field.
     Uses,
     /// A leaf that may be a local variable as well.
@@ -56,9 +56,9 @@ pub(crate) enum Role {
 }
 
 /// The tables of a language, by the numbers of its grammar.
-pub(crate) struct Rules {
+pub(crate) struct LanguageRules {
     pub(crate) grammar: Grammar,
-    pub(crate) roles: Vec<Role>,
+    pub(crate) roles: Vec<SyntaxNodeRole>,
     /// Fields in which a leaf that may be a variable is a use: what is called.
     pub(crate) used_in_field: Vec<bool>,
     /// Nodes whose direct leaves are uses: imports, decorators, base classes.
@@ -67,124 +67,148 @@ pub(crate) struct Rules {
     pub(crate) module_path: Option<u16>,
 }
 
-const fn field(kind: Kind, when: When) -> Defines {
-    Defines {
+const fn field(kind: SymbolKind, when: DefinitionCondition) -> DefinitionRule {
+    DefinitionRule {
         kind,
         name: NameAt::Field("name"),
         when,
     }
 }
 
-const fn at(kind: Kind, name: &'static str, when: When) -> Defines {
-    Defines {
+const fn at(kind: SymbolKind, name: &'static str, when: DefinitionCondition) -> DefinitionRule {
+    DefinitionRule {
         kind,
         name: NameAt::Field(name),
         when,
     }
 }
 
-const fn declared(kind: Kind, when: When) -> Defines {
-    Defines {
+const fn declared(kind: SymbolKind, when: DefinitionCondition) -> DefinitionRule {
+    DefinitionRule {
         kind,
         name: NameAt::Declarator,
         when,
     }
 }
 
-use When::{Always, HasBody, IsFunction, Prototype, TopLevel, TopLevelOrFunction};
+use DefinitionCondition::{Always, HasBody, IsFunction, Prototype, TopLevel, TopLevelOrFunction};
 
-const C: &[(&str, Defines)] = &[
-    ("function_definition", declared(Kind::Function, Always)),
-    ("declaration", declared(Kind::Function, Prototype)),
-    ("struct_specifier", field(Kind::Struct, HasBody)),
-    ("union_specifier", field(Kind::Struct, HasBody)),
-    ("enum_specifier", field(Kind::Enum, HasBody)),
-    ("type_definition", declared(Kind::Type, Always)),
-    ("preproc_def", field(Kind::Macro, Always)),
-    ("preproc_function_def", field(Kind::Macro, Always)),
+const C: &[(&str, DefinitionRule)] = &[
+    (
+        "function_definition",
+        declared(SymbolKind::Function, Always),
+    ),
+    ("declaration", declared(SymbolKind::Function, Prototype)),
+    ("struct_specifier", field(SymbolKind::Struct, HasBody)),
+    ("union_specifier", field(SymbolKind::Struct, HasBody)),
+    ("enum_specifier", field(SymbolKind::Enum, HasBody)),
+    ("type_definition", declared(SymbolKind::Type, Always)),
+    ("preproc_def", field(SymbolKind::Macro, Always)),
+    ("preproc_function_def", field(SymbolKind::Macro, Always)),
 ];
-const CPP: &[(&str, Defines)] = &[
-    ("class_specifier", field(Kind::Class, HasBody)),
-    ("namespace_definition", field(Kind::Module, Always)),
-    ("alias_declaration", field(Kind::Type, Always)),
-    ("concept_definition", field(Kind::Trait, Always)),
+const CPP: &[(&str, DefinitionRule)] = &[
+    ("class_specifier", field(SymbolKind::Class, HasBody)),
+    ("namespace_definition", field(SymbolKind::Module, Always)),
+    ("alias_declaration", field(SymbolKind::Type, Always)),
+    ("concept_definition", field(SymbolKind::Trait, Always)),
 ];
-const GO: &[(&str, Defines)] = &[
-    ("function_declaration", field(Kind::Function, Always)),
-    ("method_declaration", field(Kind::Method, Always)),
-    ("method_elem", field(Kind::Method, Always)),
-    ("type_spec", field(Kind::Type, Always)),
-    ("type_alias", field(Kind::Type, Always)),
-    ("const_spec", field(Kind::Constant, TopLevel)),
-    ("var_spec", field(Kind::Constant, TopLevel)),
+const GO: &[(&str, DefinitionRule)] = &[
+    ("function_declaration", field(SymbolKind::Function, Always)),
+    ("method_declaration", field(SymbolKind::Method, Always)),
+    ("method_elem", field(SymbolKind::Method, Always)),
+    ("type_spec", field(SymbolKind::Type, Always)),
+    ("type_alias", field(SymbolKind::Type, Always)),
+    ("const_spec", field(SymbolKind::Constant, TopLevel)),
+    ("var_spec", field(SymbolKind::Constant, TopLevel)),
 ];
-const JAVA: &[(&str, Defines)] = &[
-    ("class_declaration", field(Kind::Class, Always)),
-    ("record_declaration", field(Kind::Class, Always)),
-    ("enum_declaration", field(Kind::Enum, Always)),
-    ("interface_declaration", field(Kind::Interface, Always)),
+const JAVA: &[(&str, DefinitionRule)] = &[
+    ("class_declaration", field(SymbolKind::Class, Always)),
+    ("record_declaration", field(SymbolKind::Class, Always)),
+    ("enum_declaration", field(SymbolKind::Enum, Always)),
+    (
+        "interface_declaration",
+        field(SymbolKind::Interface, Always),
+    ),
     (
         "annotation_type_declaration",
-        field(Kind::Interface, Always),
+        field(SymbolKind::Interface, Always),
     ),
-    ("method_declaration", field(Kind::Method, Always)),
-    ("constructor_declaration", field(Kind::Method, Always)),
+    ("method_declaration", field(SymbolKind::Method, Always)),
+    ("constructor_declaration", field(SymbolKind::Method, Always)),
 ];
-const JAVASCRIPT: &[(&str, Defines)] = &[
-    ("function_declaration", field(Kind::Function, Always)),
+const JAVASCRIPT: &[(&str, DefinitionRule)] = &[
+    ("function_declaration", field(SymbolKind::Function, Always)),
     (
         "generator_function_declaration",
-        field(Kind::Function, Always),
+        field(SymbolKind::Function, Always),
     ),
-    ("class_declaration", field(Kind::Class, Always)),
-    ("method_definition", field(Kind::Method, Always)),
+    ("class_declaration", field(SymbolKind::Class, Always)),
+    ("method_definition", field(SymbolKind::Method, Always)),
     (
         "variable_declarator",
-        field(Kind::Constant, TopLevelOrFunction),
+        field(SymbolKind::Constant, TopLevelOrFunction),
     ),
-    ("field_definition", at(Kind::Method, "property", IsFunction)),
+    (
+        "field_definition",
+        at(SymbolKind::Method, "property", IsFunction),
+    ),
     (
         "assignment_expression",
-        at(Kind::Function, "left", IsFunction),
+        at(SymbolKind::Function, "left", IsFunction),
     ),
-    ("pair", at(Kind::Method, "key", IsFunction)),
+    ("pair", at(SymbolKind::Method, "key", IsFunction)),
 ];
-const TYPESCRIPT: &[(&str, Defines)] = &[
-    ("abstract_class_declaration", field(Kind::Class, Always)),
-    ("interface_declaration", field(Kind::Interface, Always)),
-    ("type_alias_declaration", field(Kind::Type, Always)),
-    ("enum_declaration", field(Kind::Enum, Always)),
-    ("internal_module", field(Kind::Module, Always)),
-    ("function_signature", field(Kind::Function, Always)),
-    ("method_signature", field(Kind::Method, Always)),
-    ("abstract_method_signature", field(Kind::Method, Always)),
-    ("public_field_definition", field(Kind::Method, IsFunction)),
+const TYPESCRIPT: &[(&str, DefinitionRule)] = &[
+    (
+        "abstract_class_declaration",
+        field(SymbolKind::Class, Always),
+    ),
+    (
+        "interface_declaration",
+        field(SymbolKind::Interface, Always),
+    ),
+    ("type_alias_declaration", field(SymbolKind::Type, Always)),
+    ("enum_declaration", field(SymbolKind::Enum, Always)),
+    ("internal_module", field(SymbolKind::Module, Always)),
+    ("function_signature", field(SymbolKind::Function, Always)),
+    ("method_signature", field(SymbolKind::Method, Always)),
+    (
+        "abstract_method_signature",
+        field(SymbolKind::Method, Always),
+    ),
+    (
+        "public_field_definition",
+        field(SymbolKind::Method, IsFunction),
+    ),
 ];
-const PYTHON: &[(&str, Defines)] = &[
-    ("class_definition", field(Kind::Class, Always)),
-    ("function_definition", field(Kind::Function, Always)),
-    ("assignment", at(Kind::Constant, "left", TopLevel)),
+const PYTHON: &[(&str, DefinitionRule)] = &[
+    ("class_definition", field(SymbolKind::Class, Always)),
+    ("function_definition", field(SymbolKind::Function, Always)),
+    ("assignment", at(SymbolKind::Constant, "left", TopLevel)),
 ];
-const RUBY: &[(&str, Defines)] = &[
-    ("class", field(Kind::Class, Always)),
-    ("module", field(Kind::Module, Always)),
-    ("method", field(Kind::Method, Always)),
-    ("singleton_method", field(Kind::Method, Always)),
-    ("assignment", at(Kind::Constant, "left", TopLevel)),
+const RUBY: &[(&str, DefinitionRule)] = &[
+    ("class", field(SymbolKind::Class, Always)),
+    ("module", field(SymbolKind::Module, Always)),
+    ("method", field(SymbolKind::Method, Always)),
+    ("singleton_method", field(SymbolKind::Method, Always)),
+    ("assignment", at(SymbolKind::Constant, "left", TopLevel)),
 ];
-const RUST: &[(&str, Defines)] = &[
-    ("function_item", field(Kind::Function, Always)),
-    ("function_signature_item", field(Kind::Function, Always)),
-    ("struct_item", field(Kind::Struct, Always)),
-    ("union_item", field(Kind::Struct, Always)),
-    ("enum_item", field(Kind::Enum, Always)),
-    ("trait_item", field(Kind::Trait, Always)),
-    ("type_item", field(Kind::Type, Always)),
-    ("const_item", field(Kind::Constant, TopLevel)),
-    ("static_item", field(Kind::Constant, TopLevel)),
-    ("mod_item", field(Kind::Module, HasBody)),
-    ("macro_definition", field(Kind::Macro, Always)),
-    ("impl_item", at(Kind::Impl, "type", Always)),
+const RUST: &[(&str, DefinitionRule)] = &[
+    ("function_item", field(SymbolKind::Function, Always)),
+    (
+        "function_signature_item",
+        field(SymbolKind::Function, Always),
+    ),
+    ("struct_item", field(SymbolKind::Struct, Always)),
+    ("union_item", field(SymbolKind::Struct, Always)),
+    ("enum_item", field(SymbolKind::Enum, Always)),
+    ("trait_item", field(SymbolKind::Trait, Always)),
+    ("type_item", field(SymbolKind::Type, Always)),
+    ("const_item", field(SymbolKind::Constant, TopLevel)),
+    ("static_item", field(SymbolKind::Constant, TopLevel)),
+    ("mod_item", field(SymbolKind::Module, HasBody)),
+    ("macro_definition", field(SymbolKind::Macro, Always)),
+    ("impl_item", at(SymbolKind::Impl, "type", Always)),
 ];
 
 /// Leaves that name something for sure, in any grammar.
@@ -242,29 +266,29 @@ const USED_BELOW: [&str; 20] = [
     "template_function",
 ];
 
-impl Rules {
+impl LanguageRules {
     /// The tables of a language, made once.
-    pub(crate) fn of(language: Language) -> &'static Self {
-        static TABLES: [OnceLock<Rules>; Language::ALL.len()] =
-            [const { OnceLock::new() }; Language::ALL.len()];
+    pub(crate) fn of(language: IndexLanguage) -> &'static Self {
+        static TABLES: [OnceLock<LanguageRules>; IndexLanguage::ALL.len()] =
+            [const { OnceLock::new() }; IndexLanguage::ALL.len()];
         TABLES[language as usize].get_or_init(|| Self::new(language))
     }
 
-    fn new(language: Language) -> Self {
+    fn new(language: IndexLanguage) -> Self {
         let grammar = language.grammar();
-        let definitions: &[&[(&str, Defines)]] = match language {
-            Language::C => &[C],
-            Language::Cpp => &[C, CPP],
-            Language::Go => &[GO],
-            Language::Java => &[JAVA],
-            Language::JavaScript => &[JAVASCRIPT],
-            Language::Python => &[PYTHON],
-            Language::Ruby => &[RUBY],
-            Language::Rust => &[RUST],
-            Language::TypeScript | Language::Tsx => &[JAVASCRIPT, TYPESCRIPT],
+        let definitions: &[&[(&str, DefinitionRule)]] = match language {
+            IndexLanguage::C => &[C],
+            IndexLanguage::Cpp => &[C, CPP],
+            IndexLanguage::Go => &[GO],
+            IndexLanguage::Java => &[JAVA],
+            IndexLanguage::JavaScript => &[JAVASCRIPT],
+            IndexLanguage::Python => &[PYTHON],
+            IndexLanguage::Ruby => &[RUBY],
+            IndexLanguage::Rust => &[RUST],
+            IndexLanguage::TypeScript | IndexLanguage::Tsx => &[JAVASCRIPT, TYPESCRIPT],
         };
         let kinds = grammar.node_kind_count();
-        let mut roles = vec![Role::Nothing; kinds];
+        let mut roles = vec![SyntaxNodeRole::Nothing; kinds];
         let mut used_below = vec![false; kinds];
         // A grammar may give one name several numbers: aliases.
         for number in 0..u16::try_from(kinds).unwrap_or(u16::MAX) {
@@ -280,17 +304,17 @@ impl Rules {
                 .flat_map(|table| table.iter())
                 .find(|(name, _)| *name == kind);
             roles[at] = if let Some((_, defines)) = defines {
-                Role::Defines(*defines)
+                SyntaxNodeRole::Defines(*defines)
             } else if USES.contains(&kind) {
-                Role::Uses
+                SyntaxNodeRole::Uses
             } else if MAY_USE.contains(&kind) {
-                Role::MayUse
+                SyntaxNodeRole::MayUse
             } else if OPAQUE.contains(&kind)
-                || (language == Language::Python && kind == "import_statement")
+                || (language == IndexLanguage::Python && kind == "import_statement")
             {
-                Role::Opaque
+                SyntaxNodeRole::Opaque
             } else {
-                Role::Nothing
+                SyntaxNodeRole::Nothing
             };
             used_below[at] = USED_BELOW.contains(&kind);
         }
@@ -318,17 +342,17 @@ mod tests {
     #[test]
     fn every_rule_names_a_node_that_its_grammar_has() {
         for (language, table) in [
-            (Language::C, C),
-            (Language::Cpp, C),
-            (Language::Cpp, CPP),
-            (Language::Go, GO),
-            (Language::Java, JAVA),
-            (Language::JavaScript, JAVASCRIPT),
-            (Language::TypeScript, TYPESCRIPT),
-            (Language::Tsx, TYPESCRIPT),
-            (Language::Python, PYTHON),
-            (Language::Ruby, RUBY),
-            (Language::Rust, RUST),
+            (IndexLanguage::C, C),
+            (IndexLanguage::Cpp, C),
+            (IndexLanguage::Cpp, CPP),
+            (IndexLanguage::Go, GO),
+            (IndexLanguage::Java, JAVA),
+            (IndexLanguage::JavaScript, JAVASCRIPT),
+            (IndexLanguage::TypeScript, TYPESCRIPT),
+            (IndexLanguage::Tsx, TYPESCRIPT),
+            (IndexLanguage::Python, PYTHON),
+            (IndexLanguage::Ruby, RUBY),
+            (IndexLanguage::Rust, RUST),
         ] {
             let grammar = language.grammar();
             for (node, defines) in table {

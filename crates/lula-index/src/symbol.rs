@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What kind of thing a symbol is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum SymbolKind {
     /// A class.
     Class,
     /// A constant or variable of a whole file.
@@ -32,7 +32,7 @@ pub enum Kind {
     Type,
 }
 
-impl Kind {
+impl SymbolKind {
     /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,11 +62,11 @@ impl Kind {
 
 /// One definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Symbol<N = String> {
+pub struct IndexSymbol<N = String> {
     /// Its name.
     pub name: N,
     /// What it is.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Its first line, from 1.
     pub line: u32,
     /// Its last line.
@@ -79,14 +79,14 @@ pub struct Symbol<N = String> {
 
 /// All that is kept of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tags<N = String> {
+pub struct FileTags<N = String> {
     /// What it defines, in the order of the text.
-    pub symbols: Vec<Symbol<N>>,
+    pub symbols: Vec<IndexSymbol<N>>,
     /// Which names it uses and how often, in the order of the names.
     pub uses: Vec<(N, u32)>,
 }
 
-impl<N> Default for Tags<N> {
+impl<N> Default for FileTags<N> {
     fn default() -> Self {
         Self {
             symbols: Vec::new(),
@@ -98,12 +98,12 @@ impl<N> Default for Tags<N> {
 /// Why a file of a known language has no symbols here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Skipped {
+pub enum SkippedFileReason {
     /// Longer than what is parsed.
     TooLarge,
     /// Not text.
     Binary,
-    /// Lines nobody wrote: made by a program.
+    /// Lines that no person wrote: made by a program.
     Generated,
     /// Parsing it takes more steps than text of its length deserves.
     TooHard,
@@ -111,7 +111,7 @@ pub enum Skipped {
     Unreadable,
 }
 
-impl Skipped {
+impl SkippedFileReason {
     /// What to tell people.
     pub const fn reason(self) -> &'static str {
         match self {

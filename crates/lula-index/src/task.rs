@@ -6,7 +6,7 @@ use crate::names;
 
 /// What the map is for. An empty task gives the map of the project as such.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Task {
+pub struct MapQuery {
     /// The task in the user's words.
     pub text: String,
     /// Files that are known to matter.
@@ -32,7 +32,7 @@ pub(crate) struct Relevance {
 }
 
 impl Relevance {
-    pub(crate) fn new<'a>(task: &Task, names: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(task: &MapQuery, names: impl Iterator<Item = &'a str>) -> Self {
         let mut end = task.text.len().min(MAX_TEXT);
         while !task.text.is_char_boundary(end) {
             end -= 1;
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
 
     fn relevance(text: &str) -> Relevance {
-        let task = Task {
+        let task = MapQuery {
             text: text.to_owned(),
-            ..Task::default()
+            ..MapQuery::default()
         };
         let names = ["get_cart", "get_user", "get_price", "get_all", "CartTotal"];
         Relevance::new(&task, names.into_iter())

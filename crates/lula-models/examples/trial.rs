@@ -14,22 +14,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_models::name::ModelName;
-use lula_models::normal::{Message, ModelRequest, Output, Tool};
+use lula_models::normal::{ModelMessage, ModelRequest, ModelTool, OutputShape};
 use lula_models::probe::probe;
-use lula_models::spend::{Price, PriceTable, Unlimited};
+use lula_models::spend::{ModelPrice, PriceTable, UnlimitedSpend};
 use lula_models::transport::{
-    Http, Later, Recorder, Transport, TransportError, WireRequest, WireResponse,
+    BoxedFuture, HttpTransport, ModelTransport, RecordingTransport, TransportError, WireRequest,
+    WireResponse,
 };
-use lula_models::{Client, Patience, Policies, SystemClock, SystemDice};
+use lula_models::{
+    CallPatience, ClientPolicies, ModelClient, SystemMonotonicClock, SystemRandomSource,
+};
 use serde_json::json;
 
-struct Shared(Arc<Recorder<Http>>);
+struct Shared(Arc<RecordingTransport<HttpTransport>>);
 
-impl Transport for Shared {
+impl ModelTransport for Shared {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
         self.0.send(request)
     }
 }
@@ -42,33 +45,33 @@ async fn main() {
         .expect("NAME")
         .parse()
         .unwrap_or_else(|error| panic!("{error}"));
-    let recorder = Arc::new(Recorder::new(Http::new().unwrap()));
-    let client = Client::new(
+    let recorder = Arc::new(RecordingTransport::new(HttpTransport::new().unwrap()));
+    let client = ModelClient::new(
         Arc::new(Shared(Arc::clone(&recorder))),
-        Arc::new(SystemClock::default()),
-        Arc::new(SystemDice),
-        Policies::default(),
+        Arc::new(SystemMonotonicClock::default()),
+        Arc::new(SystemRandomSource),
+        ClientPolicies::default(),
     );
-    let prices = PriceTable::built_in(Price::ceiling(100.0).unwrap()).unwrap();
+    let prices = PriceTable::built_in(ModelPrice::ceiling(100.0).unwrap()).unwrap();
     let key = name.usual_key().and_then(|key| key.resolve().ok());
     let mut endpoint = name.endpoint(key, prices.of(&name.priced_as()).clone());
-    let patience = Patience {
+    let patience = CallPatience {
         idle: Duration::from_mins(2),
-        ..Patience::default()
+        ..CallPatience::default()
     };
 
-    let seen = probe(&client, &endpoint, &name.model, patience, &Unlimited).await;
+    let seen = probe(&client, &endpoint, &name.model, patience, &UnlimitedSpend).await;
     println!("probe: {seen:#?}");
     endpoint.capability = seen.capability;
 
     let ask = |text: &str| {
-        let mut request = ModelRequest::new(&name.model, vec![Message::user(text)], 300);
+        let mut request = ModelRequest::new(&name.model, vec![ModelMessage::user(text)], 300);
         request.temperature = Some(0.0);
         request.seed = Some(1);
         request
     };
     let file = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n";
-    let read_file = Tool {
+    let read_file = ModelTool {
         name: "read_file".into(),
         description: "Reads a file of the repository.".into(),
         parameters: json!({"type": "object", "required": ["path"], "additionalProperties": false,
@@ -85,21 +88,21 @@ async fn main() {
         ),
         (
             "json",
-            ask(&format!("Where is the bug in calc.py?\n{file}")).with_output(Output::Json {
+            ask(&format!("Where is the bug in calc.py?\n{file}")).with_output(OutputShape::Json {
                 name: "place".into(),
                 schema,
             }),
         ),
         (
             "search/replace",
-            ask(&format!("Fix add in calc.py:\n{file}")).with_output(Output::Edits {
-                format: lula_edit::Format::SearchReplace,
+            ask(&format!("Fix add in calc.py:\n{file}")).with_output(OutputShape::Edits {
+                format: lula_edit::EditFormat::SearchReplace,
             }),
         ),
         (
             "lines",
-            ask(&format!("Fix add in calc.py:\n{shown}")).with_output(Output::Edits {
-                format: lula_edit::Format::LineRange,
+            ask(&format!("Fix add in calc.py:\n{shown}")).with_output(OutputShape::Edits {
+                format: lula_edit::EditFormat::LineRange,
             }),
         ),
         (
@@ -107,20 +110,20 @@ async fn main() {
             ask(&format!(
                 "Fix add in calc.py:\n{file}\nFunctions:\n{listed}"
             ))
-            .with_output(Output::Edits {
-                format: lula_edit::Format::Function,
+            .with_output(OutputShape::Edits {
+                format: lula_edit::EditFormat::Function,
             }),
         ),
         (
             "whole",
-            ask(&format!("Fix add in calc.py:\n{file}")).with_output(Output::Edits {
-                format: lula_edit::Format::Whole,
+            ask(&format!("Fix add in calc.py:\n{file}")).with_output(OutputShape::Edits {
+                format: lula_edit::EditFormat::Whole,
             }),
         ),
     ];
     for (title, request) in questions {
         let asked = client
-            .ask_well(&endpoint, &request, patience, &Unlimited, &mut |_| {})
+            .ask_well(&endpoint, &request, patience, &UnlimitedSpend, &mut |_| {})
             .await;
         println!("\n== {title}");
         for fault in &asked.faults {

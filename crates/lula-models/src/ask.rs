@@ -1,46 +1,46 @@
 //! Asking until the answer can be used: shape, call, read, and at most twice tell the model
 //! exactly what was wrong.
 
-use crate::client::{Client, Exchange, Patience, Try};
+use crate::client::{CallPatience, CallTry, ModelClient, ModelExchange};
 use crate::error::ModelError;
-use crate::name::Endpoint;
+use crate::name::ModelEndpoint;
 use crate::normal::{ModelRequest, ModelResponse};
 use crate::output::read::ask_again;
-use crate::output::{Answer, Fault, read, shape};
-use crate::spend::Purse;
-use crate::wire::Delta;
+use crate::output::{AnswerFault, ModelAnswer, read, shape};
+use crate::spend::SpendAccount;
+use crate::wire::StreamDelta;
 
 /// How often a model is told what was wrong.
 pub const REPAIRS: u32 = 2;
 
 /// A usable answer, or why there is none, and everything that was tried for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    /// The answer.
-    pub result: Result<Answer, ModelError>,
+pub struct AskedModel {
+    /// The answer, or why there is none.
+    pub result: Result<ModelAnswer, ModelError>,
     /// The last whole response, which the answer was read from.
     pub response: Option<ModelResponse>,
     /// What was wrong with the answers before it, in order.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<AnswerFault>,
     /// Every try of every question.
-    pub tries: Vec<Try>,
+    pub tries: Vec<CallTry>,
 }
 
-impl Client {
+impl ModelClient {
     /// Asks a model for a usable answer.
     pub async fn ask_well(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         request: &ModelRequest,
-        patience: Patience,
-        purse: &dyn Purse,
-        watch: &mut (dyn FnMut(Delta) + Send),
-    ) -> Asked {
-        let mut asked = Asked {
+        patience: CallPatience,
+        purse: &dyn SpendAccount,
+        watch: &mut (dyn FnMut(StreamDelta) + Send),
+    ) -> AskedModel {
+        let mut asked = AskedModel {
             result: Err(ModelError::Unusable {
                 model: endpoint.name.clone(),
                 asked: 0,
-                fault: Fault::Empty,
+                fault: AnswerFault::Empty,
             }),
             response: None,
             faults: Vec::new(),
@@ -54,7 +54,7 @@ impl Client {
             }
         };
         for round in 1..=REPAIRS + 1 {
-            let Exchange { result, tries } = self
+            let ModelExchange { result, tries } = self
                 .complete(endpoint, &shaped.request, patience, purse, watch)
                 .await;
             asked.tries.extend(tries);
@@ -85,7 +85,7 @@ impl Client {
                     if !repairable {
                         return asked;
                     }
-                    watch(Delta::Discarded);
+                    watch(StreamDelta::Discarded);
                 }
             }
         }

@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, Patience};
+use crate::client::{CallPatience, ModelClient};
 use crate::error::ModelError;
-use crate::name::Endpoint;
+use crate::name::ModelEndpoint;
 use crate::normal::ModelResponse;
-use crate::resilience::Trouble;
-use crate::transport::{Method, TransportError, WireResponse};
-use crate::wire::{self, Decoder, Delta, FailureKind, WireError, read_failure};
+use crate::resilience::TryFailure;
+use crate::transport::{HttpMethod, TransportError, WireResponse};
+use crate::wire::{self, ResponseDecoder, ServerFailureKind, StreamDelta, WireError, read_failure};
 
 /// Most bytes of a refusal that are read.
 const MAX_REFUSAL: usize = 64 << 10;
 
 /// What an error means for trying again.
-pub(crate) fn trouble(error: &ModelError) -> Trouble {
+pub(crate) fn trouble(error: &ModelError) -> TryFailure {
     match error {
         ModelError::Transport {
             error: TransportError::Unreachable { .. },
             ..
-        } => Trouble::Unreachable,
-        ModelError::Refused { failure, .. } => Trouble::Refused(failure.kind, failure.retry_after),
+        } => TryFailure::Unreachable,
+        ModelError::Refused { failure, .. } => {
+            TryFailure::Refused(failure.kind, failure.retry_after)
+        }
         ModelError::Wire {
             error: WireError::Cut | WireError::Malformed(_),
             ..
@@ -29,22 +31,22 @@ pub(crate) fn trouble(error: &ModelError) -> Trouble {
             error: TransportError::Broken(_),
             ..
         }
-        | ModelError::Idle { .. } => Trouble::Cut,
-        _ => Trouble::Final,
+        | ModelError::Idle { .. } => TryFailure::Cut,
+        _ => TryFailure::Final,
     }
 }
 
 /// One try.
-pub(crate) struct Attempt<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) endpoint: &'a Endpoint,
+pub(crate) struct CallAttempt<'a> {
+    pub(crate) client: &'a ModelClient,
+    pub(crate) endpoint: &'a ModelEndpoint,
     pub(crate) body: &'a [u8],
-    pub(crate) patience: Patience,
+    pub(crate) patience: CallPatience,
     pub(crate) deadline: Duration,
 }
 
 /// What one try saw.
-pub(crate) struct Seen {
+pub(crate) struct CallObservation {
     pub(crate) result: Result<ModelResponse, ModelError>,
     pub(crate) status: Option<u16>,
     pub(crate) raw: Vec<u8>,
@@ -52,16 +54,16 @@ pub(crate) struct Seen {
     pub(crate) reached: bool,
 }
 
-impl Attempt<'_> {
+impl CallAttempt<'_> {
     fn model(&self) -> String {
         self.endpoint.name.clone()
     }
 
-    pub(crate) async fn run(&self, watch: &mut (dyn FnMut(Delta) + Send)) -> Seen {
+    pub(crate) async fn run(&self, watch: &mut (dyn FnMut(StreamDelta) + Send)) -> CallObservation {
         let mut response = match self.begin(self.endpoint.wire.path()).await {
             Ok(response) => response,
             Err(error) => {
-                let reached = !matches!(trouble(&error), Trouble::Unreachable)
+                let reached = !matches!(trouble(&error), TryFailure::Unreachable)
                     && !matches!(
                         error,
                         ModelError::Transport {
@@ -69,7 +71,7 @@ impl Attempt<'_> {
                             ..
                         }
                     );
-                return Seen {
+                return CallObservation {
                     result: Err(error),
                     status: None,
                     raw: Vec::new(),
@@ -89,18 +91,18 @@ impl Attempt<'_> {
             }
             raw.truncate(MAX_REFUSAL);
             let error = self.refusal(&response, &raw);
-            return Seen {
+            return CallObservation {
                 result: Err(error),
                 status,
                 raw,
                 reached: false,
             };
         }
-        let mut decoder = Decoder::new(self.endpoint.wire, self.patience.streamed);
+        let mut decoder = ResponseDecoder::new(self.endpoint.wire, self.patience.streamed);
         let result = self.read(&mut response, &mut decoder, watch).await;
         let raw = decoder.raw().to_vec();
         let result = result.and_then(|()| decoder.finish().map_err(|error| self.wire(error)));
-        Seen {
+        CallObservation {
             result,
             status,
             raw,
@@ -111,8 +113,8 @@ impl Attempt<'_> {
     async fn read(
         &self,
         response: &mut WireResponse,
-        decoder: &mut Decoder,
-        watch: &mut (dyn FnMut(Delta) + Send),
+        decoder: &mut ResponseDecoder,
+        watch: &mut (dyn FnMut(StreamDelta) + Send),
     ) -> Result<(), ModelError> {
         while let Some(bytes) = self.next(response).await? {
             for delta in decoder.push(&bytes).map_err(|error| self.wire(error))? {
@@ -125,7 +127,7 @@ impl Attempt<'_> {
     pub(crate) async fn begin(&self, path: &str) -> Result<WireResponse, ModelError> {
         let request = self
             .endpoint
-            .request(Method::Post, path, self.body.to_vec());
+            .request(HttpMethod::Post, path, self.body.to_vec());
         let sent = self.client.transport.send(&request);
         // A server that does not stream says nothing until it is done.
         let patience = if self.patience.streamed {
@@ -168,8 +170,8 @@ impl Attempt<'_> {
         self.failed(failure)
     }
 
-    fn failed(&self, failure: wire::Failure) -> ModelError {
-        if failure.kind == FailureKind::ContextOverflow {
+    fn failed(&self, failure: wire::ServerFailure) -> ModelError {
+        if failure.kind == ServerFailureKind::ContextOverflow {
             ModelError::ContextOverflow {
                 model: self.model(),
             }

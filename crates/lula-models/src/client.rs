@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lula_protocol::{Amounts, Digest, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension, Digest};
 use serde_json::{Value, json};
 
-use crate::attempt::{Attempt, trouble};
-use crate::clock::{Clock, Dice, SystemClock, SystemDice};
+use crate::attempt::{CallAttempt, trouble};
+use crate::clock::{MonotonicClock, RandomSource, SystemMonotonicClock, SystemRandomSource};
 use crate::error::ModelError;
-use crate::name::Endpoint;
-use crate::normal::{ModelRequest, ModelResponse, Usage};
+use crate::name::ModelEndpoint;
+use crate::normal::{ModelRequest, ModelResponse, TokenUsage};
 use crate::resilience::{
-    Breaker, BreakerPolicy, Bucket, BucketPolicy, Health, RetryPolicy, Trouble, next_wait,
+    BreakerPolicy, BucketPolicy, CircuitBreaker, ModelHealth, RateBucket, RetryPolicy, TryFailure,
+    next_wait,
 };
-use crate::spend::{Purse, actual, input_bound, worst_case};
-use crate::transport::{Http, Transport, TransportError};
-use crate::wire::{self, Delta, FailureKind, WireError, request_body};
+use crate::spend::{SpendAccount, actual, input_bound, worst_case};
+use crate::transport::{HttpTransport, ModelTransport, TransportError};
+use crate::wire::{self, ServerFailureKind, StreamDelta, WireError, request_body};
 
 /// How a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct CallPatience {
     /// Whether the answer is streamed.
     pub streamed: bool,
     /// The longest time without a byte.
@@ -30,7 +31,7 @@ pub struct Patience {
     pub total: Duration,
 }
 
-impl Default for Patience {
+impl Default for CallPatience {
     fn default() -> Self {
         Self {
             streamed: true,
@@ -42,7 +43,7 @@ impl Default for Patience {
 
 /// One try, for the record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Try {
+pub struct CallTry {
     /// The digest of the request's bytes.
     pub request: Digest,
     /// The answer's bytes, as far as they came, without the key.
@@ -50,9 +51,9 @@ pub struct Try {
     /// The status, where one came.
     pub status: Option<u16>,
     /// What it used, as the server said.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// What was booked for it.
-    pub spent: Amounts,
+    pub spent: BudgetAmounts,
     /// How long it was waited before.
     pub waited: Duration,
     /// How long it took.
@@ -63,16 +64,16 @@ pub struct Try {
 
 /// What came of a question: the answer, and every try that was made for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
+pub struct ModelExchange {
     /// The answer.
     pub result: Result<ModelResponse, ModelError>,
     /// Every try.
-    pub tries: Vec<Try>,
+    pub tries: Vec<CallTry>,
 }
 
 /// Policies of a client.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Policies {
+pub struct ClientPolicies {
     /// Trying again.
     pub retry: RetryPolicy,
     /// Leaving alone.
@@ -83,16 +84,16 @@ pub struct Policies {
 
 /// Speaks to models. Cheap to clone; clones share buckets and breakers.
 #[derive(Clone)]
-pub struct Client {
-    pub(crate) transport: Arc<dyn Transport>,
-    pub(crate) clock: Arc<dyn Clock>,
-    dice: Arc<dyn Dice>,
-    policies: Policies,
-    buckets: Arc<Mutex<BTreeMap<String, Bucket>>>,
-    breakers: Arc<Mutex<BTreeMap<String, Breaker>>>,
+pub struct ModelClient {
+    pub(crate) transport: Arc<dyn ModelTransport>,
+    pub(crate) clock: Arc<dyn MonotonicClock>,
+    dice: Arc<dyn RandomSource>,
+    policies: ClientPolicies,
+    buckets: Arc<Mutex<BTreeMap<String, RateBucket>>>,
+    breakers: Arc<Mutex<BTreeMap<String, CircuitBreaker>>>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for ModelClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client")
             .field("policies", &self.policies)
@@ -100,23 +101,23 @@ impl std::fmt::Debug for Client {
     }
 }
 
-impl Client {
+impl ModelClient {
     /// A client on the network, with the machine's time and chance.
     pub fn live() -> Result<Self, TransportError> {
         Ok(Self::new(
-            Arc::new(Http::new()?),
-            Arc::new(SystemClock::default()),
-            Arc::new(SystemDice),
-            Policies::default(),
+            Arc::new(HttpTransport::new()?),
+            Arc::new(SystemMonotonicClock::default()),
+            Arc::new(SystemRandomSource),
+            ClientPolicies::default(),
         ))
     }
 
     /// A client on anything.
     pub fn new(
-        transport: Arc<dyn Transport>,
-        clock: Arc<dyn Clock>,
-        dice: Arc<dyn Dice>,
-        policies: Policies,
+        transport: Arc<dyn ModelTransport>,
+        clock: Arc<dyn MonotonicClock>,
+        dice: Arc<dyn RandomSource>,
+        policies: ClientPolicies,
     ) -> Self {
         Self {
             transport,
@@ -129,7 +130,7 @@ impl Client {
     }
 
     /// The health of every model called so far: recorded before a choice is made from it.
-    pub fn health(&self) -> BTreeMap<String, Health> {
+    pub fn health(&self) -> BTreeMap<String, ModelHealth> {
         let now = self.clock.now();
         lock(&self.breakers)
             .iter()
@@ -140,27 +141,27 @@ impl Client {
     /// Asks a model. `watch` sees the answer grow; only the returned answer may be acted on.
     pub async fn complete(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         request: &ModelRequest,
-        patience: Patience,
-        purse: &dyn Purse,
-        watch: &mut (dyn FnMut(Delta) + Send),
-    ) -> Exchange {
+        patience: CallPatience,
+        purse: &dyn SpendAccount,
+        watch: &mut (dyn FnMut(StreamDelta) + Send),
+    ) -> ModelExchange {
         let mut tries = Vec::new();
         let result = self
             .try_all(endpoint, request, patience, purse, watch, &mut tries)
             .await;
-        Exchange { result, tries }
+        ModelExchange { result, tries }
     }
 
     async fn try_all(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         request: &ModelRequest,
-        patience: Patience,
-        purse: &dyn Purse,
-        watch: &mut (dyn FnMut(Delta) + Send),
-        tries: &mut Vec<Try>,
+        patience: CallPatience,
+        purse: &dyn SpendAccount,
+        watch: &mut (dyn FnMut(StreamDelta) + Send),
+        tries: &mut Vec<CallTry>,
     ) -> Result<ModelResponse, ModelError> {
         let request = endpoint.fit(request);
         let body = request_body(endpoint.wire, &endpoint.quirks, &request, patience.streamed)
@@ -168,7 +169,7 @@ impl Client {
                 model: endpoint.name.clone(),
                 error,
             })?;
-        let total = match purse.left(Dimension::WallMs) {
+        let total = match purse.left(BudgetDimension::WallMs) {
             Some(left) => patience.total.min(Duration::from_millis(left)),
             None => patience.total,
         };
@@ -181,7 +182,7 @@ impl Client {
         let mut waited = Duration::ZERO;
         loop {
             let _admitted = self.admit(endpoint)?;
-            let queue = self.bucket(endpoint, Bucket::take);
+            let queue = self.bucket(endpoint, RateBucket::take);
             let left = deadline.saturating_sub(self.clock.now());
             if queue >= left {
                 return Err(out_of_time());
@@ -192,7 +193,7 @@ impl Client {
             let worst = worst_case(&endpoint.price, bound, u64::from(request.max_tokens));
             let hold = purse.reserve(&worst).await?;
             let begun = self.clock.now();
-            let attempt = Attempt {
+            let attempt = CallAttempt {
                 client: self,
                 endpoint,
                 body: &body,
@@ -208,7 +209,7 @@ impl Client {
             let took = self.clock.now().saturating_sub(begun);
             let spent = match (&seen.result, seen.reached) {
                 // The server did no work that it charges for.
-                (Err(_), false) => Amounts::none(),
+                (Err(_), false) => BudgetAmounts::none(),
                 (result, _) => {
                     let usage = result.as_ref().ok().and_then(|response| response.usage);
                     actual(&endpoint.price, usage.as_ref(), &worst)
@@ -220,7 +221,7 @@ impl Client {
                 .as_ref()
                 .ok()
                 .and_then(|response| response.usage);
-            tries.push(Try {
+            tries.push(CallTry {
                 request: Digest::of_bytes(&body),
                 raw: endpoint
                     .key
@@ -245,9 +246,9 @@ impl Client {
             };
             let trouble = trouble(&error);
             self.note(endpoint, trouble, &error);
-            cuts += u32::from(trouble == Trouble::Cut);
+            cuts += u32::from(trouble == TryFailure::Cut);
             if told {
-                watch(Delta::Discarded);
+                watch(StreamDelta::Discarded);
             }
             let count = u32::try_from(tries.len()).unwrap_or(u32::MAX);
             let roll = self.dice.roll();
@@ -262,9 +263,9 @@ impl Client {
         }
     }
 
-    fn admit<'a>(&'a self, endpoint: &'a Endpoint) -> Result<Admitted<'a>, ModelError> {
+    fn admit<'a>(&'a self, endpoint: &'a ModelEndpoint) -> Result<Admitted<'a>, ModelError> {
         let now = self.clock.now();
-        match self.breaker(endpoint, Breaker::admit) {
+        match self.breaker(endpoint, CircuitBreaker::admit) {
             Ok(()) => Ok(Admitted {
                 client: self,
                 endpoint,
@@ -277,16 +278,18 @@ impl Client {
     }
 
     /// Tells the breaker and the bucket what a failure means for later calls.
-    fn note(&self, endpoint: &Endpoint, trouble: Trouble, error: &ModelError) {
+    fn note(&self, endpoint: &ModelEndpoint, trouble: TryFailure, error: &ModelError) {
         let policy = self.policies.breaker;
         match (trouble, error) {
-            (Trouble::Refused(kind, asked), _) => {
-                if let (FailureKind::RateLimited, Some(asked)) = (kind, asked) {
+            (TryFailure::Refused(kind, asked), _) => {
+                if let (ServerFailureKind::RateLimited, Some(asked)) = (kind, asked) {
                     self.bucket(endpoint, |bucket, now| bucket.pause(now, asked));
                 }
                 let beyond = matches!(
                     kind,
-                    FailureKind::Unauthorized | FailureKind::NotFound | FailureKind::Unpaid
+                    ServerFailureKind::Unauthorized
+                        | ServerFailureKind::NotFound
+                        | ServerFailureKind::Unpaid
                 );
                 // A request that is wrong says nothing of the model's health.
                 if beyond || kind.is_passing() {
@@ -295,15 +298,19 @@ impl Client {
                     });
                 }
             }
-            (Trouble::Unreachable | Trouble::Cut, _)
+            (TryFailure::Unreachable | TryFailure::Cut, _)
             | (_, ModelError::Deadline { .. } | ModelError::Idle { .. }) => {
                 self.breaker(endpoint, |breaker, now| breaker.failed(&policy, now, false));
             }
-            (Trouble::Final, _) => {}
+            (TryFailure::Final, _) => {}
         }
     }
 
-    fn breaker<T>(&self, endpoint: &Endpoint, act: impl FnOnce(&mut Breaker, Duration) -> T) -> T {
+    fn breaker<T>(
+        &self,
+        endpoint: &ModelEndpoint,
+        act: impl FnOnce(&mut CircuitBreaker, Duration) -> T,
+    ) -> T {
         let now = self.clock.now();
         act(
             lock(&self.breakers)
@@ -313,9 +320,13 @@ impl Client {
         )
     }
 
-    fn bucket<T>(&self, endpoint: &Endpoint, act: impl FnOnce(&mut Bucket, Duration) -> T) -> T {
+    fn bucket<T>(
+        &self,
+        endpoint: &ModelEndpoint,
+        act: impl FnOnce(&mut RateBucket, Duration) -> T,
+    ) -> T {
         let now = self.clock.now();
-        let fresh = Bucket::new(self.policies.bucket);
+        let fresh = RateBucket::new(self.policies.bucket);
         let mut buckets = lock(&self.buckets);
         act(
             buckets
@@ -328,11 +339,11 @@ impl Client {
     /// Embeds texts.
     pub async fn embed(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         model: &str,
         texts: &[&str],
-        patience: Patience,
-        purse: &dyn Purse,
+        patience: CallPatience,
+        purse: &dyn SpendAccount,
     ) -> Result<Vec<Vec<f32>>, ModelError> {
         let wire_error = |error| ModelError::Wire {
             model: endpoint.name.clone(),
@@ -349,7 +360,7 @@ impl Client {
                 let usage = wire::embedding_usage(body);
                 actual(&endpoint.price, usage.as_ref(), &worst)
             }
-            Err(_) => Amounts::none(),
+            Err(_) => BudgetAmounts::none(),
         };
         purse.settle(hold, &used).await?;
         wire::read_embeddings(endpoint.wire, &answer?, texts.len()).map_err(wire_error)
@@ -358,10 +369,10 @@ impl Client {
     /// Asks a server that can for the number of tokens of a text.
     pub async fn tokenize(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         model: &str,
         text: &str,
-        patience: Patience,
+        patience: CallPatience,
     ) -> Result<u64, ModelError> {
         let malformed = |what: &str| ModelError::Wire {
             model: endpoint.name.clone(),
@@ -394,13 +405,13 @@ impl Client {
     /// One plain exchange without retries.
     async fn ask(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         path: &str,
         body: Vec<u8>,
-        patience: Patience,
+        patience: CallPatience,
     ) -> Result<Vec<u8>, ModelError> {
         let deadline = self.clock.now().saturating_add(patience.total);
-        let attempt = Attempt {
+        let attempt = CallAttempt {
             client: self,
             endpoint,
             body: &body,
@@ -433,8 +444,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A call the breaker let through. However it ends, also by being dropped, the next may try.
 struct Admitted<'a> {
-    client: &'a Client,
-    endpoint: &'a Endpoint,
+    client: &'a ModelClient,
+    endpoint: &'a ModelEndpoint,
 }
 
 impl Drop for Admitted<'_> {

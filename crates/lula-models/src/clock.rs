@@ -4,47 +4,47 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::transport::Later;
+use crate::transport::BoxedFuture;
 
 /// A clock that only moves forward.
-pub trait Clock: Send + Sync {
+pub trait MonotonicClock: Send + Sync {
     /// Time since the clock's own beginning.
     fn now(&self) -> Duration;
     /// Waits.
-    fn sleep(&self, time: Duration) -> Later<'_, ()>;
+    fn sleep(&self, time: Duration) -> BoxedFuture<'_, ()>;
 }
 
 /// The machine's clock.
 #[derive(Debug)]
-pub struct SystemClock(Instant);
+pub struct SystemMonotonicClock(Instant);
 
-impl Default for SystemClock {
+impl Default for SystemMonotonicClock {
     fn default() -> Self {
         Self(Instant::now())
     }
 }
 
-impl Clock for SystemClock {
+impl MonotonicClock for SystemMonotonicClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
 
-    fn sleep(&self, time: Duration) -> Later<'_, ()> {
+    fn sleep(&self, time: Duration) -> BoxedFuture<'_, ()> {
         Box::pin(tokio::time::sleep(time))
     }
 }
 
 /// A source of chance.
-pub trait Dice: Send + Sync {
+pub trait RandomSource: Send + Sync {
     /// A number from 0 up to, not including, 1.
     fn roll(&self) -> f64;
 }
 
 /// The machine's chance.
 #[derive(Debug, Default)]
-pub struct SystemDice;
+pub struct SystemRandomSource;
 
-impl Dice for SystemDice {
+impl RandomSource for SystemRandomSource {
     fn roll(&self) -> f64 {
         // Without chance waits are not spread, but still bounded.
         let bits = getrandom::u64().unwrap_or(u64::MAX / 2);
@@ -54,16 +54,16 @@ impl Dice for SystemDice {
 
 /// Chance that repeats: the same seed gives the same numbers.
 #[derive(Debug)]
-pub struct SeededDice(Mutex<u64>);
+pub struct SeededRandomSource(Mutex<u64>);
 
-impl SeededDice {
+impl SeededRandomSource {
     /// Dice of this seed.
     pub const fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }
 }
 
-impl Dice for SeededDice {
+impl RandomSource for SeededRandomSource {
     fn roll(&self) -> f64 {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // SplitMix64.
@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn dice_stay_in_range_and_repeat_by_seed() {
         let rolls = |seed| {
-            let dice = SeededDice::new(seed);
+            let dice = SeededRandomSource::new(seed);
             (0..100).map(|_| dice.roll()).collect::<Vec<_>>()
         };
         assert_eq!(rolls(7), rolls(7));
         assert_ne!(rolls(7), rolls(8));
         assert!(rolls(7).iter().all(|roll| (0.0..1.0).contains(roll)));
-        assert!((0.0..1.0).contains(&SystemDice.roll()));
+        assert!((0.0..1.0).contains(&SystemRandomSource.roll()));
     }
 }

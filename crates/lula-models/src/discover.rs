@@ -20,7 +20,7 @@ const KEYS: [(&str, &str); 4] = [
 
 /// A place that may serve a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Provider {
+pub struct DiscoveredProvider {
     /// `anthropic`, `ollama`, `openai-compatible`, …
     pub name: &'static str,
     /// The variable that holds the key, or the address of the server.
@@ -34,11 +34,11 @@ pub struct Provider {
 }
 
 /// Providers whose key is in the environment. Only the presence of a key is looked at.
-pub fn keys(is_set: impl Fn(&str) -> bool) -> Vec<Provider> {
+pub fn keys(is_set: impl Fn(&str) -> bool) -> Vec<DiscoveredProvider> {
     KEYS.into_iter()
         .map(|(name, variable)| {
             let found = is_set(variable);
-            Provider {
+            DiscoveredProvider {
                 name,
                 place: format!("${variable}"),
                 found,
@@ -55,7 +55,7 @@ pub fn keys(is_set: impl Fn(&str) -> bool) -> Vec<Provider> {
 }
 
 /// Asks Ollama for its models.
-pub fn ollama(url: &str, timeout: Duration) -> Provider {
+pub fn ollama(url: &str, timeout: Duration) -> DiscoveredProvider {
     #[derive(Deserialize)]
     struct Tags {
         models: Vec<Tag>,
@@ -71,7 +71,7 @@ pub fn ollama(url: &str, timeout: Duration) -> Provider {
 }
 
 /// Asks an OpenAI-compatible server for its models.
-pub fn openai_compatible(url: &str, timeout: Duration) -> Provider {
+pub fn openai_compatible(url: &str, timeout: Duration) -> DiscoveredProvider {
     #[derive(Deserialize)]
     struct List {
         data: Vec<Entry>,
@@ -86,7 +86,7 @@ pub fn openai_compatible(url: &str, timeout: Duration) -> Provider {
     served("openai-compatible", url, names)
 }
 
-fn served(name: &'static str, url: &str, names: Result<Vec<String>, String>) -> Provider {
+fn served(name: &'static str, url: &str, names: Result<Vec<String>, String>) -> DiscoveredProvider {
     let (found, detail, models) = match names {
         Ok(names) if names.is_empty() => (false, "answers, but has no model".to_owned(), names),
         Ok(names) => (true, format!("serves {}", count(names.len())), names),
@@ -97,7 +97,7 @@ fn served(name: &'static str, url: &str, names: Result<Vec<String>, String>) -> 
         .take(MAX_MODELS)
         .map(|name| printable(&name))
         .collect();
-    Provider {
+    DiscoveredProvider {
         name,
         place: url.to_owned(),
         found,

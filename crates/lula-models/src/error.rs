@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::output::Fault;
-use crate::output::schema::Unsupported;
-use crate::spend::LedgerError;
+use crate::output::AnswerFault;
+use crate::output::schema::UnsupportedSchema;
+use crate::spend::SpendLedgerError;
 use crate::transport::TransportError;
-use crate::wire::{Failure, FailureKind, WireError};
+use crate::wire::{ServerFailure, ServerFailureKind, WireError};
 
 /// Why a model gave no answer that can be used. Holds no key and no prompt.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum ModelError {
     /// The server was not reached, or the connection broke.
     #[error("{model}: {error}")]
     Transport {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// What happened.
         error: TransportError,
@@ -22,21 +22,21 @@ pub enum ModelError {
     /// The server refused.
     #[error("{model}: {failure}{}", advice(.failure.kind))]
     Refused {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// What it said.
-        failure: Failure,
+        failure: ServerFailure,
     },
     /// The prompt is longer than the model's context: it must be made shorter.
     #[error("{model}: the prompt does not fit the model's context: it must be compacted")]
     ContextOverflow {
-        /// The model.
+        /// The model that was asked.
         model: String,
     },
     /// The answer is not of its protocol, or broke off.
     #[error("{model}: {error}")]
     Wire {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// What is wrong.
         error: WireError,
@@ -44,7 +44,7 @@ pub enum ModelError {
     /// Nothing came for too long.
     #[error("{model}: nothing came for {} s: the server is stuck or too slow", .after.as_secs())]
     Idle {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// How long it was waited.
         after: Duration,
@@ -52,7 +52,7 @@ pub enum ModelError {
     /// The time for the whole call is over.
     #[error("{model}: no answer within {} s", .within.as_secs())]
     Deadline {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// The time there was.
         within: Duration,
@@ -60,27 +60,27 @@ pub enum ModelError {
     /// The model is left alone after failures.
     #[error("{model} is left alone for {} more seconds, because it kept failing", .rest.as_secs())]
     Resting {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// How much longer.
         rest: Duration,
     },
     /// The budget does not cover the call.
     #[error(transparent)]
-    Budget(#[from] LedgerError),
+    Budget(#[from] SpendLedgerError),
     /// The answer could not be used, also after asking again.
     #[error("{model}: after {asked} tries its answer still could not be used: {fault}")]
     Unusable {
-        /// The model.
+        /// The model that was asked.
         model: String,
         /// How often it was asked.
         asked: u32,
         /// What is wrong with the last answer.
-        fault: Fault,
+        fault: AnswerFault,
     },
     /// The question cannot be put to this model.
     #[error(transparent)]
-    Schema(#[from] Unsupported),
+    Schema(#[from] UnsupportedSchema),
 }
 
 impl ModelError {
@@ -95,11 +95,11 @@ impl ModelError {
     }
 }
 
-const fn advice(kind: FailureKind) -> &'static str {
+const fn advice(kind: ServerFailureKind) -> &'static str {
     match kind {
-        FailureKind::Unauthorized => "; check its key with `lula models test`",
-        FailureKind::NotFound => "; see which models there are with `lula models list`",
-        FailureKind::Unpaid => "; add credit at the provider, or use another model",
+        ServerFailureKind::Unauthorized => "; check its key with `lula models test`",
+        ServerFailureKind::NotFound => "; see which models there are with `lula models list`",
+        ServerFailureKind::Unpaid => "; add credit at the provider, or use another model",
         _ => "",
     }
 }

@@ -14,14 +14,14 @@
 //!
 //! - `lula models list`: [`discover`] finds keys in the environment and servers on loopback;
 //!   [`name::KINDS`] lists the kinds of provider; [`spend::PriceTable`] has prices with dates.
-//! - `lula models test NAME`: parse a [`name::ModelName`], resolve its [`secret::KeyRef`], make an
-//!   [`name::Endpoint`] and run [`probe::probe`]; it says what works and which
-//!   [`output::Capability`] to use it with.
+//! - `lula models test NAME`: parse a [`name::ModelName`], resolve its [`secret::ModelKeyReference`], make an
+//!   [`name::ModelEndpoint`] and run [`probe::probe`]; it says what works and which
+//!   [`output::OutputCapability`] to use it with.
 //! - `lula models use NAME`: the name parses and the probe answers; configuration keeps the name
 //!   and the reference to the key, never the key.
-//! - `lula models stats`: fold [`route::Record`]s of the event log into [`route::Stats`].
-//! - `lula run --budget 0.50`: open an account of a [`spend::SharedLedger`] and give it to
-//!   [`Client::ask_well`] as its [`spend::Purse`]; live spend is [`spend::Ledger::settled`].
+//! - `lula models stats`: fold [`route::WorkRecord`]s of the event log into [`route::ModelStats`].
+//! - `lula run --budget 0.50`: open an account of a [`spend::SharedSpendLedger`] and give it to
+//!   [`ModelClient::ask_well`] as its [`spend::SpendAccount`]; live spend is [`spend::SpendLedger::settled`].
 #![forbid(unsafe_code)]
 
 mod ask;
@@ -45,7 +45,9 @@ pub mod tokens;
 pub mod transport;
 pub mod wire;
 
-pub use ask::{Asked, REPAIRS};
-pub use client::{Client, Exchange, Patience, Policies, Try};
-pub use clock::{Clock, Dice, SeededDice, SystemClock, SystemDice};
+pub use ask::{AskedModel, REPAIRS};
+pub use client::{CallPatience, CallTry, ClientPolicies, ModelClient, ModelExchange};
+pub use clock::{
+    MonotonicClock, RandomSource, SeededRandomSource, SystemMonotonicClock, SystemRandomSource,
+};
 pub use error::ModelError;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::script::{Played, Player, Script};
+use crate::script::{ModelScript, ScriptPlayer, ScriptReply};
 
 /// Longest request that is read.
 const MAX_REQUEST: usize = 64 << 20;
@@ -19,19 +19,19 @@ const STALL: Duration = Duration::from_hours(1);
 
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedRequest {
     /// `GET` or `POST`.
     pub method: String,
-    /// The path.
+    /// The path of the request that arrived.
     pub path: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the request, as it arrived.
     pub body: Vec<u8>,
 }
 
-impl Arrived {
-    /// A header.
+impl ReceivedRequest {
+    /// The value of a header that arrived.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -42,20 +42,20 @@ impl Arrived {
 
 /// The running server. It ends when it is dropped.
 #[derive(Debug)]
-pub struct MockServer {
+pub struct MockModelServer {
     address: SocketAddr,
-    player: Arc<Player>,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    player: Arc<ScriptPlayer>,
+    arrived: Arc<Mutex<Vec<ReceivedRequest>>>,
     ended: Arc<AtomicBool>,
 }
 
-impl MockServer {
+impl MockModelServer {
     /// Starts a server on a free port of the loopback address.
-    pub fn start(script: Script) -> std::io::Result<Self> {
+    pub fn start(script: ModelScript) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let server = Self {
             address: listener.local_addr()?,
-            player: Arc::new(Player::new(script)),
+            player: Arc::new(ScriptPlayer::new(script)),
             arrived: Arc::default(),
             ended: Arc::default(),
         };
@@ -87,20 +87,20 @@ impl MockServer {
     }
 
     /// Every request so far.
-    pub fn arrived(&self) -> Vec<Arrived> {
+    pub fn arrived(&self) -> Vec<ReceivedRequest> {
         self.arrived
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// Turns that nobody asked for.
+    /// Turns that no request asked for.
     pub fn unused(&self) -> usize {
         self.player.unused()
     }
 }
 
-impl Drop for MockServer {
+impl Drop for MockModelServer {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         // Wakes the thread that waits for connections.
@@ -110,8 +110,8 @@ impl Drop for MockServer {
 
 fn serve(
     stream: &TcpStream,
-    player: &Player,
-    arrived: &Mutex<Vec<Arrived>>,
+    player: &ScriptPlayer,
+    arrived: &Mutex<Vec<ReceivedRequest>>,
     ended: &AtomicBool,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
@@ -133,14 +133,14 @@ fn serve(
 }
 
 /// Whether a request has come that holds this.
-fn has_come(text: Option<&str>, arrived: &Mutex<Vec<Arrived>>) -> bool {
+fn has_come(text: Option<&str>, arrived: &Mutex<Vec<ReceivedRequest>>) -> bool {
     let Some(text) = text else { return true };
     let arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bodies = arrived.iter().map(|one| String::from_utf8_lossy(&one.body));
     bodies.any(|body| body.contains(text))
 }
 
-fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Arrived>> {
+fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<ReceivedRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -173,7 +173,7 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Arrived>> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Arrived {
+    Ok(Some(ReceivedRequest {
         method,
         path,
         headers,
@@ -182,7 +182,11 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Arrived>> {
 }
 
 /// Writes an answer; `false` where the connection must end.
-fn answer(mut stream: &TcpStream, played: &Played, ended: &AtomicBool) -> std::io::Result<bool> {
+fn answer(
+    mut stream: &TcpStream,
+    played: &ScriptReply,
+    ended: &AtomicBool,
+) -> std::io::Result<bool> {
     let mut head = format!(
         "HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n",
         played.status

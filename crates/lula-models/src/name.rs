@@ -7,19 +7,19 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::normal::ModelRequest;
-use crate::output::Capability;
-use crate::secret::{KeyRef, Secret};
-use crate::spend::Price;
-use crate::transport::{Method, WireRequest};
-use crate::wire::{Quirks, Wire};
+use crate::output::OutputCapability;
+use crate::secret::{ModelKeyReference, SecretKey};
+use crate::spend::ModelPrice;
+use crate::transport::{HttpMethod, WireRequest};
+use crate::wire::{ServerQuirks, WireProtocol};
 
 /// A kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct ProviderKind {
     /// Its name, as people write it.
     pub name: &'static str,
     /// What it speaks.
-    pub wire: Wire,
+    pub wire: WireProtocol,
     /// Where it is; `None` where an address must be given.
     pub base: Option<&'static str>,
     /// The variable its key is in, where it wants one.
@@ -27,51 +27,71 @@ pub struct Kind {
 }
 
 /// Every kind.
-pub const KINDS: [Kind; 10] = [
+pub const KINDS: [ProviderKind; 10] = [
     kind(
         "anthropic",
-        Wire::Messages,
+        WireProtocol::Messages,
         Some("https://api.anthropic.com"),
         Some("ANTHROPIC_API_KEY"),
     ),
     kind(
         "openai",
-        Wire::Responses,
+        WireProtocol::Responses,
         Some("https://api.openai.com"),
         Some("OPENAI_API_KEY"),
     ),
     kind(
         "openai-chat",
-        Wire::Chat,
+        WireProtocol::Chat,
         Some("https://api.openai.com"),
         Some("OPENAI_API_KEY"),
     ),
     kind(
         "openrouter",
-        Wire::Chat,
+        WireProtocol::Chat,
         Some("https://openrouter.ai/api"),
         Some("OPENROUTER_API_KEY"),
     ),
     kind(
         "digitalocean",
-        Wire::Chat,
+        WireProtocol::Chat,
         Some("https://inference.do-ai.run"),
         Some("DIGITALOCEAN_INFERENCE_KEY"),
     ),
-    kind("ollama", Wire::Ollama, Some("http://127.0.0.1:11434"), None),
-    kind("llamacpp", Wire::Chat, Some("http://127.0.0.1:8080"), None),
-    kind("lmstudio", Wire::Chat, Some("http://127.0.0.1:1234"), None),
-    kind("vllm", Wire::Chat, Some("http://127.0.0.1:8000"), None),
-    kind("openai-compatible", Wire::Chat, None, None),
+    kind(
+        "ollama",
+        WireProtocol::Ollama,
+        Some("http://127.0.0.1:11434"),
+        None,
+    ),
+    kind(
+        "llamacpp",
+        WireProtocol::Chat,
+        Some("http://127.0.0.1:8080"),
+        None,
+    ),
+    kind(
+        "lmstudio",
+        WireProtocol::Chat,
+        Some("http://127.0.0.1:1234"),
+        None,
+    ),
+    kind(
+        "vllm",
+        WireProtocol::Chat,
+        Some("http://127.0.0.1:8000"),
+        None,
+    ),
+    kind("openai-compatible", WireProtocol::Chat, None, None),
 ];
 
 const fn kind(
     name: &'static str,
-    wire: Wire,
+    wire: WireProtocol,
     base: Option<&'static str>,
     key: Option<&'static str>,
-) -> Kind {
-    Kind {
+) -> ProviderKind {
+    ProviderKind {
         name,
         wire,
         base,
@@ -83,7 +103,7 @@ const fn kind(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
     /// The kind of provider.
-    pub kind: Kind,
+    pub kind: ProviderKind,
     /// The server's address, without `/v1`.
     pub base: String,
     /// The provider's own name of the model.
@@ -93,7 +113,7 @@ pub struct ModelName {
 
 /// Why a name means no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
+pub enum ModelNameError {
     /// Not `PROVIDER/MODEL`.
     #[error(
         "{0:?} is not the name of a model: write PROVIDER/MODEL or PROVIDER@URL/MODEL, as in ollama/qwen2.5-coder"
@@ -118,15 +138,15 @@ pub enum NameError {
 }
 
 impl FromStr for ModelName {
-    type Err = NameError;
-    fn from_str(given: &str) -> Result<Self, NameError> {
-        let form = || NameError::Form(given.chars().take(100).collect());
+    type Err = ModelNameError;
+    fn from_str(given: &str) -> Result<Self, ModelNameError> {
+        let form = || ModelNameError::Form(given.chars().take(100).collect());
         let at = given.find(['@', '/']).ok_or_else(form)?;
         let (name, rest) = (&given[..at], &given[at + 1..]);
         let kind = KINDS
             .into_iter()
             .find(|kind| kind.name == name)
-            .ok_or_else(|| NameError::Provider {
+            .ok_or_else(|| ModelNameError::Provider {
                 given: name.to_owned(),
                 known: KINDS.map(|kind| kind.name).join(", "),
             })?;
@@ -142,7 +162,10 @@ impl FromStr for ModelName {
         let given_base = base.is_some();
         let base = match base {
             Some(base) => checked_address(base)?,
-            None => kind.base.ok_or(NameError::NoAddress(kind.name))?.to_owned(),
+            None => kind
+                .base
+                .ok_or(ModelNameError::NoAddress(kind.name))?
+                .to_owned(),
         };
         Ok(Self {
             kind,
@@ -164,8 +187,9 @@ fn split_address(rest: &str) -> Option<(&str, &str)> {
     Some((&rest[..slash], &rest[slash + 1..]))
 }
 
-fn checked_address(base: &str) -> Result<String, NameError> {
-    let wrong = || NameError::Address(base.split('@').next_back().unwrap_or_default().to_owned());
+fn checked_address(base: &str) -> Result<String, ModelNameError> {
+    let wrong =
+        || ModelNameError::Address(base.split('@').next_back().unwrap_or_default().to_owned());
     let host = base
         .strip_prefix("http://")
         .or_else(|| base.strip_prefix("https://"))
@@ -198,26 +222,26 @@ impl ModelName {
     }
 
     /// Where the key is, unless configured otherwise.
-    pub fn usual_key(&self) -> Option<KeyRef> {
+    pub fn usual_key(&self) -> Option<ModelKeyReference> {
         // A key of a provider goes to that provider's own address, never to another one.
         self.kind
             .key
             .filter(|_| !self.given_base)
-            .map(|variable| KeyRef::Env(variable.to_owned()))
+            .map(|variable| ModelKeyReference::Env(variable.to_owned()))
     }
 
     /// The server with everything a call needs.
-    pub fn endpoint(&self, key: Option<Secret>, price: Price) -> Endpoint {
-        let quirks = Quirks::of(if self.kind.name == "openai-chat" {
+    pub fn endpoint(&self, key: Option<SecretKey>, price: ModelPrice) -> ModelEndpoint {
+        let quirks = ServerQuirks::of(if self.kind.name == "openai-chat" {
             "openai"
         } else {
             self.kind.name
         });
-        Endpoint {
+        ModelEndpoint {
             name: self.to_string(),
             base: self.base.clone(),
             wire: self.kind.wire,
-            capability: Capability::presumed(self.kind.wire, &quirks),
+            capability: OutputCapability::presumed(self.kind.wire, &quirks),
             quirks,
             key,
             price,
@@ -228,28 +252,28 @@ impl ModelName {
 
 /// A server with everything a call needs.
 #[derive(Debug, Clone)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     /// The model's name, for people, breakers and statistics.
     pub name: String,
     /// The base address.
     pub base: String,
     /// What it speaks.
-    pub wire: Wire,
+    pub wire: WireProtocol,
     /// What it does differently.
-    pub quirks: Quirks,
+    pub quirks: ServerQuirks,
     /// What the model can be trusted with.
-    pub capability: Capability,
+    pub capability: OutputCapability,
     /// Its key.
-    pub key: Option<Secret>,
+    pub key: Option<SecretKey>,
     /// What it costs.
-    pub price: Price,
+    pub price: ModelPrice,
     /// The model's context in tokens, where known.
     pub context: Option<u64>,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// A request to a path of this server.
-    pub fn request(&self, method: Method, path: &str, body: Vec<u8>) -> WireRequest {
+    pub fn request(&self, method: HttpMethod, path: &str, body: Vec<u8>) -> WireRequest {
         let (header, before) = self.wire.key_header();
         WireRequest {
             method,
@@ -299,37 +323,37 @@ mod tests {
                 "anthropic/claude-x",
                 "https://api.anthropic.com",
                 "claude-x",
-                Wire::Messages,
+                WireProtocol::Messages,
             ),
             (
                 "ollama/qwen2.5-coder:7b",
                 "http://127.0.0.1:11434",
                 "qwen2.5-coder:7b",
-                Wire::Ollama,
+                WireProtocol::Ollama,
             ),
             (
                 "openrouter/meta/llama",
                 "https://openrouter.ai/api",
                 "meta/llama",
-                Wire::Chat,
+                WireProtocol::Chat,
             ),
             (
                 "openai-compatible@http://h:8000/v1/org/m",
                 "http://h:8000",
                 "org/m",
-                Wire::Chat,
+                WireProtocol::Chat,
             ),
             (
                 "openai-compatible@https://h/sub/v1/m",
                 "https://h/sub",
                 "m",
-                Wire::Chat,
+                WireProtocol::Chat,
             ),
             (
                 "llamacpp@http://127.0.0.1:8081/qwen",
                 "http://127.0.0.1:8081",
                 "qwen",
-                Wire::Chat,
+                WireProtocol::Chat,
             ),
         ] {
             let name: ModelName = given.parse().unwrap();
@@ -375,7 +399,7 @@ mod tests {
         let own: ModelName = "anthropic/m".parse().unwrap();
         assert_eq!(
             own.usual_key(),
-            Some(KeyRef::Env("ANTHROPIC_API_KEY".into()))
+            Some(ModelKeyReference::Env("ANTHROPIC_API_KEY".into()))
         );
         let other: ModelName = "anthropic@http://127.0.0.1:9/v1/m".parse().unwrap();
         assert_eq!(other.usual_key(), None);

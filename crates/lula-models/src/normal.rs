@@ -4,12 +4,12 @@ use lula_protocol::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::wire::Wire;
+use crate::wire::WireProtocol;
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum MessageRole {
     /// Rules and facts the model is to work under.
     System,
     /// The task, and the results of calls.
@@ -21,7 +21,7 @@ pub enum Role {
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Part {
+pub enum MessagePart {
     /// Words.
     Text {
         /// The words.
@@ -35,7 +35,7 @@ pub enum Part {
         base64: String,
     },
     /// The model asks for a tool. Only whole calls are ever built.
-    Call(Call),
+    Call(ModelToolCall),
     /// The model asked for a tool in a way that cannot be understood. Never acted on.
     Broken {
         /// The tool.
@@ -57,7 +57,7 @@ pub enum Part {
     /// The model's own notes. Providers demand them back unchanged, so the raw block is kept.
     Reasoning {
         /// The protocol whose block this is; other protocols never see it.
-        wire: Wire,
+        wire: WireProtocol,
         /// The readable part, if any.
         text: String,
         /// The block, byte for byte as values.
@@ -65,7 +65,7 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl MessagePart {
     /// Words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
@@ -74,7 +74,7 @@ impl Part {
 
 /// A whole call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ModelToolCall {
     /// The provider's id, or one made from the call's place.
     pub id: String,
     /// The tool.
@@ -85,39 +85,39 @@ pub struct Call {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct ModelMessage {
     /// Who wrote it.
-    pub role: Role,
+    pub role: MessageRole,
     /// What it holds.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Whether everything up to here is worth caching.
     #[serde(default)]
     pub cache_here: bool,
 }
 
-impl Message {
+impl ModelMessage {
     /// A message of words.
-    pub fn new(role: Role, text: impl Into<String>) -> Self {
+    pub fn new(role: MessageRole, text: impl Into<String>) -> Self {
         Self {
             role,
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
             cache_here: false,
         }
     }
 
     /// Rules.
     pub fn system(text: impl Into<String>) -> Self {
-        Self::new(Role::System, text)
+        Self::new(MessageRole::System, text)
     }
 
     /// A task.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::new(Role::User, text)
+        Self::new(MessageRole::User, text)
     }
 
     /// What the model said.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, text)
+        Self::new(MessageRole::Assistant, text)
     }
 
     /// The same, with a seam of the prompt cache behind it.
@@ -135,7 +135,7 @@ impl Message {
 
 /// A tool the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct ModelTool {
     /// Its name.
     pub name: String,
     /// What it does, for the model.
@@ -147,7 +147,7 @@ pub struct Tool {
 /// What kind of answer is wanted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Output {
+pub enum OutputShape {
     /// Words, and calls where tools are given.
     #[default]
     Text,
@@ -166,14 +166,14 @@ pub enum Output {
     /// Edits of files, written in this format.
     Edits {
         /// How they are written.
-        format: lula_edit::Format,
+        format: lula_edit::EditFormat,
     },
 }
 
 /// How much the model is to think before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effort {
+pub enum ThinkingEffort {
     /// Not asked for.
     #[default]
     Off,
@@ -191,13 +191,13 @@ pub struct ModelRequest {
     /// The provider's name of the model.
     pub model: String,
     /// The conversation, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ModelMessage>,
     /// Tools it may ask for. They are sent sorted by name, so that the prompt's prefix is stable.
     #[serde(default)]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ModelTool>,
     /// The kind of answer.
     #[serde(default)]
-    pub output: Output,
+    pub output: OutputShape,
     /// Most tokens it may write, its reasoning included. The spend cap rests on it.
     pub max_tokens: u32,
     /// Sampling temperature.
@@ -208,7 +208,7 @@ pub struct ModelRequest {
     pub seed: Option<u32>,
     /// Reasoning asked for.
     #[serde(default)]
-    pub effort: Effort,
+    pub effort: ThinkingEffort,
     /// Context to reserve, where the server must be told (Ollama).
     #[serde(default)]
     pub context: Option<u32>,
@@ -216,36 +216,36 @@ pub struct ModelRequest {
 
 impl ModelRequest {
     /// A question with nothing but messages.
-    pub fn new(model: impl Into<String>, messages: Vec<Message>, max_tokens: u32) -> Self {
+    pub fn new(model: impl Into<String>, messages: Vec<ModelMessage>, max_tokens: u32) -> Self {
         Self {
             model: model.into(),
             messages,
             tools: Vec::new(),
-            output: Output::Text,
+            output: OutputShape::Text,
             max_tokens,
             temperature: None,
             seed: None,
-            effort: Effort::Off,
+            effort: ThinkingEffort::Off,
             context: None,
         }
     }
 
     /// The same with tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: Vec<Tool>) -> Self {
+    pub fn with_tools(mut self, tools: Vec<ModelTool>) -> Self {
         self.tools = tools;
         self
     }
 
     /// The same with another kind of answer.
     #[must_use]
-    pub fn with_output(mut self, output: Output) -> Self {
+    pub fn with_output(mut self, output: OutputShape) -> Self {
         self.output = output;
         self
     }
 
     /// The tools in the order they are sent.
-    pub(crate) fn sorted_tools(&self) -> Vec<&Tool> {
+    pub(crate) fn sorted_tools(&self) -> Vec<&ModelTool> {
         let mut tools: Vec<_> = self.tools.iter().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools
@@ -255,7 +255,7 @@ impl ModelRequest {
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum ModelStopReason {
     /// It was done.
     End,
     /// It waits for the results of its calls.
@@ -272,7 +272,7 @@ pub enum Stop {
 
 /// What a call used, as the provider counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// All tokens read, cached ones included.
     pub input: u64,
     /// All tokens written, reasoning included.
@@ -288,7 +288,7 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Adds what another call used.
     pub const fn add(&mut self, more: &Self) {
         self.input = self.input.saturating_add(more.input);
@@ -303,11 +303,11 @@ impl Usage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelResponse {
     /// What the model said, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: ModelStopReason,
     /// What it used; `None` where the server did not say.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The digest of the answer's raw bytes.
     pub raw: Digest,
 }
@@ -319,28 +319,28 @@ impl ModelResponse {
     }
 
     /// All calls.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &ModelToolCall> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Call(call) => Some(call),
+            MessagePart::Call(call) => Some(call),
             _ => None,
         })
     }
 
     /// The answer as a message of the conversation, to be sent back.
-    pub fn message(&self) -> Message {
-        Message {
-            role: Role::Assistant,
+    pub fn message(&self) -> ModelMessage {
+        ModelMessage {
+            role: MessageRole::Assistant,
             parts: self.parts.clone(),
             cache_here: false,
         }
     }
 }
 
-fn words(parts: &[Part]) -> String {
+fn words(parts: &[MessagePart]) -> String {
     parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
+            MessagePart::Text { text } => Some(text.as_str()),
             _ => None,
         })
         .collect()

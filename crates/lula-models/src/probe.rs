@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::client::{Client, Patience};
+use crate::client::{CallPatience, ModelClient};
 use crate::error::ModelError;
-use crate::name::Endpoint;
-use crate::normal::{Message, ModelRequest, Output, Tool, Usage};
-use crate::output::{Capability, read, shape};
-use crate::spend::Purse;
+use crate::name::ModelEndpoint;
+use crate::normal::{ModelMessage, ModelRequest, ModelTool, OutputShape, TokenUsage};
+use crate::output::{OutputCapability, read, shape};
+use crate::spend::SpendAccount;
 
 /// What a model was seen to do.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
+pub struct ModelProbe {
     /// It answered in words, or why not.
     pub words: Result<(), ModelError>,
     /// It called an offered tool by itself.
@@ -21,29 +21,29 @@ pub struct Probe {
     /// Its server said what it used.
     pub counts: bool,
     /// What the trial used, as far as the server said.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The capability to use it with.
-    pub capability: Capability,
+    pub capability: OutputCapability,
 }
 
 /// Asks three small questions.
 pub async fn probe(
-    client: &Client,
-    endpoint: &Endpoint,
+    client: &ModelClient,
+    endpoint: &ModelEndpoint,
     model: &str,
-    patience: Patience,
-    purse: &dyn Purse,
-) -> Probe {
-    let mut probe = Probe {
+    patience: CallPatience,
+    purse: &dyn SpendAccount,
+) -> ModelProbe {
+    let mut probe = ModelProbe {
         words: Ok(()),
         tool_calls: false,
         json_schema: false,
         counts: false,
-        usage: Usage::default(),
-        capability: Capability::Text,
+        usage: TokenUsage::default(),
+        capability: OutputCapability::Text,
     };
     let ask = |text: &str| {
-        let mut request = ModelRequest::new(model, vec![Message::user(text)], 64);
+        let mut request = ModelRequest::new(model, vec![ModelMessage::user(text)], 64);
         request.temperature = Some(0.0);
         request
     };
@@ -62,7 +62,7 @@ pub async fn probe(
             return probe;
         }
     }
-    let request = ask("Which day has the number 3? Call the tool.").with_tools(vec![Tool {
+    let request = ask("Which day has the number 3? Call the tool.").with_tools(vec![ModelTool {
         name: "pick_day".into(),
         description: "Picks a day by its number.".into(),
         parameters: json!({"type": "object", "required": ["number"],
@@ -71,7 +71,10 @@ pub async fn probe(
     let exchange = client
         .complete(endpoint, &request, patience, purse, &mut |_| {})
         .await;
-    if let (Ok(response), Ok(shaped)) = (exchange.result, shape(&request, Capability::ToolCalls)) {
+    if let (Ok(response), Ok(shaped)) = (
+        exchange.result,
+        shape(&request, OutputCapability::ToolCalls),
+    ) {
         probe.add(response.usage);
         let native = response.calls().next().is_some();
         probe.tool_calls = native && read(&shaped, &response).is_ok();
@@ -81,29 +84,32 @@ pub async fn probe(
     // The question asks for what the schema forbids: only a server that holds the model to the
     // schema answers within it.
     let request =
-        ask("Write the word blue as plain text, without JSON.").with_output(Output::Json {
+        ask("Write the word blue as plain text, without JSON.").with_output(OutputShape::Json {
             name: "color".into(),
             schema,
         });
     let exchange = client
         .complete(endpoint, &request, patience, purse, &mut |_| {})
         .await;
-    if let (Ok(response), Ok(shaped)) = (exchange.result, shape(&request, Capability::JsonSchema)) {
+    if let (Ok(response), Ok(shaped)) = (
+        exchange.result,
+        shape(&request, OutputCapability::JsonSchema),
+    ) {
         probe.add(response.usage);
         probe.json_schema = read(&shaped, &response).is_ok();
     }
     probe.capability = if probe.tool_calls {
-        Capability::ToolCalls
+        OutputCapability::ToolCalls
     } else if probe.json_schema {
-        Capability::JsonSchema
+        OutputCapability::JsonSchema
     } else {
-        Capability::Text
+        OutputCapability::Text
     };
     probe
 }
 
-impl Probe {
-    fn add(&mut self, usage: Option<Usage>) {
+impl ModelProbe {
+    fn add(&mut self, usage: Option<TokenUsage>) {
         let Some(usage) = usage else { return };
         self.usage.input = self.usage.input.saturating_add(usage.input);
         self.usage.output = self.usage.output.saturating_add(usage.output);

@@ -17,9 +17,9 @@ const LONGEST: usize = 16 * 1024;
 
 /// A key in memory. `Debug` and `Display` show [`HIDDEN`]; its memory is wiped when dropped.
 #[derive(Clone)]
-pub struct Secret(SecretString);
+pub struct SecretKey(SecretString);
 
-impl Secret {
+impl SecretKey {
     /// Takes a key.
     pub fn new(key: impl Into<String>) -> Self {
         Self(SecretString::from(key.into()))
@@ -30,7 +30,7 @@ impl Secret {
     }
 
     /// Lends the key to something that needs its bytes: a guard against storing it, an address
-    /// that holds a password. Whoever borrows it must neither print nor keep it.
+    /// that holds a password. The borrower must neither print nor keep it.
     pub fn lend<T>(&self, to: impl FnOnce(&str) -> T) -> T {
         to(self.expose())
     }
@@ -65,13 +65,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
 }
 
-impl fmt::Display for Secret {
+impl fmt::Display for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Secret {
 
 /// Where a key is kept: `env:NAME`, `file:PATH`, `command:PROGRAM ARG…` or `keyring:SERVICE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyRef {
+pub enum ModelKeyReference {
     /// A variable of the environment.
     Env(String),
     /// The first line of a file.
@@ -92,7 +92,7 @@ pub enum KeyRef {
 
 /// Why a key could not be had. Never holds what was read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum ModelKeyError {
     /// Not a reference. The text is not repeated: it may be a key.
     #[error(
         "this is not a reference to a key: write env:NAME, file:PATH, command:PROGRAM or keyring:SERVICE, never the key itself"
@@ -115,7 +115,7 @@ pub enum KeyError {
     /// The program did not give a key.
     #[error("{program:?} gave no key: {reason}")]
     Program {
-        /// The program.
+        /// The program that was to print the key.
         program: String,
         /// What happened.
         reason: String,
@@ -125,12 +125,12 @@ pub enum KeyError {
     Empty(String),
 }
 
-impl FromStr for KeyRef {
-    type Err = KeyError;
-    fn from_str(given: &str) -> Result<Self, KeyError> {
-        let (kind, place) = given.split_once(':').ok_or(KeyError::NotAReference)?;
+impl FromStr for ModelKeyReference {
+    type Err = ModelKeyError;
+    fn from_str(given: &str) -> Result<Self, ModelKeyError> {
+        let (kind, place) = given.split_once(':').ok_or(ModelKeyError::NotAReference)?;
         if place.trim().is_empty() {
-            return Err(KeyError::NotAReference);
+            return Err(ModelKeyError::NotAReference);
         }
         match kind {
             "env" if is_variable(place) => Ok(Self::Env(place.to_owned())),
@@ -139,7 +139,7 @@ impl FromStr for KeyRef {
                 place.split_whitespace().map(str::to_owned).collect(),
             )),
             "keyring" => Ok(Self::Keyring(place.to_owned())),
-            _ => Err(KeyError::NotAReference),
+            _ => Err(ModelKeyError::NotAReference),
         }
     }
 }
@@ -148,12 +148,12 @@ fn is_variable(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-impl KeyRef {
+impl ModelKeyReference {
     /// Fetches the key.
-    pub fn resolve(&self) -> Result<Secret, KeyError> {
+    pub fn resolve(&self) -> Result<SecretKey, ModelKeyError> {
         match self {
             Self::Env(name) => {
-                let value = std::env::var(name).map_err(|_| KeyError::NotSet(name.clone()))?;
+                let value = std::env::var(name).map_err(|_| ModelKeyError::NotSet(name.clone()))?;
                 one_line(&value, &format!("env:{name}"))
             }
             Self::File(path) => read_file(path),
@@ -172,10 +172,10 @@ fn keyring_program(service: &str) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn read_file(path: &PathBuf) -> Result<Secret, KeyError> {
+fn read_file(path: &PathBuf) -> Result<SecretKey, ModelKeyError> {
     use std::io::Read;
     let shown = path.display().to_string();
-    let unreadable = |error: std::io::Error| KeyError::Unreadable {
+    let unreadable = |error: std::io::Error| ModelKeyError::Unreadable {
         path: shown.clone(),
         reason: error.to_string(),
     };
@@ -185,7 +185,7 @@ fn read_file(path: &PathBuf) -> Result<Secret, KeyError> {
         use std::os::unix::fs::PermissionsExt;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(KeyError::Exposed(shown));
+            return Err(ModelKeyError::Exposed(shown));
         }
     }
     let mut text = String::new();
@@ -195,11 +195,11 @@ fn read_file(path: &PathBuf) -> Result<Secret, KeyError> {
     one_line(&text, &format!("file:{shown}"))
 }
 
-fn run(words: &[String]) -> Result<Secret, KeyError> {
+fn run(words: &[String]) -> Result<SecretKey, ModelKeyError> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err(KeyError::NotAReference);
+        return Err(ModelKeyError::NotAReference);
     };
-    let failed = |reason: String| KeyError::Program {
+    let failed = |reason: String| ModelKeyError::Program {
         program: program.clone(),
         reason,
     };
@@ -217,14 +217,14 @@ fn run(words: &[String]) -> Result<Secret, KeyError> {
 }
 
 /// A key is one line without blanks or control characters: anything else would break a header.
-fn one_line(text: &str, place: &str) -> Result<Secret, KeyError> {
+fn one_line(text: &str, place: &str) -> Result<SecretKey, ModelKeyError> {
     let line = text.lines().next().unwrap_or_default().trim();
     let usable =
         !line.is_empty() && line.len() <= LONGEST && line.bytes().all(|b| b.is_ascii_graphic());
     if usable {
-        Ok(Secret::new(line))
+        Ok(SecretKey::new(line))
     } else {
-        Err(KeyError::Empty(place.to_owned()))
+        Err(ModelKeyError::Empty(place.to_owned()))
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_key_does_not_print() {
-        let key = Secret::new("sk-canary-123456");
+        let key = SecretKey::new("sk-canary-123456");
         assert_eq!(
             format!("{key:?} {key} {:?}", Some(&key)),
             "[secret] [secret] Some([secret])"
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_key_is_taken_out_of_what_others_wrote() {
-        let key = Secret::new("sk-canary-123456");
+        let key = SecretKey::new("sk-canary-123456");
         assert_eq!(key.scrub("bad key sk-canary-123456."), "bad key [secret].");
         assert_eq!(
             key.scrub_bytes(b"\xffsk-canary-123456\x00"),
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_key_in_place_of_a_reference_is_refused_and_not_repeated() {
         for given in ["sk-ant-abc", "env:", "env:a b", "literal:sk-ant-abc"] {
-            let error = given.parse::<KeyRef>().unwrap_err();
+            let error = given.parse::<ModelKeyReference>().unwrap_err();
             assert!(!error.to_string().contains("sk-ant"), "{error}");
         }
     }
@@ -267,18 +267,24 @@ mod tests {
         let path = folder.path().join("key");
         std::fs::write(&path, "sk-canary-123456\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let reference = KeyRef::File(path.clone());
-        assert!(matches!(reference.resolve(), Err(KeyError::Exposed(_))));
+        let reference = ModelKeyReference::File(path.clone());
+        assert!(matches!(
+            reference.resolve(),
+            Err(ModelKeyError::Exposed(_))
+        ));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(reference.resolve().unwrap().expose(), "sk-canary-123456");
     }
 
     #[test]
     fn a_program_gives_the_first_line_it_prints() {
-        let reference: KeyRef = "command:echo sk-canary-123456".parse().unwrap();
+        let reference: ModelKeyReference = "command:echo sk-canary-123456".parse().unwrap();
         assert_eq!(reference.resolve().unwrap().expose(), "sk-canary-123456");
-        let missing: KeyRef = "command:false".parse().unwrap();
-        assert!(matches!(missing.resolve(), Err(KeyError::Program { .. })));
+        let missing: ModelKeyReference = "command:false".parse().unwrap();
+        assert!(matches!(
+            missing.resolve(),
+            Err(ModelKeyError::Program { .. })
+        ));
     }
 
     #[test]

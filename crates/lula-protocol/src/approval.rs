@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::canonical::CanonicalError;
-use crate::digest::{Digest, Domain};
+use crate::digest::{Digest, DigestDomain};
 use crate::id::{ApprovalId, Principal};
 
 /// What an approval is about. Its digest is what gets approved.
@@ -28,7 +28,7 @@ pub struct ApprovalSubject {
 impl ApprovalSubject {
     /// The digest that is approved.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
-        Digest::of(Domain::Approval, self)
+        Digest::of(DigestDomain::Approval, self)
     }
 }
 
@@ -53,7 +53,7 @@ pub struct ApprovalChallenge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ApprovalDecision {
     /// Do exactly this.
     Approve,
     /// Do not.
@@ -74,7 +74,7 @@ pub struct ApprovalToken {
     /// In which role.
     pub role: String,
     /// What they answered.
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
     /// The nonce of the challenge.
     pub nonce: String,
     /// Unix time in milliseconds after which the token is void.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dimension {
+pub enum BudgetDimension {
     /// Money, in millionths of a US dollar.
     MicroUsd,
     /// Tokens sent to models.
@@ -31,7 +31,7 @@ pub enum Dimension {
     SandboxCpuMs,
 }
 
-impl Dimension {
+impl BudgetDimension {
     /// Every dimension.
     pub const ALL: [Self; 10] = [
         Self::MicroUsd,
@@ -68,7 +68,7 @@ impl Dimension {
     }
 }
 
-impl fmt::Display for Dimension {
+impl fmt::Display for BudgetDimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -78,9 +78,9 @@ impl fmt::Display for Dimension {
 /// unlimited when it is a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Amounts(pub BTreeMap<Dimension, u64>);
+pub struct BudgetAmounts(pub BTreeMap<BudgetDimension, u64>);
 
-impl Amounts {
+impl BudgetAmounts {
     /// Nothing of anything.
     pub fn none() -> Self {
         Self::default()
@@ -88,13 +88,13 @@ impl Amounts {
 
     /// The same with one dimension set.
     #[must_use]
-    pub fn with(mut self, dim: Dimension, amount: u64) -> Self {
+    pub fn with(mut self, dim: BudgetDimension, amount: u64) -> Self {
         self.0.insert(dim, amount);
         self
     }
 
     /// The amount, where one is named.
-    pub fn get(&self, dim: Dimension) -> Option<u64> {
+    pub fn get(&self, dim: BudgetDimension) -> Option<u64> {
         self.0.get(&dim).copied()
     }
 
@@ -104,13 +104,13 @@ impl Amounts {
     }
 
     /// The named dimensions.
-    pub fn iter(&self) -> impl Iterator<Item = (Dimension, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (BudgetDimension, u64)> + '_ {
         self.0.iter().map(|(dim, amount)| (*dim, *amount))
     }
 }
 
-impl FromIterator<(Dimension, u64)> for Amounts {
-    fn from_iter<I: IntoIterator<Item = (Dimension, u64)>>(pairs: I) -> Self {
+impl FromIterator<(BudgetDimension, u64)> for BudgetAmounts {
+    fn from_iter<I: IntoIterator<Item = (BudgetDimension, u64)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
     }
 }
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn every_dimension_has_one_name_in_code_and_on_the_wire() {
-        for dim in Dimension::ALL {
+        for dim in BudgetDimension::ALL {
             assert_eq!(serde_json::to_value(dim).unwrap(), dim.name());
-            assert_eq!(Dimension::from_name(dim.name()), Some(dim));
+            assert_eq!(BudgetDimension::from_name(dim.name()), Some(dim));
         }
     }
 }

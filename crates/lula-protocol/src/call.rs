@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::canonical::CanonicalError;
-use crate::digest::{Digest, Domain};
+use crate::digest::{Digest, DigestDomain};
 use crate::id::{EffectId, RunId, WorkspaceId};
 use crate::version::ProtocolVersion;
 
@@ -28,7 +28,7 @@ pub struct ToolCall {
     /// The workspace it acts on.
     pub workspace: WorkspaceId,
     /// What to do.
-    pub action: Action,
+    pub action: ToolAction,
 }
 
 impl ToolCall {
@@ -41,7 +41,7 @@ impl ToolCall {
             effect: &'a EffectId,
             run: &'a RunId,
             workspace: &'a WorkspaceId,
-            action: &'a Action,
+            action: &'a ToolAction,
         }
         let act = Act {
             protocol: self.protocol,
@@ -50,7 +50,7 @@ impl ToolCall {
             workspace: &self.workspace,
             action: &self.action,
         };
-        Digest::of(Domain::Call, &act)
+        Digest::of(DigestDomain::Call, &act)
     }
 }
 
@@ -63,30 +63,30 @@ impl ToolCall {
     rename_all = "snake_case",
     deny_unknown_fields
 )]
-pub enum Action {
+pub enum ToolAction {
     /// Read a file or a range of its lines.
     ReadFile(ReadFile),
     /// List files below a directory.
     ListFiles(ListFiles),
     /// Search file contents.
-    Search(Search),
+    Search(SearchFiles),
     /// The symbols of a file.
-    Outline(Outline),
+    Outline(OutlineFile),
     /// Create or replace a file.
     WriteFile(WriteFile),
     /// Change files by a patch, all or nothing.
     ApplyPatch(ApplyPatch),
     /// Run a command in the sandbox.
-    Exec(Exec),
+    Exec(ExecCommand),
     /// Ask or tell git.
-    Git(Git),
+    Git(GitAction),
     /// Remember the state of the workspace.
-    Snapshot(Snapshot),
+    Snapshot(TakeWorkspaceSnapshot),
     /// Return to an earlier state.
-    Undo(Undo),
+    Undo(UndoToSnapshot),
 }
 
-impl Action {
+impl ToolAction {
     /// Name of the tool, as on the wire.
     pub const fn tool(&self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Action {
             | Self::Search(_)
             | Self::Outline(_)
             | Self::Snapshot(_) => false,
-            Self::Git(git) => matches!(git, Git::Commit { .. }),
+            Self::Git(git) => matches!(git, GitAction::Commit { .. }),
             Self::WriteFile(_) | Self::ApplyPatch(_) | Self::Exec(_) | Self::Undo(_) => true,
         }
     }
@@ -152,7 +152,7 @@ pub struct ListFiles {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct SearchFiles {
     /// Regular expression, or plain text with `literal`.
     pub pattern: String,
     /// Take the pattern as it is.
@@ -167,7 +167,7 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Outline {
+pub struct OutlineFile {
     /// Path inside the workspace.
     pub path: String,
 }
@@ -199,7 +199,7 @@ pub enum ApplyPatch {
     /// Passages to find and their replacements.
     SearchReplace {
         /// Applied in order, to all files or to none.
-        edits: Vec<Edit>,
+        edits: Vec<PatchEdit>,
     },
 }
 
@@ -207,7 +207,7 @@ pub enum ApplyPatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Edit {
+pub struct PatchEdit {
     /// Path inside the workspace.
     pub path: String,
     /// Text that stands there now, exactly once.
@@ -220,7 +220,7 @@ pub struct Edit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Exec {
+pub struct ExecCommand {
     /// Program and arguments; no shell is added.
     pub argv: Vec<String>,
     /// Directory inside the workspace; empty for its root.
@@ -241,7 +241,7 @@ pub struct Exec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Git {
+pub enum GitAction {
     /// Changed files. With braces, because a variant without them would take any field beside it.
     Status {},
     /// Recent commits.
@@ -271,7 +271,7 @@ pub enum Git {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Snapshot {
+pub struct TakeWorkspaceSnapshot {
     /// What to call it.
     pub label: String,
 }
@@ -280,7 +280,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Undo {
+pub struct UndoToSnapshot {
     /// The snapshot to return to; the last one where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,

@@ -115,7 +115,7 @@ codes! {
     NotARepository = "L0901",
     /// A repository without a commit.
     EmptyRepository = "L0902",
-    /// A run that somebody else is working on.
+    /// A run that another process is working on.
     RunBusy = "L0903",
     /// A run that cannot go on, or not from there.
     RunRefused = "L0904",
@@ -133,7 +133,7 @@ codes! {
     EffectReused = "L1006",
     /// A call from a worker that has been replaced.
     Fenced = "L1007",
-    /// An effect of which nobody knows whether it happened.
+    /// An effect of which it is not known whether it happened.
     EffectUnknown = "L1008",
     /// A workspace that is not open.
     NoWorkspace = "L1009",
@@ -152,16 +152,16 @@ codes! {
 /// A text that is no error code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an error code: codes look like L0101")]
-pub struct InvalidCode(String);
+pub struct InvalidErrorCode(String);
 
 impl FromStr for Code {
-    type Err = InvalidCode;
-    fn from_str(given: &str) -> Result<Self, InvalidCode> {
+    type Err = InvalidErrorCode;
+    fn from_str(given: &str) -> Result<Self, InvalidErrorCode> {
         Self::ALL
             .iter()
             .copied()
             .find(|code| code.as_str().eq_ignore_ascii_case(given))
-            .ok_or_else(|| InvalidCode(given.chars().take(32).collect()))
+            .ok_or_else(|| InvalidErrorCode(given.chars().take(32).collect()))
     }
 }
 

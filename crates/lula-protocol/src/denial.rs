@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tried", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Attempt {
+pub enum DeniedAttempt {
     /// Reading a path.
     Read {
         /// The path as the sandbox saw it.
@@ -55,9 +55,9 @@ pub enum Attempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Denial {
+pub struct SandboxDenial {
     /// What was tried.
-    pub attempt: Attempt,
+    pub attempt: DeniedAttempt,
     /// The rule or layer that said no.
     pub rule: String,
     /// The smallest policy change that would allow it, where one exists.

@@ -1,4 +1,9 @@
 //! Digests: BLAKE3 over a domain name and the canonical bytes of a value.
+//!
+//! Everything that is signed, approved or audited is named by a digest. The bytes are the RFC 8785
+//! encoding of the value (`canonical/`); numbers that JSON readers could round are refused, not
+//! rounded. Wire types that reach a gate reject unknown fields, and no field of a tool call speaks
+//! about approval or policy.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +15,7 @@ use crate::canonical::{self, CanonicalError};
 /// What a digest speaks about. Two values of different domains never share a digest, whatever
 /// their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Domain {
+pub enum DigestDomain {
     /// Plain bytes: file content, blobs, output. No prefix, so `b3sum FILE` prints the same.
     Bytes,
     /// A tool call.
@@ -35,7 +40,7 @@ pub enum Domain {
     Audit,
 }
 
-impl Domain {
+impl DigestDomain {
     const fn prefix(self) -> &'static [u8] {
         match self {
             Self::Bytes => b"",
@@ -69,7 +74,10 @@ impl Digest {
     }
 
     /// The digest of a value: its domain, then its canonical bytes.
-    pub fn of<T: Serialize + ?Sized>(domain: Domain, value: &T) -> Result<Self, CanonicalError> {
+    pub fn of<T: Serialize + ?Sized>(
+        domain: DigestDomain,
+        value: &T,
+    ) -> Result<Self, CanonicalError> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(domain.prefix());
         hasher.update(&canonical::to_vec(value)?);
@@ -77,7 +85,7 @@ impl Digest {
     }
 
     /// The digest of a value whose canonical bytes the caller already has, in pieces.
-    pub fn of_canonical(domain: Domain, pieces: &[&[u8]]) -> Self {
+    pub fn of_canonical(domain: DigestDomain, pieces: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(domain.prefix());
         for piece in pieces {
@@ -181,8 +189,8 @@ mod tests {
     #[test]
     fn equal_values_in_different_domains_have_different_digests() {
         let value = serde_json::json!({"a": 1});
-        let call = Digest::of(Domain::Call, &value).unwrap();
-        let approval = Digest::of(Domain::Approval, &value).unwrap();
+        let call = Digest::of(DigestDomain::Call, &value).unwrap();
+        let approval = Digest::of(DigestDomain::Approval, &value).unwrap();
         assert_ne!(call, approval);
     }
 

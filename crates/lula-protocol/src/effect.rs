@@ -1,4 +1,4 @@
-//! Classes of effects: what may be done again when nobody knows whether it was done.
+//! Classes of effects: what may be done again when it is not known whether it was done.
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How a command of `lula` ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exit {
+pub enum RunExit {
     /// The work was done and there is evidence for it.
     Verified,
     /// The work was attempted and failed.
@@ -22,7 +22,7 @@ pub enum Exit {
     Environment,
 }
 
-impl Exit {
+impl RunExit {
     /// The process exit status.
     pub const fn status(self) -> u8 {
         match self {

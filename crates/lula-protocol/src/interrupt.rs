@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Decision;
-use crate::budget::Dimension;
+use crate::approval::ApprovalDecision;
+use crate::budget::BudgetDimension;
 use crate::digest::Digest;
 use crate::id::{ApprovalId, EffectId, Principal};
 
@@ -28,7 +28,7 @@ pub struct ApprovalRule {
 /// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Interrupt {
+pub enum RunInterrupt {
     /// People have to agree to exactly this.
     Approval {
         /// The question.
@@ -57,13 +57,13 @@ pub enum Interrupt {
     /// A limit has to be raised.
     Budget {
         /// Which.
-        dimension: Dimension,
+        dimension: BudgetDimension,
         /// How much the next effect may need.
         asked: u64,
         /// How much is left.
         free: u64,
     },
-    /// Nobody knows whether an effect outside was done.
+    /// It is not known whether an effect outside was done.
     UnknownEffect {
         /// Which.
         effect: EffectId,
@@ -94,7 +94,7 @@ pub enum Interrupt {
     },
 }
 
-/// The choices for an effect nobody knows about.
+/// The choices for an effect of which the end is not known.
 pub mod unknown_effect {
     /// It was done.
     pub const MARK_DONE: &str = "mark-done";
@@ -106,7 +106,7 @@ pub mod unknown_effect {
     pub const OPTIONS: [&str; 3] = [MARK_DONE, RETRY, ABORT];
 }
 
-impl Interrupt {
+impl RunInterrupt {
     /// What a person may choose; empty where no choice is asked.
     pub fn options(&self) -> Vec<String> {
         match self {
@@ -121,7 +121,7 @@ impl Interrupt {
         }
     }
 
-    /// When the run should look again even if nobody answers.
+    /// When the run should look again even without an answer.
     pub const fn wake_ms(&self) -> Option<u64> {
         match self {
             Self::Approval { rule, .. } => Some(rule.expires_ms),
@@ -134,10 +134,10 @@ impl Interrupt {
 /// How a wait ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Answer {
+pub enum InterruptAnswer {
     /// Enough people agreed.
     Approved,
-    /// Somebody said no, or the time ran out.
+    /// An approver said no, or the time ran out.
     Rejected {
         /// Why.
         reason: String,
@@ -157,10 +157,10 @@ pub enum Answer {
     Raised,
 }
 
-/// What somebody outside sends a run.
+/// What a person or another process sends a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "signal", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Signal {
+pub enum RunSignal {
     /// A vote, from a verified identity.
     Vote {
         /// The question.
@@ -172,7 +172,7 @@ pub enum Signal {
         /// In which role.
         role: String,
         /// What they said.
-        decision: Decision,
+        decision: ApprovalDecision,
     },
     /// A choice.
     Answer {
@@ -188,13 +188,13 @@ pub enum Signal {
     /// More budget.
     RaiseLimit {
         /// Which limit.
-        dimension: Dimension,
+        dimension: BudgetDimension,
         /// The new limit.
         to: u64,
         /// Who.
         by: Principal,
     },
-    /// Something a person wants whoever works on it to know.
+    /// Something a person wants the agent that works on it to know.
     Steer {
         /// Who.
         by: Principal,

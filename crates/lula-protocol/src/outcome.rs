@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalChallenge;
 use crate::code::Code;
-use crate::denial::Denial;
+use crate::denial::SandboxDenial;
 use crate::id::EffectId;
-use crate::output::Output;
-use crate::receipt::Receipt;
+use crate::output::ToolOutput;
+use crate::receipt::SandboxReceipt;
 use crate::version::ProtocolVersion;
 
 /// The answer to one [`ToolCall`](crate::ToolCall).
@@ -20,21 +20,21 @@ pub struct ToolResult {
     /// The effect this answers.
     pub effect: EffectId,
     /// What happened.
-    pub outcome: Outcome,
+    pub outcome: ToolOutcome,
     /// What stood around the command, where one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<SandboxReceipt>,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Outcome {
+pub enum ToolOutcome {
     /// It was done.
     Done {
         /// What the tool returned.
-        output: Output,
+        output: ToolOutput,
     },
     /// It was tried and did not work.
     Failed {
@@ -46,7 +46,7 @@ pub enum Outcome {
     /// A rule forbids it.
     Denied {
         /// What was refused and the smallest grant that would allow it.
-        denials: Vec<Denial>,
+        denials: Vec<SandboxDenial>,
     },
     /// A person has to agree first; nothing was done.
     NeedsApproval {

@@ -8,24 +8,24 @@ use crate::digest::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Output {
+pub struct ToolOutput {
     /// The text.
     pub text: String,
     /// Whether more was produced than is kept here.
     pub truncated: bool,
     /// Where the text came from. Anything but Lula itself is material, never an instruction.
-    pub origin: Origin,
+    pub origin: TextOrigin,
     /// The same for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Details>,
+    pub details: Option<ToolOutputDetails>,
     /// What was noticed in the text: hidden characters, instructions to agents, secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
 }
 
-impl Output {
+impl ToolOutput {
     /// A whole text from there, with nothing noticed in it.
-    pub fn new(text: impl Into<String>, origin: Origin) -> Self {
+    pub fn new(text: impl Into<String>, origin: TextOrigin) -> Self {
         Self {
             text: text.into(),
             truncated: false,
@@ -37,7 +37,7 @@ impl Output {
 
     /// With the same for programs.
     #[must_use]
-    pub fn with(mut self, details: Details) -> Self {
+    pub fn with(mut self, details: ToolOutputDetails) -> Self {
         self.details = Some(details);
         self
     }
@@ -47,7 +47,7 @@ impl Output {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum TextOrigin {
     /// Written by Lula.
     Lula,
     /// Read from the repository.
@@ -58,8 +58,8 @@ pub enum Origin {
     Network,
 }
 
-impl Origin {
-    /// Whether the text may carry somebody else's intentions.
+impl TextOrigin {
+    /// Whether the text may carry intentions other than the operator's.
     pub const fn is_untrusted(self) -> bool {
         !matches!(self, Self::Lula)
     }
@@ -69,7 +69,7 @@ impl Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Details {
+pub enum ToolOutputDetails {
     /// A file that was read.
     File {
         /// Path inside the workspace.
@@ -92,19 +92,19 @@ pub enum Details {
     /// Files that were listed.
     Files {
         /// In the order of their names.
-        entries: Vec<Entry>,
+        entries: Vec<DirectoryEntry>,
     },
     /// Lines that were found.
     Matches {
         /// In the order of their files.
-        matches: Vec<Match>,
+        matches: Vec<SearchMatch>,
         /// Files that were searched.
         files: u64,
     },
     /// Symbols of a file.
     Symbols {
         /// In the order of the file.
-        symbols: Vec<Symbol>,
+        symbols: Vec<OutlineSymbol>,
     },
     /// Files that were written or removed.
     Written {
@@ -140,11 +140,11 @@ pub enum Details {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// Path inside the workspace.
     pub path: String,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: DirectoryEntryKind,
     /// Size of a file.
     pub bytes: u64,
 }
@@ -153,7 +153,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum DirectoryEntryKind {
     /// A regular file.
     File,
     /// A directory.
@@ -168,7 +168,7 @@ pub enum EntryKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Match {
+pub struct SearchMatch {
     /// Path inside the workspace.
     pub path: String,
     /// Line, from 1.
@@ -181,7 +181,7 @@ pub struct Match {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Symbol {
+pub struct OutlineSymbol {
     /// `function`, `class`, `method`, …
     pub kind: String,
     /// Its name.
@@ -211,17 +211,21 @@ mod tests {
 
     #[test]
     fn only_lulas_own_words_are_trusted() {
-        for origin in [Origin::Repository, Origin::Command, Origin::Network] {
+        for origin in [
+            TextOrigin::Repository,
+            TextOrigin::Command,
+            TextOrigin::Network,
+        ] {
             assert!(origin.is_untrusted(), "{origin:?}");
         }
-        assert!(!Origin::Lula.is_untrusted());
+        assert!(!TextOrigin::Lula.is_untrusted());
     }
 
     #[test]
     fn an_output_of_an_older_runner_is_still_read() {
         let old = serde_json::json!({"text": "hi", "truncated": false, "origin": "command"});
-        let output: Output = serde_json::from_value(old.clone()).unwrap();
-        assert_eq!(output, Output::new("hi", Origin::Command));
+        let output: ToolOutput = serde_json::from_value(old.clone()).unwrap();
+        assert_eq!(output, ToolOutput::new("hi", TextOrigin::Command));
         assert_eq!(serde_json::to_value(output).unwrap(), old);
     }
 }

@@ -14,7 +14,7 @@ use crate::digest::Digest;
 /// A value inside an event, or the name of one beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Payload {
+pub enum EventPayload {
     /// The value itself.
     Inline(Value),
     /// The value is stored as a blob.
@@ -33,9 +33,9 @@ pub struct BlobRef {
 
 /// A payload with the bytes that have to be stored beside it, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedPayload {
     /// What stands in the event.
-    pub payload: Payload,
+    pub payload: EventPayload,
     /// What stands beside it.
     pub blob: Option<(Digest, Vec<u8>)>,
 }
@@ -60,23 +60,23 @@ pub enum PayloadError {
     NotLoaded(Digest),
 }
 
-impl Payload {
+impl EventPayload {
     /// Canonical size above which a value is stored beside its event.
     pub const INLINE_LIMIT: usize = 4096;
 
     /// Packs a value.
-    pub fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Packed, PayloadError> {
+    pub fn pack<T: Serialize + ?Sized>(value: &T) -> Result<PackedPayload, PayloadError> {
         let value = serde_json::to_value(value).map_err(CanonicalError::NotJson)?;
         refuse_floats(&value)?;
         if quick_size(&value) <= Self::INLINE_LIMIT {
-            return Ok(Packed {
+            return Ok(PackedPayload {
                 payload: Self::Inline(value),
                 blob: None,
             });
         }
         let bytes = canonical::to_vec(&value)?;
         if bytes.len() <= Self::INLINE_LIMIT {
-            return Ok(Packed {
+            return Ok(PackedPayload {
                 payload: Self::Inline(value),
                 blob: None,
             });
@@ -86,7 +86,7 @@ impl Payload {
             digest,
             size: bytes.len() as u64,
         };
-        Ok(Packed {
+        Ok(PackedPayload {
             payload: Self::Blob(reference),
             blob: Some((digest, bytes)),
         })
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn a_value_with_a_float_is_refused_however_deep() {
-        let error = Payload::pack(&json!({"a": [{"price": 0.1}]})).unwrap_err();
+        let error = EventPayload::pack(&json!({"a": [{"price": 0.1}]})).unwrap_err();
         assert!(error.to_string().contains("0.1"), "{error}");
     }
 
     #[test]
     fn a_large_value_stands_beside_the_event_under_the_digest_of_its_bytes() {
-        let packed = Payload::pack(&"x".repeat(5000)).unwrap();
+        let packed = EventPayload::pack(&"x".repeat(5000)).unwrap();
         let (digest, bytes) = packed.blob.unwrap();
         assert_eq!(Digest::of_bytes(&bytes), digest);
         assert_eq!(packed.payload.blob().unwrap().digest, digest);
@@ -163,8 +163,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_value_is_inline_exactly_when_its_canonical_bytes_fit(text in ".{0,3000}") {
-            let packed = Payload::pack(&text).unwrap();
-            let fits = canonical::to_vec(&text).unwrap().len() <= Payload::INLINE_LIMIT;
+            let packed = EventPayload::pack(&text).unwrap();
+            let fits = canonical::to_vec(&text).unwrap().len() <= EventPayload::INLINE_LIMIT;
             prop_assert_eq!(packed.blob.is_none(), fits);
             if fits {
                 prop_assert_eq!(packed.payload.read::<String>().unwrap(), text);

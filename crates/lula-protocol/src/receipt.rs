@@ -1,11 +1,11 @@
 //! The posture receipt: what really stood between a command and the machine.
 //!
 //! Everything in a receipt was read back after it was applied. What was asked for and could not be
-//! applied is listed beside it, so that nobody has to infer an absence.
+//! applied is listed beside it, so that no reader has to infer an absence.
 
 use serde::{Deserialize, Serialize};
 
-use crate::denial::Denial;
+use crate::denial::SandboxDenial;
 use crate::digest::Digest;
 
 /// An isolation tier. The order is the order of strength: a floor is met by itself and by
@@ -13,7 +13,7 @@ use crate::digest::Digest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Tier {
+pub enum IsolationTier {
     /// Clean environment, own session, resource limits. Not a boundary: only by name.
     Process,
     /// Landlock, seccomp and no-new-privileges, without namespaces.
@@ -26,7 +26,7 @@ pub enum Tier {
     Microvm,
 }
 
-impl Tier {
+impl IsolationTier {
     /// Every tier, weakest first.
     pub const ALL: [Self; 5] = [
         Self::Process,
@@ -53,7 +53,7 @@ impl Tier {
     }
 }
 
-impl std::fmt::Display for Tier {
+impl std::fmt::Display for IsolationTier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
@@ -63,7 +63,7 @@ impl std::fmt::Display for Tier {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "layer", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Layer {
+pub enum ProtectionLayer {
     /// Kernel namespaces that differ from the caller's.
     Namespaces {
         /// `user`, `mount`, `pid`, `net`, `ipc`, `uts`, `cgroup`: each compared by inode.
@@ -99,7 +99,7 @@ pub enum Layer {
         /// Which hierarchy carries them: `v2`, `v1`, `hybrid`.
         backend: String,
         /// The limits as the kernel reports them.
-        limits: Limits,
+        limits: ReceiptLimits,
     },
     /// Per-process resource limits in force.
     Rlimits {
@@ -117,7 +117,7 @@ pub enum Layer {
     },
 }
 
-impl Layer {
+impl ProtectionLayer {
     /// The name used in policies (`required_layers`) and on the wire.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl WorkspaceMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct ReceiptLimits {
     /// Memory of the whole tree, in bytes.
     pub memory_bytes: Option<u64>,
     /// CPU share in thousandths of one core.
@@ -182,7 +182,7 @@ pub struct Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct NotApplied {
+pub struct UnappliedProtection {
     /// What was asked for.
     pub asked: String,
     /// Why it is not there.
@@ -193,7 +193,7 @@ pub struct NotApplied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub struct CommandUsage {
     /// Time to build the sandbox, in microseconds.
     pub setup_us: u64,
     /// Wall clock of the command, in microseconds.
@@ -212,7 +212,7 @@ pub struct Usage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ended {
+pub enum CommandEnding {
     /// It exited by itself.
     Exited {
         /// Exit status.
@@ -236,23 +236,23 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Receipt {
+pub struct SandboxReceipt {
     /// Tier that was used.
-    pub tier: Tier,
+    pub tier: IsolationTier,
     /// Layers in force, each read back.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ProtectionLayer>,
     /// Asked for and not in force.
-    pub not_applied: Vec<NotApplied>,
+    pub not_applied: Vec<UnappliedProtection>,
     /// What writing to the workspace did.
     pub workspace: WorkspaceMode,
     /// Digest of the policy that was applied.
     pub policy: Digest,
     /// How the command ended.
-    pub ended: Ended,
+    pub ended: CommandEnding,
     /// What it used.
-    pub usage: Usage,
+    pub usage: CommandUsage,
     /// What was refused to it.
-    pub denials: Vec<Denial>,
+    pub denials: Vec<SandboxDenial>,
     /// Refusals that nothing here can see: none of them being among the denials means nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_observed: Vec<String>,
@@ -264,15 +264,15 @@ mod tests {
 
     #[test]
     fn a_floor_is_met_by_every_stronger_tier() {
-        assert!(Tier::Namespace >= Tier::Landlock);
-        assert!(Tier::Process < Tier::Landlock);
-        assert!(Tier::ALL.is_sorted());
+        assert!(IsolationTier::Namespace >= IsolationTier::Landlock);
+        assert!(IsolationTier::Process < IsolationTier::Landlock);
+        assert!(IsolationTier::ALL.is_sorted());
     }
 
     #[test]
     fn every_tier_is_found_by_its_name() {
-        for tier in Tier::ALL {
-            assert_eq!(Tier::from_name(tier.name()), Some(tier));
+        for tier in IsolationTier::ALL {
+            assert_eq!(IsolationTier::from_name(tier.name()), Some(tier));
             assert_eq!(serde_json::to_value(tier).unwrap(), tier.name());
         }
     }
@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn layer_names_match_the_wire() {
         for layer in [
-            Layer::NoNewPrivileges,
-            Layer::NoCapabilities,
-            Layer::NoNetwork,
+            ProtectionLayer::NoNewPrivileges,
+            ProtectionLayer::NoCapabilities,
+            ProtectionLayer::NoNetwork,
         ] {
             assert_eq!(serde_json::to_value(&layer).unwrap()["layer"], layer.name());
         }

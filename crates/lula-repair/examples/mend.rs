@@ -14,7 +14,7 @@ mod unsandboxed;
 
 use std::time::Duration;
 
-use lula_repair::{Ground, RepairError, RepairTask, TestsWanted, examine, repair};
+use lula_repair::{ForkSource, RepairError, RepairTask, TestSelection, examine, repair};
 use overlaid::OverlaidGround;
 use unsandboxed::UnsandboxedGround;
 
@@ -38,11 +38,11 @@ fn main() -> std::process::ExitCode {
         eprintln!("give the folder of a project");
         return std::process::ExitCode::from(2);
     };
-    task.tests = TestsWanted {
+    task.tests = TestSelection {
         command: arguments.next(),
         ..task.tests
     };
-    let ground: Box<dyn Ground> = if in_place {
+    let ground: Box<dyn ForkSource> = if in_place {
         Box::new(OverlaidGround::new(project))
     } else {
         Box::new(UnsandboxedGround::new(project))
@@ -65,7 +65,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-fn show(ground: &dyn Ground, task: &RepairTask) -> Result<(), RepairError> {
+fn show(ground: &dyn ForkSource, task: &RepairTask) -> Result<(), RepairError> {
     let examined = examine(ground.fork()?.as_mut(), &task.tests, task.budget)?;
     eprintln!(
         "{} in {:?} by {:?}: {} passing, {} failing, {} flaky, {} lacking, {:?}",
@@ -85,7 +85,7 @@ fn show(ground: &dyn Ground, task: &RepairTask) -> Result<(), RepairError> {
     Ok(())
 }
 
-fn mend(ground: &dyn Ground, task: &RepairTask) -> Result<(), RepairError> {
+fn mend(ground: &dyn ForkSource, task: &RepairTask) -> Result<(), RepairError> {
     let report = repair(ground, task, &|progress| eprintln!("{progress:?}"))?;
     for patch in &report.patches {
         println!("{}", patch.diff);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A command to run in a fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct ForkCommand {
     /// Program and arguments; never passed through a shell.
     pub argv: Vec<String>,
     /// Variables to set beside the ground's own clean environment.
@@ -21,7 +21,7 @@ pub struct Command {
     pub folder: String,
 }
 
-impl Command {
+impl ForkCommand {
     /// A command with no input and no variables of its own.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>, deadline: Duration) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Command {
 
 /// What a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct ForkCommandOutput {
     /// Its standard output, possibly cut off by the ground's own limit.
     pub stdout: Vec<u8>,
     /// Its standard error, possibly cut off.
@@ -70,7 +70,7 @@ pub struct Ran {
     pub took: Duration,
 }
 
-impl Ran {
+impl ForkCommandOutput {
     /// Standard output as text.
     pub fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -85,14 +85,14 @@ impl Ran {
 /// Why the ground could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{action} failed: {reason}")]
-pub struct GroundError {
+pub struct ForkSourceError {
     /// What was tried, and on what.
     pub action: String,
     /// What stood in the way.
     pub reason: String,
 }
 
-impl GroundError {
+impl ForkSourceError {
     /// Says what was tried and what stood in the way.
     pub fn new(action: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         Self {
@@ -103,31 +103,31 @@ impl GroundError {
 }
 
 /// A project that forks can be taken of.
-pub trait Ground: Sync {
+pub trait ForkSource: Sync {
     /// A private copy of the project as it was handed over. Nothing done in it shows in the
     /// project or in another fork, and it is gone when dropped.
-    fn fork(&self) -> Result<Box<dyn Fork>, GroundError>;
+    fn fork(&self) -> Result<Box<dyn ProjectFork>, ForkSourceError>;
 }
 
 /// One private copy of the project.
-pub trait Fork: Send {
+pub trait ProjectFork: Send {
     /// Every regular file, as a path relative to the project's root with `/` between its parts.
     /// Version control's own files are left out.
-    fn files(&self) -> Result<Vec<String>, GroundError>;
+    fn files(&self) -> Result<Vec<String>, ForkSourceError>;
 
     /// The bytes of one file.
-    fn read(&self, path: &str) -> Result<Vec<u8>, GroundError>;
+    fn read(&self, path: &str) -> Result<Vec<u8>, ForkSourceError>;
 
     /// Replaces or creates one file.
-    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError>;
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), ForkSourceError>;
 
     /// Removes one file.
-    fn remove(&mut self, path: &str) -> Result<(), GroundError>;
+    fn remove(&mut self, path: &str) -> Result<(), ForkSourceError>;
 
     /// The absolute path of the fork's root as commands in it see it.
     fn root(&self) -> String;
 
     /// Runs a command in its folder of the fork until it ends or its deadline kills it. A command that
     /// fails is an answer, not an error; a program that does not exist is an error.
-    fn run(&mut self, command: &Command) -> Result<Ran, GroundError>;
+    fn run(&mut self, command: &ForkCommand) -> Result<ForkCommandOutput, ForkSourceError>;
 }

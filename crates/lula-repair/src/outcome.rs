@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::Framework;
-use crate::patches::Family;
-use crate::report::{Outcome, TestReport};
+use crate::detect::TestFramework;
+use crate::patches::PatchFamily;
+use crate::report::{TestOutcome, TestReport};
 
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct TestCounts {
     /// Passed.
     pub passed: usize,
     /// Failed or broken.
@@ -17,12 +17,12 @@ pub struct Tally {
     pub skipped: usize,
 }
 
-impl Tally {
+impl TestCounts {
     pub(crate) fn of(report: &TestReport) -> Self {
         Self {
-            passed: report.count(Outcome::Passed),
+            passed: report.count(TestOutcome::Passed),
             failed: report.failing().count(),
-            skipped: report.count(Outcome::Skipped),
+            skipped: report.count(TestOutcome::Skipped),
         }
     }
 }
@@ -42,7 +42,7 @@ pub enum RepairOutcome {
 /// A reason to doubt a patch that passes every test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Doubt {
+pub enum PatchDoubt {
     /// It writes down a value that a failing test compares with.
     NamesTestValue,
     /// It takes code away.
@@ -61,7 +61,7 @@ pub enum Doubt {
 
 /// A place where the mistake was looked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Suspect {
+pub struct SuspectLocation {
     /// The file.
     pub path: String,
     /// The line, from one.
@@ -82,11 +82,11 @@ pub struct PatchedFile {
 
 /// What speaks for a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct PatchEvidence {
     /// Tests that failed before and pass with it.
     pub fixed: Vec<String>,
     /// All tests with it, in a fresh fork.
-    pub after: Tally,
+    pub after: TestCounts,
     /// Whether taking it back made the failing tests fail again.
     pub reverted: bool,
     /// How many candidates were tried before it.
@@ -97,26 +97,26 @@ pub struct Evidence {
 
 /// A patch that passes every test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Patch {
+pub struct RepairPatch {
     /// As a unified diff against the project.
     pub diff: String,
     /// The new texts, ready to be written.
     pub files: Vec<PatchedFile>,
     /// The mistake that it supposes.
-    pub family: Family,
+    pub family: PatchFamily,
     /// The line where it starts, in its first file.
     pub line: usize,
     /// Its rank: suspicion times prior, less for every doubt.
     pub score: f64,
     /// Reasons to look twice.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<PatchDoubt>,
     /// What speaks for it.
-    pub evidence: Evidence,
+    pub evidence: PatchEvidence,
 }
 
 /// What the search cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Effort {
+pub struct SearchEffort {
     /// Candidates that the families proposed.
     pub proposed: usize,
     /// Candidates that the tests judged.
@@ -129,7 +129,7 @@ pub struct Effort {
     pub exhausted: bool,
 }
 
-impl Effort {
+impl SearchEffort {
     /// Candidates judged in a second of search.
     pub fn per_second(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)]
@@ -145,13 +145,13 @@ pub struct RepairReport {
     /// How it ended.
     pub outcome: RepairOutcome,
     /// The framework that ran the tests.
-    pub framework: Framework,
+    pub framework: TestFramework,
     /// The command a person would type.
     pub command: Vec<String>,
     /// Why this framework.
     pub reason: String,
     /// All tests before.
-    pub before: Tally,
+    pub before: TestCounts,
     /// The tests that fail every time.
     pub failing: Vec<String>,
     /// The tests that fail now and then; they prove nothing and are left aside.
@@ -163,12 +163,12 @@ pub struct RepairReport {
     #[serde(default)]
     pub given: Vec<String>,
     /// Where the mistake was looked for, the most suspicious first.
-    pub suspects: Vec<Suspect>,
+    pub suspects: Vec<SuspectLocation>,
     /// Source files that were not looked into, each with the reason.
     #[serde(default)]
     pub left_aside: Vec<String>,
     /// Patches that pass, best first.
-    pub patches: Vec<Patch>,
+    pub patches: Vec<RepairPatch>,
     /// What it cost.
-    pub effort: Effort,
+    pub effort: SearchEffort,
 }

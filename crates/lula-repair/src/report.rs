@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How one test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TestOutcome {
     /// It passed.
     Passed,
     /// An assertion did not hold.
@@ -16,14 +16,14 @@ pub enum Outcome {
     Skipped,
 }
 
-/// One test.
+/// One test and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCase {
     /// Stable name, as the framework takes it on its command line.
     pub id: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TestOutcome,
     /// Why, for one that did not pass.
     #[serde(default)]
     pub message: String,
@@ -48,7 +48,7 @@ impl TestCase {
 
 impl TestReport {
     /// How many ended that way.
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: TestOutcome) -> usize {
         self.tests
             .iter()
             .filter(|test| test.outcome == outcome)
@@ -59,6 +59,6 @@ impl TestReport {
     pub fn failing(&self) -> impl Iterator<Item = &TestCase> {
         self.tests
             .iter()
-            .filter(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
+            .filter(|test| matches!(test.outcome, TestOutcome::Failed | TestOutcome::Broken))
     }
 }

@@ -8,9 +8,9 @@
 
 use std::time::{Duration, Instant};
 
-use lula_protocol::{Action, EffectId, ProtocolVersion, RunId, ToolCall, WorkspaceId};
-use lula_runner::api::BatchMode;
-use lula_runner::client::{Client, Spawn};
+use lula_protocol::{EffectId, ProtocolVersion, RunId, ToolAction, ToolCall, WorkspaceId};
+use lula_runner_api::ToolCallBatchMode;
+use lula_runner_api::client::{RunnerClient, RunnerCommand};
 use serde_json::json;
 
 const CALLS: usize = 2000;
@@ -18,7 +18,7 @@ const BATCHES: usize = 60;
 const EFFECTS: usize = 200;
 
 struct Caller {
-    client: Client,
+    client: RunnerClient,
     workspace: WorkspaceId,
     run: RunId,
     next: u64,
@@ -27,7 +27,7 @@ struct Caller {
 impl Caller {
     #[allow(clippy::needless_pass_by_value)] // reads better where it is called
     fn call(&mut self, action: serde_json::Value) -> ToolCall {
-        let action: Action = serde_json::from_value(action).unwrap();
+        let action: ToolAction = serde_json::from_value(action).unwrap();
         self.next += 1;
         let mut random = [0; 10];
         random[2..].copy_from_slice(&self.next.to_be_bytes());
@@ -78,7 +78,7 @@ async fn race(caller: &mut Caller) -> Vec<serde_json::Value> {
         let begun = Instant::now();
         caller
             .client
-            .batch(calls, BatchMode::Ordered)
+            .batch(calls, ToolCallBatchMode::Ordered)
             .await
             .unwrap();
         times.push(begun.elapsed());
@@ -119,7 +119,8 @@ fn main() {
         .build()
         .unwrap();
     let results = runtime.block_on(async {
-        let spawn = Spawn::new(program)
+        let spawn = RunnerCommand::new(program)
+            .pass_on(lula_sandbox::HostToolchains::variables())
             .root(&root)
             .state(place.path().join("state"));
         let spawned = spawn.start().await.unwrap();

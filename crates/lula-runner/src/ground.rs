@@ -1,42 +1,52 @@
 //! Where the repairer and the tests of a change work: private forks of a project, each in a
 //! sandbox of its own.
+//!
+//! Each fork is an upper directory of its own over the project, mounted at the project's own path
+//! (`lula-workspace/src/fork/`), opened by handle and following no link, because code that ran
+//! there may have left anything. A mounted overlay does not see changes made to its upper directory
+//! from outside, so the sandbox around a fork ends before the fork is written to. If a sandbox has
+//! no mounts of its own, a fork is a copy at another path, and the receipt says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use lula_protocol::Receipt;
-use lula_protocol::receipt::Ended;
-use lula_repair::{Command, Fork, Ground, GroundError, Ran};
-use lula_sandbox::policy::{AbsolutePath, Policy};
-use lula_sandbox::{Engine, Overlay, Sandbox, SandboxError, Toolchains};
-use lula_workspace::{ForkError, Project};
+use lula_protocol::SandboxReceipt;
+use lula_protocol::receipt::CommandEnding;
+use lula_repair::{ForkCommand, ForkCommandOutput, ForkSource, ForkSourceError, ProjectFork};
+use lula_sandbox::policy::{AbsolutePath, SandboxPolicy};
+use lula_sandbox::{HostToolchains, OverlayWorkspace, Sandbox, SandboxEngine, SandboxError};
+use lula_workspace::{ForkError, ForkableProject};
 
-use crate::halt::Halt;
-use crate::hands::no_overlay;
+use crate::halt::CommandStopper;
+use crate::service::no_overlay;
 
 /// A project, an engine and the policy for everything that runs.
 #[derive(Debug)]
-pub struct SandboxedGround {
-    project: Project,
-    engine: Engine,
-    policy: Policy,
-    toolchains: Toolchains,
+pub struct SandboxedForkSource {
+    project: ForkableProject,
+    engine: SandboxEngine,
+    policy: SandboxPolicy,
+    toolchains: HostToolchains,
     /// The folder whose toolchains those are.
     place: String,
-    last: Arc<Mutex<Option<Receipt>>>,
-    stop: Arc<Halt>,
+    last: Arc<Mutex<Option<SandboxReceipt>>>,
+    stop: Arc<CommandStopper>,
 }
 
-impl SandboxedGround {
+impl SandboxedForkSource {
     /// Refuses at once where no sandbox meets the policy.
-    pub fn new(project: Project, policy: Policy) -> Result<Self, SandboxError> {
-        Self::on(Engine::start()?, project, policy)
+    pub fn new(project: ForkableProject, policy: SandboxPolicy) -> Result<Self, SandboxError> {
+        Self::on(SandboxEngine::start()?, project, policy)
     }
 
     /// The same on an engine that runs already.
-    pub fn on(engine: Engine, project: Project, policy: Policy) -> Result<Self, SandboxError> {
-        let toolchains = Toolchains::for_project(project.shown(), project.shown());
+    pub fn on(
+        engine: SandboxEngine,
+        project: ForkableProject,
+        policy: SandboxPolicy,
+    ) -> Result<Self, SandboxError> {
+        let toolchains = HostToolchains::for_project(project.shown(), project.shown());
         let mut ground = Self {
             toolchains,
             place: String::new(),
@@ -82,20 +92,20 @@ impl SandboxedGround {
     #[must_use]
     pub fn for_folder(mut self, folder: &str) -> Self {
         let top = self.project.shown();
-        self.toolchains = Toolchains::for_project(top, &top.join(folder));
+        self.toolchains = HostToolchains::for_project(top, &top.join(folder));
         folder.clone_into(&mut self.place);
         self
     }
 
     /// Whatever runs ends, and nothing more is begun, once this is set.
     #[must_use]
-    pub fn stopping(mut self, stop: Arc<Halt>) -> Self {
+    pub fn stopping(mut self, stop: Arc<CommandStopper>) -> Self {
         self.stop = stop;
         self
     }
 
     /// The receipt of the command that ended last.
-    pub fn last_receipt(&self) -> Option<Receipt> {
+    pub fn last_receipt(&self) -> Option<SandboxReceipt> {
         self.last
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -103,13 +113,13 @@ impl SandboxedGround {
     }
 }
 
-impl Ground for SandboxedGround {
-    fn fork(&self) -> Result<Box<dyn Fork>, GroundError> {
+impl ForkSource for SandboxedForkSource {
+    fn fork(&self) -> Result<Box<dyn ProjectFork>, ForkSourceError> {
         going_on(&self.stop)?;
         let fork = self
             .project
             .fork()
-            .map_err(|error| GroundError::new("forking the project", error))?;
+            .map_err(|error| ForkSourceError::new("forking the project", error))?;
         Ok(Box::new(SandboxedFork {
             session: None,
             engine: self.engine.clone(),
@@ -126,28 +136,28 @@ impl Ground for SandboxedGround {
 
 struct SandboxedFork {
     /// Before the fork: the sandbox must end before its directory goes.
-    session: Option<lula_sandbox::Session>,
-    engine: Engine,
-    policy: Policy,
-    toolchains: Toolchains,
+    session: Option<lula_sandbox::SandboxSession>,
+    engine: SandboxEngine,
+    policy: SandboxPolicy,
+    toolchains: HostToolchains,
     /// The folder whose toolchains those are.
     place: String,
-    last: Arc<Mutex<Option<Receipt>>>,
-    stop: Arc<Halt>,
+    last: Arc<Mutex<Option<SandboxReceipt>>>,
+    stop: Arc<CommandStopper>,
     /// The directory that the fork stands for.
     original: PathBuf,
-    fork: lula_workspace::Fork,
+    fork: lula_workspace::WorkspaceFork,
 }
 
 /// A sandbox around a fork: at the path of the project, where forks are layers.
 fn around(
-    policy: Policy,
-    fork: &lula_workspace::Fork,
+    policy: SandboxPolicy,
+    fork: &lula_workspace::WorkspaceFork,
     original: &Path,
 ) -> Result<Sandbox, ForkError> {
     Ok(match fork.layers()? {
         Some(layers) => {
-            let overlay = Overlay {
+            let overlay = OverlayWorkspace {
                 lowers: layers.lowers,
                 upper: layers.upper,
                 work: layers.work,
@@ -159,56 +169,59 @@ fn around(
     })
 }
 
-fn going_on(stop: &Halt) -> Result<(), GroundError> {
+fn going_on(stop: &CommandStopper) -> Result<(), ForkSourceError> {
     if stop.is_set() {
-        return Err(GroundError::new("going on", "nobody waits for it any more"));
+        return Err(ForkSourceError::new(
+            "going on",
+            "nobody waits for it any more",
+        ));
     }
     Ok(())
 }
 
 impl SandboxedFork {
-    fn session(&mut self) -> Result<&lula_sandbox::Session, GroundError> {
+    fn session(&mut self) -> Result<&lula_sandbox::SandboxSession, ForkSourceError> {
         if self.session.is_none() {
             let sandbox = around(self.policy.clone(), &self.fork, &self.original)
-                .map_err(|error| GroundError::new("preparing a sandbox", error))?;
+                .map_err(|error| ForkSourceError::new("preparing a sandbox", error))?;
             let opened = self
                 .engine
                 .open(&sandbox.toolchains(self.toolchains.clone()));
             self.session =
-                Some(opened.map_err(|error| GroundError::new("opening a sandbox", error))?);
+                Some(opened.map_err(|error| ForkSourceError::new("opening a sandbox", error))?);
         }
         self.session
             .as_ref()
-            .ok_or_else(|| GroundError::new("opening a sandbox", "it is gone"))
+            .ok_or_else(|| ForkSourceError::new("opening a sandbox", "it is gone"))
     }
 }
 
 impl SandboxedFork {
     /// Ends the sandbox around layers: a mounted overlay does not see what is changed in its upper
     /// directory from outside. The next command gets another sandbox.
-    fn still(&mut self) -> Result<(), GroundError> {
-        if matches!(self.fork, lula_workspace::Fork::Layered(_)) {
+    fn still(&mut self) -> Result<(), ForkSourceError> {
+        if matches!(self.fork, lula_workspace::WorkspaceFork::Layered(_)) {
             self.close()?;
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), GroundError> {
+    fn close(&mut self) -> Result<(), ForkSourceError> {
         let Some(session) = self.session.take() else {
             return Ok(());
         };
         let closed = session.close();
-        closed.map_err(|error| GroundError::new("ending a sandbox", error))
+        closed.map_err(|error| ForkSourceError::new("ending a sandbox", error))
     }
 
     /// Has the toolchains of the project in `folder`, which may have an environment of its own. A
     /// command that names no folder belongs to what was run last.
-    fn equip(&mut self, folder: &str) -> Result<(), GroundError> {
+    fn equip(&mut self, folder: &str) -> Result<(), ForkSourceError> {
         if folder.is_empty() || folder == self.place {
             return Ok(());
         }
         let top = &self.original;
-        let wanted = Toolchains::for_project(top, &top.join(folder));
+        let wanted = HostToolchains::for_project(top, &top.join(folder));
         folder.clone_into(&mut self.place);
         // Another sandbox forgets what lay in the temporary directory of this one.
         if wanted != self.toolchains {
@@ -219,44 +232,44 @@ impl SandboxedFork {
     }
 }
 
-impl Fork for SandboxedFork {
-    fn files(&self) -> Result<Vec<String>, GroundError> {
+impl ProjectFork for SandboxedFork {
+    fn files(&self) -> Result<Vec<String>, ForkSourceError> {
         self.fork
             .files()
-            .map_err(|error| GroundError::new("listing the fork", error))
+            .map_err(|error| ForkSourceError::new("listing the fork", error))
     }
 
-    fn read(&self, path: &str) -> Result<Vec<u8>, GroundError> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, ForkSourceError> {
         self.fork
             .read(path)
-            .map_err(|error| GroundError::new(format!("reading {path}"), error))
+            .map_err(|error| ForkSourceError::new(format!("reading {path}"), error))
     }
 
-    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), ForkSourceError> {
         self.still()?;
         let written = self.fork.write(path, bytes);
-        written.map_err(|error| GroundError::new(format!("writing {path}"), error))
+        written.map_err(|error| ForkSourceError::new(format!("writing {path}"), error))
     }
 
-    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+    fn remove(&mut self, path: &str) -> Result<(), ForkSourceError> {
         self.still()?;
         self.fork
             .remove(path)
-            .map_err(|error| GroundError::new(format!("removing {path}"), error))
+            .map_err(|error| ForkSourceError::new(format!("removing {path}"), error))
     }
 
     fn root(&self) -> String {
         self.fork.path().display().to_string()
     }
 
-    fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+    fn run(&mut self, command: &ForkCommand) -> Result<ForkCommandOutput, ForkSourceError> {
         going_on(&self.stop)?;
         let (program, arguments) = command
             .argv
             .split_first()
-            .ok_or_else(|| GroundError::new("running a command", "it is empty"))?;
+            .ok_or_else(|| ForkSourceError::new("running a command", "it is empty"))?;
         self.equip(&command.folder)?;
-        let mut inside = lula_sandbox::Command::new(program)
+        let mut inside = lula_sandbox::SandboxCommand::new(program)
             .arguments(arguments)
             .input(command.stdin.clone())
             .timeout(command.deadline);
@@ -270,18 +283,18 @@ impl Fork for SandboxedFork {
         let stop = Arc::clone(&self.stop);
         let finished = stop
             .run(self.session()?, &inside)
-            .map_err(|error| GroundError::new(format!("running {program}"), error))?;
+            .map_err(|error| ForkSourceError::new(format!("running {program}"), error))?;
         // Killed halfway it says nothing of the project.
         going_on(&stop)?;
         let ended = &finished.receipt.ended;
-        let ran = Ran {
+        let ran = ForkCommandOutput {
             stdout: finished.stdout.bytes(),
             stderr: finished.stderr.bytes(),
             exit: match ended {
-                Ended::Exited { status } => Some(i32::from(*status)),
+                CommandEnding::Exited { status } => Some(i32::from(*status)),
                 _ => None,
             },
-            timed_out: *ended == Ended::TimedOut,
+            timed_out: *ended == CommandEnding::TimedOut,
             took: begun.elapsed(),
         };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished.receipt);

@@ -1,4 +1,4 @@
-//! Stopping what runs: whoever holds a [`Halt`] ends every command that was begun under it.
+//! Stopping what runs: a holder of a [`CommandStopper`] ends every command that was begun under it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lula_protocol::EffectId;
-use lula_sandbox::{Command, Finished, Process, SandboxError, Session};
+use lula_sandbox::{FinishedCommand, SandboxCommand, SandboxError, SandboxProcess, SandboxSession};
 
 /// How long the end of killed commands is waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -15,14 +15,14 @@ const REMEMBERED: usize = 1 << 16;
 
 /// Ends commands.
 #[derive(Debug, Default)]
-pub struct Halt {
+pub struct CommandStopper {
     set: AtomicBool,
-    running: Mutex<Vec<Arc<Process>>>,
+    running: Mutex<Vec<Arc<SandboxProcess>>>,
     ended: Condvar,
 }
 
-impl Halt {
-    fn running(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
+impl CommandStopper {
+    fn running(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,7 +37,7 @@ impl Halt {
 
     /// Waits until nothing of it runs any more, for a while.
     fn wait(&self) {
-        let busy = |running: &mut Vec<Arc<Process>>| !running.is_empty();
+        let busy = |running: &mut Vec<Arc<SandboxProcess>>| !running.is_empty();
         let _ = self
             .ended
             .wait_timeout_while(self.running(), GONE_WITHIN, busy);
@@ -49,10 +49,14 @@ impl Halt {
     }
 
     /// Runs a command to its end, or to the end of this.
-    pub fn run(&self, session: &Session, command: &Command) -> Result<Finished, SandboxError> {
+    pub fn run(
+        &self,
+        session: &SandboxSession,
+        command: &SandboxCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         let process = Arc::new(session.start(command)?);
         self.running().push(Arc::clone(&process));
-        // Set before it was known: whoever did that has not killed it.
+        // Set before it was known: the thread that set it has not killed it.
         if self.is_set() {
             let _ = process.kill();
         }
@@ -65,13 +69,13 @@ impl Halt {
 
 /// What runs for effects, and effects that must not run any more.
 #[derive(Debug, Default)]
-pub(crate) struct Halts {
+pub(crate) struct EffectStopper {
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    under_way: HashMap<EffectId, Arc<Halt>>,
+    under_way: HashMap<EffectId, Arc<CommandStopper>>,
     /// Stopped, whether they had begun or not: whatever of them comes later does not run.
     stopped: HashSet<EffectId>,
     /// More were stopped than are remembered. Any effect may be one of those: nothing begins any more.
@@ -80,29 +84,29 @@ struct Known {
 
 /// An effect under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay<'a> {
-    halts: &'a Halts,
+pub(crate) struct RunningEffect<'a> {
+    halts: &'a EffectStopper,
     effect: &'a EffectId,
-    pub(crate) halt: Arc<Halt>,
+    pub(crate) halt: Arc<CommandStopper>,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for RunningEffect<'_> {
     fn drop(&mut self) {
         let mut known = self.halts.known();
-        // The map and this: nobody else is at it.
+        // The map and this: no other call is at it.
         if Arc::strong_count(&self.halt) <= 2 {
             known.under_way.remove(self.effect);
         }
     }
 }
 
-impl Halts {
+impl EffectStopper {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something begins for an effect.
-    pub(crate) fn begin<'a>(&'a self, effect: &'a EffectId) -> UnderWay<'a> {
+    pub(crate) fn begin<'a>(&'a self, effect: &'a EffectId) -> RunningEffect<'a> {
         let mut known = self.known();
         let stopped = known.full || known.stopped.contains(effect);
         let halt = Arc::clone(known.under_way.entry(effect.clone()).or_default());
@@ -110,7 +114,7 @@ impl Halts {
         if stopped {
             halt.set();
         }
-        UnderWay {
+        RunningEffect {
             halts: self,
             effect,
             halt,
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_effect_that_was_stopped_before_it_began_is_known_when_it_begins() {
-        let halts = Halts::default();
+        let halts = EffectStopper::default();
         halts.stop(&effect(1));
         let one = effect(1);
         assert!(halts.begin(&one).halt.is_set());
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_forgotten_and_what_was_stopped_is_not() {
-        let halts = Halts::default();
+        let halts = EffectStopper::default();
         let one = effect(1);
         drop(halts.begin(&one));
         assert!(halts.known().under_way.is_empty());
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn where_no_more_can_be_remembered_nothing_begins_any_more() {
-        let halts = Halts::default();
+        let halts = EffectStopper::default();
         let before = effect(1);
         let running = halts.begin(&before);
         for number in 0..u64::try_from(REMEMBERED).unwrap() {
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn two_that_are_at_one_effect_are_stopped_together() {
-        let halts = Halts::default();
+        let halts = EffectStopper::default();
         let one = effect(1);
         let (first, second) = (halts.begin(&one), halts.begin(&one));
         drop(first);

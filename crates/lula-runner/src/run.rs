@@ -6,33 +6,33 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::client::Address;
-use crate::hands::{Hands, Refusal, Setup};
-use crate::http::{ListenError, Server};
+use crate::http::{ListenError, RunnerServer};
+use crate::service::{RequestRefusal, RunnerService, RunnerSetup};
+use lula_runner_api::client::RunnerAddress;
 
-/// How long a runner goes on without whoever started it.
+/// How long a runner goes on without the process that started it.
 const ORPHANED: Duration = Duration::from_secs(3);
 
 /// How to run.
 #[derive(Debug)]
-pub struct Options {
+pub struct RunnerOptions {
     /// What the hands work on.
-    pub setup: Setup,
+    pub setup: RunnerSetup,
     /// Where to listen.
-    pub listen: Address,
+    pub listen: RunnerAddress,
     /// The bearer key a port needs.
     pub key: Option<SecretString>,
-    /// Whether to end when standard input does, as a child of somebody.
+    /// Whether to end when standard input does, as a child of another process.
     pub with_parent: bool,
 }
 
 /// Why there is no runner.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum RunnerStartError {
     /// The hands cannot work.
     #[error(transparent)]
-    Hands(#[from] Refusal),
-    /// Nobody can be listened to.
+    Hands(#[from] RequestRefusal),
+    /// It cannot listen for callers.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// Threads or signals are not to be had.
@@ -42,16 +42,16 @@ pub enum RunError {
 
 /// Runs until it is told to end: by SIGTERM or SIGINT, or by the end of its standard input. `ready`
 /// is told where it listens.
-pub fn run(options: Options, ready: impl FnOnce(&str)) -> Result<(), RunError> {
+pub fn run(options: RunnerOptions, ready: impl FnOnce(&str)) -> Result<(), RunnerStartError> {
     // Before any thread: the engine starts its helper from here.
-    let hands = Arc::new(Hands::new(options.setup)?);
+    let hands = Arc::new(RunnerService::new(options.setup)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let server = Server::bind(&options.listen, options.key, hands).await?;
+        let server = RunnerServer::bind(&options.listen, options.key, hands).await?;
         ready(&server.place());
         let parent = async {
             if options.with_parent {
@@ -60,7 +60,7 @@ pub fn run(options: Options, ready: impl FnOnce(&str)) -> Result<(), RunError> {
                 std::thread::spawn(move || {
                     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
                     drop(gone);
-                    // Nobody is left to be told anything. What is cut off is taken back by the
+                    // No caller is left to be told anything. What is cut off is taken back by the
                     // next runner, as after any crash.
                     std::thread::sleep(ORPHANED);
                     std::process::exit(0);

@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{BuiltIn, Command, Engine, Process, Sandbox, Session, Toolchains};
+use lula_sandbox::{
+    BuiltInProgram, HostToolchains, Sandbox, SandboxCommand, SandboxEngine, SandboxProcess,
+    SandboxSession,
+};
 use serde_json::{Map, Value, json};
 
-const BUILT_INS: &[BuiltIn] = &[BuiltIn {
+const BUILT_INS: &[BuiltInProgram] = &[BuiltInProgram {
     name: "echo",
     main: echo,
 }];
@@ -68,7 +71,7 @@ fn main() -> Outcome<()> {
     }
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     for round in 0..rounds {
-        // Whoever ran last leaves caches warm for some and cold for others: nobody always follows the
+        // What ran last leaves caches warm for some and cold for others: none always follows the
         // same one.
         dice.shuffle(&mut contenders);
         for contender in contenders.iter_mut().filter(|one| one.reason.is_none()) {
@@ -112,7 +115,7 @@ impl Dice {
 
 /// Where the sandboxes stand.
 struct Ground {
-    engine: Engine,
+    engine: SandboxEngine,
     workspace: PathBuf,
     noop: PathBuf,
     /// What `lula` keeps: the person's own stays as it is, and is as long as it may be.
@@ -126,7 +129,7 @@ impl Ground {
         let inside = workspace.join("noop");
         fs::copy(noop, &inside)?;
         Ok(Self {
-            engine: Engine::start()?,
+            engine: SandboxEngine::start()?,
             workspace,
             noop: inside,
             state: tempfile::tempdir()?,
@@ -136,8 +139,8 @@ impl Ground {
     /// A complete sandbox: every layer of the strict profile, in the namespace tier.
     fn sandbox(&self) -> Sandbox {
         Sandbox::new(Profile::Strict.policy(), &self.workspace)
-            .tier(Tier::Namespace)
-            .toolchains(Toolchains::none())
+            .tier(IsolationTier::Namespace)
+            .toolchains(HostToolchains::none())
     }
 
     fn program(&self, line: &str) -> Act<'_> {
@@ -145,12 +148,12 @@ impl Ground {
         Act::Program(words.collect(), self.state.path())
     }
 
-    fn open(&self) -> Outcome<Session> {
+    fn open(&self) -> Outcome<SandboxSession> {
         Ok(self.engine.open(&self.sandbox())?)
     }
 
-    fn run(&self, session: &Session) -> Outcome<()> {
-        let finished = session.run(&Command::new(&self.noop))?;
+    fn run(&self, session: &SandboxSession) -> Outcome<()> {
+        let finished = session.run(&SandboxCommand::new(&self.noop))?;
         if finished.succeeded() {
             Ok(())
         } else {
@@ -181,11 +184,11 @@ enum Act<'a> {
     /// Run and close; opened before the clock starts.
     Warm(&'a Ground),
     /// Run in a sandbox that stands.
-    InSession(&'a Ground, Session),
+    InSession(&'a Ground, SandboxSession),
     /// A question to a built-in program that stays, and its answer.
     Ask(
-        Process,
-        #[expect(dead_code, reason = "it lives as long as its program")] Session,
+        SandboxProcess,
+        #[expect(dead_code, reason = "it lives as long as its program")] SandboxSession,
     ),
 }
 
@@ -210,7 +213,7 @@ impl Act<'_> {
                 Err(format!("{} ended with {}: {last}", words[0], output.status).into())
             }
             Self::Cold(ground) => {
-                let (sandbox, command) = (ground.sandbox(), Command::new(&ground.noop));
+                let (sandbox, command) = (ground.sandbox(), SandboxCommand::new(&ground.noop));
                 let begun = Instant::now();
                 let finished = ground.engine.run(&sandbox, &command)?;
                 let took = begun.elapsed();
@@ -309,7 +312,7 @@ fn contenders<'a>(ground: &'a Ground, lula: &Path) -> Outcome<Vec<Contender<'a>>
         })
         .collect();
     let talk = ground.open()?;
-    let echo = talk.start(&Command::built_in("echo").open_input().streamed())?;
+    let echo = talk.start(&SandboxCommand::built_in("echo").open_input().streamed())?;
     let ours = [
         (
             "built_in",

@@ -2,19 +2,19 @@
 //!
 //! The zygote and init carry it out step by step and decide nothing themselves.
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_protocol::receipt::WorkspaceMode;
 
-use crate::frames::{FrameError, Reader, Writer};
-use crate::landlock::{Access, Grant};
-use crate::seccomp::Instruction;
+use crate::frames::{ExecFrameError, FrameReader, FrameWriter};
+use crate::landlock::{PathAccess, PathGrant};
+use crate::seccomp::BpfInstruction;
 
 /// The user and group every command sees itself as.
 pub(crate) const INSIDE_ID: u32 = 1000;
 
 /// A path of the host shown inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bind {
+pub(crate) struct BindMount {
     pub(crate) source: String,
     pub(crate) target: String,
     /// A single file, not a directory.
@@ -24,8 +24,8 @@ pub(crate) struct Bind {
 /// A path of the host placed into each sandbox by itself: every writable one, and those that lie
 /// below a private directory. Identified, so that nothing can be put in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Placed {
-    pub(crate) bind: Bind,
+pub(crate) struct PlacedPath {
+    pub(crate) bind: BindMount,
     pub(crate) writable: bool,
     pub(crate) device: u64,
     pub(crate) inode: u64,
@@ -34,13 +34,13 @@ pub(crate) struct Placed {
 
 /// The workspace as layers: what is written goes to the uppermost, nothing below ever changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Overlay {
-    /// What is seen through it, most recent first, each to be held at a place that nobody inside
+pub(crate) struct BlueprintOverlay {
+    /// What is seen through it, most recent first, each to be held at a place that no process inside
     /// can reach.
-    pub(crate) lowers: Vec<Placed>,
+    pub(crate) lowers: Vec<PlacedPath>,
     /// The directory with the upper layer and the kernel's working space: one mount, as it demands.
     /// Its owner is the upper layer's.
-    pub(crate) above: Placed,
+    pub(crate) above: PlacedPath,
     /// Where these two are.
     pub(crate) upper: String,
     pub(crate) work: String,
@@ -55,14 +55,14 @@ pub(crate) struct WorkspacePlan {
     pub(crate) writable: bool,
     /// Which device the real tree is on.
     pub(crate) device: u64,
-    pub(crate) overlay: Option<Overlay>,
+    pub(crate) overlay: Option<BlueprintOverlay>,
 }
 
 /// The part of the root that sandboxes of the same policy share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RootPlan {
     /// Read-only binds, parents before children.
-    pub(crate) binds: Vec<Bind>,
+    pub(crate) binds: Vec<BindMount>,
     /// Links, each with where it points.
     pub(crate) links: Vec<(String, String)>,
     /// Directories that only have to exist, mostly to mount on.
@@ -79,7 +79,7 @@ pub(crate) const SMALL: usize = 128 * 1024;
 /// Which layers a sandbox is built with. Everything is on unless it is turned off by name.
 #[allow(clippy::struct_excessive_bools)] // one switch for each layer
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Switches {
+pub(crate) struct LayerSwitches {
     pub(crate) namespaces: bool,
     pub(crate) landlock: bool,
     pub(crate) seccomp: bool,
@@ -92,32 +92,32 @@ pub(crate) struct Switches {
 
 /// Everything the zygote needs to build one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Blueprint {
-    pub(crate) tier: Tier,
+pub(crate) struct SandboxBlueprint {
+    pub(crate) tier: IsolationTier,
     /// The root, by the number its plan was announced under. None has the number 0: then the host's
     /// own tree is seen.
     pub(crate) template: u32,
     /// Parents before children.
-    pub(crate) placed: Vec<Placed>,
+    pub(crate) placed: Vec<PlacedPath>,
     pub(crate) workspace: WorkspacePlan,
     /// Directories of the sandbox's own at paths of the host.
     pub(crate) private: Vec<String>,
     /// Host directories shown below a private layer.
-    pub(crate) caches: Vec<Bind>,
+    pub(crate) caches: Vec<BindMount>,
     /// Paths hidden even where a grant would show them.
     pub(crate) masks: Vec<String>,
     /// Size of the private directories together.
     pub(crate) scratch_bytes: u64,
     pub(crate) open_files: u64,
     pub(crate) file_size: Option<u64>,
-    pub(crate) grants: Vec<Grant>,
-    pub(crate) program: Vec<Instruction>,
+    pub(crate) grants: Vec<PathGrant>,
+    pub(crate) program: Vec<BpfInstruction>,
     /// Whether the program's refusals are answered by the runner, which remembers them.
     pub(crate) listened: bool,
     /// Whether the calls of the first process itself are watched: then the runner listens before it
     /// looks around.
     pub(crate) watched: bool,
-    pub(crate) switches: Switches,
+    pub(crate) switches: LayerSwitches,
     /// The first descriptor after the socket is a v2 control group to be born in.
     pub(crate) born_in_cgroup: bool,
 }
@@ -133,18 +133,18 @@ impl RootPlan {
     /// As a message: sandboxes with this root are going to come, under that number. There is no
     /// answer.
     pub(crate) fn announce(&self, number: u32) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = FrameWriter::new();
         writer.u8(ANNOUNCE).u32(number);
         write_root(&mut writer, self);
         writer.bytes
     }
 
     /// Number and plan of such a message; `None` where it is another.
-    pub(crate) fn announced(bytes: &[u8]) -> Option<Result<(u32, Self), FrameError>> {
+    pub(crate) fn announced(bytes: &[u8]) -> Option<Result<(u32, Self), ExecFrameError>> {
         let (ANNOUNCE, rest) = bytes.split_first().map(|(kind, rest)| (*kind, rest))? else {
             return None;
         };
-        let mut reader = Reader::new(rest);
+        let mut reader = FrameReader::new(rest);
         let mut read = || {
             let number = reader.u32("number of the template")?;
             let plan = read_root(&mut reader)?;
@@ -154,10 +154,10 @@ impl RootPlan {
     }
 }
 
-impl Blueprint {
+impl SandboxBlueprint {
     /// As a message: build this sandbox.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = FrameWriter::new();
         let w = &mut writer;
         w.u8(BUILD);
         w.text(self.tier.name());
@@ -211,18 +211,19 @@ impl Blueprint {
         writer.bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, ExecFrameError> {
+        let mut reader = FrameReader::new(bytes);
         let r = &mut reader;
         let kind = r.u8("kind of request")?;
         if kind != BUILD {
-            return Err(FrameError::Unknown {
+            return Err(ExecFrameError::Unknown {
                 what: "kind of request",
                 value: kind.into(),
             });
         }
         let blueprint = Self {
-            tier: Tier::from_name(&r.text("tier")?).ok_or(FrameError::NotText { what: "tier" })?,
+            tier: IsolationTier::from_name(&r.text("tier")?)
+                .ok_or(ExecFrameError::NotText { what: "tier" })?,
             template: r.u32("template")?,
             placed: r.list("placed", read_placed)?,
             workspace: WorkspacePlan {
@@ -230,7 +231,7 @@ impl Blueprint {
                 writable: r.bool("writable")?,
                 device: r.u64("device")?,
                 overlay: r.option("overlay", |r| {
-                    Ok(Overlay {
+                    Ok(BlueprintOverlay {
                         lowers: r.list("lowers", read_placed)?,
                         above: read_placed(r)?,
                         upper: r.text("upper")?,
@@ -246,11 +247,11 @@ impl Blueprint {
             open_files: r.u64("open files")?,
             file_size: r.option("file size", |r| r.u64("file size"))?,
             grants: r.list("grants", |r| {
-                Ok(Grant {
+                Ok(PathGrant {
                     path: r.text("grant")?,
                     access: {
                         let number = r.u8("access")?;
-                        Access::from_number(number).ok_or(FrameError::Unknown {
+                        PathAccess::from_number(number).ok_or(ExecFrameError::Unknown {
                             what: "access",
                             value: number.into(),
                         })?
@@ -258,14 +259,14 @@ impl Blueprint {
                 })
             })?,
             program: r.list("program", |r| {
-                Ok(Instruction {
+                Ok(BpfInstruction {
                     code: r.u16("code")?,
                     jt: r.u8("jt")?,
                     jf: r.u8("jf")?,
                     k: r.u32("k")?,
                 })
             })?,
-            switches: Switches {
+            switches: LayerSwitches {
                 namespaces: r.bool("namespaces")?,
                 landlock: r.bool("landlock")?,
                 seccomp: r.bool("seccomp")?,
@@ -284,12 +285,12 @@ impl Blueprint {
     }
 
     /// Everything of the host that a sandbox gets with its owner shifted.
-    pub(crate) fn shifted(&self) -> impl Iterator<Item = &Placed> {
+    pub(crate) fn shifted(&self) -> impl Iterator<Item = &PlacedPath> {
         self.placed.iter().chain(self.layers())
     }
 
     /// The layers of the workspace, in the order in which they are handed over.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &Placed> {
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &PlacedPath> {
         let overlay = self.workspace.overlay.as_ref();
         overlay
             .into_iter()
@@ -316,7 +317,7 @@ impl Blueprint {
     }
 }
 
-fn read_root(r: &mut Reader<'_>) -> Result<RootPlan, FrameError> {
+fn read_root(r: &mut FrameReader<'_>) -> Result<RootPlan, ExecFrameError> {
     Ok(RootPlan {
         binds: r.list("binds", read_bind)?,
         links: r.list("links", read_pair)?,
@@ -326,7 +327,7 @@ fn read_root(r: &mut Reader<'_>) -> Result<RootPlan, FrameError> {
     })
 }
 
-fn write_root(w: &mut Writer, root: &RootPlan) {
+fn write_root(w: &mut FrameWriter, root: &RootPlan) {
     w.list(&root.binds, write_bind)
         .list(&root.links, write_pair)
         .list(&root.directories, |w, path| {
@@ -338,7 +339,7 @@ fn write_root(w: &mut Writer, root: &RootPlan) {
         });
 }
 
-fn write_placed(w: &mut Writer, placed: &Placed) {
+fn write_placed(w: &mut FrameWriter, placed: &PlacedPath) {
     write_bind(w, &placed.bind);
     w.bool(placed.writable)
         .u64(placed.device)
@@ -347,8 +348,8 @@ fn write_placed(w: &mut Writer, placed: &Placed) {
         .u32(placed.owner.1);
 }
 
-fn read_placed(r: &mut Reader<'_>) -> Result<Placed, FrameError> {
-    Ok(Placed {
+fn read_placed(r: &mut FrameReader<'_>) -> Result<PlacedPath, ExecFrameError> {
+    Ok(PlacedPath {
         bind: read_bind(r)?,
         writable: r.bool("writable")?,
         device: r.u64("device")?,
@@ -357,22 +358,22 @@ fn read_placed(r: &mut Reader<'_>) -> Result<Placed, FrameError> {
     })
 }
 
-fn write_bind(w: &mut Writer, bind: &Bind) {
+fn write_bind(w: &mut FrameWriter, bind: &BindMount) {
     w.text(&bind.source).text(&bind.target).bool(bind.file);
 }
 
-fn read_bind(r: &mut Reader<'_>) -> Result<Bind, FrameError> {
-    Ok(Bind {
+fn read_bind(r: &mut FrameReader<'_>) -> Result<BindMount, ExecFrameError> {
+    Ok(BindMount {
         source: r.text("source")?,
         target: r.text("target")?,
         file: r.bool("file")?,
     })
 }
 
-fn write_pair(w: &mut Writer, pair: &(String, String)) {
+fn write_pair(w: &mut FrameWriter, pair: &(String, String)) {
     w.text(&pair.0).text(&pair.1);
 }
 
-fn read_pair(r: &mut Reader<'_>) -> Result<(String, String), FrameError> {
+fn read_pair(r: &mut FrameReader<'_>) -> Result<(String, String), ExecFrameError> {
     Ok((r.text("path")?, r.text("text")?))
 }

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The status of a program that panicked, as for any program written in Rust.
 const PANICKED: i32 = 101;
 
-/// A program that is part of the helper; see [`crate::Command::built_in`].
+/// A program that is part of the helper; see [`crate::SandboxCommand::built_in`].
 #[derive(Debug, Clone, Copy)]
-pub struct BuiltIn {
+pub struct BuiltInProgram {
     /// What it is called.
     pub name: &'static str,
     /// Runs it with its arguments, without its name, and gives its exit status. It has a process of
@@ -20,14 +20,17 @@ pub struct BuiltIn {
 }
 
 /// The built-in of that name.
-pub(crate) fn find(table: &'static [BuiltIn], name: &[u8]) -> Option<&'static BuiltIn> {
+pub(crate) fn find(
+    table: &'static [BuiltInProgram],
+    name: &[u8],
+) -> Option<&'static BuiltInProgram> {
     table
         .iter()
         .find(|built_in| built_in.name.as_bytes() == name)
 }
 
 /// Runs it and ends this process with its status.
-pub(crate) fn run(built_in: &BuiltIn, arguments: &[String]) -> ! {
+pub(crate) fn run(built_in: &BuiltInProgram, arguments: &[String]) -> ! {
     // What a list of processes inside calls it; nothing depends on that.
     if let Ok(name) = std::ffi::CString::new(built_in.name) {
         let _ = rustix::thread::set_name(&name);

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
 use crate::cgroup::CgroupError;
-use crate::frames::{CreditError, FrameError, SetupStage};
+use crate::frames::{ExecFrameError, SetupStage, StreamCreditError};
 use crate::policy::LayerName;
-use crate::tiers::Refusal;
+use crate::tiers::TierRefusal;
 
 /// Why there is no sandbox, or no command in it.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum SandboxError {
     /// A path the sandbox is to see cannot be used.
     #[error("cannot show {path} in the sandbox: {source}")]
     Path {
-        /// The path.
+        /// The path that cannot be shown.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -50,10 +50,10 @@ pub enum SandboxError {
     /// No tier at or above the floor works here.
     #[error("no tier at or above `{floor}` works here:{}", list(.refusals))]
     FloorNotMet {
-        /// The floor.
-        floor: Tier,
+        /// The least tier that the policy asks for.
+        floor: IsolationTier,
         /// Why each was refused.
-        refusals: Vec<Refusal>,
+        refusals: Vec<TierRefusal>,
     },
     /// A layer the policy requires is not in force. Nothing ran.
     #[error(
@@ -69,14 +69,14 @@ pub enum SandboxError {
     /// The program could not be started inside.
     #[error("cannot start {program} in the sandbox ({step}): {source}")]
     NotStarted {
-        /// The program.
+        /// The program that was to run.
         program: String,
-        /// Which step.
+        /// The step of starting it that failed.
         step: String,
         /// What the kernel said.
         source: std::io::Error,
         /// The refusal as a record.
-        denial: Box<lula_protocol::Denial>,
+        denial: Box<lula_protocol::SandboxDenial>,
     },
     /// The helper has no such program of its own, or it cannot take these arguments.
     #[error(
@@ -96,7 +96,7 @@ pub enum SandboxError {
     )]
     OverlayNeedsNamespaces {
         /// The tier.
-        tier: Tier,
+        tier: IsolationTier,
     },
     /// The sandbox ended while something was asked of it.
     #[error("the sandbox has ended{}", after(": ", .reason.as_deref()))]
@@ -109,10 +109,10 @@ pub enum SandboxError {
     Cgroup(#[from] CgroupError),
     /// The exec server spoke nonsense; the sandbox was ended.
     #[error("the sandbox broke the exec protocol and was ended: {0}")]
-    Protocol(#[from] FrameError),
+    Protocol(#[from] ExecFrameError),
     /// The exec server sent more than it was granted; the sandbox was ended.
     #[error("the sandbox broke flow control and was ended: {0}")]
-    Credit(#[from] CreditError),
+    Credit(#[from] StreamCreditError),
     /// Talking to the helper or the sandbox failed.
     #[error("{act}: {source}")]
     Io {
@@ -139,7 +139,7 @@ fn after(mark: &str, text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| format!("{mark}{text}"))
 }
 
-fn list(refusals: &[Refusal]) -> String {
+fn list(refusals: &[TierRefusal]) -> String {
     refusals.iter().fold(String::new(), |mut text, refusal| {
         text.push_str("\n  ");
         text.push_str(&refusal.to_string());

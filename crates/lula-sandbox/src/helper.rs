@@ -1,4 +1,12 @@
 //! The helper process: which program it is, and how it knows that it is one.
+//!
+//! A helper is normally started anew. `EarlyHelper` is the exception, for a program that runs one
+//! command and ends (`lula exec`): it is a copy of the process, made first of all, with one thread
+//! and nothing opened or read. That is as safe as a new start, because what a copy has in addition
+//! is gone before it acts: it overwrites the arguments and the environment where the kernel put
+//! them, and closes every descriptor but one. It still shares the layout of the address space with
+//! the process that waits for it; the commands it starts get a layout of their own by `exec`. If
+//! the process already has a second thread, the helper is started anew.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -7,11 +15,11 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
-use crate::built_in::BuiltIn;
+use crate::built_in::BuiltInProgram;
 use crate::error::SandboxError;
 use crate::processors::Processors;
 use crate::sys::lockdown::{close_from, nothing, place_descriptor};
-use crate::sys::origin::Origin;
+use crate::sys::origin::ProcessMemoryOrigin;
 use crate::sys::process::{exit_now, fork, own_number};
 use crate::sys::socket::packet_pair;
 use crate::zygote;
@@ -26,9 +34,9 @@ const NAMESPACES: &str = "namespaces";
 /// The program that becomes the helper. It must call [`helper_main_if_asked`] first thing in its
 /// `main`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Helper(PathBuf);
+pub struct HelperProgram(PathBuf);
 
-impl Helper {
+impl HelperProgram {
     /// This very program.
     pub fn this_program() -> Self {
         Self(PathBuf::from("/proc/self/exe"))
@@ -45,7 +53,7 @@ impl Helper {
 
     /// Starts it, with the other end of the socket returned as its standard input and nothing else
     /// of ours: no variables, no streams. The standard library does this without forking.
-    pub(crate) fn start(&self, namespaces: bool) -> Result<(Child, OwnedFd), SandboxError> {
+    pub(crate) fn start(&self, namespaces: bool) -> Result<(HelperChild, OwnedFd), SandboxError> {
         use std::os::unix::process::CommandExt;
         let failed = |source| SandboxError::Helper {
             program: self.0.clone(),
@@ -61,17 +69,17 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        let child = Child::of(Pid::from_child(&child)).map_err(failed)?;
+        let child = HelperChild::of(Pid::from_child(&child)).map_err(failed)?;
         Ok((child, ours))
     }
 }
 
 /// The helper as a child of this process, held so that it cannot be mistaken for another.
 #[derive(Debug)]
-pub(crate) struct Child(OwnedFd);
+pub(crate) struct HelperChild(OwnedFd);
 
-impl Child {
-    /// A child that nobody has waited for.
+impl HelperChild {
+    /// A child that was not waited for yet.
     fn of(pid: Pid) -> io::Result<Self> {
         Ok(Self(rustix::process::pidfd_open(pid, PidfdFlags::empty())?))
     }
@@ -93,18 +101,18 @@ impl Child {
 ///
 /// As good as one that was started: at that moment there is one thread, no file of ours is open, and
 /// nothing was read. What a copy has and a started program has not, the arguments, the environment
-/// and whatever descriptors somebody left open, it forgets before it does anything else.
+/// and whatever descriptors the parent left open, it forgets before it does anything else.
 #[derive(Debug)]
 pub struct EarlyHelper {
-    pub(crate) child: Child,
+    pub(crate) child: HelperChild,
     pub(crate) control: OwnedFd,
 }
 
 impl EarlyHelper {
     /// Must be called right after [`helper_main_if_asked`], with the same programs. `None` where a
     /// copy would not be as good, or cannot be made; an engine then starts its helper as usual.
-    pub fn start(built_ins: &'static [BuiltIn]) -> Option<Self> {
-        let origin = Origin::of_this_process().ok()?;
+    pub fn start(built_ins: &'static [BuiltInProgram]) -> Option<Self> {
+        let origin = ProcessMemoryOrigin::of_this_process().ok()?;
         if !origin.is_single_threaded() {
             return None;
         }
@@ -120,7 +128,7 @@ impl EarlyHelper {
             processors.put_apart(child);
         }
         Some(Self {
-            child: Child::of(child).ok()?,
+            child: HelperChild::of(child).ok()?,
             control: ours,
         })
     }
@@ -147,8 +155,8 @@ fn keep_only(line: OwnedFd) -> io::Result<OwnedFd> {
 /// called first thing in `main`, before any thread exists.
 ///
 /// `built_ins` are programs that sandboxes can run without a file; see
-/// [`crate::Command::built_in`].
-pub fn helper_main_if_asked(built_ins: &'static [BuiltIn]) {
+/// [`crate::SandboxCommand::built_in`].
+pub fn helper_main_if_asked(built_ins: &'static [BuiltInProgram]) {
     crate::probes::run_body_if_asked();
     if std::env::args_os().next().is_none_or(|name| name != NAME) {
         return;

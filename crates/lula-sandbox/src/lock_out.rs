@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::landlock::{self, Access, Grant};
+use crate::landlock::{self, PathAccess, PathGrant};
 use crate::sys::lockdown;
 
 /// What a process keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum RetainedAccess {
     /// What is below it may be read and run.
     Read(PathBuf),
     /// What is below it may be changed too.
@@ -18,7 +18,7 @@ pub enum Kept {
     Use(PathBuf),
 }
 
-impl Kept {
+impl RetainedAccess {
     /// Where.
     pub fn path(&self) -> &Path {
         match self {
@@ -29,7 +29,7 @@ impl Kept {
 
 /// What is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LockedOut {
+pub struct LockOutReport {
     /// The version of Landlock.
     pub abi: u32,
     /// How many paths are kept.
@@ -44,7 +44,7 @@ const ENDING: Duration = Duration::from_secs(3);
 /// thread: it would hold for one of them only.
 ///
 /// The kind of the error is [`io::ErrorKind::Unsupported`] where the kernel has no Landlock.
-pub fn lock_out(kept: &[Kept]) -> io::Result<LockedOut> {
+pub fn lock_out(kept: &[RetainedAccess]) -> io::Result<LockOutReport> {
     let begun = Instant::now();
     loop {
         let threads = std::fs::read_dir("/proc/self/task")?.count();
@@ -57,22 +57,22 @@ pub fn lock_out(kept: &[Kept]) -> io::Result<LockedOut> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    let grants: Vec<Grant> = kept
+    let grants: Vec<PathGrant> = kept
         .iter()
         .map(|kept| {
             let access = match kept {
-                Kept::Read(_) => Access::Read,
-                Kept::Write(_) => Access::Write,
-                Kept::Use(_) => Access::Use,
+                RetainedAccess::Read(_) => PathAccess::Read,
+                RetainedAccess::Write(_) => PathAccess::Write,
+                RetainedAccess::Use(_) => PathAccess::Use,
             };
             let path = kept.path().to_str().map(str::to_owned);
             let path = path.ok_or_else(|| io::Error::other("a path that is not text"))?;
-            Ok(Grant { path, access })
+            Ok(PathGrant { path, access })
         })
         .collect::<io::Result<_>>()?;
     lockdown::no_new_privileges()?;
     let enforced = landlock::enforce(&grants)?;
-    Ok(LockedOut {
+    Ok(LockOutReport {
         abi: enforced.abi,
         rules: enforced.rules,
     })

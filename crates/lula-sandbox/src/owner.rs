@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A process that cannot be mistaken for a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct OwnerProcess {
     pid: u32,
     /// Start time in clock ticks since boot.
     started: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Owner {
 
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-impl Owner {
+impl OwnerProcess {
     /// This process, in a new instance.
     pub(crate) fn this() -> Option<Self> {
         // Neither changes while this process lives.
@@ -57,7 +57,7 @@ impl Owner {
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for OwnerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             pid,
@@ -98,16 +98,16 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_its_name_reads_back() {
-        let this = Owner::this().unwrap();
-        assert_eq!(Owner::from_name(&this.to_string()), Some(this));
+        let this = OwnerProcess::this().unwrap();
+        assert_eq!(OwnerProcess::from_name(&this.to_string()), Some(this));
         assert!(!this.is_dead());
     }
 
     #[test]
     fn a_reused_number_is_not_the_old_process() {
-        let this = Owner::this().unwrap();
+        let this = OwnerProcess::this().unwrap();
         assert!(
-            Owner {
+            OwnerProcess {
                 started: this.started + 1,
                 ..this
             }
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn another_pid_namespace_is_never_judged() {
-        let this = Owner::this().unwrap();
+        let this = OwnerProcess::this().unwrap();
         assert!(
-            !Owner {
+            !OwnerProcess {
                 namespace: 1,
                 started: 1,
                 ..this
@@ -139,7 +139,7 @@ mod tests {
             "runner-1-2-3-4-5",
             "other",
         ] {
-            assert_eq!(Owner::from_name(wrong), None, "{wrong}");
+            assert_eq!(OwnerProcess::from_name(wrong), None, "{wrong}");
         }
     }
 }

@@ -1,10 +1,12 @@
 //! One append: events and everything that changes with them, or nothing.
 
-use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, RunId};
+use lula_protocol::{
+    ApprovalId, BudgetAmounts, BudgetDimension, Digest, EffectClass, EffectId, RunId,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
 
 /// Bytes named by their digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub enum EffectState {
     Intended,
     /// It is known how it ended.
     Settled,
-    /// Nobody knows; a person is asked.
+    /// It is not known whether it happened; a person is asked.
     Unknown,
 }
 
@@ -86,7 +88,7 @@ pub enum ApprovalState {
     Approved,
     /// They did not.
     Rejected,
-    /// It was used.
+    /// It was used, which can happen only once.
     Used,
 }
 
@@ -152,7 +154,7 @@ pub enum ApprovalChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRow {
     /// Which dimension.
-    pub dimension: Dimension,
+    pub dimension: BudgetDimension,
     /// The limit, if there is one.
     pub limit: Option<u64>,
     /// Held back for effects under way.
@@ -163,7 +165,7 @@ pub struct LedgerRow {
 
 impl LedgerRow {
     /// The rows of fresh limits.
-    pub fn fresh(limits: &Amounts) -> Vec<Self> {
+    pub fn fresh(limits: &BudgetAmounts) -> Vec<Self> {
         let row = |(dimension, limit)| Self {
             dimension,
             limit: Some(limit),
@@ -182,16 +184,16 @@ impl LedgerRow {
 
 /// A fold of the log up to a position, kept to save time. May be deleted at any moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct StateSnapshot {
     /// The end of the log it was taken at.
-    pub head: Head,
+    pub head: LogHead,
     /// Whatever the graph engine needs.
     pub bytes: Vec<u8>,
 }
 
 /// What becomes of the lease with an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rest {
+pub enum LeaseAfterAppend {
     /// The owner goes on.
     #[default]
     Keep,
@@ -208,15 +210,15 @@ pub enum Rest {
 
 /// One append. All of it is committed, or none.
 #[derive(Debug, Clone)]
-pub struct Append {
-    /// The run.
+pub struct LogAppend {
+    /// The run whose log is appended to.
     pub run: RunId,
     /// The epoch of the lease.
     pub epoch: u64,
     /// The end of the log as the owner knows it.
-    pub expected: Head,
+    pub expected: LogHead,
     /// New entries, which continue `expected`.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// Blobs they name.
     pub blobs: Vec<Blob>,
     /// Effects that changed.
@@ -228,14 +230,14 @@ pub struct Append {
     /// Signals that are hereby dealt with.
     pub takes: Vec<u64>,
     /// A fold up to the new end.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<StateSnapshot>,
     /// What becomes of the lease.
-    pub rest: Rest,
+    pub rest: LeaseAfterAppend,
 }
 
-impl Append {
+impl LogAppend {
     /// An append of nothing yet.
-    pub const fn new(run: RunId, epoch: u64, expected: Head) -> Self {
+    pub const fn new(run: RunId, epoch: u64, expected: LogHead) -> Self {
         Self {
             run,
             epoch,
@@ -247,20 +249,20 @@ impl Append {
             ledger: Vec::new(),
             takes: Vec::new(),
             snapshot: None,
-            rest: Rest::Keep,
+            rest: LeaseAfterAppend::Keep,
         }
     }
 
     /// The end of the log afterwards.
-    pub fn new_head(&self) -> Head {
-        self.records.last().map_or(self.expected, |last| Head {
+    pub fn new_head(&self) -> LogHead {
+        self.records.last().map_or(self.expected, |last| LogHead {
             next: last.seq + 1,
             hash: last.hash,
         })
     }
 
     /// Refuses budget rows that break their limit.
-    pub(crate) fn check_limits(&self) -> Result<()> {
+    pub(crate) fn check_limits(&self) -> StoreResult<()> {
         match self.ledger.iter().find(|row| !row.holds()) {
             None => Ok(()),
             Some(row) => Err(StoreError::OverLimit {

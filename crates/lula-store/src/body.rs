@@ -27,7 +27,7 @@ pub const MAX_BYTES: usize = 256 << 20;
 /// Why bytes cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 #[error("stored bytes cannot be unpacked: {0}")]
-pub struct Unpackable(String);
+pub struct UnpackError(String);
 
 type Slot = RefCell<Option<Decompressor<'static>>>;
 
@@ -74,7 +74,7 @@ pub fn pack(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Unpacks bytes.
-pub fn unpack(stored: &[u8]) -> Result<Vec<u8>, Unpackable> {
+pub fn unpack(stored: &[u8]) -> Result<Vec<u8>, UnpackError> {
     match stored.split_first() {
         Some((&RAW, bytes)) => Ok(bytes.to_vec()),
         Some((&FIRST, rest)) => {
@@ -83,8 +83,8 @@ pub fn unpack(stored: &[u8]) -> Result<Vec<u8>, Unpackable> {
         Some((&SECOND, rest)) => {
             SECOND_READER.with_borrow_mut(|slot| decompress(slot, SECOND_DICTIONARY, rest))
         }
-        Some((tag, _)) => Err(Unpackable(format!("tag {tag} is not known"))),
-        None => Err(Unpackable("there are none".to_owned())),
+        Some((tag, _)) => Err(UnpackError(format!("tag {tag} is not known"))),
+        None => Err(UnpackError("there are none".to_owned())),
     }
 }
 
@@ -93,29 +93,29 @@ fn decompress(
     slot: &mut Option<Decompressor<'static>>,
     dictionary: &'static [u8],
     rest: &[u8],
-) -> Result<Vec<u8>, Unpackable> {
+) -> Result<Vec<u8>, UnpackError> {
     let (length, packed) = rest
         .split_first_chunk::<4>()
-        .ok_or_else(|| Unpackable("the length is missing".to_owned()))?;
+        .ok_or_else(|| UnpackError("the length is missing".to_owned()))?;
     let length = u32::from_le_bytes(*length) as usize;
     if length > MAX_BYTES {
-        return Err(Unpackable(format!("{length} bytes are claimed")));
+        return Err(UnpackError(format!("{length} bytes are claimed")));
     }
     if slot.is_none() {
         let fresh = Decompressor::with_dictionary(dictionary)
-            .map_err(|error| Unpackable(error.to_string()))?;
+            .map_err(|error| UnpackError(error.to_string()))?;
         *slot = Some(fresh);
     }
     let decompressor = slot
         .as_mut()
-        .ok_or_else(|| Unpackable("no decompressor".to_owned()))?;
+        .ok_or_else(|| UnpackError("no decompressor".to_owned()))?;
     decompressor
         .decompress(packed, length)
-        .map_err(|error| Unpackable(error.to_string()))
+        .map_err(|error| UnpackError(error.to_string()))
 }
 
 /// Unpacks a blob and checks that it has the bytes it is named by.
-pub(crate) fn unpack_blob(digest: &Digest, stored: &[u8]) -> crate::Result<Vec<u8>> {
+pub(crate) fn unpack_blob(digest: &Digest, stored: &[u8]) -> crate::StoreResult<Vec<u8>> {
     let bytes = unpack(stored).map_err(|_| crate::StoreError::CorruptBlob(*digest))?;
     if Digest::of_bytes(&bytes) == *digest {
         Ok(bytes)

@@ -5,18 +5,18 @@
 //! be dropped once the run is over and old. The log still names every value by its digest.
 //!
 //! Values are shared between runs, and others go on writing meanwhile. So candidates are condemned
-//! first; whoever stores such a value again takes the sentence back; and only after a second look
+//! first; a writer that stores such a value again takes the sentence back; and only after a second look
 //! at every log that could name them, those still condemned are dropped. No clock decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{Digest, EffectClass, EffectId, EventBody, Payload};
+use lula_protocol::{Digest, EffectClass, EffectId, EventBody, EventPayload};
 use serde::Serialize;
 
-use crate::error::Result;
-use crate::run::{RunFilter, Status};
-use crate::store::Store;
+use crate::error::StoreResult;
+use crate::run::{RunFilter, RunStatus};
+use crate::store::RunStore;
 use crate::transfer::whole_log;
 
 /// So many blobs are dropped in one transaction.
@@ -24,7 +24,7 @@ const BATCH: usize = 256;
 
 /// What was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Compacted {
+pub struct CompactionReport {
     /// Runs that are over and old enough.
     pub runs: u64,
     /// Values of theirs that were dropped.
@@ -35,11 +35,11 @@ pub struct Compacted {
 
 /// Tells which values of a log are kept. Fed with every event of a log, in order.
 #[derive(Debug, Default)]
-pub struct Retention {
+pub struct ValueRetention {
     classes: BTreeMap<EffectId, EffectClass>,
 }
 
-impl Retention {
+impl ValueRetention {
     /// Whether the values an event names are kept for ever.
     pub fn keeps(&mut self, body: &EventBody) -> bool {
         match body {
@@ -66,18 +66,18 @@ struct Named {
 }
 
 impl Named {
-    async fn by(store: &dyn Store, before_ms: u64) -> Result<Self> {
+    async fn by(store: &dyn RunStore, before_ms: u64) -> StoreResult<Self> {
         let mut named = Self::default();
         for row in store.runs(&RunFilter::default()).await? {
             let log = whole_log(store, &row).await?;
             let last = log.last().map_or(u64::MAX, |record| record.at_ms);
-            let old = row.status == Status::Done && last < before_ms;
+            let old = row.status == RunStatus::Done && last < before_ms;
             named.old_runs += u64::from(old);
-            let mut retention = Retention::default();
+            let mut retention = ValueRetention::default();
             for record in &log {
                 let body = record.read_body()?;
                 let kept = retention.keeps(&body) || !old;
-                for reference in body.payloads().into_iter().filter_map(Payload::blob) {
+                for reference in body.payloads().into_iter().filter_map(EventPayload::blob) {
                     if kept {
                         named.kept.insert(reference.digest);
                     } else {
@@ -93,7 +93,7 @@ impl Named {
 }
 
 /// Drops large values of runs that ended before a time. The logs stay whole.
-pub async fn compact_store(store: &dyn Store, before_ms: u64) -> Result<Compacted> {
+pub async fn compact_store(store: &dyn RunStore, before_ms: u64) -> StoreResult<CompactionReport> {
     let first: Vec<BlobRef> = Named::by(store, before_ms)
         .await?
         .spare
@@ -107,9 +107,9 @@ pub async fn compact_store(store: &dyn Store, before_ms: u64) -> Result<Compacte
         .into_iter()
         .filter(|reference| again.spare.contains_key(&reference.digest))
         .collect();
-    let mut compacted = Compacted {
+    let mut compacted = CompactionReport {
         runs: again.old_runs,
-        ..Compacted::default()
+        ..CompactionReport::default()
     };
     for batch in doomed.chunks(BATCH) {
         for dropped in store.drop_blobs(batch).await? {

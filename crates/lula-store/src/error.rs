@@ -1,21 +1,21 @@
 //! What can go wrong with a store, and what to do about it.
 
-use lula_protocol::event::BrokenLog;
+use lula_protocol::event::BrokenLogChain;
 use lula_protocol::payload::PayloadError;
 use lula_protocol::{ApprovalId, Digest, RunId};
 
 /// The result of a store operation.
-pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+pub type StoreResult<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Why a store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else owns the run now, or its log has moved on.
+    /// Another worker owns the run now, or its log has moved on.
     #[error(
         "{run} is no longer owned under epoch {epoch}: another worker took it over; drop it here"
     )]
     Fenced {
-        /// The run.
+        /// The run that was to be appended to.
         run: RunId,
         /// The epoch that was believed in.
         epoch: u64,
@@ -29,7 +29,7 @@ pub enum StoreError {
     /// An approval cannot be used.
     #[error("approval {approval} cannot be used: {why}; ask again")]
     Approval {
-        /// The approval.
+        /// The approval that cannot be used.
         approval: ApprovalId,
         /// Why.
         why: &'static str,
@@ -37,9 +37,9 @@ pub enum StoreError {
     /// A committed state would spend more than the limit.
     #[error("{run} would hold more {dimension} than its limit allows; nothing was written")]
     OverLimit {
-        /// The run.
+        /// The run that would spend too much.
         run: RunId,
-        /// The dimension.
+        /// The dimension in which it would.
         dimension: String,
     },
     /// Stored bytes are not what was stored.
@@ -57,7 +57,7 @@ pub enum StoreError {
     /// An event cannot be read.
     #[error("event {seq} of {run} cannot be read: {why}")]
     CorruptEvent {
-        /// The run.
+        /// The run whose log holds the event.
         run: RunId,
         /// The position.
         seq: u64,
@@ -67,10 +67,10 @@ pub enum StoreError {
     /// The log of a run is not whole.
     #[error("the log of {run} is broken: {source}")]
     BrokenLog {
-        /// The run.
+        /// The run whose log it is.
         run: RunId,
         /// Where.
-        source: BrokenLog,
+        source: BrokenLogChain,
     },
     /// A newer program wrote this.
     #[error(
@@ -91,7 +91,7 @@ pub enum StoreError {
     /// The server would be spoken to in a way that others can listen to, or pretend to be it.
     #[error("{0}")]
     Insecure(String),
-    /// The database is locked by somebody else.
+    /// The database is locked by another process.
     #[error("the database is busy: another process holds it ({0}); try again")]
     Busy(String),
     /// There is no space.
@@ -114,7 +114,7 @@ pub enum StoreError {
     /// The backend failed.
     #[error("{backend}: {message}")]
     Backend {
-        /// Which backend.
+        /// The kind of store that failed.
         backend: &'static str,
         /// What it said.
         message: String,
@@ -129,7 +129,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the same call may succeed later without anybody doing anything.
+    /// Whether the same call may succeed later without a person doing anything.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Backend { .. })
     }

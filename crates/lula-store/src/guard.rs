@@ -6,9 +6,9 @@
 
 use memchr::memmem::Finder;
 
-use crate::append::{Append, Blob};
-use crate::error::{Result, StoreError};
-use crate::record::Record;
+use crate::append::{Blob, LogAppend};
+use crate::error::{StoreError, StoreResult};
+use crate::record::LogRecord;
 use crate::run::NewRun;
 
 /// Values that must not be stored.
@@ -57,7 +57,7 @@ impl SecretGuard {
         found.map(|(name, _)| name.as_str())
     }
 
-    fn refuse(&self, what: impl FnOnce() -> String, bytes: &[u8]) -> Result<()> {
+    fn refuse(&self, what: impl FnOnce() -> String, bytes: &[u8]) -> StoreResult<()> {
         match self.find(bytes) {
             None => Ok(()),
             Some(name) => Err(StoreError::Secret {
@@ -67,7 +67,7 @@ impl SecretGuard {
         }
     }
 
-    fn check(&self, records: &[Record], blobs: &[Blob]) -> Result<()> {
+    fn check(&self, records: &[LogRecord], blobs: &[Blob]) -> StoreResult<()> {
         for record in records {
             self.refuse(
                 || format!("event {} of {}", record.seq, record.run),
@@ -80,7 +80,7 @@ impl SecretGuard {
         Ok(())
     }
 
-    pub(crate) fn check_append(&self, append: &Append) -> Result<()> {
+    pub(crate) fn check_append(&self, append: &LogAppend) -> StoreResult<()> {
         if self.secrets.is_empty() {
             return Ok(());
         }
@@ -91,11 +91,11 @@ impl SecretGuard {
         }
     }
 
-    pub(crate) fn check_new(&self, run: &NewRun) -> Result<()> {
+    pub(crate) fn check_new(&self, run: &NewRun) -> StoreResult<()> {
         self.check(&run.records, &run.blobs)
     }
 
-    pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
+    pub(crate) fn check_text(&self, what: &str, text: &str) -> StoreResult<()> {
         self.refuse(|| what.to_owned(), text.as_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! Where runs are kept.
 //!
-//! One [`Store`] trait and three backends: SQLite (embedded, the default), Postgres (several
+//! One [`RunStore`] trait and three backends: SQLite (embedded, the default), Postgres (several
 //! engines on one database) and Redis. A store keeps, per run, an append-only log in which each
 //! entry carries the digest of the one before, and beside it what has to change in the same
 //! transaction: blobs, effect states, approvals, the budget ledger, the lease and the queue.
@@ -31,17 +31,17 @@ mod transport;
 pub mod upcast;
 
 pub use append::{
-    Append, ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow,
-    Rest, Snapshot,
+    ApprovalChange, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LeaseAfterAppend,
+    LedgerRow, LogAppend, StateSnapshot,
 };
-pub use compact::{Compacted, Retention, compact_store};
-pub use error::{Result, StoreError};
+pub use compact::{CompactionReport, ValueRetention, compact_store};
+pub use error::{StoreError, StoreResult};
 pub use guard::SecretGuard;
 pub use postgres::PostgresStore;
-pub use record::{Head, Record};
+pub use record::{LogHead, LogRecord};
 pub use redis::RedisStore;
-pub use run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow, Status};
+pub use run::{Durability, LeaseClaim, NewRun, RunFilter, RunLease, RunRow, RunStatus};
 pub use sqlite::SqliteStore;
-pub use store::{Hint, Store};
-pub use transfer::{Checked, check_run, check_store, copy_store};
-pub use transport::Transport;
+pub use store::{RunStore, StoreHint};
+pub use transfer::{StoreCheckReport, check_run, check_store, copy_store};
+pub use transport::ServerTransport;

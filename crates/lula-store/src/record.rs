@@ -1,24 +1,24 @@
 //! Log entries as they are stored: an envelope, and the canonical bytes of the body.
 
 use lula_protocol::canonical;
-use lula_protocol::event::{Chain, EVENT_SCHEMA, Envelope, origin};
+use lula_protocol::event::{EVENT_SCHEMA, EventEnvelope, LogChain, origin};
 use lula_protocol::version::ProtocolVersion;
-use lula_protocol::{Digest, Event, EventBody, RunId};
+use lula_protocol::{Digest, EventBody, LogEvent, RunId};
 use serde::Serialize;
 
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 use crate::upcast;
 
 /// The end of a log: how many entries there are and the digest of the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Head {
+pub struct LogHead {
     /// Sequence number of the next entry.
     pub next: u64,
     /// Digest of the last entry; of no bytes where there is none.
     pub hash: Digest,
 }
 
-impl Head {
+impl LogHead {
     /// A log with no entry.
     pub fn empty() -> Self {
         Self {
@@ -30,8 +30,8 @@ impl Head {
 
 /// One entry of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The run.
+pub struct LogRecord {
+    /// The run whose log it is in.
     pub run: RunId,
     /// Position in the log.
     pub seq: u64,
@@ -49,15 +49,15 @@ pub struct Record {
     pub body: Vec<u8>,
 }
 
-impl Record {
+impl LogRecord {
     /// Continues a log: each body becomes an entry after the one before it.
     pub fn continue_log(
         run: &RunId,
-        head: Head,
+        head: LogHead,
         epoch: u64,
         at_ms: u64,
         bodies: &[EventBody],
-    ) -> Result<(Vec<Self>, Head)> {
+    ) -> StoreResult<(Vec<Self>, LogHead)> {
         let mut head = head;
         let mut records = Vec::with_capacity(bodies.len());
         for body in bodies {
@@ -74,7 +74,7 @@ impl Record {
                 body,
             };
             record.hash = record.envelope().digest(&record.body);
-            head = Head {
+            head = LogHead {
                 next: head.next + 1,
                 hash: record.hash,
             };
@@ -84,8 +84,8 @@ impl Record {
     }
 
     /// The fields around the body.
-    pub const fn envelope(&self) -> Envelope<'_> {
-        Envelope {
+    pub const fn envelope(&self) -> EventEnvelope<'_> {
+        EventEnvelope {
             schema: self.schema,
             run: &self.run,
             seq: self.seq,
@@ -96,7 +96,7 @@ impl Record {
     }
 
     /// The body in today's shape.
-    pub fn read_body(&self) -> Result<EventBody> {
+    pub fn read_body(&self) -> StoreResult<EventBody> {
         let corrupt = |why: String| StoreError::CorruptEvent {
             run: self.run.clone(),
             seq: self.seq,
@@ -112,8 +112,8 @@ impl Record {
 
     /// The entry as it goes over the wire. An entry of an older shape is shown in today's, so its
     /// digest is `hash`, not the digest of what is returned.
-    pub fn event(&self) -> Result<Event> {
-        Ok(Event {
+    pub fn event(&self) -> StoreResult<LogEvent> {
+        Ok(LogEvent {
             protocol: ProtocolVersion,
             schema: self.schema,
             run: self.run.clone(),
@@ -126,7 +126,7 @@ impl Record {
     }
 
     /// Checks that records continue a chain and carry the digests they should.
-    pub fn verify(chain: &mut Chain, records: &[Self]) -> Result<()> {
+    pub fn verify(chain: &mut LogChain, records: &[Self]) -> StoreResult<()> {
         for record in records {
             let hash = chain
                 .follow(&record.envelope(), &record.body)

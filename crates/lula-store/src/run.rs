@@ -1,13 +1,17 @@
 //! Runs as the queue sees them: who owns one, until when, and when it may be looked at again.
+//!
+//! A run's place in the queue is one number, the time at which it may be claimed: at once, when its
+//! lease ends, when its timer fires, or never. The queue, the leases and the timers are one index.
+//! A worker's clock is an argument of a claim: clocks decide when, epochs decide who.
 
 use std::fmt;
 
 use lula_protocol::RunId;
-use lula_protocol::event::Parent;
+use lula_protocol::event::ParentRun;
 use serde::{Deserialize, Serialize};
 
 use crate::append::{Blob, LedgerRow};
-use crate::record::{Head, Record};
+use crate::record::{LogHead, LogRecord};
 
 /// What survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -23,7 +27,7 @@ pub enum Durability {
 /// Where a run stands in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RunStatus {
     /// Waits for a worker.
     Ready,
     /// A worker has it, or had it and died.
@@ -34,7 +38,7 @@ pub enum Status {
     Done,
 }
 
-impl Status {
+impl RunStatus {
     /// Every status.
     pub const ALL: [Self; 4] = [Self::Ready, Self::Running, Self::Suspended, Self::Done];
 
@@ -54,7 +58,7 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for RunStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -72,9 +76,9 @@ pub struct NewRun {
     /// In which version.
     pub graph_version: u32,
     /// Where it was forked from.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
     /// The first entries of its log.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// Blobs those name.
     pub blobs: Vec<Blob>,
     /// Its limits.
@@ -83,22 +87,24 @@ pub struct NewRun {
     /// the start, more for one that was brought from elsewhere.
     pub epoch: u64,
     /// A worker that owns it from the start; otherwise it waits in the queue.
-    pub claim: Option<Claim>,
+    pub claim: Option<LeaseClaim>,
 }
 
 impl NewRun {
     /// The end of its log.
-    pub fn head(&self) -> Head {
-        self.records.last().map_or_else(Head::empty, |last| Head {
-            next: last.seq + 1,
-            hash: last.hash,
-        })
+    pub fn head(&self) -> LogHead {
+        self.records
+            .last()
+            .map_or_else(LogHead::empty, |last| LogHead {
+                next: last.seq + 1,
+                hash: last.hash,
+            })
     }
 }
 
 /// Who wants a run, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct LeaseClaim {
     /// Name of the worker.
     pub worker: String,
     /// The worker's clock, Unix time in milliseconds. A clock that jumps costs time, never
@@ -108,22 +114,22 @@ pub struct Claim {
     pub ttl_ms: u64,
 }
 
-impl Claim {
+impl LeaseClaim {
     /// When the lease ends.
     pub const fn until_ms(&self) -> u64 {
         self.now_ms.saturating_add(self.ttl_ms)
     }
 }
 
-/// The right to append to a run until somebody claims it with a higher epoch.
+/// The right to append to a run until another worker claims it with a higher epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// The run.
+pub struct RunLease {
+    /// The run that the holder may append to.
     pub run: RunId,
     /// The epoch every append has to name.
     pub epoch: u64,
     /// The end of the log at the time of the claim.
-    pub head: Head,
+    pub head: LogHead,
 }
 
 /// What a store knows of a run without reading its log.
@@ -138,7 +144,7 @@ pub struct RunRow {
     /// In which version.
     pub graph_version: u32,
     /// Where it stands.
-    pub status: Status,
+    pub status: RunStatus,
     /// How often it was claimed.
     pub epoch: u64,
     /// Who has it.
@@ -146,9 +152,9 @@ pub struct RunRow {
     /// When it may be claimed: at once, when its lease ends, when its time comes, never.
     pub due_ms: Option<u64>,
     /// The end of its log.
-    pub head: Head,
+    pub head: LogHead,
     /// Where it was forked from.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentRun>,
 }
 
 /// Which runs to list, oldest first.
@@ -157,7 +163,7 @@ pub struct RunFilter {
     /// Only of this tenant.
     pub tenant: Option<String>,
     /// Only with this status.
-    pub status: Option<Status>,
+    pub status: Option<RunStatus>,
     /// Only after this one.
     pub after: Option<RunId>,
     /// At most so many; all where none is given.

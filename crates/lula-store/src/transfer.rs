@@ -2,24 +2,26 @@
 
 use std::collections::HashSet;
 
-use lula_protocol::event::Chain;
+use lula_protocol::event::LogChain;
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{EventBody, Payload, RunId};
+use lula_protocol::{EventBody, EventPayload, RunId};
 use serde::Serialize;
 
-use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, EffectState, Rest};
-use crate::compact::Retention;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{Claim, NewRun, RunFilter, RunRow, Status};
-use crate::store::Store;
+use crate::append::{
+    ApprovalChange, ApprovalState, Blob, EffectRow, EffectState, LeaseAfterAppend, LogAppend,
+};
+use crate::compact::ValueRetention;
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{LeaseClaim, NewRun, RunFilter, RunRow, RunStatus};
+use crate::store::RunStore;
 
 const PAGE: u32 = 512;
 
 /// What a check went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Checked {
-    /// Runs.
+pub struct StoreCheckReport {
+    /// Runs that were gone through.
     pub runs: u64,
     /// Log entries.
     pub events: u64,
@@ -30,18 +32,18 @@ pub struct Checked {
 }
 
 /// The whole log of a run, with its chain verified.
-pub(crate) async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Record>> {
-    let mut chain = Chain::start(row.run.clone());
+pub(crate) async fn whole_log(store: &dyn RunStore, row: &RunRow) -> StoreResult<Vec<LogRecord>> {
+    let mut chain = LogChain::start(row.run.clone());
     let mut log = Vec::new();
     loop {
         let page = store.read(&row.run, chain.len(), PAGE).await?;
         if page.is_empty() {
             break;
         }
-        Record::verify(&mut chain, &page)?;
+        LogRecord::verify(&mut chain, &page)?;
         log.extend(page);
     }
-    let end = Head {
+    let end = LogHead {
         next: chain.len(),
         hash: chain.head(),
     };
@@ -61,13 +63,16 @@ pub(crate) async fn whole_log(store: &dyn Store, row: &RunRow) -> Result<Vec<Rec
 
 /// The blobs a log names: those there are, and those that were dropped to make room. One that is
 /// dropped and must be kept is missing.
-async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<(Vec<Blob>, Vec<BlobRef>)> {
+async fn blobs_of(
+    store: &dyn RunStore,
+    log: &[LogRecord],
+) -> StoreResult<(Vec<Blob>, Vec<BlobRef>)> {
     let (mut blobs, mut dropped) = (Vec::new(), Vec::new());
-    let mut retention = Retention::default();
+    let mut retention = ValueRetention::default();
     for record in log {
         let body = record.read_body()?;
         let keeps = retention.keeps(&body);
-        for reference in body.payloads().into_iter().filter_map(Payload::blob) {
+        for reference in body.payloads().into_iter().filter_map(EventPayload::blob) {
             match store.blob(&reference.digest).await {
                 Ok(bytes) => blobs.push(Blob {
                     digest: reference.digest,
@@ -87,7 +92,7 @@ async fn blobs_of(store: &dyn Store, log: &[Record]) -> Result<(Vec<Blob>, Vec<B
 }
 
 /// Every effect that is listed stands in the log: where it was announced, and that it ended.
-fn effects_stand(run: &RunId, log: &[Record], effects: &[EffectRow]) -> Result<()> {
+fn effects_stand(run: &RunId, log: &[LogRecord], effects: &[EffectRow]) -> StoreResult<()> {
     let (mut announced, mut settled) = (HashSet::new(), HashSet::new());
     for record in log {
         match record.read_body()? {
@@ -117,7 +122,7 @@ fn effects_stand(run: &RunId, log: &[Record], effects: &[EffectRow]) -> Result<(
 }
 
 /// Verifies the log of one run, every blob it names and every effect that is listed for it.
-pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
+pub async fn check_run(store: &dyn RunStore, run: &RunId) -> StoreResult<StoreCheckReport> {
     let row = store
         .run(run)
         .await?
@@ -127,7 +132,7 @@ pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
     let log = whole_log(store, &row).await?;
     effects_stand(run, &log, &effects)?;
     let (blobs, dropped) = blobs_of(store, &log).await?;
-    Ok(Checked {
+    Ok(StoreCheckReport {
         runs: 1,
         events: log.len() as u64,
         blobs: blobs.len() as u64,
@@ -136,8 +141,8 @@ pub async fn check_run(store: &dyn Store, run: &RunId) -> Result<Checked> {
 }
 
 /// Verifies every run of a store. Returns what was checked and what was found broken.
-pub async fn check_store(store: &dyn Store) -> Result<(Checked, Vec<StoreError>)> {
-    let mut total = Checked::default();
+pub async fn check_store(store: &dyn RunStore) -> StoreResult<(StoreCheckReport, Vec<StoreError>)> {
+    let mut total = StoreCheckReport::default();
     let mut broken = Vec::new();
     for row in store.runs(&RunFilter::default()).await? {
         match check_run(store, &row.run).await {
@@ -154,9 +159,9 @@ pub async fn check_store(store: &dyn Store) -> Result<(Checked, Vec<StoreError>)
 }
 
 /// Copies every run of one store into another, verifying each on the way. Runs that are there
-/// already are left alone. Nobody may be working on the source.
-pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
-    let mut total = Checked::default();
+/// already are left alone. No worker may be at work on the source.
+pub async fn copy_store(from: &dyn RunStore, to: &dyn RunStore) -> StoreResult<StoreCheckReport> {
+    let mut total = StoreCheckReport::default();
     let mut approvals = Vec::new();
     for state in [
         ApprovalState::Open,
@@ -182,7 +187,7 @@ pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
             blobs,
             ledger,
             epoch,
-            claim: Some(Claim {
+            claim: Some(LeaseClaim {
                 worker: "copy".to_owned(),
                 now_ms: 0,
                 ttl_ms: 0,
@@ -192,16 +197,16 @@ pub async fn copy_store(from: &dyn Store, to: &dyn Store) -> Result<Checked> {
             Err(StoreError::RunExists(_)) => continue,
             other => other?,
         }
-        let mut rest = Append::new(row.run.clone(), epoch, row.head);
+        let mut rest = LogAppend::new(row.run.clone(), epoch, row.head);
         rest.effects = from.effects(&row.run).await?;
         let own = approvals.iter().filter(|approval| approval.run == row.run);
         rest.approvals = own.cloned().map(ApprovalChange::Open).collect();
         rest.rest = match row.status {
-            Status::Done => Rest::Done,
-            Status::Suspended => Rest::Suspend {
+            RunStatus::Done => LeaseAfterAppend::Done,
+            RunStatus::Suspended => LeaseAfterAppend::Suspend {
                 wake_ms: row.due_ms,
             },
-            Status::Ready | Status::Running => Rest::Yield,
+            RunStatus::Ready | RunStatus::Running => LeaseAfterAppend::Yield,
         };
         for (_, signal) in from.signals(&row.run).await? {
             to.send(&row.run, &signal).await?;

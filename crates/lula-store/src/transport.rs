@@ -1,7 +1,7 @@
 //! How a server on the network is spoken to: encrypted, and only to who it says it is.
 //!
-//! Whoever is encrypted to is also verified, certificate and name: encryption to an unknown end
-//! keeps nothing from whoever sits in between.
+//! A server that is encrypted to is also verified, certificate and name: encryption to an unknown end
+//! keeps nothing from an attacker in between.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, Default)]
-pub struct Transport {
+pub struct ServerTransport {
     /// A file with certificates (PEM) of the authorities to trust instead of the machine's.
     pub ca: Option<PathBuf>,
     /// Send a password in clear to another machine all the same.
     pub cleartext_password: bool,
 }
 
-impl Transport {
+impl ServerTransport {
     /// Refuses to show a password to everybody on the way.
-    pub(crate) fn check_cleartext(&self, has_password: bool, is_here: bool) -> Result<()> {
+    pub(crate) fn check_cleartext(&self, has_password: bool, is_here: bool) -> StoreResult<()> {
         if !has_password || is_here || self.cleartext_password {
             return Ok(());
         }
@@ -36,7 +36,7 @@ impl Transport {
     }
 
     /// Trust in the given authorities, or in those of the machine.
-    pub(crate) fn client_config(&self) -> Result<ClientConfig> {
+    pub(crate) fn client_config(&self) -> StoreResult<ClientConfig> {
         let mut roots = RootCertStore::empty();
         if let Some(path) = &self.ca {
             for certificate in read_certificates(path)? {
@@ -64,11 +64,11 @@ impl Transport {
     }
 
     /// The bytes of the file of authorities.
-    pub(crate) fn ca_bytes(&self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn ca_bytes(&self) -> StoreResult<Option<Vec<u8>>> {
         let Some(path) = &self.ca else {
             return Ok(None);
         };
-        // Read as certificates first, so that a wrong file is named before anybody connects.
+        // Read as certificates first, so that a wrong file is named before a connection is tried.
         read_certificates(path)?;
         let bytes = std::fs::read(path).map_err(|error| unusable(path, &error))?;
         Ok(Some(bytes))
@@ -82,7 +82,7 @@ fn unusable(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     ))
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+fn read_certificates(path: &Path) -> StoreResult<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_file_iter(path).map_err(|error| unusable(path, &error))?;
     let certificates: Vec<_> = read
         .collect::<std::result::Result<_, _>>()
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn a_password_goes_in_clear_only_where_nobody_listens_or_somebody_insists() {
-        let strict = Transport::default();
+        let strict = ServerTransport::default();
         strict.check_cleartext(true, true).unwrap();
         strict.check_cleartext(false, false).unwrap();
         let refused = strict.check_cleartext(true, false).unwrap_err().to_string();
         assert!(refused.contains("store.cleartext_password"), "{refused}");
-        let told = Transport {
+        let told = ServerTransport {
             cleartext_password: true,
-            ..Transport::default()
+            ..ServerTransport::default()
         };
         told.check_cleartext(true, false).unwrap();
     }
@@ -147,9 +147,9 @@ mod tests {
     fn a_file_that_holds_no_certificate_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ca.pem");
-        let transport = Transport {
+        let transport = ServerTransport {
             ca: Some(path.clone()),
-            ..Transport::default()
+            ..ServerTransport::default()
         };
         let missing = transport.client_config().unwrap_err().to_string();
         assert!(missing.contains("ca.pem"), "{missing}");

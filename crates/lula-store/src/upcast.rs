@@ -4,21 +4,21 @@
 use lula_protocol::event::EVENT_SCHEMA;
 use serde_json::Value;
 
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// Lifts a body by one version.
-pub type Upcaster = fn(Value) -> Value;
+pub type EventUpcaster = fn(Value) -> Value;
 
 /// `UPCASTERS[0]` lifts shape 1 to shape 2, and so on.
-const UPCASTERS: &[Upcaster] = &[];
+const UPCASTERS: &[EventUpcaster] = &[];
 
 /// Lifts a body to today's shape.
-pub fn to_current(schema: u32, body: Value) -> Result<Value> {
+pub fn to_current(schema: u32, body: Value) -> StoreResult<Value> {
     lift(UPCASTERS, EVENT_SCHEMA, schema, body)
 }
 
 /// Lifts a body from `from` to `to` with the given steps.
-pub fn lift(steps: &[Upcaster], to: u32, from: u32, body: Value) -> Result<Value> {
+pub fn lift(steps: &[EventUpcaster], to: u32, from: u32, body: Value) -> StoreResult<Value> {
     if from > to || from == 0 {
         return Err(StoreError::Newer {
             what: "an event",
@@ -55,7 +55,7 @@ mod tests {
         body
     }
 
-    const STEPS: &[Upcaster] = &[rename_tool, add_class];
+    const STEPS: &[EventUpcaster] = &[rename_tool, add_class];
 
     #[test]
     fn an_old_body_is_lifted_through_every_version_since() {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use lula_workspace::{Place, Selection, Store, Wanted};
+use lula_workspace::{ChangeSelection, LayerDirectories, LayerPreference, WorkspaceStore};
 
 fn main() {
     let files: usize = std::env::args()
@@ -22,11 +22,13 @@ fn main() {
     let scratch = tempfile::tempdir().unwrap();
     let (base, state) = (scratch.path().join("base"), scratch.path().join("state"));
     write(&base, files, "old");
-    let store = Store::at(&state, 100 << 30);
+    let store = WorkspaceStore::at(&state, 100 << 30);
     let begun = Instant::now();
-    let mut workspace = store.create(&base, Wanted::Overlay, "bench").unwrap();
+    let mut workspace = store
+        .create(&base, LayerPreference::Overlay, "bench")
+        .unwrap();
     let open = begun.elapsed();
-    let Place::Overlay { upper, .. } = workspace.layer().unwrap().place else {
+    let LayerDirectories::Overlay { upper, .. } = workspace.layer().unwrap().place else {
         panic!("not an overlay")
     };
     // What a sandboxed command would have left there.
@@ -46,7 +48,7 @@ fn main() {
     ));
     let commit = timed(&mut || {
         let committed = workspace
-            .commit(&Selection::all(), digest.as_ref())
+            .commit(&ChangeSelection::all(), digest.as_ref())
             .unwrap();
         assert_eq!(committed.paths.len(), files);
     });

@@ -3,17 +3,21 @@
 //!
 //! The rules are those of the user's tree: what a command writes into a `.gitignore` of its layer hides
 //! nothing. Where git cannot say what is tracked, nothing that it may track is left aside.
+//!
+//! They are part of the diff and its digest, so that what was reviewed is what is committed. They
+//! are not shown, no decision waits for them, and they go with a workspace that has no other
+//! changes. git is started only if a rule matches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ignore::gitignore::Gitignore;
 
-use crate::change::{Change, Diff, HeldBack};
-use crate::git::{Git, GitError};
-use crate::node::Kind;
-use crate::path::RelPath;
-use crate::sources::{MAX_IGNORE, Sources, is_ignored, read_below, rules};
+use crate::change::{PathChange, UncommittableReason, WorkspaceDiff};
+use crate::git::{GitError, GitProgram};
+use crate::node::FileNodeKind;
+use crate::path::WorkspacePath;
+use crate::sources::{MAX_IGNORE, SourceDirectory, is_ignored, read_below, rules};
 use crate::workspace::Workspace;
 
 /// Caches that are left aside even where no rule says so.
@@ -29,12 +33,12 @@ const MOST_PLACES: usize = 64;
 
 /// Changes that are left aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct ExcludedChanges {
     /// Each with whether it is no directory.
-    paths: BTreeMap<RelPath, bool>,
+    paths: BTreeMap<WorkspacePath, bool>,
 }
 
-impl Aside {
+impl ExcludedChanges {
     /// Nothing is.
     pub fn none() -> Self {
         Self::default()
@@ -46,7 +50,7 @@ impl Aside {
     }
 
     /// Whether the change of that path is.
-    pub fn contains(&self, path: &RelPath) -> bool {
+    pub fn contains(&self, path: &WorkspacePath) -> bool {
         self.paths.contains_key(path)
     }
 
@@ -56,15 +60,15 @@ impl Aside {
     }
 
     /// The changes of a diff that are not left aside.
-    pub fn rest<'a>(&'a self, diff: &'a Diff) -> impl Iterator<Item = &'a Change> {
+    pub fn rest<'a>(&'a self, diff: &'a WorkspaceDiff) -> impl Iterator<Item = &'a PathChange> {
         let changes = diff.changes.iter();
         changes.filter(|change| !self.contains(&change.path))
     }
 
     /// The same with what a person named left in: who names a path wants it.
     #[must_use]
-    pub fn except(&self, named: &[RelPath]) -> Self {
-        let wanted = |path: &RelPath| {
+    pub fn except(&self, named: &[WorkspacePath]) -> Self {
+        let wanted = |path: &WorkspacePath| {
             let mut named = named.iter().filter(|named| self.contains(named));
             named.any(|named| path.is_within(named))
         };
@@ -76,32 +80,36 @@ impl Aside {
 
 impl Workspace {
     /// Which changes are left aside. `git` finds git; it is asked only where a rule matches.
-    pub fn aside(&self, diff: &Diff, git: impl FnOnce() -> Option<Git>) -> Aside {
+    pub fn aside(
+        &self,
+        diff: &WorkspaceDiff,
+        git: impl FnOnce() -> Option<GitProgram>,
+    ) -> ExcludedChanges {
         let base = self.record().base();
-        let Ok(sources) = Sources::at(&base) else {
-            return Aside::none();
+        let Ok(sources) = SourceDirectory::at(&base) else {
+            return ExcludedChanges::none();
         };
         let is_repository = base.join(".git").symlink_metadata().is_ok();
         let mut ignored = Ignored::of(&sources, is_repository);
-        let candidates: Vec<&Change> = diff
+        let candidates: Vec<&PathChange> = diff
             .changes
             .iter()
-            .filter(|change| change.held_back != Some(HeldBack::GitInternals))
+            .filter(|change| change.held_back != Some(UncommittableReason::GitInternals))
             .filter(|change| ignored.holds(&change.path, is_directory(change)))
             .collect();
         if candidates.is_empty() {
-            return Aside::none();
+            return ExcludedChanges::none();
         }
         let tracked = if is_repository {
             git().and_then(|git| tracked(&git, &base, &candidates).ok())
         } else {
             Some(Tracked::default())
         };
-        let is_tracked = |change: &Change| match &tracked {
+        let is_tracked = |change: &PathChange| match &tracked {
             Some(tracked) => tracked.holds(&change.path),
             None => true,
         };
-        let mut aside = Aside::none();
+        let mut aside = ExcludedChanges::none();
         for change in candidates.into_iter().filter(|change| !is_tracked(change)) {
             let is_file = !is_directory(change);
             aside.paths.insert(change.path.clone(), is_file);
@@ -110,14 +118,14 @@ impl Workspace {
     }
 }
 
-fn is_directory(change: &Change) -> bool {
+fn is_directory(change: &PathChange) -> bool {
     let node = change.new.as_ref().or(change.old.as_ref());
-    node.is_some_and(|node| node.kind == Kind::Directory)
+    node.is_some_and(|node| node.kind == FileNodeKind::Directory)
 }
 
 /// What the rules of a repository leave out, read directory by directory as they are needed.
 struct Ignored<'a> {
-    sources: &'a Sources,
+    sources: &'a SourceDirectory,
     /// Of `.git/info/exclude`; `None` outside a repository, where no rule counts.
     exclude: Option<Vec<Gitignore>>,
     rules: BTreeMap<String, Option<Gitignore>>,
@@ -125,7 +133,7 @@ struct Ignored<'a> {
 }
 
 impl<'a> Ignored<'a> {
-    fn of(sources: &'a Sources, is_repository: bool) -> Self {
+    fn of(sources: &'a SourceDirectory, is_repository: bool) -> Self {
         let exclude = is_repository.then(|| {
             let text = read_below(sources.handle(), ".git/info/exclude", MAX_IGNORE);
             let rules = text.ok().and_then(|text| rules("", &text));
@@ -140,7 +148,7 @@ impl<'a> Ignored<'a> {
     }
 
     /// Whether a path is ignored, by itself or with a directory above it.
-    fn holds(&mut self, path: &RelPath, directory: bool) -> bool {
+    fn holds(&mut self, path: &WorkspacePath, directory: bool) -> bool {
         let name = path.name();
         if path.parts().any(|part| CACHES.contains(&part))
             || (!directory && (name.ends_with(b".pyc") || name.ends_with(b".pyo")))
@@ -206,7 +214,7 @@ struct Tracked(BTreeSet<Vec<u8>>);
 
 impl Tracked {
     /// A directory is tracked if something in it is.
-    fn holds(&self, path: &RelPath) -> bool {
+    fn holds(&self, path: &WorkspacePath) -> bool {
         let inside = [path.as_bytes(), b"/"].concat();
         let mut from = self.0.range(inside.clone()..);
         self.0.contains(path.as_bytes())
@@ -215,7 +223,7 @@ impl Tracked {
 }
 
 /// What git tracks where the changes lie.
-fn tracked(git: &Git, base: &Path, changes: &[&Change]) -> Result<Tracked, GitError> {
+fn tracked(git: &GitProgram, base: &Path, changes: &[&PathChange]) -> Result<Tracked, GitError> {
     let places = changes.iter().filter_map(|change| {
         let first = change.path.parts().next()?;
         Some(String::from_utf8_lossy(first).into_owned())
@@ -243,7 +251,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let sources = Sources::at(top.path()).unwrap();
+        let sources = SourceDirectory::at(top.path()).unwrap();
         move |path, directory| {
             let _top = &top;
             Ignored::of(&sources, is_repository).holds(&path.parse().unwrap(), directory)

@@ -6,49 +6,53 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Entry, is_transit};
-use crate::node::{Kind, Stat};
-use crate::path::RelPath;
-use crate::record::{self, Lock, path_text, text_path};
-use crate::steps::Steps;
-use crate::store::Store;
-use crate::tree::{Tree, beneath};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{CommitJournalEntry, is_transit};
+use crate::node::{FileNodeKind, Stat};
+use crate::path::WorkspacePath;
+use crate::record::{self, FileLock, path_text, text_path};
+use crate::steps::TreeExchange;
+use crate::store::WorkspaceStore;
+use crate::tree::{RootedTree, beneath};
 
 const INTENT: &str = "intent.json";
 const TRANSIT: &str = "transit";
-/// How long to wait for somebody else's commit.
+/// How long to wait for a commit of another process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A user's directory that nobody else commits to.
+/// A user's directory that no other process commits to.
 #[derive(Debug)]
-pub(crate) struct Base {
-    pub(crate) tree: Tree,
+pub(crate) struct UserDirectory {
+    pub(crate) tree: RootedTree,
     /// Our own notes about it.
-    pub(crate) notes: Tree,
-    _lock: Lock,
+    pub(crate) notes: RootedTree,
+    _lock: FileLock,
 }
 
 /// Opens a user's directory and tells which one it is.
-pub(crate) fn open(path: &Path) -> Result<(Tree, (u32, u32, u64))> {
-    let tree = Tree::open(path)?;
+pub(crate) fn open(path: &Path) -> WorkspaceResult<(RootedTree, (u32, u32, u64))> {
+    let tree = RootedTree::open(path)?;
     let stat =
         Stat::of_open(&tree.top).map_err(|e| WorkspaceError::io("look at", path.display(), e))?;
     Ok((tree, (stat.device.0, stat.device.1, stat.inode)))
 }
 
-impl Base {
+impl UserDirectory {
     /// Waits for others, takes back what a crash left half done, and keeps others out.
-    pub(crate) fn lock(store: &Store, path: &Path, identity: (u32, u32, u64)) -> Result<Self> {
+    pub(crate) fn lock(
+        store: &WorkspaceStore,
+        path: &Path,
+        identity: (u32, u32, u64),
+    ) -> WorkspaceResult<Self> {
         let (tree, found) = open(path).map_err(|_| WorkspaceError::BaseGone(path.to_owned()))?;
         if found != identity {
             return Err(WorkspaceError::BaseGone(path.to_owned()));
         }
         let key = blake3::hash(path_text(path).as_bytes()).to_hex();
-        let notes = Tree::create(&store.root().join("bases").join(&key.as_str()[..32]))?;
+        let notes = RootedTree::create(&store.root().join("bases").join(&key.as_str()[..32]))?;
         let begun = Instant::now();
         let lock = loop {
-            if let Some(lock) = Lock::try_take(&notes, "lock")? {
+            if let Some(lock) = FileLock::try_take(&notes, "lock")? {
                 break lock;
             }
             if begun.elapsed() > PATIENCE {
@@ -66,17 +70,17 @@ impl Base {
     }
 
     /// Writes down what is about to be done. From here on a crash is recovered from.
-    pub(crate) fn begin(&self, entry: &Entry) -> Result<()> {
+    pub(crate) fn begin(&self, entry: &CommitJournalEntry) -> WorkspaceResult<()> {
         record::write(&self.notes, INTENT, &entry.to_bytes())
     }
 
     /// Forgets what was about to be done, after it was taken back.
-    pub(crate) fn abandon(&self) -> Result<()> {
+    pub(crate) fn abandon(&self) -> WorkspaceResult<()> {
         record::unlink(&self.notes, INTENT)
     }
 
     /// The commit point: what was about to be done becomes the commit's record.
-    pub(crate) fn finish(&self, commit: &Tree) -> Result<()> {
+    pub(crate) fn finish(&self, commit: &RootedTree) -> WorkspaceResult<()> {
         let place = || commit.path.join(crate::commit::RECORD);
         rustix::fs::renameat(&self.notes.top, INTENT, &commit.top, crate::commit::RECORD)
             .and_then(|()| rustix::fs::fsync(&commit.top))
@@ -85,7 +89,7 @@ impl Base {
     }
 
     /// A directory for slots in the user's tree, noted first so that it is never left behind.
-    pub(crate) fn make_transit(&self, name: &str) -> Result<OwnedFd> {
+    pub(crate) fn make_transit(&self, name: &str) -> WorkspaceResult<OwnedFd> {
         let failed =
             |error| WorkspaceError::io("create", self.tree.path.join(name).display(), error);
         record::write(&self.notes, TRANSIT, name.as_bytes())?;
@@ -94,7 +98,7 @@ impl Base {
     }
 
     /// Removes that directory, if there is one.
-    pub(crate) fn remove_transit(&self) -> Result<()> {
+    pub(crate) fn remove_transit(&self) -> WorkspaceResult<()> {
         let Some(name) = record::read(&self.notes, TRANSIT)? else {
             return Ok(());
         };
@@ -108,14 +112,14 @@ impl Base {
     }
 
     /// Ends what was cut off: forward if every step was done, back otherwise.
-    fn recover(&self, store: &Store) -> Result<()> {
+    fn recover(&self, store: &WorkspaceStore) -> WorkspaceResult<()> {
         if let Some(bytes) = record::read(&self.notes, INTENT)? {
             let place = self.notes.path.join(INTENT);
             let bad = |reason: String| WorkspaceError::BadRecord {
                 path: place.clone(),
                 reason,
             };
-            let entry = Entry::from_bytes(&bytes).map_err(bad)?;
+            let entry = CommitJournalEntry::from_bytes(&bytes).map_err(bad)?;
             if text_path(&entry.base).as_deref() != Some(&self.tree.path) {
                 return Err(bad("it is about another directory".to_owned()));
             }
@@ -125,7 +129,11 @@ impl Base {
         self.remove_transit()
     }
 
-    fn recover_entry(&self, entry: &Entry, commit: &Tree) -> Result<()> {
+    fn recover_entry(
+        &self,
+        entry: &CommitJournalEntry,
+        commit: &RootedTree,
+    ) -> WorkspaceResult<()> {
         let slots = match &entry.transit {
             Some(name) => beneath(&self.tree.top, name.as_str(), OFlags::DIRECTORY),
             None => beneath(
@@ -138,7 +146,7 @@ impl Base {
             path: self.notes.path.join(INTENT),
             reason: format!("what it set aside cannot be opened: {error}"),
         })?;
-        let mut steps = Steps::new(&self.tree, &slots);
+        let mut steps = TreeExchange::new(&self.tree, &slots);
         if entry.ops.iter().all(|op| steps.was_done(op)) {
             crate::commit::settle(self, entry, commit, &slots)
         } else {
@@ -148,10 +156,10 @@ impl Base {
     }
 
     /// Directory entries that changed are on disk when it returns.
-    pub(crate) fn sync(&self, entry: &Entry) -> Result<()> {
+    pub(crate) fn sync(&self, entry: &CommitJournalEntry) -> WorkspaceResult<()> {
         const FEW: usize = 16;
         let failed = |error| WorkspaceError::io("write", self.tree.path.display(), error);
-        let parents: std::collections::BTreeSet<Option<RelPath>> =
+        let parents: std::collections::BTreeSet<Option<WorkspacePath>> =
             entry.ops.iter().map(|op| op.path().parent()).collect();
         if parents.len() > FEW {
             return rustix::fs::syncfs(&self.tree.top).map_err(failed);
@@ -171,15 +179,15 @@ impl Base {
     }
 
     /// Whether files can be renamed between it and that directory.
-    pub(crate) fn shares_mount_with(&self, directory: &Tree) -> bool {
-        let of = |tree: &Tree| Stat::of_open(&tree.top).map(|stat| (stat.device, stat.mount));
+    pub(crate) fn shares_mount_with(&self, directory: &RootedTree) -> bool {
+        let of = |tree: &RootedTree| Stat::of_open(&tree.top).map(|stat| (stat.device, stat.mount));
         matches!((of(&self.tree), of(directory)), (Ok(a), Ok(b)) if a == b)
     }
 }
 
 /// Whether a name in the user's tree belongs to us.
-pub(crate) fn is_ours(path: &RelPath, kind: Kind) -> bool {
-    kind == Kind::Directory
+pub(crate) fn is_ours(path: &WorkspacePath, kind: FileNodeKind) -> bool {
+    kind == FileNodeKind::Directory
         && path.parent().is_none()
         && std::str::from_utf8(path.name()).is_ok_and(is_transit)
 }

@@ -3,31 +3,31 @@
 use std::collections::BTreeSet;
 
 use lula_protocol::Digest;
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 use serde::Serialize;
 
-use crate::aside::Aside;
-use crate::node::{Kind, Node, Stat};
-use crate::path::RelPath;
-use crate::risk::Risk;
+use crate::aside::ExcludedChanges;
+use crate::node::{FileNode, FileNodeKind, Stat};
+use crate::path::WorkspacePath;
+use crate::risk::ChangeRisk;
 
 /// One path that the workspace would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct PathChange {
     /// Where.
-    pub path: RelPath,
+    pub path: WorkspacePath,
     /// What happens to it.
-    pub what: What,
+    pub what: PathChangeKind,
     /// What is in the user's tree.
-    pub old: Option<Node>,
+    pub old: Option<FileNode>,
     /// What the workspace makes of it.
-    pub new: Option<Node>,
+    pub new: Option<FileNode>,
     /// Why it deserves a second look.
-    pub risks: Vec<Risk>,
+    pub risks: Vec<ChangeRisk>,
     /// The user's tree changed here too since the workspace was opened.
     pub conflict: bool,
     /// Why it is not committed, or not without being allowed.
-    pub held_back: Option<HeldBack>,
+    pub held_back: Option<UncommittableReason>,
     /// What the file system said of the old one when it was read.
     #[serde(skip)]
     pub(crate) seen: Option<Stat>,
@@ -36,7 +36,7 @@ pub struct Change {
 /// What happens to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum PathChangeKind {
     /// It is new.
     Added,
     /// Its content, or where a link points, is another.
@@ -49,7 +49,7 @@ pub enum What {
     Type,
 }
 
-impl What {
+impl PathChangeKind {
     /// As `git status` abbreviates it.
     pub const fn letter(self) -> char {
         match self {
@@ -65,7 +65,7 @@ impl What {
 /// Why a change is not committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HeldBack {
+pub enum UncommittableReason {
     /// A device, pipe or socket.
     Special,
     /// A file that cannot be read.
@@ -74,27 +74,31 @@ pub enum HeldBack {
     GitInternals,
 }
 
-impl Change {
-    pub(crate) fn between(path: RelPath, old: Option<Node>, new: Option<Node>) -> Option<Self> {
+impl PathChange {
+    pub(crate) fn between(
+        path: WorkspacePath,
+        old: Option<FileNode>,
+        new: Option<FileNode>,
+    ) -> Option<Self> {
         let what = match (&old, &new) {
             (None, None) => return None,
-            (None, Some(_)) => What::Added,
-            (Some(_), None) => What::Deleted,
-            (Some(old), Some(new)) if old.kind != new.kind => What::Type,
+            (None, Some(_)) => PathChangeKind::Added,
+            (Some(_), None) => PathChangeKind::Deleted,
+            (Some(old), Some(new)) if old.kind != new.kind => PathChangeKind::Type,
             (Some(old), Some(new)) if old.same(new) => return None,
-            (Some(old), Some(new)) if old.same_content(new) => What::Mode,
-            (Some(_), Some(_)) => What::Modified,
+            (Some(old), Some(new)) if old.same_content(new) => PathChangeKind::Mode,
+            (Some(_), Some(_)) => PathChangeKind::Modified,
         };
         let risks = crate::risk::labels(&path, new.as_ref());
         let nodes = || [&old, &new].into_iter().flatten();
         let held_back = if nodes().any(|node| node.kind.is_special()) {
-            Some(HeldBack::Special)
-        } else if nodes()
-            .any(|node| matches!(node.kind, Kind::File | Kind::Symlink) && node.digest.is_none())
-        {
-            Some(HeldBack::Unreadable)
-        } else if risks.contains(&Risk::GitInternals) {
-            Some(HeldBack::GitInternals)
+            Some(UncommittableReason::Special)
+        } else if nodes().any(|node| {
+            matches!(node.kind, FileNodeKind::File | FileNodeKind::Symlink) && node.digest.is_none()
+        }) {
+            Some(UncommittableReason::Unreadable)
+        } else if risks.contains(&ChangeRisk::GitInternals) {
+            Some(UncommittableReason::GitInternals)
         } else {
             None
         };
@@ -112,18 +116,18 @@ impl Change {
 
     /// Whether a directory goes away here, by deletion or by becoming something else.
     pub(crate) fn ends_directory(&self) -> bool {
-        let is = |node: &Option<Node>| {
+        let is = |node: &Option<FileNode>| {
             node.as_ref()
-                .is_some_and(|node| node.kind == Kind::Directory)
+                .is_some_and(|node| node.kind == FileNodeKind::Directory)
         };
         is(&self.old) && !is(&self.new)
     }
 
     /// Whether a directory comes into being here.
     pub(crate) fn begins_directory(&self) -> bool {
-        let is = |node: &Option<Node>| {
+        let is = |node: &Option<FileNode>| {
             node.as_ref()
-                .is_some_and(|node| node.kind == Kind::Directory)
+                .is_some_and(|node| node.kind == FileNodeKind::Directory)
         };
         is(&self.new) && !is(&self.old)
     }
@@ -131,11 +135,11 @@ impl Change {
 
 /// Everything a workspace would change, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Diff {
+pub struct WorkspaceDiff {
     /// Ties a review to these bytes: over the base directory and every change.
     pub digest: Digest,
     /// The changes.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PathChange>,
 }
 
 #[derive(Serialize)]
@@ -146,14 +150,14 @@ struct Bound<'a> {
 
 #[derive(Serialize)]
 struct BoundChange<'a> {
-    path: &'a RelPath,
-    old: Option<&'a Node>,
-    new: Option<&'a Node>,
+    path: &'a WorkspacePath,
+    old: Option<&'a FileNode>,
+    new: Option<&'a FileNode>,
 }
 
-impl Diff {
+impl WorkspaceDiff {
     /// `base` names the directory and which one it is.
-    pub(crate) fn new(base: &str, mut changes: Vec<Change>) -> Self {
+    pub(crate) fn new(base: &str, mut changes: Vec<PathChange>) -> Self {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         mark_embedded_repositories(&mut changes);
         let bound = Bound {
@@ -170,7 +174,7 @@ impl Diff {
         // Sizes are below 2^53 and the nesting is fixed, so this value always has canonical bytes;
         // were it otherwise, a digest of nothing matches no review.
         let digest =
-            Digest::of(Domain::Diff, &bound).unwrap_or_else(|_| Digest::from_bytes([0; 32]));
+            Digest::of(DigestDomain::Diff, &bound).unwrap_or_else(|_| Digest::from_bytes([0; 32]));
         Self { digest, changes }
     }
 
@@ -180,7 +184,7 @@ impl Diff {
     }
 
     /// The change of that path.
-    pub fn get(&self, path: &RelPath) -> Option<&Change> {
+    pub fn get(&self, path: &WorkspacePath) -> Option<&PathChange> {
         let at = self
             .changes
             .binary_search_by(|change| change.path.cmp(path));
@@ -189,19 +193,19 @@ impl Diff {
 }
 
 /// A directory that gains `HEAD` and `config`, `objects` or `refs` is a git directory whatever its
-/// name: git obeys its configuration when somebody enters it.
-fn mark_embedded_repositories(changes: &mut [Change]) {
-    let is_new = |path: Option<RelPath>| {
+/// name: git obeys its configuration when a person or a program enters it.
+fn mark_embedded_repositories(changes: &mut [PathChange]) {
+    let is_new = |path: Option<WorkspacePath>| {
         let path = path?;
         let at = changes
             .binary_search_by(|change| change.path.cmp(&path))
             .ok()?;
         changes[at].new.is_some().then_some(())
     };
-    let repositories: BTreeSet<RelPath> = changes
+    let repositories: BTreeSet<WorkspacePath> = changes
         .iter()
         .filter(|change| change.new.is_some() && change.path.name() == b"HEAD")
-        .filter(|change| !change.risks.contains(&Risk::GitInternals))
+        .filter(|change| !change.risks.contains(&ChangeRisk::GitInternals))
         .filter_map(|change| change.path.parent())
         .filter(|directory| {
             let parts = [&b"config"[..], b"objects", b"refs"];
@@ -217,7 +221,7 @@ fn mark_embedded_repositories(changes: &mut [Change]) {
         let mut above = Some(change.path.clone());
         while let Some(path) = above {
             if repositories.contains(&path) {
-                change.risks.push(Risk::EmbeddedRepository);
+                change.risks.push(ChangeRisk::EmbeddedRepository);
                 break;
             }
             above = path.parent();
@@ -227,21 +231,21 @@ fn mark_embedded_repositories(changes: &mut [Change]) {
 
 /// Which changes to commit.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct ChangeSelection {
     /// These paths and everything below them; all where empty.
-    pub paths: Vec<RelPath>,
+    pub paths: Vec<WorkspacePath>,
     /// Changes inside git directories too.
     pub git_internals: bool,
 }
 
 /// What a selection takes and what it leaves although it was asked for.
 #[derive(Debug)]
-pub(crate) struct Chosen<'a> {
-    pub(crate) taken: Vec<&'a Change>,
-    pub(crate) held_back: Vec<RelPath>,
+pub(crate) struct SelectedChanges<'a> {
+    pub(crate) taken: Vec<&'a PathChange>,
+    pub(crate) held_back: Vec<WorkspacePath>,
 }
 
-impl Selection {
+impl ChangeSelection {
     /// Everything but what is held back.
     pub fn all() -> Self {
         Self::default()
@@ -249,7 +253,11 @@ impl Selection {
 
     /// The chosen changes, with those directories that they need and without those that cannot go
     /// because something held back is inside.
-    pub(crate) fn choose<'a>(&self, diff: &'a Diff, aside: &Aside) -> Result<Chosen<'a>, RelPath> {
+    pub(crate) fn choose<'a>(
+        &self,
+        diff: &'a WorkspaceDiff,
+        aside: &ExcludedChanges,
+    ) -> Result<SelectedChanges<'a>, WorkspacePath> {
         for path in &self.paths {
             if !diff
                 .changes
@@ -260,20 +268,20 @@ impl Selection {
             }
         }
         let aside = aside.except(&self.paths);
-        let named = |change: &Change| {
+        let named = |change: &PathChange| {
             let named = self.paths.iter().any(|path| change.path.is_within(path));
             (self.paths.is_empty() || named) && !aside.contains(&change.path)
         };
         let mut wanted: Vec<bool> = diff.changes.iter().map(named).collect();
         self.add_parents(diff, &mut wanted);
-        let held = |change: &Change| match change.held_back {
+        let held = |change: &PathChange| match change.held_back {
             None => false,
-            Some(HeldBack::GitInternals) => !self.git_internals,
-            Some(HeldBack::Special | HeldBack::Unreadable) => true,
+            Some(UncommittableReason::GitInternals) => !self.git_internals,
+            Some(UncommittableReason::Special | UncommittableReason::Unreadable) => true,
         };
         let mut stays: Vec<bool> = diff.changes.iter().map(held).collect();
         keep_full_directories(diff, &wanted, &mut stays);
-        let mut chosen = Chosen {
+        let mut chosen = SelectedChanges {
             taken: Vec::new(),
             held_back: Vec::new(),
         };
@@ -288,7 +296,7 @@ impl Selection {
     }
 
     /// A new file needs the new directories it is in.
-    fn add_parents(&self, diff: &Diff, wanted: &mut [bool]) {
+    fn add_parents(&self, diff: &WorkspaceDiff, wanted: &mut [bool]) {
         if self.paths.is_empty() {
             return;
         }
@@ -314,7 +322,7 @@ impl Selection {
 }
 
 /// A directory in which something stays cannot go either.
-fn keep_full_directories(diff: &Diff, wanted: &[bool], stays: &mut [bool]) {
+fn keep_full_directories(diff: &WorkspaceDiff, wanted: &[bool], stays: &mut [bool]) {
     let mut open: Vec<usize> = Vec::new();
     for index in 0..diff.changes.len() {
         let path = &diff.changes[index].path;
@@ -339,26 +347,26 @@ fn keep_full_directories(diff: &Diff, wanted: &[bool], stays: &mut [bool]) {
 mod tests {
     use super::*;
 
-    fn node(kind: Kind, content: &str) -> Node {
-        Node {
+    fn node(kind: FileNodeKind, content: &str) -> FileNode {
+        FileNode {
             kind,
             mode: 0o644,
             size: content.len() as u64,
-            digest: (kind == Kind::File).then(|| Digest::of_bytes(content.as_bytes())),
+            digest: (kind == FileNodeKind::File).then(|| Digest::of_bytes(content.as_bytes())),
             target: None,
             binary: false,
             capabilities: false,
         }
     }
 
-    fn change(path: &str, old: Option<Kind>, new: Option<Kind>) -> Change {
+    fn change(path: &str, old: Option<FileNodeKind>, new: Option<FileNodeKind>) -> PathChange {
         let old = old.map(|kind| node(kind, "old"));
         let new = new.map(|kind| node(kind, "new"));
-        Change::between(path.parse().unwrap(), old, new).unwrap()
+        PathChange::between(path.parse().unwrap(), old, new).unwrap()
     }
 
-    fn taken(selection: &Selection, diff: &Diff) -> Vec<String> {
-        let chosen = selection.choose(diff, &Aside::none()).unwrap();
+    fn taken(selection: &ChangeSelection, diff: &WorkspaceDiff) -> Vec<String> {
+        let chosen = selection.choose(diff, &ExcludedChanges::none()).unwrap();
         chosen
             .taken
             .iter()
@@ -368,52 +376,56 @@ mod tests {
 
     #[test]
     fn a_file_brings_the_new_directories_it_needs() {
-        let diff = Diff::new(
+        let diff = WorkspaceDiff::new(
             "base",
             vec![
-                change("a", None, Some(Kind::Directory)),
-                change("a/b", None, Some(Kind::Directory)),
-                change("a/b/c", None, Some(Kind::File)),
-                change("a/d", None, Some(Kind::File)),
+                change("a", None, Some(FileNodeKind::Directory)),
+                change("a/b", None, Some(FileNodeKind::Directory)),
+                change("a/b/c", None, Some(FileNodeKind::File)),
+                change("a/d", None, Some(FileNodeKind::File)),
             ],
         );
-        let one = Selection {
+        let one = ChangeSelection {
             paths: vec!["a/b/c".parse().unwrap()],
-            ..Selection::default()
+            ..ChangeSelection::default()
         };
         assert_eq!(taken(&one, &diff), ["a", "a/b", "a/b/c"]);
     }
 
     #[test]
     fn a_directory_stays_while_something_in_it_stays() {
-        let gone = |path| change(path, Some(Kind::File), None);
-        let diff = Diff::new(
+        let gone = |path| change(path, Some(FileNodeKind::File), None);
+        let diff = WorkspaceDiff::new(
             "base",
             vec![
-                change("sub", Some(Kind::Directory), None),
-                change("sub/.git", Some(Kind::File), None),
+                change("sub", Some(FileNodeKind::Directory), None),
+                change("sub/.git", Some(FileNodeKind::File), None),
                 gone("sub/x"),
             ],
         );
-        assert_eq!(taken(&Selection::all(), &diff), ["sub/x"]);
-        let git_too = Selection {
+        assert_eq!(taken(&ChangeSelection::all(), &diff), ["sub/x"]);
+        let git_too = ChangeSelection {
             git_internals: true,
-            ..Selection::default()
+            ..ChangeSelection::default()
         };
         assert_eq!(taken(&git_too, &diff), ["sub", "sub/.git", "sub/x"]);
-        let part = Selection {
+        let part = ChangeSelection {
             paths: vec!["sub/x".parse().unwrap()],
-            ..Selection::default()
+            ..ChangeSelection::default()
         };
         assert_eq!(taken(&part, &diff), ["sub/x"]);
     }
 
     #[test]
     fn one_byte_or_one_path_more_is_another_digest() {
-        let one = Diff::new("base", vec![change("a", None, Some(Kind::File))]);
-        let same = Diff::new("base", vec![change("a", None, Some(Kind::File))]);
-        let elsewhere = Diff::new("other", vec![change("a", None, Some(Kind::File))]);
-        let kind = Diff::new("base", vec![change("a", None, Some(Kind::Directory))]);
+        let one = WorkspaceDiff::new("base", vec![change("a", None, Some(FileNodeKind::File))]);
+        let same = WorkspaceDiff::new("base", vec![change("a", None, Some(FileNodeKind::File))]);
+        let elsewhere =
+            WorkspaceDiff::new("other", vec![change("a", None, Some(FileNodeKind::File))]);
+        let kind = WorkspaceDiff::new(
+            "base",
+            vec![change("a", None, Some(FileNodeKind::Directory))],
+        );
         assert_eq!(one.digest, same.digest);
         assert_ne!(one.digest, elsewhere.digest);
         assert_ne!(one.digest, kind.digest);
@@ -421,16 +433,16 @@ mod tests {
 
     #[test]
     fn a_git_directory_under_another_name_is_noticed() {
-        let diff = Diff::new(
+        let diff = WorkspaceDiff::new(
             "base",
             vec![
-                change("vendor/HEAD", None, Some(Kind::File)),
-                change("vendor/config", None, Some(Kind::File)),
-                change("HEAD", None, Some(Kind::File)),
+                change("vendor/HEAD", None, Some(FileNodeKind::File)),
+                change("vendor/config", None, Some(FileNodeKind::File)),
+                change("HEAD", None, Some(FileNodeKind::File)),
             ],
         );
         let risks = |path: &str| &diff.get(&path.parse().unwrap()).unwrap().risks;
-        assert!(risks("vendor/config").contains(&Risk::EmbeddedRepository));
+        assert!(risks("vendor/config").contains(&ChangeRisk::EmbeddedRepository));
         assert!(risks("HEAD").is_empty());
     }
 }

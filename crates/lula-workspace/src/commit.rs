@@ -8,17 +8,17 @@ use lula_protocol::WorkspaceId;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::base::Base;
-use crate::change::Change;
+use crate::base::UserDirectory;
+use crate::change::PathChange;
 use crate::copying::{copy_content, dress, own};
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Entry, Op, Side, TRANSIT_PREFIX};
-use crate::node::{Kind, PERMISSION_BITS, Stat};
-use crate::path::RelPath;
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{CommitJournalEntry, CommitSide, JournalOperation, TRANSIT_PREFIX};
+use crate::node::{FileNodeKind, PERMISSION_BITS, Stat};
+use crate::path::WorkspacePath;
 use crate::record;
-use crate::staging::{Staging, keep_attributes};
-use crate::steps::Steps;
-use crate::tree::{Parents, Reader, Tree, beneath, open_plain, os};
+use crate::staging::{StagingArea, keep_attributes};
+use crate::steps::TreeExchange;
+use crate::tree::{BudgetedReader, OpenParents, RootedTree, beneath, open_plain, os};
 
 /// The record of a commit, in its directory.
 pub(crate) const RECORD: &str = "commit.json";
@@ -40,7 +40,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn open(base: &Base, commit: &Tree, entry: &Entry) -> Result<Self> {
+    fn open(
+        base: &UserDirectory,
+        commit: &RootedTree,
+        entry: &CommitJournalEntry,
+    ) -> WorkspaceResult<Self> {
         if base.shares_mount_with(commit) {
             let slots = make_slots(commit, entry.generation)?;
             let transit = None;
@@ -53,7 +57,7 @@ impl Stage {
     }
 }
 
-fn make_slots(commit: &Tree, generation: u32) -> Result<OwnedFd> {
+fn make_slots(commit: &RootedTree, generation: u32) -> WorkspaceResult<OwnedFd> {
     let name = slots_name(generation);
     let failed = |error| WorkspaceError::io("create", commit.path.join(&name).display(), error);
     match rustix::fs::mkdirat(&commit.top, &name, Mode::RWXU) {
@@ -65,28 +69,38 @@ fn make_slots(commit: &Tree, generation: u32) -> Result<OwnedFd> {
 
 /// Puts the changes into the user's tree. `entry` says whose they are and has no steps yet.
 pub(crate) fn make(
-    base: &Base,
-    layer: &Tree,
-    commit: &Tree,
-    mut entry: Entry,
-    changes: &[&Change],
-) -> Result<Entry> {
+    base: &UserDirectory,
+    layer: &RootedTree,
+    commit: &RootedTree,
+    mut entry: CommitJournalEntry,
+    changes: &[&PathChange],
+) -> WorkspaceResult<CommitJournalEntry> {
     let stage = Stage::open(base, commit, &entry)?;
     entry.transit.clone_from(&stage.transit);
-    entry.ops = Staging::new(base, layer, &stage.slots).all(changes)?;
+    entry.ops = StagingArea::new(base, layer, &stage.slots).all(changes)?;
     carry_out(base, commit, &stage.slots, &entry)?;
     Ok(entry)
 }
 
 /// Turns a commit round: what is in the slots goes into the tree, and back.
-pub(crate) fn turn(base: &Base, commit: &Tree, last: &Entry, at_ms: u64) -> Result<Entry> {
+pub(crate) fn turn(
+    base: &UserDirectory,
+    commit: &RootedTree,
+    last: &CommitJournalEntry,
+    at_ms: u64,
+) -> WorkspaceResult<CommitJournalEntry> {
     let mut entry = last.clone();
     entry.at_ms = at_ms;
     entry.side = match last.side {
-        Side::Done => Side::Undone,
-        Side::Undone | Side::Void => Side::Done,
+        CommitSide::Done => CommitSide::Undone,
+        CommitSide::Undone | CommitSide::Void => CommitSide::Done,
     };
-    entry.ops = last.ops.iter().rev().map(Op::inverse).collect();
+    entry.ops = last
+        .ops
+        .iter()
+        .rev()
+        .map(JournalOperation::inverse)
+        .collect();
     entry.transit = None;
     expect_tree(base, &mut entry)?;
     if base.shares_mount_with(commit) {
@@ -112,11 +126,16 @@ pub(crate) fn turn(base: &Base, commit: &Tree, last: &Entry, at_ms: u64) -> Resu
     Ok(entry)
 }
 
-fn carry_out(base: &Base, commit: &Tree, slots: &OwnedFd, entry: &Entry) -> Result<()> {
+fn carry_out(
+    base: &UserDirectory,
+    commit: &RootedTree,
+    slots: &OwnedFd,
+    entry: &CommitJournalEntry,
+) -> WorkspaceResult<()> {
     #[cfg(test)]
     crate::faults::step()?;
     base.begin(entry)?;
-    if let Err((error, taken)) = Steps::new(&base.tree, slots).all(&entry.ops) {
+    if let Err((error, taken)) = TreeExchange::new(&base.tree, slots).all(&entry.ops) {
         #[cfg(test)]
         if matches!(error, WorkspaceError::Stopped) {
             return Err(error);
@@ -128,11 +147,16 @@ fn carry_out(base: &Base, commit: &Tree, slots: &OwnedFd, entry: &Entry) -> Resu
 }
 
 /// After what was done of it was taken back, by these steps.
-pub(crate) fn give_up(base: &Base, entry: &Entry, commit: &Tree, taken: Vec<Op>) -> Result<()> {
+pub(crate) fn give_up(
+    base: &UserDirectory,
+    entry: &CommitJournalEntry,
+    commit: &RootedTree,
+    taken: Vec<JournalOperation>,
+) -> WorkspaceResult<()> {
     if load(commit)?.is_none() {
         if !taken.is_empty() {
-            let void = Entry {
-                side: Side::Void,
+            let void = CommitJournalEntry {
+                side: CommitSide::Void,
                 transit: None,
                 ops: taken,
                 ..entry.clone()
@@ -147,7 +171,12 @@ pub(crate) fn give_up(base: &Base, entry: &Entry, commit: &Tree, taken: Vec<Op>)
 }
 
 /// After the last step: everything is made durable, then the commit counts.
-pub(crate) fn settle(base: &Base, entry: &Entry, commit: &Tree, slots: &OwnedFd) -> Result<()> {
+pub(crate) fn settle(
+    base: &UserDirectory,
+    entry: &CommitJournalEntry,
+    commit: &RootedTree,
+    slots: &OwnedFd,
+) -> WorkspaceResult<()> {
     base.sync(entry)?;
     if entry.transit.is_some() {
         crate::tree::remove(&commit.top, slots_name(entry.generation).as_ref())
@@ -173,15 +202,15 @@ pub(crate) fn settle(base: &Base, entry: &Entry, commit: &Tree, slots: &OwnedFd)
     Ok(())
 }
 
-pub(crate) fn sync_all(directory: &OwnedFd) -> Result<()> {
+pub(crate) fn sync_all(directory: &OwnedFd) -> WorkspaceResult<()> {
     rustix::fs::syncfs(directory).map_err(|error| WorkspaceError::io("write", "the layer", error))
 }
 
-fn copy_slot(from: &OwnedFd, to: &OwnedFd, slot: u32) -> Result<Stat> {
-    let name = RelPath::top(slot.to_string().as_bytes())?;
+fn copy_slot(from: &OwnedFd, to: &OwnedFd, slot: u32) -> WorkspaceResult<Stat> {
+    let name = WorkspacePath::top(slot.to_string().as_bytes())?;
     let failed = |error: Errno| WorkspaceError::io("copy", format!("slot {slot}"), error);
     let stat = Stat::of(from, os(name.name())).map_err(failed)?;
-    if stat.kind == Kind::Symlink {
+    if stat.kind == FileNodeKind::Symlink {
         crate::copying::symlink(from, to, &name, &stat).map_err(failed)?;
     } else {
         let source = open_plain(from, &name)?;
@@ -197,15 +226,20 @@ fn copy_slot(from: &OwnedFd, to: &OwnedFd, slot: u32) -> Result<Stat> {
 }
 
 /// Checks the tree against what a turned commit expects in it. Files rewritten with the same content
-/// are as good; directories that somebody else uses by now stay.
-fn expect_tree(base: &Base, entry: &mut Entry) -> Result<()> {
-    let mut parents = Parents::of(&base.tree);
-    let mut reader = Reader::default();
+/// are as good; directories that others use by now stay.
+fn expect_tree(base: &UserDirectory, entry: &mut CommitJournalEntry) -> WorkspaceResult<()> {
+    let mut parents = OpenParents::of(&base.tree);
+    let mut reader = BudgetedReader::default();
     let mut conflicts = Vec::new();
-    let mut goes: std::collections::BTreeSet<RelPath> = entry
+    let mut goes: std::collections::BTreeSet<WorkspacePath> = entry
         .ops
         .iter()
-        .filter(|op| matches!(op, Op::Remove { .. } | Op::RemoveDirectory { .. }))
+        .filter(|op| {
+            matches!(
+                op,
+                JournalOperation::Remove { .. } | JournalOperation::RemoveDirectory { .. }
+            )
+        })
         .map(|op| op.path().clone())
         .collect();
     let mut ops = Vec::with_capacity(entry.ops.len());
@@ -221,23 +255,26 @@ fn expect_tree(base: &Base, entry: &mut Entry) -> Result<()> {
             None => None,
         };
         let as_expected = match &mut op {
-            Op::Remove { was, .. } | Op::Exchange { was, .. } => match found {
-                Some((_, stat)) if was.is(&stat) => true,
-                Some((node, stat)) if was.equals(&node) => {
-                    (was.inode, was.size, was.modified) = (stat.inode, stat.size, stat.modified);
-                    true
+            JournalOperation::Remove { was, .. } | JournalOperation::Exchange { was, .. } => {
+                match found {
+                    Some((_, stat)) if was.is(&stat) => true,
+                    Some((node, stat)) if was.equals(&node) => {
+                        (was.inode, was.size, was.modified) =
+                            (stat.inode, stat.size, stat.modified);
+                        true
+                    }
+                    _ => false,
                 }
-                _ => false,
-            },
-            Op::Place { .. } => found.is_none() || goes.contains(&path),
-            Op::MakeDirectory { .. } if goes.contains(&path) => true,
-            Op::MakeDirectory { .. } => match found {
-                Some((node, _)) if node.kind == Kind::Directory => continue,
+            }
+            JournalOperation::Place { .. } => found.is_none() || goes.contains(&path),
+            JournalOperation::MakeDirectory { .. } if goes.contains(&path) => true,
+            JournalOperation::MakeDirectory { .. } => match found {
+                Some((node, _)) if node.kind == FileNodeKind::Directory => continue,
                 found => found.is_none(),
             },
-            Op::RemoveDirectory { .. } => match found {
+            JournalOperation::RemoveDirectory { .. } => match found {
                 None => continue,
-                Some((node, _)) if node.kind != Kind::Directory => false,
+                Some((node, _)) if node.kind != FileNodeKind::Directory => false,
                 Some(_) => {
                     if foreign_entry(base, &path, &mut reader, &goes)? {
                         goes.remove(&path);
@@ -246,7 +283,9 @@ fn expect_tree(base: &Base, entry: &mut Entry) -> Result<()> {
                     true
                 }
             },
-            Op::Permit { was, .. } => found.is_some_and(|(node, _)| node.mode == *was),
+            JournalOperation::Permit { was, .. } => {
+                found.is_some_and(|(node, _)| node.mode == *was)
+            }
         };
         if as_expected {
             ops.push(op);
@@ -264,11 +303,11 @@ fn expect_tree(base: &Base, entry: &mut Entry) -> Result<()> {
 
 /// Whether a directory holds something that is not about to go.
 fn foreign_entry(
-    base: &Base,
-    directory: &RelPath,
-    reader: &mut Reader,
-    goes: &std::collections::BTreeSet<RelPath>,
-) -> Result<bool> {
+    base: &UserDirectory,
+    directory: &WorkspacePath,
+    reader: &mut BudgetedReader,
+    goes: &std::collections::BTreeSet<WorkspacePath>,
+) -> WorkspaceResult<bool> {
     let opened = beneath(&base.tree.top, directory.as_os_str(), OFlags::DIRECTORY)
         .map_err(|error| WorkspaceError::io("open", directory, error))?;
     for name in reader.names(&opened, &directory.to_string())? {
@@ -287,11 +326,11 @@ pub(crate) fn own_like(directory: &OwnedFd, like: &OwnedFd) -> rustix::io::Resul
 }
 
 /// The record of that commit, if it was finished.
-pub(crate) fn load(commit: &Tree) -> Result<Option<Entry>> {
+pub(crate) fn load(commit: &RootedTree) -> WorkspaceResult<Option<CommitJournalEntry>> {
     let Some(bytes) = record::read(commit, RECORD)? else {
         return Ok(None);
     };
-    Entry::from_bytes(&bytes)
+    CommitJournalEntry::from_bytes(&bytes)
         .map(Some)
         .map_err(|reason| WorkspaceError::BadRecord {
             path: commit.path.join(RECORD),

@@ -11,17 +11,17 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::copying::Copier;
-use crate::error::{Result, WorkspaceError};
-use crate::node::{Kind, Stat, Time};
-use crate::overlay::Touched;
-use crate::path::RelPath;
-use crate::tree::{MAX_DEPTH, Reader, Tree, beneath, os};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::node::{FileNodeKind, Stat, Time};
+use crate::overlay::TouchedPath;
+use crate::path::WorkspacePath;
+use crate::tree::{BudgetedReader, MAX_DEPTH, RootedTree, beneath, os};
 
 /// Tells one state of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Identity {
-    kind: Kind,
+pub(crate) struct FileIdentity {
+    kind: FileNodeKind,
     mode: u32,
     inode: u64,
     size: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Identity {
     changed: Time,
 }
 
-impl From<&Stat> for Identity {
+impl From<&Stat> for FileIdentity {
     fn from(stat: &Stat) -> Self {
         Self {
             kind: stat.kind,
@@ -42,11 +42,11 @@ impl From<&Stat> for Identity {
     }
 }
 
-impl Identity {
+impl FileIdentity {
     /// A directory's times and size change with what is in it, which is told apart by itself.
     pub(crate) fn matches(&self, stat: &Stat) -> bool {
         let now = Self::from(stat);
-        if self.kind == Kind::Directory {
+        if self.kind == FileNodeKind::Directory {
             (now.kind, now.mode) == (self.kind, self.mode)
         } else {
             *self == now
@@ -57,20 +57,24 @@ impl Identity {
 /// Every path as it was when the copy was made.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Manifest(BTreeMap<RelPath, Entry>);
+pub(crate) struct CopyManifest(BTreeMap<WorkspacePath, Entry>);
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    base: Identity,
-    copy: Identity,
+    base: FileIdentity,
+    copy: FileIdentity,
 }
 
-impl Manifest {
+impl CopyManifest {
     /// Copies the user's tree and remembers how it was.
-    pub(crate) fn take(base: &Tree, copy: &Tree, allowed: u64) -> Result<Self> {
+    pub(crate) fn take(
+        base: &RootedTree,
+        copy: &RootedTree,
+        allowed: u64,
+    ) -> WorkspaceResult<Self> {
         let mut entries = BTreeMap::new();
-        let mut reader = Reader::default();
+        let mut reader = BudgetedReader::default();
         let mut copier = Copier {
             reader: &mut reader,
             layer: false,
@@ -87,7 +91,10 @@ impl Manifest {
     }
 
     /// The same for a copy of the copy.
-    pub(crate) fn moved_to(&self, copies: &BTreeMap<RelPath, (Identity, Identity)>) -> Self {
+    pub(crate) fn moved_to(
+        &self,
+        copies: &BTreeMap<WorkspacePath, (FileIdentity, FileIdentity)>,
+    ) -> Self {
         let moved = self.0.iter().map(|(path, entry)| {
             let copy = match copies.get(path) {
                 // Untouched in the one it was copied from, so untouched in the new one.
@@ -101,12 +108,16 @@ impl Manifest {
     }
 
     /// How the path was in the user's tree when the copy was made.
-    pub(crate) fn base(&self, path: &RelPath) -> Option<&Identity> {
+    pub(crate) fn base(&self, path: &WorkspacePath) -> Option<&FileIdentity> {
         self.0.get(path).map(|entry| &entry.base)
     }
 
     /// What was touched in the copy since.
-    pub(crate) fn touched(&self, copy: &Tree, reader: &mut Reader) -> Result<Vec<Touched>> {
+    pub(crate) fn touched(
+        &self,
+        copy: &RootedTree,
+        reader: &mut BudgetedReader,
+    ) -> WorkspaceResult<Vec<TouchedPath>> {
         let mut walk = Walk {
             manifest: self,
             reader,
@@ -118,7 +129,7 @@ impl Manifest {
             seen, mut found, ..
         } = walk;
         let gone = self.0.keys().filter(|path| !seen.contains(*path));
-        found.extend(gone.map(|path| Touched {
+        found.extend(gone.map(|path| TouchedPath {
             path: path.clone(),
             new: None,
         }));
@@ -127,19 +138,19 @@ impl Manifest {
 }
 
 struct Walk<'a> {
-    manifest: &'a Manifest,
-    reader: &'a mut Reader,
-    seen: BTreeSet<RelPath>,
-    found: Vec<Touched>,
+    manifest: &'a CopyManifest,
+    reader: &'a mut BudgetedReader,
+    seen: BTreeSet<WorkspacePath>,
+    found: Vec<TouchedPath>,
 }
 
 impl Walk<'_> {
     fn directory(
         &mut self,
         directory: &OwnedFd,
-        place: Option<&RelPath>,
+        place: Option<&WorkspacePath>,
         depth: usize,
-    ) -> Result<()> {
+    ) -> WorkspaceResult<()> {
         if depth > MAX_DEPTH {
             return Err(WorkspaceError::TooMuch {
                 what: "levels of directories",
@@ -150,7 +161,7 @@ impl Walk<'_> {
         for name in self.reader.names(directory, &text)? {
             let path = match place {
                 Some(place) => place.child(&name)?,
-                None => RelPath::top(&name)?,
+                None => WorkspacePath::top(&name)?,
             };
             let failed = |error| WorkspaceError::io("look at", &path, error);
             let Some(stat) = Stat::maybe(directory, os(&name)).map_err(failed)? else {
@@ -160,7 +171,7 @@ impl Walk<'_> {
             if known.is_none_or(|entry| !entry.copy.matches(&stat))
                 && let Some((new, _)) = self.reader.node(directory, &path)?
             {
-                self.found.push(Touched {
+                self.found.push(TouchedPath {
                     path: path.clone(),
                     new: Some(new),
                 });
@@ -168,7 +179,7 @@ impl Walk<'_> {
             if known.is_some() {
                 self.seen.insert(path.clone());
             }
-            if stat.kind == Kind::Directory {
+            if stat.kind == FileNodeKind::Directory {
                 let inner = beneath(directory, os(&name), OFlags::DIRECTORY).map_err(failed)?;
                 self.directory(&inner, Some(&path), depth + 1)?;
             }

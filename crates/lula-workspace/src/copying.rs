@@ -8,18 +8,20 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
-use crate::error::{Result, WorkspaceError};
-use crate::node::{Kind, PERMISSION_BITS, Stat};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::node::{FileNodeKind, PERMISSION_BITS, Stat};
 use crate::overlay::{OPAQUE, WHITEOUT};
-use crate::path::RelPath;
-use crate::tree::{MAX_DEPTH, MAX_FILE, Reader, attribute, beneath, open_plain, os, set_attribute};
+use crate::path::WorkspacePath;
+use crate::tree::{
+    BudgetedReader, MAX_DEPTH, MAX_FILE, attribute, beneath, open_plain, os, set_attribute,
+};
 
 /// Attributes that an overlay's layer lives by.
 const LAYER_ATTRIBUTES: [&str; 3] = [OPAQUE, WHITEOUT, "user.overlay.origin"];
 
 /// How a tree is copied.
 pub(crate) struct Copier<'a> {
-    pub(crate) reader: &'a mut Reader,
+    pub(crate) reader: &'a mut BudgetedReader,
     /// It is an overlay's layer: deleted names and opaque directories are part of it.
     pub(crate) layer: bool,
     /// Most bytes taken.
@@ -27,11 +29,16 @@ pub(crate) struct Copier<'a> {
 }
 
 /// Called for each thing copied, with what it was and what became of it.
-pub(crate) type Noted<'a> = &'a mut dyn FnMut(&RelPath, &Stat, &Stat);
+pub(crate) type CopyObserver<'a> = &'a mut dyn FnMut(&WorkspacePath, &Stat, &Stat);
 
 impl Copier<'_> {
     /// Copies everything in one directory into another, empty one.
-    pub(crate) fn tree(&mut self, from: &OwnedFd, to: &OwnedFd, noted: Noted<'_>) -> Result<()> {
+    pub(crate) fn tree(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        noted: CopyObserver<'_>,
+    ) -> WorkspaceResult<()> {
         self.directory(from, to, None, 0, noted)
     }
 
@@ -39,10 +46,10 @@ impl Copier<'_> {
         &mut self,
         from: &OwnedFd,
         to: &OwnedFd,
-        place: Option<&RelPath>,
+        place: Option<&WorkspacePath>,
         depth: usize,
-        noted: Noted<'_>,
-    ) -> Result<()> {
+        noted: CopyObserver<'_>,
+    ) -> WorkspaceResult<()> {
         if depth > MAX_DEPTH {
             return Err(WorkspaceError::TooMuch {
                 what: "levels of directories",
@@ -53,16 +60,16 @@ impl Copier<'_> {
         for name in self.reader.names(from, &text)? {
             let path = match place {
                 Some(place) => place.child(&name)?,
-                None => RelPath::top(&name)?,
+                None => WorkspacePath::top(&name)?,
             };
             let failed = |error: Errno| WorkspaceError::io("copy", &path, error);
             let Some(stat) = Stat::maybe(from, os(&name)).map_err(failed)? else {
                 continue;
             };
             match stat.kind {
-                Kind::File => self.file(from, to, &path, &stat)?,
-                Kind::Symlink => symlink(from, to, &path, &stat).map_err(failed)?,
-                Kind::Directory => {
+                FileNodeKind::File => self.file(from, to, &path, &stat)?,
+                FileNodeKind::Symlink => symlink(from, to, &path, &stat).map_err(failed)?,
+                FileNodeKind::Directory => {
                     let inner = match beneath(from, os(&name), OFlags::DIRECTORY) {
                         Ok(inner) => inner,
                         // Something else is mounted there, which is not part of this tree.
@@ -74,7 +81,7 @@ impl Copier<'_> {
                     self.directory(&inner, &made, Some(&path), depth + 1, noted)?;
                     self.finish(&inner, &made, &stat).map_err(failed)?;
                 }
-                Kind::CharacterDevice if self.layer && stat.represents == (0, 0) => {
+                FileNodeKind::CharacterDevice if self.layer && stat.represents == (0, 0) => {
                     let mode = Mode::empty();
                     rustix::fs::mknodat(to, os(&name), FileType::CharacterDevice, mode, 0)
                         .map_err(failed)?;
@@ -88,7 +95,13 @@ impl Copier<'_> {
         Ok(())
     }
 
-    fn file(&mut self, from: &OwnedFd, to: &OwnedFd, path: &RelPath, stat: &Stat) -> Result<()> {
+    fn file(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        path: &WorkspacePath,
+        stat: &Stat,
+    ) -> WorkspaceResult<()> {
         let failed = |error: Errno| WorkspaceError::io("copy", path, error);
         if stat.size > MAX_FILE || stat.blocks * 512 > self.allowed {
             return Err(WorkspaceError::TooMuch {
@@ -147,7 +160,7 @@ pub(crate) fn own(file: impl AsFd, owner: (u32, u32)) -> rustix::io::Result<()> 
 pub(crate) fn symlink(
     from: &OwnedFd,
     to: &OwnedFd,
-    path: &RelPath,
+    path: &WorkspacePath,
     stat: &Stat,
 ) -> rustix::io::Result<()> {
     let target = rustix::fs::readlinkat(from, os(path.name()), Vec::new())?;

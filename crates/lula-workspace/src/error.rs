@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use lula_protocol::{Code, Digest, WorkspaceId};
 
-use crate::path::{InvalidPath, RelPath};
+use crate::path::{InvalidWorkspacePath, WorkspacePath};
 
 /// Why a workspace did not do what it was asked to. In every case the user's tree is as it was,
 /// except where a variant says otherwise.
@@ -24,7 +24,7 @@ pub enum WorkspaceError {
     },
     /// A name that no path inside a workspace has.
     #[error(transparent)]
-    Path(#[from] InvalidPath),
+    Path(#[from] InvalidWorkspacePath),
     /// A record or journal that was not written by this program, or by a newer one.
     #[error("{path} is damaged: {reason}")]
     BadRecord {
@@ -33,11 +33,11 @@ pub enum WorkspaceError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The private layer holds what only somebody hostile, or another program, puts there.
+    /// The private layer holds what only an attacker, or another program, puts there.
     #[error("{path} in the workspace's layer carries {what}, which its file system does not write")]
     ForeignMark {
         /// Where.
-        path: RelPath,
+        path: WorkspacePath,
         /// Which mark.
         what: String,
     },
@@ -53,11 +53,11 @@ pub enum WorkspaceError {
     #[error("{path} changes while it is read")]
     Busy {
         /// Which one.
-        path: RelPath,
+        path: WorkspacePath,
     },
     /// The user's tree has moved on where the workspace changed it too.
     #[error("{} changed since the workspace was opened", listed(.0))]
-    Conflicts(Vec<RelPath>),
+    Conflicts(Vec<WorkspacePath>),
     /// The changes are not those that were reviewed.
     #[error("the changes are not the reviewed ones: expected {expected}, found {found}")]
     ChangedSinceReview {
@@ -68,17 +68,17 @@ pub enum WorkspaceError {
     },
     /// Everything asked for is of the kind that is never committed, or not without being allowed.
     #[error("nothing can be committed: {} held back", listed(.0))]
-    AllHeldBack(Vec<RelPath>),
+    AllHeldBack(Vec<WorkspacePath>),
     /// There is nothing to do.
     #[error("workspace {0} has no changes")]
     NoChanges(WorkspaceId),
     /// No change is at or below that path.
     #[error("workspace {id} has no change at {path}")]
     NoSuchChange {
-        /// The workspace.
+        /// The workspace that was searched.
         id: WorkspaceId,
-        /// The path.
-        path: RelPath,
+        /// The path as it was asked for.
+        path: WorkspacePath,
     },
     /// No workspace has that id.
     #[error("there is no workspace {0}")]
@@ -86,7 +86,7 @@ pub enum WorkspaceError {
     /// An abbreviation that fits several.
     #[error("{given} may be any of {}", .ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Ambiguous {
-        /// What was given.
+        /// The abbreviation that was given.
         given: String,
         /// What it fits.
         ids: Vec<WorkspaceId>,
@@ -97,7 +97,7 @@ pub enum WorkspaceError {
     /// No snapshot has that name.
     #[error("workspace {id} has no snapshot {label:?}")]
     NoSuchSnapshot {
-        /// The workspace.
+        /// The workspace that was searched.
         id: WorkspaceId,
         /// The name.
         label: String,
@@ -105,7 +105,7 @@ pub enum WorkspaceError {
     /// A session works in it.
     #[error("workspace {0} is in use")]
     InUse(WorkspaceId),
-    /// Somebody else commits to, or undoes in, the same directory.
+    /// Another process commits to, or undoes in, the same directory.
     #[error("another process is changing {0}")]
     BaseBusy(PathBuf),
     /// The directory a workspace belongs to is not there any more.
@@ -207,7 +207,7 @@ impl WorkspaceError {
 }
 
 /// The first few, and how many more.
-fn listed(paths: &[RelPath]) -> String {
+fn listed(paths: &[WorkspacePath]) -> String {
     const SHOWN: usize = 5;
     let mut text = paths
         .iter()
@@ -222,4 +222,4 @@ fn listed(paths: &[RelPath]) -> String {
     text
 }
 
-pub(crate) type Result<T, E = WorkspaceError> = std::result::Result<T, E>;
+pub(crate) type WorkspaceResult<T, E = WorkspaceError> = std::result::Result<T, E>;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::error::{Result, WorkspaceError};
+use crate::error::{WorkspaceError, WorkspaceResult};
 
 thread_local! {
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
@@ -14,7 +14,7 @@ pub(crate) fn stop_after(steps: Option<u32>) {
 }
 
 /// A step begins.
-pub(crate) fn step() -> Result<()> {
+pub(crate) fn step() -> WorkspaceResult<()> {
     match LEFT.get() {
         None => Ok(()),
         Some(0) => Err(WorkspaceError::Stopped),

@@ -15,12 +15,12 @@ const MAX_FILE: u64 = 64 << 20;
 
 /// The directory.
 #[derive(Debug)]
-pub struct Folder {
+pub struct OpenDirectory {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl Folder {
+impl OpenDirectory {
     /// The directory at that place, which exists.
     pub fn at(path: &Path) -> Result<Self, ForkError> {
         Ok(Self {
@@ -130,7 +130,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join("link")).unwrap();
-        let folder = Folder::at(directory.path()).unwrap();
+        let folder = OpenDirectory::at(directory.path()).unwrap();
         folder.write("a/b/c.txt", b"one", Some(true)).unwrap();
         assert_eq!(folder.read("a/b/c.txt").unwrap(), b"one");
         assert_eq!(folder.files().unwrap(), ["a/b/c.txt"]);

@@ -52,7 +52,7 @@ const PLAIN: [&str; 2] = ["--no-ext-diff", "--no-textconv"];
 
 /// A git that was found and answers.
 #[derive(Debug, Clone)]
-pub struct Git {
+pub struct GitProgram {
     program: PathBuf,
     version: String,
 }
@@ -69,7 +69,7 @@ pub enum GitError {
     /// The configured path cannot be used.
     #[error("git.program is {path:?}, which is not an absolute path to a program")]
     BadProgram {
-        /// The path.
+        /// The path that the configuration gives.
         path: PathBuf,
     },
     /// It is too old.
@@ -121,7 +121,7 @@ impl GitError {
     }
 }
 
-impl Git {
+impl GitProgram {
     /// Finds git: the configured path if there is one, else the usual directories, then PATH.
     pub fn find(configured: &str, path: Option<&OsStr>) -> Result<Self, GitError> {
         if !configured.is_empty() {
@@ -288,10 +288,10 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::ScratchRepository;
 
-    fn git() -> Git {
-        Git::find("", std::env::var_os("PATH").as_deref()).unwrap()
+    fn git() -> GitProgram {
+        GitProgram::find("", std::env::var_os("PATH").as_deref()).unwrap()
     }
 
     fn write_program(path: &Path, marker: &Path) {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_relative_program_is_refused() {
-        let error = Git::find("git", None).unwrap_err();
+        let error = GitProgram::find("git", None).unwrap_err();
         assert!(matches!(error, GitError::BadProgram { .. }), "{error}");
     }
 
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_hostile_repository_runs_nothing() {
         let git = git();
-        let repository = Scratch::new(&git, &[("a.txt", "one\n")]).unwrap();
+        let repository = ScratchRepository::new(&git, &[("a.txt", "one\n")]).unwrap();
         let top = repository.path();
         let outside = tempfile::tempdir().unwrap();
         let marker = outside.path().join("ran");

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use lula_protocol::{Digest, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::node::{Kind, Node, Stat, Time};
-use crate::path::RelPath;
+use crate::node::{FileNode, FileNodeKind, Stat, Time};
+use crate::path::WorkspacePath;
 
 /// The format written here.
 pub(crate) const VERSION: u32 = 1;
@@ -21,8 +21,8 @@ pub(crate) const TRANSIT_PREFIX: &str = ".lula-commit-";
 /// A file or link as it was put into, or found in, the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Mark {
-    pub(crate) kind: Kind,
+pub(crate) struct PathMark {
+    pub(crate) kind: FileNodeKind,
     pub(crate) mode: u32,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Mark {
     pub(crate) digest: Digest,
 }
 
-impl Mark {
+impl PathMark {
     pub(crate) fn new(stat: &Stat, digest: Digest) -> Self {
         Self {
             kind: stat.kind,
@@ -49,43 +49,51 @@ impl Mark {
     }
 
     /// Whether that has the same content and permissions.
-    pub(crate) fn equals(&self, node: &Node) -> bool {
+    pub(crate) fn equals(&self, node: &FileNode) -> bool {
         self.kind == node.kind
             && node.digest == Some(self.digest)
-            && (self.kind == Kind::Symlink || self.mode == node.mode)
+            && (self.kind == FileNodeKind::Symlink || self.mode == node.mode)
     }
 }
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Op {
+pub(crate) enum JournalOperation {
     /// From the tree into a slot.
-    Remove { path: RelPath, slot: u32, was: Mark },
+    Remove {
+        path: WorkspacePath,
+        slot: u32,
+        was: PathMark,
+    },
     /// From a slot into the tree, where nothing is.
-    Place { path: RelPath, slot: u32, new: Mark },
+    Place {
+        path: WorkspacePath,
+        slot: u32,
+        new: PathMark,
+    },
     /// What is in the slot against what is in the tree.
     Exchange {
-        path: RelPath,
+        path: WorkspacePath,
         slot: u32,
-        was: Mark,
-        new: Mark,
+        was: PathMark,
+        new: PathMark,
     },
     /// A new directory.
-    MakeDirectory { path: RelPath, mode: u32 },
+    MakeDirectory { path: WorkspacePath, mode: u32 },
     /// An empty directory goes.
-    RemoveDirectory { path: RelPath, mode: u32 },
+    RemoveDirectory { path: WorkspacePath, mode: u32 },
     /// Other permissions. A file is remembered with its new ones.
     Permit {
-        path: RelPath,
+        path: WorkspacePath,
         was: u32,
         new: u32,
-        file: Option<Mark>,
+        file: Option<PathMark>,
     },
 }
 
-impl Op {
-    pub(crate) const fn path(&self) -> &RelPath {
+impl JournalOperation {
+    pub(crate) const fn path(&self) -> &WorkspacePath {
         match self {
             Self::Remove { path, .. }
             | Self::Place { path, .. }
@@ -106,7 +114,7 @@ impl Op {
     }
 
     /// What the step takes out of the tree.
-    pub(crate) const fn takes(&self) -> Option<&Mark> {
+    pub(crate) const fn takes(&self) -> Option<&PathMark> {
         match self {
             Self::Remove { was, .. } | Self::Exchange { was, .. } => Some(was),
             _ => None,
@@ -114,14 +122,14 @@ impl Op {
     }
 
     /// What the step puts into the tree.
-    pub(crate) const fn puts(&self) -> Option<&Mark> {
+    pub(crate) const fn puts(&self) -> Option<&PathMark> {
         match self {
             Self::Place { new, .. } | Self::Exchange { new, .. } => Some(new),
             _ => None,
         }
     }
 
-    pub(crate) const fn puts_mut(&mut self) -> Option<&mut Mark> {
+    pub(crate) const fn puts_mut(&mut self) -> Option<&mut PathMark> {
         match self {
             Self::Place { new, .. } | Self::Exchange { new, .. } => Some(new),
             _ => None,
@@ -163,7 +171,7 @@ impl Op {
                 path,
                 was: new,
                 new: was,
-                file: file.map(|mark| Mark { mode: was, ..mark }),
+                file: file.map(|mark| PathMark { mode: was, ..mark }),
             },
         }
     }
@@ -172,7 +180,7 @@ impl Op {
 /// Whether a commit is in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Side {
+pub(crate) enum CommitSide {
     /// Its changes are in the tree.
     Done,
     /// They were taken back on request.
@@ -185,7 +193,7 @@ pub(crate) enum Side {
 /// A commit, or one that is just being made, undone or redone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct CommitJournalEntry {
     pub(crate) version: u32,
     pub(crate) workspace: WorkspaceId,
     pub(crate) number: u32,
@@ -193,16 +201,16 @@ pub(crate) struct Entry {
     pub(crate) base: String,
     pub(crate) identity: (u32, u32, u64),
     pub(crate) at_ms: u64,
-    pub(crate) side: Side,
+    pub(crate) side: CommitSide,
     /// Which directory of slots belongs to it.
     pub(crate) generation: u32,
     /// The directory in the user's tree that the slots are in while it is being made.
     pub(crate) transit: Option<String>,
     /// As they were carried out last.
-    pub(crate) ops: Vec<Op>,
+    pub(crate) ops: Vec<JournalOperation>,
 }
 
-impl Entry {
+impl CommitJournalEntry {
     /// Reads what [`Entry::to_bytes`] wrote, and nothing that could make a step do more than a step
     /// does.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
@@ -220,7 +228,8 @@ impl Entry {
             if op.slot().is_some_and(|slot| !slots.insert(slot)) {
                 return Err("two steps share a slot".to_owned());
             }
-            let is_plain = |mark: &Mark| matches!(mark.kind, Kind::File | Kind::Symlink);
+            let is_plain =
+                |mark: &PathMark| matches!(mark.kind, FileNodeKind::File | FileNodeKind::Symlink);
             if [op.takes(), op.puts()]
                 .into_iter()
                 .flatten()
@@ -229,8 +238,9 @@ impl Entry {
                 return Err(format!("{} is neither file nor link", op.path()));
             }
             let modes = match op {
-                Op::MakeDirectory { mode, .. } | Op::RemoveDirectory { mode, .. } => [*mode, 0],
-                Op::Permit { was, new, .. } => [*was, *new],
+                JournalOperation::MakeDirectory { mode, .. }
+                | JournalOperation::RemoveDirectory { mode, .. } => [*mode, 0],
+                JournalOperation::Permit { was, new, .. } => [*was, *new],
                 _ => [0, 0],
             };
             if modes.iter().any(|mode| mode & !0o7777 != 0) {
@@ -255,16 +265,16 @@ pub(crate) fn is_transit(name: &str) -> bool {
 /// Whether bytes are a journal that recovery would act on. For fuzzing.
 #[doc(hidden)]
 pub fn reads_as_journal(bytes: &[u8]) -> bool {
-    let Ok(entry) = Entry::from_bytes(bytes) else {
+    let Ok(entry) = CommitJournalEntry::from_bytes(bytes) else {
         return false;
     };
-    let again = Entry::from_bytes(&entry.to_bytes());
+    let again = CommitJournalEntry::from_bytes(&entry.to_bytes());
     assert_eq!(
         again.as_ref(),
         Ok(&entry),
         "a journal must read back as written"
     );
-    let twice: Vec<Op> = entry.ops.iter().map(|op| op.inverse().inverse()).collect();
+    let twice: Vec<JournalOperation> = entry.ops.iter().map(|op| op.inverse().inverse()).collect();
     assert_eq!(twice, entry.ops, "an inverse must have its inverse");
     true
 }
@@ -273,26 +283,26 @@ pub fn reads_as_journal(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn entry() -> Entry {
-        let mark = Mark {
-            kind: Kind::File,
+    fn entry() -> CommitJournalEntry {
+        let mark = PathMark {
+            kind: FileNodeKind::File,
             mode: 0o644,
             inode: u64::MAX,
             size: 3,
             modified: Time(1, 2),
             digest: Digest::of_bytes(b"new"),
         };
-        Entry {
+        CommitJournalEntry {
             version: VERSION,
             workspace: WorkspaceId::from_parts(1, [7; 10]),
             number: 1,
             base: "/home/me/project".to_owned(),
             identity: (8, 1, 42),
             at_ms: 1,
-            side: Side::Done,
+            side: CommitSide::Done,
             generation: 0,
             transit: None,
-            ops: vec![Op::Place {
+            ops: vec![JournalOperation::Place {
                 path: "a/b".parse().unwrap(),
                 slot: 0,
                 new: mark,

@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::{Result, WorkspaceError};
-use crate::fork::{DEPENDENCIES, ForkError, LEFT_OUT, Layered, beneath, failed};
-use crate::ignored::Below;
-use crate::node::{Kind, PERMISSION_BITS};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::fork::{DEPENDENCIES, ForkError, LEFT_OUT, LayeredFork, beneath, failed};
+use crate::ignored::IgnoredLayers;
+use crate::node::{FileNodeKind, PERMISSION_BITS};
 use crate::tree::remove;
 use crate::workspace::Workspace;
 
@@ -27,11 +27,14 @@ enum Put {
 
 /// Changed names with what is there now, in the order of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Laid(Vec<(String, Put)>);
+pub(crate) struct SortedChanges(Vec<(String, Put)>);
 
-impl Laid {
+impl SortedChanges {
     /// What a workspace changed so far.
-    pub(crate) fn of(workspace: &Workspace, below: Option<&Below>) -> Result<Self> {
+    pub(crate) fn of(
+        workspace: &Workspace,
+        below: Option<&IgnoredLayers>,
+    ) -> WorkspaceResult<Self> {
         let mut laid = Vec::new();
         let mut left = MOST;
         for change in workspace.diff()?.changes {
@@ -47,7 +50,7 @@ impl Laid {
             }
             let put = match &change.new {
                 None => Put::Nothing,
-                Some(node) if node.kind == Kind::Directory => Put::Directory,
+                Some(node) if node.kind == FileNodeKind::Directory => Put::Directory,
                 Some(node) => {
                     let too_much = || WorkspaceError::TooMuch {
                         what: "bytes of changes for a fork",
@@ -56,7 +59,7 @@ impl Laid {
                     left = left.checked_sub(node.size).ok_or_else(too_much)?;
                     let bytes = workspace.sides(&change, node.size)?.new;
                     let bytes = bytes.ok_or_else(too_much)?;
-                    if node.kind == Kind::Symlink {
+                    if node.kind == FileNodeKind::Symlink {
                         Put::Link(bytes)
                     } else {
                         Put::File(bytes, node.mode & PERMISSION_BITS)
@@ -69,7 +72,7 @@ impl Laid {
     }
 
     /// Lays it into the upper directory of a fork.
-    pub(crate) fn put_over(&self, fork: &Layered) -> std::result::Result<(), ForkError> {
+    pub(crate) fn put_over(&self, fork: &LayeredFork) -> std::result::Result<(), ForkError> {
         for (path, put) in &self.0 {
             match put {
                 Put::File(bytes, mode) => fork.put_file(path, bytes, *mode)?,

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 /// The kinds of things a directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FileNodeKind {
     /// A regular file.
     File,
     /// A directory.
@@ -25,7 +25,7 @@ pub enum Kind {
     BlockDevice,
 }
 
-impl Kind {
+impl FileNodeKind {
     /// Whether it is neither file, directory nor link. Such things are never committed.
     pub const fn is_special(self) -> bool {
         !matches!(self, Self::File | Self::Directory | Self::Symlink)
@@ -46,9 +46,9 @@ impl Kind {
 
 /// A file, directory, link or special thing with what its review needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Node {
+pub struct FileNode {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileNodeKind,
     /// Permission bits, the special ones included.
     pub mode: u32,
     /// Bytes of content, or of a link's target.
@@ -72,18 +72,20 @@ pub(crate) const SPECIAL_BITS: u32 = 0o7000;
 /// Read, write, execute.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
-impl Node {
+impl FileNode {
     /// Whether both are the same to a user: kind, permissions and content.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.kind == other.kind
-            && (self.kind == Kind::Symlink || self.permissions() == other.permissions())
+            && (self.kind == FileNodeKind::Symlink || self.permissions() == other.permissions())
             && self.same_content(other)
     }
 
     pub(crate) fn same_content(&self, other: &Self) -> bool {
         self.kind == other.kind
             && match self.kind {
-                Kind::File | Kind::Symlink => self.digest.is_some() && self.digest == other.digest,
+                FileNodeKind::File | FileNodeKind::Symlink => {
+                    self.digest.is_some() && self.digest == other.digest
+                }
                 _ => true,
             }
     }
@@ -100,7 +102,7 @@ pub(crate) struct Time(pub(crate) i64, pub(crate) u32);
 /// What the file system says about a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileNodeKind,
     pub(crate) mode: u32,
     pub(crate) size: u64,
     pub(crate) blocks: u64,
@@ -163,7 +165,7 @@ impl Stat {
 impl From<&Statx> for Stat {
     fn from(raw: &Statx) -> Self {
         Self {
-            kind: Kind::from_mode(raw.stx_mode),
+            kind: FileNodeKind::from_mode(raw.stx_mode),
             mode: u32::from(raw.stx_mode) & 0o7777,
             size: raw.stx_size,
             blocks: raw.stx_blocks,

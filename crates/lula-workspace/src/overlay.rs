@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::error::{Result, WorkspaceError};
-use crate::node::{Kind, Node, Stat};
-use crate::path::RelPath;
-use crate::tree::{MAX_DEPTH, Reader, Tree, attribute, beneath, open_plain, os};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::node::{FileNode, FileNodeKind, Stat};
+use crate::path::WorkspacePath;
+use crate::tree::{BudgetedReader, MAX_DEPTH, RootedTree, attribute, beneath, open_plain, os};
 
 pub(crate) const OPAQUE: &str = "user.overlay.opaque";
 pub(crate) const WHITEOUT: &str = "user.overlay.whiteout";
@@ -23,13 +23,17 @@ const METACOPY: &str = "user.overlay.metacopy";
 
 /// A path that the workspace touched, and what is there now as seen from inside.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Touched {
-    pub(crate) path: RelPath,
-    pub(crate) new: Option<Node>,
+pub(crate) struct TouchedPath {
+    pub(crate) path: WorkspacePath,
+    pub(crate) new: Option<FileNode>,
 }
 
 /// Everything the upper directory says about the tree below it.
-pub(crate) fn touched(upper: &Tree, lower: &Tree, reader: &mut Reader) -> Result<Vec<Touched>> {
+pub(crate) fn touched(
+    upper: &RootedTree,
+    lower: &RootedTree,
+    reader: &mut BudgetedReader,
+) -> WorkspaceResult<Vec<TouchedPath>> {
     let mut walk = Walk {
         reader,
         found: Vec::new(),
@@ -45,13 +49,13 @@ pub(crate) fn touched(upper: &Tree, lower: &Tree, reader: &mut Reader) -> Result
 }
 
 struct Walk<'a> {
-    reader: &'a mut Reader,
-    found: Vec<Touched>,
+    reader: &'a mut BudgetedReader,
+    found: Vec<TouchedPath>,
 }
 
 /// A directory of the upper layer.
 struct Place {
-    path: Option<RelPath>,
+    path: Option<WorkspacePath>,
     depth: usize,
     /// Nothing of the lower directory shows through.
     hides: bool,
@@ -60,10 +64,10 @@ struct Place {
 }
 
 impl Place {
-    fn child(&self, name: &[u8]) -> Result<RelPath> {
+    fn child(&self, name: &[u8]) -> WorkspaceResult<WorkspacePath> {
         Ok(match &self.path {
             Some(path) => path.child(name)?,
-            None => RelPath::top(name)?,
+            None => WorkspacePath::top(name)?,
         })
     }
 
@@ -75,7 +79,12 @@ impl Place {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, upper: &OwnedFd, lower: Option<&OwnedFd>, place: &Place) -> Result<()> {
+    fn directory(
+        &mut self,
+        upper: &OwnedFd,
+        lower: Option<&OwnedFd>,
+        place: &Place,
+    ) -> WorkspaceResult<()> {
         let names = self.reader.names(upper, &place.text())?;
         for name in &names {
             let path = place.child(name)?;
@@ -84,13 +93,13 @@ impl Walk<'_> {
             };
             if Self::is_whiteout(upper, &path, &stat, place)? {
                 self.gone(lower, &path, place.depth)?;
-            } else if stat.kind == Kind::Directory {
+            } else if stat.kind == FileNodeKind::Directory {
                 self.inner_directory(upper, lower, place, path)?;
             } else {
                 self.hidden_below(lower, &path, place.depth)?;
                 // One that went away meanwhile is seen by the next look.
                 if let Some((new, _)) = self.reader.node(upper, &path)? {
-                    self.found.push(Touched {
+                    self.found.push(TouchedPath {
                         path,
                         new: Some(new),
                     });
@@ -112,8 +121,8 @@ impl Walk<'_> {
         upper: &OwnedFd,
         lower: Option<&OwnedFd>,
         place: &Place,
-        path: RelPath,
-    ) -> Result<()> {
+        path: WorkspacePath,
+    ) -> WorkspaceResult<()> {
         too_deep(place.depth)?;
         let directory = match beneath(upper, os(path.name()), OFlags::DIRECTORY) {
             Ok(directory) => directory,
@@ -136,7 +145,7 @@ impl Walk<'_> {
             }
         };
         if let Some((new, _)) = self.reader.node(upper, &path)? {
-            self.found.push(Touched {
+            self.found.push(TouchedPath {
                 path: path.clone(),
                 new: Some(new),
             });
@@ -151,10 +160,15 @@ impl Walk<'_> {
         self.directory(&directory, below.as_ref(), &inner)
     }
 
-    fn is_whiteout(upper: &OwnedFd, path: &RelPath, stat: &Stat, place: &Place) -> Result<bool> {
+    fn is_whiteout(
+        upper: &OwnedFd,
+        path: &WorkspacePath,
+        stat: &Stat,
+        place: &Place,
+    ) -> WorkspaceResult<bool> {
         Ok(match stat.kind {
-            Kind::CharacterDevice => stat.represents == (0, 0),
-            Kind::File if place.marked_whiteouts && stat.size == 0 => {
+            FileNodeKind::CharacterDevice => stat.represents == (0, 0),
+            FileNodeKind::File if place.marked_whiteouts && stat.size == 0 => {
                 attribute(open_plain(upper, path)?, WHITEOUT).is_some()
             }
             _ => false,
@@ -165,9 +179,9 @@ impl Walk<'_> {
     fn hidden_below(
         &mut self,
         lower: Option<&OwnedFd>,
-        path: &RelPath,
+        path: &WorkspacePath,
         depth: usize,
-    ) -> Result<()> {
+    ) -> WorkspaceResult<()> {
         if let Some(directory) = lower_directory(lower, path)? {
             self.all_gone(&directory, path, depth)?;
         }
@@ -175,22 +189,32 @@ impl Walk<'_> {
     }
 
     /// A name of the lower directory, with all below it, is not there any more.
-    fn gone(&mut self, lower: Option<&OwnedFd>, path: &RelPath, depth: usize) -> Result<()> {
+    fn gone(
+        &mut self,
+        lower: Option<&OwnedFd>,
+        path: &WorkspacePath,
+        depth: usize,
+    ) -> WorkspaceResult<()> {
         let Some(lower) = lower else { return Ok(()) };
         let Some(stat) = Stat::maybe(lower, os(path.name())).map_err(|e| failed(path, e))? else {
             return Ok(());
         };
-        self.found.push(Touched {
+        self.found.push(TouchedPath {
             path: path.clone(),
             new: None,
         });
-        if stat.kind == Kind::Directory {
+        if stat.kind == FileNodeKind::Directory {
             self.hidden_below(Some(lower), path, depth)?;
         }
         Ok(())
     }
 
-    fn all_gone(&mut self, directory: &OwnedFd, path: &RelPath, depth: usize) -> Result<()> {
+    fn all_gone(
+        &mut self,
+        directory: &OwnedFd,
+        path: &WorkspacePath,
+        depth: usize,
+    ) -> WorkspaceResult<()> {
         too_deep(depth)?;
         for name in self.reader.names(directory, &path.to_string())? {
             self.gone(Some(directory), &path.child(&name)?, depth + 1)?;
@@ -200,7 +224,10 @@ impl Walk<'_> {
 }
 
 /// The directory of that name in the lower one, if it is one.
-fn lower_directory(lower: Option<&OwnedFd>, path: &RelPath) -> Result<Option<OwnedFd>> {
+fn lower_directory(
+    lower: Option<&OwnedFd>,
+    path: &WorkspacePath,
+) -> WorkspaceResult<Option<OwnedFd>> {
     let Some(lower) = lower else { return Ok(None) };
     match beneath(lower, os(path.name()), OFlags::DIRECTORY) {
         Ok(directory) => Ok(Some(directory)),
@@ -209,7 +236,7 @@ fn lower_directory(lower: Option<&OwnedFd>, path: &RelPath) -> Result<Option<Own
     }
 }
 
-fn too_deep(depth: usize) -> Result<()> {
+fn too_deep(depth: usize) -> WorkspaceResult<()> {
     if depth < MAX_DEPTH {
         return Ok(());
     }
@@ -219,6 +246,6 @@ fn too_deep(depth: usize) -> Result<()> {
     })
 }
 
-fn failed(path: &RelPath, error: Errno) -> WorkspaceError {
+fn failed(path: &WorkspacePath, error: Errno) -> WorkspaceError {
     WorkspaceError::io("look at", path, error)
 }

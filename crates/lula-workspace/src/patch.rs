@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use crate::change::{Change, What};
-use crate::error::Result;
-use crate::node::{Kind, Node};
+use crate::change::{PathChange, PathChangeKind};
+use crate::error::WorkspaceResult;
+use crate::node::{FileNode, FileNodeKind};
 use crate::workspace::Workspace;
 
 /// Larger files are named, not shown.
@@ -39,7 +39,7 @@ fn hunks(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
 
 /// One change as git writes it. Content that is not text, or too long, is named and not shown; text
 /// that is not UTF-8 is shown with replacement characters.
-pub fn patch(workspace: &Workspace, change: &Change) -> Result<String> {
+pub fn patch(workspace: &Workspace, change: &PathChange) -> WorkspaceResult<String> {
     if let Some(text) = directory(change) {
         return Ok(text);
     }
@@ -48,23 +48,23 @@ pub fn patch(workspace: &Workspace, change: &Change) -> Result<String> {
         quoted("b/", change.path.as_bytes()),
     );
     let mut out = format!("diff --git {from} {to}\n");
-    let mode = |node: &Node| git_mode(node);
+    let mode = |node: &FileNode| git_mode(node);
     match (&change.old, &change.new) {
         (None, Some(new)) => line(&mut out, &format!("new file mode {}", mode(new))),
         (Some(old), None) => line(&mut out, &format!("deleted file mode {}", mode(old))),
-        (Some(old), Some(new)) if mode(old) != mode(new) || change.what == What::Mode => {
+        (Some(old), Some(new)) if mode(old) != mode(new) || change.what == PathChangeKind::Mode => {
             line(&mut out, &format!("old mode {}", mode(old)));
             line(&mut out, &format!("new mode {}", mode(new)));
         }
         _ => {}
     }
     let nodes = || [&change.old, &change.new].into_iter().flatten();
-    if change.what == What::Mode || nodes().all(|node| !has_content(node)) {
+    if change.what == PathChangeKind::Mode || nodes().all(|node| !has_content(node)) {
         return Ok(out);
     }
-    let shown = |node: &Node| !node.binary && node.size <= MAX_SHOWN;
+    let shown = |node: &FileNode| !node.binary && node.size <= MAX_SHOWN;
     if !nodes().filter(|node| has_content(node)).all(shown) {
-        let size = |node: &Option<Node>| {
+        let size = |node: &Option<FileNode>| {
             let node = node.as_ref().filter(|node| has_content(node));
             node.map_or_else(
                 || "nothing".to_owned(),
@@ -107,12 +107,12 @@ pub fn patch(workspace: &Workspace, change: &Change) -> Result<String> {
 }
 
 /// Directories are not part of git's patches; a line that `git apply` skips tells of them.
-fn directory(change: &Change) -> Option<String> {
-    let is = |node: &Option<Node>| {
+fn directory(change: &PathChange) -> Option<String> {
+    let is = |node: &Option<FileNode>| {
         node.as_ref()
-            .is_some_and(|node| node.kind == Kind::Directory)
+            .is_some_and(|node| node.kind == FileNodeKind::Directory)
     };
-    let mode = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.mode & 0o777);
+    let mode = |node: &Option<FileNode>| node.as_ref().map_or(0, |node| node.mode & 0o777);
     let name = quoted("", change.path.as_bytes());
     match (is(&change.old), is(&change.new)) {
         (false, true) if change.old.is_none() => Some(format!(
@@ -134,15 +134,15 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-const fn has_content(node: &Node) -> bool {
-    matches!(node.kind, Kind::File | Kind::Symlink)
+const fn has_content(node: &FileNode) -> bool {
+    matches!(node.kind, FileNodeKind::File | FileNodeKind::Symlink)
 }
 
 /// As git spells it. Permissions that git does not know are spelled out.
-fn git_mode(node: &Node) -> String {
+fn git_mode(node: &FileNode) -> String {
     match (node.kind, node.mode & 0o777) {
-        (Kind::Symlink, _) => "120000".to_owned(),
-        (Kind::Directory, mode) => format!("04{mode:04o}"),
+        (FileNodeKind::Symlink, _) => "120000".to_owned(),
+        (FileNodeKind::Directory, mode) => format!("04{mode:04o}"),
         (_, mode) => format!("10{mode:04o}"),
     }
 }

@@ -17,37 +17,37 @@ const MAX_LEN: usize = 4096;
 /// Written as text it is the path itself, with `\` doubled and bytes that are not UTF-8 as `\xNN`:
 /// every path has one spelling and every spelling one path.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RelPath(Vec<u8>);
+pub struct WorkspacePath(Vec<u8>);
 
 /// Why something is not a path inside a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a path inside the workspace")]
-pub struct InvalidPath(String);
+pub struct InvalidWorkspacePath(String);
 
-impl RelPath {
+impl WorkspacePath {
     /// Checks the parts.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidPath> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidWorkspacePath> {
         let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && part.len() <= 255;
         if bytes.len() <= MAX_LEN && !bytes.contains(&0) && bytes.split(|b| *b == b'/').all(plain) {
             Ok(Self(bytes.to_vec()))
         } else {
-            Err(InvalidPath(
+            Err(InvalidWorkspacePath(
                 String::from_utf8_lossy(bytes).chars().take(200).collect(),
             ))
         }
     }
 
     /// A path as a person or a tool gives it.
-    pub fn from_path(path: &Path) -> Result<Self, InvalidPath> {
+    pub fn from_path(path: &Path) -> Result<Self, InvalidWorkspacePath> {
         Self::from_bytes(path.as_os_str().as_bytes())
     }
 
-    pub(crate) fn top(name: &[u8]) -> Result<Self, InvalidPath> {
+    pub(crate) fn top(name: &[u8]) -> Result<Self, InvalidWorkspacePath> {
         Self::from_bytes(name)
     }
 
     /// The entry of that name in this directory.
-    pub(crate) fn child(&self, name: &[u8]) -> Result<Self, InvalidPath> {
+    pub(crate) fn child(&self, name: &[u8]) -> Result<Self, InvalidWorkspacePath> {
         let mut bytes = self.0.clone();
         bytes.push(b'/');
         bytes.extend_from_slice(name);
@@ -97,19 +97,19 @@ impl RelPath {
 }
 
 /// Part by part: a directory comes right before what is in it.
-impl Ord for RelPath {
+impl Ord for WorkspacePath {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.parts().cmp(other.parts())
     }
 }
 
-impl PartialOrd for RelPath {
+impl PartialOrd for WorkspacePath {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// Bytes as text that can be read back: see [`RelPath`].
+/// Bytes as text that can be read back: see [`WorkspacePath`].
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -142,33 +142,34 @@ pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
     (escape(&bytes) == text).then_some(bytes)
 }
 
-impl fmt::Display for RelPath {
+impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&escape(&self.0))
     }
 }
 
-impl fmt::Debug for RelPath {
+impl fmt::Debug for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&escape(&self.0), f)
     }
 }
 
-impl FromStr for RelPath {
-    type Err = InvalidPath;
-    fn from_str(text: &str) -> Result<Self, InvalidPath> {
-        let bytes = unescape(text).ok_or_else(|| InvalidPath(text.chars().take(200).collect()))?;
+impl FromStr for WorkspacePath {
+    type Err = InvalidWorkspacePath;
+    fn from_str(text: &str) -> Result<Self, InvalidWorkspacePath> {
+        let bytes =
+            unescape(text).ok_or_else(|| InvalidWorkspacePath(text.chars().take(200).collect()))?;
         Self::from_bytes(&bytes)
     }
 }
 
-impl Serialize for RelPath {
+impl Serialize for WorkspacePath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for RelPath {
+impl<'de> Deserialize<'de> for WorkspacePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?
             .parse()
@@ -184,13 +185,16 @@ mod tests {
     #[test]
     fn nothing_outside_can_be_named() {
         for bad in ["", "/etc", "../x", "a/../b", "a//b", "./a", "a/", "a\0b"] {
-            assert!(RelPath::from_bytes(bad.as_bytes()).is_err(), "{bad:?}");
+            assert!(
+                WorkspacePath::from_bytes(bad.as_bytes()).is_err(),
+                "{bad:?}"
+            );
         }
     }
 
     #[test]
     fn a_directory_comes_before_what_is_in_it_and_after_nothing_else() {
-        let mut paths: Vec<RelPath> = ["a.b", "a/c", "a", "a b"]
+        let mut paths: Vec<WorkspacePath> = ["a.b", "a/c", "a", "a b"]
             .map(|text| text.parse().unwrap())
             .to_vec();
         paths.sort();
@@ -207,7 +211,7 @@ mod tests {
 
         #[test]
         fn a_text_is_either_refused_or_the_only_spelling(text in r"[a-z\\x0-9/.]{0,12}") {
-            if let Ok(path) = text.parse::<RelPath>() {
+            if let Ok(path) = text.parse::<WorkspacePath>() {
                 prop_assert_eq!(path.to_string(), text);
             }
         }

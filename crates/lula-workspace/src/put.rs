@@ -11,21 +11,21 @@ use lula_protocol::{Digest, WorkspaceId};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::change::{Change, Diff, Selection};
+use crate::change::{ChangeSelection, PathChange, WorkspaceDiff};
 use crate::commit::own_like;
 use crate::copying::own;
-use crate::error::{Result, WorkspaceError};
-use crate::journal::Side;
-use crate::node::{Kind, Node, PERMISSION_BITS, Stat};
-use crate::path::RelPath;
-use crate::record::{Backend, Record};
-use crate::store::{Store, Wanted};
-use crate::tree::{Parents, Tree, beneath, os, remove};
-use crate::workspace::{Committed, Workspace};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::CommitSide;
+use crate::node::{FileNode, FileNodeKind, PERMISSION_BITS, Stat};
+use crate::path::WorkspacePath;
+use crate::record::{LayerBackend, WorkspaceRecord};
+use crate::store::{LayerPreference, WorkspaceStore};
+use crate::tree::{OpenParents, RootedTree, beneath, os, remove};
+use crate::workspace::{Workspace, WorkspaceCommit};
 
 /// What a path holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum PathContent {
     /// A file.
     File {
         /// Its bytes.
@@ -39,40 +39,40 @@ pub enum Content {
 
 /// One path as a change found it and as it leaves it; nothing where it was not or is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct PathReplacement {
     /// Where.
-    pub path: RelPath,
+    pub path: WorkspacePath,
     /// What the change found.
-    pub before: Option<Content>,
+    pub before: Option<PathContent>,
     /// What it leaves.
-    pub after: Option<Content>,
+    pub after: Option<PathContent>,
 }
 
-impl Content {
-    fn is(&self, node: &Node) -> bool {
+impl PathContent {
+    fn is(&self, node: &FileNode) -> bool {
         match self {
             Self::File { bytes, executable } => {
-                node.kind == Kind::File
+                node.kind == FileNodeKind::File
                     && node.digest == Some(Digest::of_bytes(bytes))
                     && (node.mode & 0o100 != 0) == *executable
             }
             Self::Link(target) => {
-                node.kind == Kind::Symlink && node.digest == Some(Digest::of_bytes(target))
+                node.kind == FileNodeKind::Symlink && node.digest == Some(Digest::of_bytes(target))
             }
         }
     }
 }
 
-impl Store {
+impl WorkspaceStore {
     /// Puts a change into a directory. Where a file it touches is not as it found it, nothing is
     /// changed. It is undone and redone like every other commit.
     pub fn put(
         &self,
         base: &Path,
         title: &str,
-        pieces: &[Piece],
-    ) -> Result<(WorkspaceId, Committed)> {
-        let mut workspace = self.create(base, Wanted::Overlay, title)?;
+        pieces: &[PathReplacement],
+    ) -> WorkspaceResult<(WorkspaceId, WorkspaceCommit)> {
+        let mut workspace = self.create(base, LayerPreference::Overlay, title)?;
         match workspace.take_over(pieces) {
             Ok(committed) => Ok((workspace.id().clone(), committed)),
             Err(error) => {
@@ -84,15 +84,15 @@ impl Store {
     }
 }
 
-impl Store {
+impl WorkspaceStore {
     /// The workspace of a change of that title that was put into a directory and not taken back.
-    pub fn was_put(&self, base: &Path, title: &str) -> Result<Option<WorkspaceId>> {
-        let of_it = |record: &Record| record.base() == base && record.title == title;
+    pub fn was_put(&self, base: &Path, title: &str) -> WorkspaceResult<Option<WorkspaceId>> {
+        let of_it = |record: &WorkspaceRecord| record.base() == base && record.title == title;
         for record in self.list()?.into_iter().filter(of_it) {
             // What a crash left half done is put right by opening it.
             let id = self.open(&record.id)?.id().clone();
             let entries = self.entries(&id)?;
-            if entries.iter().any(|entry| entry.side == Side::Done) {
+            if entries.iter().any(|entry| entry.side == CommitSide::Done) {
                 return Ok(Some(id));
             }
         }
@@ -103,36 +103,36 @@ impl Store {
 impl Workspace {
     /// Makes every path of a change hold what the change leaves there, as if it had been written
     /// inside. Refused while a sandbox is open on it.
-    pub fn lay(&mut self, pieces: &[Piece]) -> Result<()> {
+    pub fn lay(&mut self, pieces: &[PathReplacement]) -> WorkspaceResult<()> {
         let _lock = self.exclusive()?;
         let (base, _) = crate::base::open(&self.record.base())?;
         let laying = Laying {
             layer: &self.layer_tree()?,
             base: &base,
-            overlay: self.record.backend == Backend::Overlay,
+            overlay: self.record.backend == LayerBackend::Overlay,
         };
         // What goes comes first: a file may take the place of a directory, and the other way round.
-        let (come, go): (Vec<&Piece>, Vec<&Piece>) =
+        let (come, go): (Vec<&PathReplacement>, Vec<&PathReplacement>) =
             pieces.iter().partition(|piece| piece.after.is_some());
         go.into_iter()
             .chain(come)
             .try_for_each(|piece| laying.lay(piece))
     }
 
-    fn take_over(&mut self, pieces: &[Piece]) -> Result<Committed> {
+    fn take_over(&mut self, pieces: &[PathReplacement]) -> WorkspaceResult<WorkspaceCommit> {
         self.lay(pieces)?;
         let diff = self.diff()?;
         let changed = not_as_found(pieces, &diff);
         if !changed.is_empty() {
             return Err(WorkspaceError::Conflicts(changed));
         }
-        self.commit(&Selection::all(), Some(&diff.digest))
+        self.commit(&ChangeSelection::all(), Some(&diff.digest))
     }
 }
 
 /// The paths that are not in the directory as the change found them.
-fn not_as_found(pieces: &[Piece], diff: &Diff) -> Vec<RelPath> {
-    let found = |piece: &Piece| {
+fn not_as_found(pieces: &[PathReplacement], diff: &WorkspaceDiff) -> Vec<WorkspacePath> {
+    let found = |piece: &PathReplacement| {
         diff.get(&piece.path)
             .is_some_and(|change| match (&piece.before, &change.old) {
                 (None, None) => true,
@@ -140,7 +140,7 @@ fn not_as_found(pieces: &[Piece], diff: &Diff) -> Vec<RelPath> {
                 _ => false,
             })
     };
-    let named = |change: &Change| pieces.iter().any(|piece| piece.path == change.path);
+    let named = |change: &PathChange| pieces.iter().any(|piece| piece.path == change.path);
     let pieces_otherwise = pieces.iter().filter(|piece| !found(piece));
     let others = diff
         .changes
@@ -154,17 +154,17 @@ fn not_as_found(pieces: &[Piece], diff: &Diff) -> Vec<RelPath> {
 
 /// Writing into a layer that no sandbox shows.
 struct Laying<'a> {
-    layer: &'a Tree,
-    base: &'a Tree,
+    layer: &'a RootedTree,
+    base: &'a RootedTree,
     overlay: bool,
 }
 
 impl Laying<'_> {
-    fn lay(&self, piece: &Piece) -> Result<()> {
+    fn lay(&self, piece: &PathReplacement) -> WorkspaceResult<()> {
         let path = &piece.path;
         self.directories(path)?;
         let failed = |error: Errno| WorkspaceError::io("write", path, error);
-        let mut parents = Parents::of(self.layer);
+        let mut parents = OpenParents::of(self.layer);
         let parent = parents.get(path).map_err(failed)?;
         let name = os(path.name());
         remove(parent, name).map_err(failed)?;
@@ -175,11 +175,11 @@ impl Laying<'_> {
                 rustix::fs::mknodat(parent, name, kind, Mode::empty(), 0).map_err(failed)
             }
             None => Ok(()),
-            Some(Content::Link(target)) => {
+            Some(PathContent::Link(target)) => {
                 let target = CString::new(target.clone()).map_err(|_| failed(Errno::INVAL))?;
                 rustix::fs::symlinkat(target.as_c_str(), parent, name).map_err(failed)
             }
-            Some(Content::File { bytes, executable }) => {
+            Some(PathContent::File { bytes, executable }) => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let file = beneath(parent, name, flags).map_err(failed)?;
                 let mut file = File::from(file);
@@ -195,7 +195,7 @@ impl Laying<'_> {
     fn dress(&self, file: &File, old: Option<&Stat>, executable: bool) -> rustix::io::Result<()> {
         let top = Stat::of_open(&self.base.top)?;
         own(file, old.map_or(top.owner, |old| old.owner))?;
-        let old = old.filter(|old| old.kind == Kind::File);
+        let old = old.filter(|old| old.kind == FileNodeKind::File);
         let mode = old.map_or(0o644, |old| old.mode & PERMISSION_BITS);
         let mode = if executable {
             mode | (mode & 0o444) >> 2
@@ -206,7 +206,7 @@ impl Laying<'_> {
     }
 
     /// The directories a path is in, as they are in the base.
-    fn directories(&self, path: &RelPath) -> Result<()> {
+    fn directories(&self, path: &WorkspacePath) -> WorkspaceResult<()> {
         let mut above = Vec::new();
         let mut parent = path.parent();
         while let Some(directory) = parent {
@@ -220,9 +220,9 @@ impl Laying<'_> {
         Ok(())
     }
 
-    fn directory(&self, path: &RelPath) -> rustix::io::Result<()> {
+    fn directory(&self, path: &WorkspacePath) -> rustix::io::Result<()> {
         let mode = Mode::from_raw_mode(0o755);
-        let mut parents = Parents::of(self.layer);
+        let mut parents = OpenParents::of(self.layer);
         let parent = parents.get(path)?;
         let name = os(path.name());
         match rustix::fs::mkdirat(parent, name, mode) {
@@ -235,7 +235,7 @@ impl Laying<'_> {
             }
             Err(error) => return Err(error),
         }
-        let open = |tree: &Tree| -> rustix::io::Result<OwnedFd> {
+        let open = |tree: &RootedTree| -> rustix::io::Result<OwnedFd> {
             beneath(&tree.top, path.as_os_str(), OFlags::DIRECTORY)
         };
         let here = open(self.layer)?;

@@ -10,10 +10,10 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, WorkspaceError};
+use crate::error::{WorkspaceError, WorkspaceResult};
 use crate::node::Time;
 use crate::path::{escape, unescape};
-use crate::tree::{Tree, beneath};
+use crate::tree::{RootedTree, beneath};
 
 const VERSION: u32 = 1;
 /// Largest record or journal that is read.
@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// How the private layer is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Backend {
+pub enum LayerBackend {
     /// An overlay over the user's directory: only what was touched takes space.
     Overlay,
     /// A complete copy.
@@ -35,7 +35,7 @@ pub enum Backend {
 /// What became of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum WorkspaceStatus {
     /// Its changes wait for a decision.
     Pending,
     /// They are in the user's tree.
@@ -47,7 +47,7 @@ pub enum State {
 /// A named state of the private layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Snapshot {
+pub struct LayerSnapshot {
     /// Its name.
     pub label: String,
     /// When it was taken, in milliseconds since 1970.
@@ -58,7 +58,7 @@ pub struct Snapshot {
 /// What is known about a workspace without looking into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct WorkspaceRecord {
     version: u32,
     /// Its name.
     pub id: WorkspaceId,
@@ -69,31 +69,31 @@ pub struct Record {
     /// The same by the clock that stamps files.
     pub(crate) opened: Time,
     /// How its layer is kept.
-    pub backend: Backend,
+    pub backend: LayerBackend,
     /// What was done in it, for people.
     pub title: String,
     /// What became of it.
-    pub state: State,
-    /// Paths changed when somebody last looked.
+    pub state: WorkspaceStatus,
+    /// Paths changed when it was last looked at.
     pub changes: u64,
-    /// Bytes it took on disk when somebody last looked.
+    /// Bytes it took on disk when it was last measured.
     pub bytes: u64,
     /// Its snapshots, the oldest first.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<LayerSnapshot>,
 }
 
-pub(crate) struct Opening<'a> {
+pub(crate) struct WorkspaceOpening<'a> {
     pub(crate) id: WorkspaceId,
     pub(crate) base: &'a Path,
     pub(crate) identity: (u32, u32, u64),
     pub(crate) opened_ms: u64,
     pub(crate) opened: Time,
-    pub(crate) backend: Backend,
+    pub(crate) backend: LayerBackend,
     pub(crate) title: &'a str,
 }
 
-impl Record {
-    pub(crate) fn new(opening: Opening<'_>) -> Self {
+impl WorkspaceRecord {
+    pub(crate) fn new(opening: WorkspaceOpening<'_>) -> Self {
         Self {
             version: VERSION,
             id: opening.id,
@@ -103,7 +103,7 @@ impl Record {
             opened: opening.opened,
             backend: opening.backend,
             title: opening.title.chars().take(200).collect(),
-            state: State::Pending,
+            state: WorkspaceStatus::Pending,
             changes: 0,
             bytes: 0,
             snapshots: Vec::new(),
@@ -115,16 +115,16 @@ impl Record {
         text_path(&self.base).unwrap_or_default()
     }
 
-    /// Whether nobody waits for its changes any more.
+    /// Whether its changes no longer wait for a decision.
     pub(crate) fn is_decided(&self) -> bool {
-        self.state != State::Pending
+        self.state != WorkspaceStatus::Pending
     }
 
     pub(crate) fn base_text(&self) -> &str {
         &self.base
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> WorkspaceResult<Self, String> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if record.version != VERSION {
             return Err(format!("format {} is not known", record.version));
@@ -153,10 +153,10 @@ pub(crate) fn text_path(text: &str) -> Option<PathBuf> {
 /// Whether bytes are a record that would be believed. For fuzzing.
 #[doc(hidden)]
 pub fn reads_as_record(bytes: &[u8]) -> bool {
-    let Ok(record) = Record::from_bytes(bytes) else {
+    let Ok(record) = WorkspaceRecord::from_bytes(bytes) else {
         return false;
     };
-    let again = Record::from_bytes(&record.to_bytes());
+    let again = WorkspaceRecord::from_bytes(&record.to_bytes());
     assert_eq!(
         again.as_ref(),
         Ok(&record),
@@ -166,7 +166,7 @@ pub fn reads_as_record(bytes: &[u8]) -> bool {
 }
 
 /// Reads a small file of ours; `None` where there is none.
-pub(crate) fn read(directory: &Tree, name: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn read(directory: &RootedTree, name: &str) -> WorkspaceResult<Option<Vec<u8>>> {
     let place = directory.path.join(name);
     let file = match beneath(&directory.top, name, OFlags::RDONLY) {
         Ok(file) => File::from(file),
@@ -181,16 +181,20 @@ pub(crate) fn read(directory: &Tree, name: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// Replaces a small file of ours in one step; when it returns, it is on disk.
-pub(crate) fn write(directory: &Tree, name: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(directory: &RootedTree, name: &str, bytes: &[u8]) -> WorkspaceResult<()> {
     replace(directory, name, bytes, true)
 }
 
 /// The same for what may be lost with the power: it reaches the disk some time later.
-pub(crate) fn write_lazily(directory: &Tree, name: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_lazily(
+    directory: &RootedTree,
+    name: &str,
+    bytes: &[u8],
+) -> WorkspaceResult<()> {
     replace(directory, name, bytes, false)
 }
 
-fn replace(directory: &Tree, name: &str, bytes: &[u8], durable: bool) -> Result<()> {
+fn replace(directory: &RootedTree, name: &str, bytes: &[u8], durable: bool) -> WorkspaceResult<()> {
     let place = directory.path.join(name);
     let failed = |error: std::io::Error| WorkspaceError::io("write", place.display(), error);
     let fresh = format!("{name}.new");
@@ -213,7 +217,7 @@ fn replace(directory: &Tree, name: &str, bytes: &[u8], durable: bool) -> Result<
 }
 
 /// Removes a small file of ours; when it returns, it is gone from disk.
-pub(crate) fn unlink(directory: &Tree, name: &str) -> Result<()> {
+pub(crate) fn unlink(directory: &RootedTree, name: &str) -> WorkspaceResult<()> {
     match rustix::fs::unlinkat(&directory.top, name, AtFlags::empty()) {
         Ok(()) => rustix::fs::fsync(&directory.top),
         Err(Errno::NOENT) => Ok(()),
@@ -224,11 +228,11 @@ pub(crate) fn unlink(directory: &Tree, name: &str) -> Result<()> {
 
 /// A lock on a file of ours, held until dropped or until the process ends.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] OwnedFd);
+pub(crate) struct FileLock(#[expect(dead_code, reason = "held, not used")] OwnedFd);
 
-impl Lock {
-    /// `None` where somebody else holds it.
-    pub(crate) fn try_take(directory: &Tree, name: &str) -> Result<Option<Self>> {
+impl FileLock {
+    /// `None` where another process holds it.
+    pub(crate) fn try_take(directory: &RootedTree, name: &str) -> WorkspaceResult<Option<Self>> {
         let failed =
             |error: Errno| WorkspaceError::io("lock", directory.path.join(name).display(), error);
         let flags = OFlags::RDWR | OFlags::CREATE;

@@ -1,18 +1,18 @@
 //! What deserves a second look before it is committed: files that make a program run, or decide
-//! what a program may do, without anybody starting it on purpose.
+//! what a program may do, without a person starting it on purpose.
 //!
-//! A label never decides by itself. Only [`Risk::GitInternals`] is held back unless allowed, and
+//! A label never decides by itself. Only [`ChangeRisk::GitInternals`] is held back unless allowed, and
 //! special things are never committed at all.
 
 use serde::Serialize;
 
-use crate::node::{Kind, Node, SPECIAL_BITS};
-use crate::path::{RelPath, unescape};
+use crate::node::{FileNode, FileNodeKind, SPECIAL_BITS};
+use crate::path::{WorkspacePath, unescape};
 
 /// Why a change deserves a second look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Risk {
+pub enum ChangeRisk {
     /// A program that git runs by itself.
     GitHook,
     /// Configuration of git, which can name programs.
@@ -45,7 +45,7 @@ pub enum Risk {
     EscapingLink,
 }
 
-impl Risk {
+impl ChangeRisk {
     /// In a few words.
     pub const fn label(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Risk {
 }
 
 /// The labels of a change, from its path and what it makes of it.
-pub(crate) fn labels(path: &RelPath, new: Option<&Node>) -> Vec<Risk> {
+pub(crate) fn labels(path: &WorkspacePath, new: Option<&FileNode>) -> Vec<ChangeRisk> {
     let mut found = of_path(path);
     if let Some(node) = new {
         of_node(path, node, &mut found);
@@ -80,32 +80,32 @@ pub(crate) fn labels(path: &RelPath, new: Option<&Node>) -> Vec<Risk> {
 }
 
 /// The labels of a path by its name alone; none for what is no path inside a workspace.
-pub fn risks_of(path: &str) -> Vec<Risk> {
-    RelPath::from_path(path.as_ref()).map_or_else(|_| Vec::new(), |path| labels(&path, None))
+pub fn risks_of(path: &str) -> Vec<ChangeRisk> {
+    WorkspacePath::from_path(path.as_ref()).map_or_else(|_| Vec::new(), |path| labels(&path, None))
 }
 
-fn of_node(path: &RelPath, node: &Node, found: &mut Vec<Risk>) {
+fn of_node(path: &WorkspacePath, node: &FileNode, found: &mut Vec<ChangeRisk>) {
     if node.kind.is_special() {
-        found.push(Risk::Special);
+        found.push(ChangeRisk::Special);
     }
     // The sticky bit grants nothing.
-    if node.kind == Kind::File && node.mode & SPECIAL_BITS & 0o6000 != 0 {
-        found.push(Risk::SetId);
+    if node.kind == FileNodeKind::File && node.mode & SPECIAL_BITS & 0o6000 != 0 {
+        found.push(ChangeRisk::SetId);
     }
     if node.capabilities {
-        found.push(Risk::Capabilities);
+        found.push(ChangeRisk::Capabilities);
     }
     if let Some(target) = node.target.as_deref().and_then(unescape) {
         if target.starts_with(b"/") {
-            found.push(Risk::AbsoluteLink);
+            found.push(ChangeRisk::AbsoluteLink);
         } else if escapes(path, &target) {
-            found.push(Risk::EscapingLink);
+            found.push(ChangeRisk::EscapingLink);
         }
     }
 }
 
 /// Whether a relative target climbs above the top at any point on its way.
-fn escapes(path: &RelPath, target: &[u8]) -> bool {
+fn escapes(path: &WorkspacePath, target: &[u8]) -> bool {
     let mut depth = path.parts().count() - 1;
     for part in target.split(|byte| *byte == b'/') {
         match part {
@@ -327,7 +327,7 @@ const BUILD_ENDINGS: &[&str] = &[
     ".code-workspace",
 ];
 
-fn of_path(path: &RelPath) -> Vec<Risk> {
+fn of_path(path: &WorkspacePath) -> Vec<ChangeRisk> {
     let parts: Vec<String> = path
         .parts()
         .map(|part| String::from_utf8_lossy(part).to_lowercase())
@@ -337,22 +337,22 @@ fn of_path(path: &RelPath) -> Vec<Risk> {
         return found;
     };
     if let Some(at) = parts.iter().position(|part| is_git_directory(part)) {
-        found.push(Risk::GitInternals);
+        found.push(ChangeRisk::GitInternals);
         of_git(&parts[at + 1..], &mut found);
     }
     if matches!(
         name.as_str(),
         ".gitmodules" | ".gitattributes" | ".gitconfig"
     ) {
-        found.push(Risk::GitConfig);
+        found.push(ChangeRisk::GitConfig);
     }
     let any = |list: &[&str]| parts.iter().any(|part| list.contains(&part.as_str()));
     let named = |list: &[&str]| list.contains(&name.as_str());
     if any(EDITORS) || name.ends_with(".code-workspace") {
-        found.push(Risk::EditorConfig);
+        found.push(ChangeRisk::EditorConfig);
     }
     if any(AGENTS) || name.starts_with("skill.md") {
-        found.push(Risk::AgentConfig);
+        found.push(ChangeRisk::AgentConfig);
     }
     let github = parts
         .iter()
@@ -364,16 +364,16 @@ fn of_path(path: &RelPath) -> Vec<Risk> {
         || github.is_some_and(|at| acts(parts.get(at + 1)))
         || matches!(name.as_str(), "action.yml" | "action.yaml")
     {
-        found.push(Risk::ContinuousIntegration);
+        found.push(ChangeRisk::ContinuousIntegration);
     }
     if any(SHELLS) {
-        found.push(Risk::ShellStartup);
+        found.push(ChangeRisk::ShellStartup);
     }
     if named(BUILD)
         || any(&[".cargo", ".mvn", ".husky"])
         || BUILD_ENDINGS.iter().any(|ending| name.ends_with(ending))
     {
-        found.push(Risk::BuildCode);
+        found.push(ChangeRisk::BuildCode);
     }
     found
 }
@@ -390,17 +390,17 @@ fn is_git_directory(part: &str) -> bool {
     matches!(plain, ".git" | "git~1") || plain.starts_with(".git::")
 }
 
-fn of_git(inside: &[String], found: &mut Vec<Risk>) {
+fn of_git(inside: &[String], found: &mut Vec<ChangeRisk>) {
     if inside.is_empty() {
-        found.push(Risk::GitPointer);
+        found.push(ChangeRisk::GitPointer);
         return;
     }
     for part in inside {
         match part.as_str() {
-            "hooks" => found.push(Risk::GitHook),
-            "config" | "config.worktree" | "attributes" => found.push(Risk::GitConfig),
+            "hooks" => found.push(ChangeRisk::GitHook),
+            "config" | "config.worktree" | "attributes" => found.push(ChangeRisk::GitConfig),
             "gitdir" | "commondir" | "alternates" | "http-alternates" => {
-                found.push(Risk::GitPointer);
+                found.push(ChangeRisk::GitPointer);
             }
             _ => {}
         }
@@ -411,13 +411,13 @@ fn of_git(inside: &[String], found: &mut Vec<Risk>) {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> Vec<Risk> {
+    fn at(path: &str) -> Vec<ChangeRisk> {
         labels(&path.parse().unwrap(), None)
     }
 
-    fn link(path: &str, target: &str) -> Vec<Risk> {
-        let node = Node {
-            kind: Kind::Symlink,
+    fn link(path: &str, target: &str) -> Vec<ChangeRisk> {
+        let node = FileNode {
+            kind: FileNodeKind::Symlink,
             mode: 0o777,
             size: 0,
             digest: None,
@@ -431,28 +431,31 @@ mod tests {
     #[test]
     fn what_runs_by_itself_is_labelled() {
         for (path, risk) in [
-            (".git/hooks/pre-commit", Risk::GitHook),
-            (".GIT/config", Risk::GitConfig),
-            ("lib/sub/.git", Risk::GitPointer),
-            (".git/modules/sub/hooks/post-checkout", Risk::GitHook),
-            (".git/worktrees/w/gitdir", Risk::GitPointer),
-            (".git/objects/aa/bb", Risk::GitInternals),
-            (".git./hooks/x", Risk::GitHook),
-            (".gitmodules", Risk::GitConfig),
-            (".vscode/tasks.json", Risk::EditorConfig),
-            ("deep/.idea/workspace.xml", Risk::EditorConfig),
-            (".claude/settings.json", Risk::AgentConfig),
-            ("docs/AGENTS.md", Risk::AgentConfig),
-            (".cursor/mcp.json", Risk::AgentConfig),
-            (".github/workflows/ci.yml", Risk::ContinuousIntegration),
-            (".gitlab-ci.yml", Risk::ContinuousIntegration),
-            (".bashrc", Risk::ShellStartup),
-            ("sub/.envrc", Risk::ShellStartup),
-            ("package.json", Risk::BuildCode),
-            ("crates/x/build.rs", Risk::BuildCode),
-            ("tests/conftest.py", Risk::BuildCode),
-            ("Makefile", Risk::BuildCode),
-            ("lib/evil.pth", Risk::BuildCode),
+            (".git/hooks/pre-commit", ChangeRisk::GitHook),
+            (".GIT/config", ChangeRisk::GitConfig),
+            ("lib/sub/.git", ChangeRisk::GitPointer),
+            (".git/modules/sub/hooks/post-checkout", ChangeRisk::GitHook),
+            (".git/worktrees/w/gitdir", ChangeRisk::GitPointer),
+            (".git/objects/aa/bb", ChangeRisk::GitInternals),
+            (".git./hooks/x", ChangeRisk::GitHook),
+            (".gitmodules", ChangeRisk::GitConfig),
+            (".vscode/tasks.json", ChangeRisk::EditorConfig),
+            ("deep/.idea/workspace.xml", ChangeRisk::EditorConfig),
+            (".claude/settings.json", ChangeRisk::AgentConfig),
+            ("docs/AGENTS.md", ChangeRisk::AgentConfig),
+            (".cursor/mcp.json", ChangeRisk::AgentConfig),
+            (
+                ".github/workflows/ci.yml",
+                ChangeRisk::ContinuousIntegration,
+            ),
+            (".gitlab-ci.yml", ChangeRisk::ContinuousIntegration),
+            (".bashrc", ChangeRisk::ShellStartup),
+            ("sub/.envrc", ChangeRisk::ShellStartup),
+            ("package.json", ChangeRisk::BuildCode),
+            ("crates/x/build.rs", ChangeRisk::BuildCode),
+            ("tests/conftest.py", ChangeRisk::BuildCode),
+            ("Makefile", ChangeRisk::BuildCode),
+            ("lib/evil.pth", ChangeRisk::BuildCode),
         ] {
             assert!(at(path).contains(&risk), "{path}: {:?}", at(path));
         }
@@ -474,8 +477,8 @@ mod tests {
     #[test]
     fn links_that_leave_are_told_from_links_that_stay() {
         assert_eq!(link("a/b", "../c"), []);
-        assert_eq!(link("a/b", "../../c"), [Risk::EscapingLink]);
-        assert_eq!(link("b", "x/../../b"), [Risk::EscapingLink]);
-        assert_eq!(link("b", "/etc/passwd"), [Risk::AbsoluteLink]);
+        assert_eq!(link("a/b", "../../c"), [ChangeRisk::EscapingLink]);
+        assert_eq!(link("b", "x/../../b"), [ChangeRisk::EscapingLink]);
+        assert_eq!(link("b", "/etc/passwd"), [ChangeRisk::AbsoluteLink]);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{Git, GitError};
+use crate::git::{GitError, GitProgram};
 
 /// A git repository in a temporary directory, removed when dropped unless kept.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchRepository {
     directory: tempfile::TempDir,
 }
 
@@ -21,9 +21,9 @@ pub enum ScratchError {
     Git(#[from] GitError),
 }
 
-impl Scratch {
+impl ScratchRepository {
     /// Writes the files and commits them as the first commit of `main`.
-    pub fn new(git: &Git, files: &[(&str, &str)]) -> Result<Self, ScratchError> {
+    pub fn new(git: &GitProgram, files: &[(&str, &str)]) -> Result<Self, ScratchError> {
         let directory = tempfile::Builder::new().prefix("lula-try-").tempdir()?;
         let top = directory.path();
         for (name, content) in files {
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_scratch_repository_is_clean_and_goes_away() {
-        let git = Git::find("", None).unwrap();
-        let scratch = Scratch::new(&git, &[("src/a.py", "x = 1\n")]).unwrap();
+        let git = GitProgram::find("", None).unwrap();
+        let scratch = ScratchRepository::new(&git, &[("src/a.py", "x = 1\n")]).unwrap();
         let top = scratch.path().to_owned();
         assert_eq!(git.run(&top, &["status", "--porcelain"]).unwrap(), "");
         assert_eq!(

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use lula_protocol::WorkspaceId;
 
 use crate::commit;
-use crate::copy::Identity;
+use crate::copy::FileIdentity;
 use crate::copying::Copier;
-use crate::error::{Result, WorkspaceError};
-use crate::path::RelPath;
-use crate::record::{self, Backend, Snapshot, State};
-use crate::store::{Store, now_ms};
-use crate::tree::{Reader, Tree, remove};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::path::WorkspacePath;
+use crate::record::{self, LayerBackend, LayerSnapshot, WorkspaceStatus};
+use crate::store::{WorkspaceStore, now_ms};
+use crate::tree::{BudgetedReader, RootedTree, remove};
 use crate::workspace::{COPY, UPPER, WORK, Workspace};
 
 const SNAPSHOTS: &str = "snapshots";
@@ -23,14 +23,14 @@ fn snapshot_manifest(number: u32) -> String {
 impl Workspace {
     /// Copies the layer as it is now under a name, in place of what had that name. No command should
     /// be writing in it.
-    pub fn snapshot(&mut self, label: &str) -> Result<()> {
+    pub fn snapshot(&mut self, label: &str) -> WorkspaceResult<()> {
         self.snapshot_within(label, self.store.max_bytes())?;
-        self.record.bytes = Store::usage(&self.directory);
+        self.record.bytes = WorkspaceStore::usage(&self.directory);
         self.save()
     }
 
     /// As [`Workspace::snapshot`], unless that would take more than so many bytes.
-    pub fn snapshot_within(&mut self, label: &str, most: u64) -> Result<()> {
+    pub fn snapshot_within(&mut self, label: &str, most: u64) -> WorkspaceResult<()> {
         let number = self
             .record
             .snapshots
@@ -41,7 +41,7 @@ impl Workspace {
         // What a crash left of one that never was, or of one that was forgotten.
         self.remove_snapshot(number)?;
         let place = self.part(SNAPSHOTS).join(number.to_string());
-        let to = Tree::create(&place)?;
+        let to = RootedTree::create(&place)?;
         let copies = match self.copy_layer(&self.layer_tree()?, &to, most) {
             Ok(copies) => copies,
             Err(error) => {
@@ -49,12 +49,12 @@ impl Workspace {
                 return Err(error);
             }
         };
-        if let Backend::Copy { .. } = self.record.backend {
+        if let LayerBackend::Copy { .. } = self.record.backend {
             let manifest = self.manifest()?.moved_to(&copies);
             self.write_manifest_as(&snapshot_manifest(number), &manifest)?;
         }
         let replaced = self.take_out_snapshot(label);
-        self.record.snapshots.push(Snapshot {
+        self.record.snapshots.push(LayerSnapshot {
             label: label.to_owned(),
             at_ms: now_ms(),
             number,
@@ -64,7 +64,7 @@ impl Workspace {
     }
 
     /// Forgets a snapshot, if there is one of that name.
-    pub fn forget_snapshot(&mut self, label: &str) -> Result<()> {
+    pub fn forget_snapshot(&mut self, label: &str) -> WorkspaceResult<()> {
         let Some(number) = self.take_out_snapshot(label) else {
             return Ok(());
         };
@@ -78,8 +78,8 @@ impl Workspace {
         Some(snapshots.remove(at).number)
     }
 
-    fn remove_snapshot(&self, number: u32) -> Result<()> {
-        let home = Tree::create(&self.part(SNAPSHOTS))?;
+    fn remove_snapshot(&self, number: u32) -> WorkspaceResult<()> {
+        let home = RootedTree::create(&self.part(SNAPSHOTS))?;
         remove(&home.top, number.to_string().as_ref())
             .map_err(|error| WorkspaceError::io("remove", home.path.display(), error))?;
         record::unlink(&self.directory, &snapshot_manifest(number))
@@ -87,15 +87,15 @@ impl Workspace {
 
     fn copy_layer(
         &self,
-        from: &Tree,
-        to: &Tree,
+        from: &RootedTree,
+        to: &RootedTree,
         most: u64,
-    ) -> Result<BTreeMap<RelPath, (Identity, Identity)>> {
+    ) -> WorkspaceResult<BTreeMap<WorkspacePath, (FileIdentity, FileIdentity)>> {
         let mut copies = BTreeMap::new();
-        let mut reader = Reader::default();
+        let mut reader = BudgetedReader::default();
         let mut copying = Copier {
             reader: &mut reader,
-            layer: self.record.backend == Backend::Overlay,
+            layer: self.record.backend == LayerBackend::Overlay,
             allowed: most,
         };
         copying.tree(&from.top, &to.top, &mut |path, was, is| {
@@ -107,23 +107,23 @@ impl Workspace {
     }
 
     /// Puts the layer back as it was in a snapshot, which stays. No session may be open on it.
-    pub fn restore(&mut self, label: &str) -> Result<()> {
+    pub fn restore(&mut self, label: &str) -> WorkspaceResult<()> {
         let _lock = self.exclusive()?;
         let found = self.record.snapshots.iter().find(|one| one.label == label);
         let Some(number) = found.map(|one| one.number) else {
             let (id, label) = (self.record.id.clone(), label.to_owned());
             return Err(WorkspaceError::NoSuchSnapshot { id, label });
         };
-        let from = Tree::open(&self.part(SNAPSHOTS).join(number.to_string()))?;
+        let from = RootedTree::open(&self.part(SNAPSHOTS).join(number.to_string()))?;
         let name = match self.record.backend {
-            Backend::Overlay => UPPER,
-            Backend::Copy { .. } => COPY,
+            LayerBackend::Overlay => UPPER,
+            LayerBackend::Copy { .. } => COPY,
         };
         let fresh = format!("{name}.new");
         self.remove_part(&fresh)?;
-        let to = Tree::create(&self.part(&fresh))?;
+        let to = RootedTree::create(&self.part(&fresh))?;
         let copies = self.copy_layer(&from, &to, self.store.max_bytes())?;
-        if let Backend::Copy { .. } = self.record.backend {
+        if let LayerBackend::Copy { .. } = self.record.backend {
             let manifest = self.manifest_of(&snapshot_manifest(number))?;
             self.write_manifest(&manifest.moved_to(&copies))?;
         }
@@ -131,27 +131,27 @@ impl Workspace {
         self.remove_part(name)?;
         rustix::fs::renameat(&self.directory.top, &fresh, &self.directory.top, name)
             .map_err(failed)?;
-        if self.record.backend == Backend::Overlay {
+        if self.record.backend == LayerBackend::Overlay {
             self.remove_part(WORK)?;
-            Tree::create(&self.part(WORK))?;
+            RootedTree::create(&self.part(WORK))?;
         }
         self.save()
     }
 
     /// A second workspace on the same directory that starts with this one's changes.
-    pub fn fork(&self, title: &str) -> Result<Self> {
+    pub fn fork(&self, title: &str) -> WorkspaceResult<Self> {
         self.store.make_room()?;
         let mut record = self.record.clone();
         record.id = WorkspaceId::from_parts(now_ms(), crate::store::random()?);
         record.title = title.chars().take(200).collect();
-        record.state = State::Pending;
+        record.state = WorkspaceStatus::Pending;
         record.snapshots = Vec::new();
         let place = self
             .store
             .root()
             .join("workspaces")
             .join(record.id.as_str());
-        let mut fork = Self::new(self.store.clone(), Tree::create(&place)?, record);
+        let mut fork = Self::new(self.store.clone(), RootedTree::create(&place)?, record);
         let made = fork
             .take_layer_of(self)
             .and_then(|()| fork.remember(&self.diff()?));
@@ -162,20 +162,22 @@ impl Workspace {
         Ok(fork)
     }
 
-    fn take_layer_of(&mut self, other: &Self) -> Result<()> {
+    fn take_layer_of(&mut self, other: &Self) -> WorkspaceResult<()> {
         let name = match self.record.backend {
-            Backend::Overlay => UPPER,
-            Backend::Copy { .. } => COPY,
+            LayerBackend::Overlay => UPPER,
+            LayerBackend::Copy { .. } => COPY,
         };
-        let to = Tree::create(&self.part(name))?;
+        let to = RootedTree::create(&self.part(name))?;
         let copies = self.copy_layer(&other.layer_tree()?, &to, self.store.max_bytes())?;
         match self.record.backend {
-            Backend::Overlay => {
-                Tree::create(&self.part(WORK))?;
+            LayerBackend::Overlay => {
+                RootedTree::create(&self.part(WORK))?;
             }
-            Backend::Copy { .. } => self.write_manifest(&other.manifest()?.moved_to(&copies))?,
+            LayerBackend::Copy { .. } => {
+                self.write_manifest(&other.manifest()?.moved_to(&copies))?;
+            }
         }
-        self.record.bytes = Store::usage(&self.directory);
+        self.record.bytes = WorkspaceStore::usage(&self.directory);
         Ok(())
     }
 }

@@ -35,7 +35,7 @@ const LEFT_OUT: [&str; 10] = [
 
 /// A directory whose files are listed and read.
 #[derive(Debug)]
-pub struct Sources {
+pub struct SourceDirectory {
     handle: OwnedFd,
 }
 
@@ -56,14 +56,14 @@ pub struct SourceFile {
 
 /// A listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct SourceListing {
     /// The files, in the order of their paths.
     pub files: Vec<SourceFile>,
     /// Whether there are more than [`MAX_FILES`], or directories too deep or unreadable.
     pub incomplete: bool,
 }
 
-impl Sources {
+impl SourceDirectory {
     /// The project at that directory.
     pub fn at(root: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -76,8 +76,8 @@ impl Sources {
     }
 
     /// Every regular file that is not ignored.
-    pub fn list(&self) -> Listing {
-        let mut listing = Listing::default();
+    pub fn list(&self) -> SourceListing {
+        let mut listing = SourceListing::default();
         let mut ignores = Vec::new();
         let exclude = read_below(self.handle.as_fd(), ".git/info/exclude", MAX_IGNORE);
         ignores.extend(exclude.ok().and_then(|bytes| rules("", &bytes)));
@@ -145,7 +145,7 @@ fn walk(
     place: &str,
     depth: usize,
     ignores: &mut Vec<Gitignore>,
-    listing: &mut Listing,
+    listing: &mut SourceListing,
 ) {
     let Ok(entries) = entries(directory) else {
         listing.incomplete = true;
@@ -236,7 +236,7 @@ mod tests {
         for (to, path) in links {
             symlink(to, top.path().join(path)).unwrap();
         }
-        let listing = Sources::at(top.path()).unwrap().list();
+        let listing = SourceDirectory::at(top.path()).unwrap().list();
         let paths = listing.files.into_iter().map(|file| file.path).collect();
         (top, paths)
     }
@@ -285,7 +285,7 @@ mod tests {
             &[(out, "dir"), (&format!("{out}/key.py"), "key.py")],
         );
         assert_eq!(paths, ["a.py"]);
-        let sources = Sources::at(top.path()).unwrap();
+        let sources = SourceDirectory::at(top.path()).unwrap();
         assert_eq!(sources.read("a.py", 10).unwrap(), b"a");
         for path in ["key.py", "dir/key.py", "../key.py", "/etc/passwd", "."] {
             assert!(sources.read(path, 10).is_err(), "{path}");
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_file_is_read_up_to_one_byte_more_than_asked() {
         let (top, _) = listed(&[("a.py", "0123456789")], &[]);
-        let sources = Sources::at(top.path()).unwrap();
+        let sources = SourceDirectory::at(top.path()).unwrap();
         assert_eq!(sources.read("a.py", 4).unwrap(), b"01234");
     }
 }

@@ -10,10 +10,10 @@ use lula_protocol::WorkspaceId;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Result, WorkspaceError};
-use crate::record::Lock;
-use crate::store::{RECORD, Store};
-use crate::tree::{Tree, beneath, remove};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::record::FileLock;
+use crate::store::{RECORD, WorkspaceStore};
+use crate::tree::{RootedTree, beneath, remove};
 use crate::workspace::{IN_USE, UPPER, WORK};
 
 /// More than these at once are not needed but by commands that run side by side.
@@ -22,9 +22,9 @@ const KEPT: usize = 4;
 /// The mark by which the kernel knows a layer again. It says nothing about what is in it.
 const KNOWN_BY: &[u8] = b"user.overlay.uuid\0";
 
-impl Store {
-    /// Takes an empty workspace away, as [`Store::put_aside`] does, and keeps it for a next one.
-    pub(crate) fn spare(&self, id: &WorkspaceId) -> Result<bool> {
+impl WorkspaceStore {
+    /// Takes an empty workspace away, as [`WorkspaceStore::put_aside`] does, and keeps it for a next one.
+    pub(crate) fn spare(&self, id: &WorkspaceId) -> WorkspaceResult<bool> {
         let used = self.used()?;
         if is_enough(&used) {
             return self.put_aside(id);
@@ -37,18 +37,18 @@ impl Store {
     }
 
     /// Makes what closed workspaces left fit for the next ones, or has it removed with everything else
-    /// that was put aside. For a moment in which nobody waits. It removes nothing itself: a file system
+    /// that was put aside. For a moment in which no caller waits. It removes nothing itself: a file system
     /// may take its time for that.
     pub fn tidy_spares(&self) {
         let (Ok(used), Ok(spares), Ok(trash)) = (self.used(), self.spares(), self.trash()) else {
             return;
         };
         for entry in entries(&used) {
-            let Ok(directory) = Tree::open(&entry.path()) else {
+            let Ok(directory) = RootedTree::open(&entry.path()) else {
                 continue;
             };
-            // Whoever closed it may not have let go of it yet; another may be at it already.
-            let Ok(Some(_lock)) = Lock::try_take(&directory, IN_USE) else {
+            // The process that closed it may not have let go of it yet; another may be at it already.
+            let Ok(Some(_lock)) = FileLock::try_take(&directory, IN_USE) else {
                 continue;
             };
             let name = entry.file_name();
@@ -61,25 +61,25 @@ impl Store {
 
     /// Makes a spare the workspace of that name: its directory, with an empty layer in it. `None` where
     /// there is none.
-    pub(crate) fn take_spare(&self, id: &WorkspaceId) -> Result<Option<Tree>> {
+    pub(crate) fn take_spare(&self, id: &WorkspaceId) -> WorkspaceResult<Option<RootedTree>> {
         let spares = self.spares()?;
-        let home = Tree::open(&self.root().join("workspaces"))?;
+        let home = RootedTree::open(&self.root().join("workspaces"))?;
         for entry in entries(&spares) {
-            // Whoever tidied it may not have let go of it yet; another may have just taken it.
-            let Ok(spare) = Tree::open(&entry.path()) else {
+            // The process that tidied it may not have let go of it yet; another may have just taken it.
+            let Ok(spare) = RootedTree::open(&entry.path()) else {
                 continue;
             };
-            let Some(lock) = Lock::try_take(&spare, IN_USE)? else {
+            let Some(lock) = FileLock::try_take(&spare, IN_USE)? else {
                 continue;
             };
-            // Whoever moves it has it.
+            // The process that moves it has it.
             match rustix::fs::renameat(&spares.top, entry.file_name(), &home.top, id.as_str()) {
                 Ok(()) => {}
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(WorkspaceError::io("take", spares.path.display(), error)),
             }
             drop(lock);
-            let directory = Tree::open(&home.path.join(id.as_str()))?;
+            let directory = RootedTree::open(&home.path.join(id.as_str()))?;
             if is_as_new(&directory).unwrap_or(false) {
                 return Ok(Some(directory));
             }
@@ -89,17 +89,17 @@ impl Store {
     }
 
     /// Those that the next workspaces take.
-    fn spares(&self) -> Result<Tree> {
-        Tree::create(&self.root().join("spare"))
+    fn spares(&self) -> WorkspaceResult<RootedTree> {
+        RootedTree::create(&self.root().join("spare"))
     }
 
     /// Those with what the kernel left in them.
-    fn used(&self) -> Result<Tree> {
-        Tree::create(&self.root().join("used"))
+    fn used(&self) -> WorkspaceResult<RootedTree> {
+        RootedTree::create(&self.root().join("used"))
     }
 }
 
-fn entries(place: &Tree) -> impl Iterator<Item = std::fs::DirEntry> {
+fn entries(place: &RootedTree) -> impl Iterator<Item = std::fs::DirEntry> {
     std::fs::read_dir(&place.path)
         .into_iter()
         .flatten()
@@ -107,12 +107,12 @@ fn entries(place: &Tree) -> impl Iterator<Item = std::fs::DirEntry> {
 }
 
 /// Whether a place holds as many as are kept.
-fn is_enough(place: &Tree) -> bool {
+fn is_enough(place: &RootedTree) -> bool {
     entries(place).nth(KEPT - 1).is_some()
 }
 
 /// Puts aside what the kernel left of a layer that was in use.
-fn tidy(directory: &Tree, trash: &Tree, name: &OsStr) -> rustix::io::Result<()> {
+fn tidy(directory: &RootedTree, trash: &RootedTree, name: &OsStr) -> rustix::io::Result<()> {
     let work = beneath(&directory.top, WORK, OFlags::DIRECTORY)?;
     let mut aside = name.to_owned();
     aside.push(".work");
@@ -129,7 +129,7 @@ fn tidy(directory: &Tree, trash: &Tree, name: &OsStr) -> rustix::io::Result<()> 
 }
 
 /// Whether a directory holds nothing but what a new workspace has before its record is written.
-fn is_as_new(directory: &Tree) -> rustix::io::Result<bool> {
+fn is_as_new(directory: &RootedTree) -> rustix::io::Result<bool> {
     let layer = beneath(&directory.top, "layer", OFlags::DIRECTORY)?;
     let upper = beneath(&directory.top, UPPER, OFlags::DIRECTORY)?;
     let work = beneath(&directory.top, WORK, OFlags::DIRECTORY)?;

@@ -7,56 +7,58 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use crate::base::Base;
-use crate::change::{Change, What};
+use crate::base::UserDirectory;
+use crate::change::{PathChange, PathChangeKind};
 use crate::commit::sync_all;
 use crate::copying::{dress, make_link};
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Mark, Op};
-use crate::node::{Kind, Node, PERMISSION_BITS, SPECIAL_BITS, Stat};
-use crate::path::{RelPath, unescape};
-use crate::tree::{Parents, Reader, Tree, beneath, open_plain, os};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{JournalOperation, PathMark};
+use crate::node::{FileNode, FileNodeKind, PERMISSION_BITS, SPECIAL_BITS, Stat};
+use crate::path::{WorkspacePath, unescape};
+use crate::tree::{BudgetedReader, OpenParents, RootedTree, beneath, open_plain, os};
 
 /// So many files are flushed one by one; more, with their whole file system.
 const FEW: usize = 16;
 
 /// New content on its way into slots.
-pub(crate) struct Staging<'a> {
-    base: &'a Base,
-    from: Parents<'a>,
-    below: Parents<'a>,
+pub(crate) struct StagingArea<'a> {
+    base: &'a UserDirectory,
+    from: OpenParents<'a>,
+    below: OpenParents<'a>,
     slots: &'a OwnedFd,
-    reader: Reader,
+    reader: BudgetedReader,
     staged: Vec<File>,
 }
 
-impl<'a> Staging<'a> {
-    pub(crate) fn new(base: &'a Base, layer: &'a Tree, slots: &'a OwnedFd) -> Self {
+impl<'a> StagingArea<'a> {
+    pub(crate) fn new(base: &'a UserDirectory, layer: &'a RootedTree, slots: &'a OwnedFd) -> Self {
         Self {
             base,
-            from: Parents::of(layer),
-            below: Parents::of(&base.tree),
+            from: OpenParents::of(layer),
+            below: OpenParents::of(&base.tree),
             slots,
-            reader: Reader::default(),
+            reader: BudgetedReader::default(),
             staged: Vec::new(),
         }
     }
 
     /// The steps in the order that works: what goes, the innermost first; what comes, the outermost
     /// first; permissions of directories last.
-    pub(crate) fn all(mut self, changes: &[&Change]) -> Result<Vec<Op>> {
+    pub(crate) fn all(mut self, changes: &[&PathChange]) -> WorkspaceResult<Vec<JournalOperation>> {
         let mut ops = Vec::with_capacity(changes.len());
         for change in changes.iter().rev() {
             let Some(old) = &change.old else { continue };
             let becomes_directory = change.begins_directory();
             if change.ends_directory() {
-                ops.push(Op::RemoveDirectory {
+                ops.push(JournalOperation::RemoveDirectory {
                     path: change.path.clone(),
                     mode: old.mode,
                 });
-            } else if old.kind != Kind::Directory && (change.new.is_none() || becomes_directory) {
+            } else if old.kind != FileNodeKind::Directory
+                && (change.new.is_none() || becomes_directory)
+            {
                 let was = self.mark_of_old(change, old)?;
-                ops.push(Op::Remove {
+                ops.push(JournalOperation::Remove {
                     path: change.path.clone(),
                     slot: number(ops.len())?,
                     was,
@@ -67,23 +69,23 @@ impl<'a> Staging<'a> {
         for change in changes {
             let Some(new) = &change.new else { continue };
             let path = change.path.clone();
-            if new.kind == Kind::Directory {
+            if new.kind == FileNodeKind::Directory {
                 let (was, final_mode) = match &change.old {
-                    Some(old) if old.kind == Kind::Directory => {
+                    Some(old) if old.kind == FileNodeKind::Directory => {
                         (old.mode, old.mode & SPECIAL_BITS | new.permissions())
                     }
                     _ => {
                         // Its owner has to put things into it first.
                         let mode = new.permissions() | 0o700;
                         let path = path.clone();
-                        ops.push(Op::MakeDirectory { path, mode });
+                        ops.push(JournalOperation::MakeDirectory { path, mode });
                         (mode, new.permissions())
                     }
                 };
                 if was != final_mode {
                     let new = final_mode;
                     let file = None;
-                    permissions.push(Op::Permit {
+                    permissions.push(JournalOperation::Permit {
                         path,
                         was,
                         new,
@@ -95,16 +97,16 @@ impl<'a> Staging<'a> {
             let old = change
                 .old
                 .as_ref()
-                .filter(|old| old.kind != Kind::Directory);
+                .filter(|old| old.kind != FileNodeKind::Directory);
             match old {
-                Some(old) if change.what == What::Mode => {
+                Some(old) if change.what == PathChangeKind::Mode => {
                     let (was, new) = (old.mode, new.permissions());
                     let mode = new;
-                    let file = Some(Mark {
+                    let file = Some(PathMark {
                         mode,
                         ..self.mark_of_old(change, old)?
                     });
-                    ops.push(Op::Permit {
+                    ops.push(JournalOperation::Permit {
                         path,
                         was,
                         new,
@@ -115,7 +117,7 @@ impl<'a> Staging<'a> {
                     let slot = number(ops.len())?;
                     let was = self.mark_of_old(change, old)?;
                     let new = self.stage(change, new, slot)?;
-                    ops.push(Op::Exchange {
+                    ops.push(JournalOperation::Exchange {
                         path,
                         slot,
                         was,
@@ -125,7 +127,7 @@ impl<'a> Staging<'a> {
                 None => {
                     let slot = number(ops.len())?;
                     let new = self.stage(change, new, slot)?;
-                    ops.push(Op::Place { path, slot, new });
+                    ops.push(JournalOperation::Place { path, slot, new });
                 }
             }
         }
@@ -136,20 +138,25 @@ impl<'a> Staging<'a> {
     }
 
     /// What is in the tree now, which has to be what was reviewed.
-    fn mark_of_old(&mut self, change: &Change, old: &Node) -> Result<Mark> {
+    fn mark_of_old(&mut self, change: &PathChange, old: &FileNode) -> WorkspaceResult<PathMark> {
         let conflict = || WorkspaceError::Conflicts(vec![change.path.clone()]);
         let digest = old.digest.ok_or_else(conflict)?;
-        // The very file that was reviewed; whoever takes it out compares once more.
+        // The very file that was reviewed; the step that takes it out compares once more.
         let seen = change.seen.ok_or_else(conflict)?;
         let parent = self.below.get(&change.path).map_err(|_| conflict())?;
         let stat = Stat::of(parent, os(change.path.name())).map_err(|_| conflict())?;
         if !stat.untouched_since(&seen) || stat.kind != old.kind || stat.mode != old.mode {
             return Err(conflict());
         }
-        Ok(Mark::new(&stat, digest))
+        Ok(PathMark::new(&stat, digest))
     }
 
-    fn stage(&mut self, change: &Change, new: &Node, slot: u32) -> Result<Mark> {
+    fn stage(
+        &mut self,
+        change: &PathChange,
+        new: &FileNode,
+        slot: u32,
+    ) -> WorkspaceResult<PathMark> {
         let path = &change.path;
         let failed = |error: Errno| WorkspaceError::io("copy", path, error);
         let name = slot.to_string();
@@ -163,13 +170,13 @@ impl<'a> Staging<'a> {
         let owner = self.owner(path, replaced.as_ref());
         let from = self.from.get(path).map_err(failed)?;
         let seen = Stat::of(from, os(path.name())).map_err(failed)?;
-        if new.kind == Kind::Symlink {
+        if new.kind == FileNodeKind::Symlink {
             let target = new.target.as_deref().and_then(unescape).unwrap_or_default();
             let target = std::ffi::CString::new(target).map_err(|_| failed(Errno::INVAL))?;
             let like = Stat { owner, ..seen };
             make_link(self.slots, name.as_bytes(), &target, &like).map_err(failed)?;
             let stat = Stat::of(self.slots, &name).map_err(failed)?;
-            return Ok(Mark::new(&stat, digest));
+            return Ok(PathMark::new(&stat, digest));
         }
         let mut source = open_plain(from, path)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
@@ -185,7 +192,7 @@ impl<'a> Staging<'a> {
         if content.digest != digest {
             return Err(WorkspaceError::Busy { path: path.clone() });
         }
-        if let Some(old) = replaced.filter(|old| old.kind == Kind::File)
+        if let Some(old) = replaced.filter(|old| old.kind == FileNodeKind::File)
             && let Ok(parent) = self.below.get(path)
             && let Ok(old_file) = beneath(parent, os(path.name()), OFlags::RDONLY)
             && Stat::of_open(&old_file).is_ok_and(|now| now.inode == old.inode)
@@ -206,11 +213,11 @@ impl<'a> Staging<'a> {
         if self.staged.len() <= FEW {
             self.staged.push(file);
         }
-        Ok(Mark::new(&stat, digest))
+        Ok(PathMark::new(&stat, digest))
     }
 
     /// A new file belongs to whom the old one, or else the directory, belonged.
-    fn owner(&mut self, path: &RelPath, replaced: Option<&Stat>) -> (u32, u32) {
+    fn owner(&mut self, path: &WorkspacePath, replaced: Option<&Stat>) -> (u32, u32) {
         let of_parent = || Stat::of_open(&self.base.tree.top).map(|stat| stat.owner);
         match replaced {
             Some(stat) => stat.owner,
@@ -221,7 +228,7 @@ impl<'a> Staging<'a> {
         }
     }
 
-    fn flush(&self) -> Result<()> {
+    fn flush(&self) -> WorkspaceResult<()> {
         if self.staged.len() > FEW {
             return sync_all(self.slots);
         }
@@ -233,7 +240,7 @@ impl<'a> Staging<'a> {
     }
 }
 
-fn number(index: usize) -> Result<u32> {
+fn number(index: usize) -> WorkspaceResult<u32> {
     u32::try_from(index).map_err(|_| WorkspaceError::TooMuch {
         what: "changes",
         limit: u32::MAX.into(),

@@ -6,18 +6,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::copying::own;
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Mark, Op};
-use crate::node::{Kind, Stat};
-use crate::path::RelPath;
-use crate::tree::{Parents, Reader, Tree, beneath, is_absent, os};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{JournalOperation, PathMark};
+use crate::node::{FileNodeKind, Stat};
+use crate::path::WorkspacePath;
+use crate::tree::{BudgetedReader, OpenParents, RootedTree, beneath, is_absent, os};
 
 /// Exchanges names of a tree with slots.
-pub(crate) struct Steps<'a> {
-    tree: &'a Tree,
+pub(crate) struct TreeExchange<'a> {
+    tree: &'a RootedTree,
     slots: &'a OwnedFd,
-    parents: Parents<'a>,
-    reader: Reader,
+    parents: OpenParents<'a>,
+    reader: BudgetedReader,
 }
 
 /// Why a step was not done.
@@ -37,18 +37,21 @@ impl From<Errno> for Refused {
     }
 }
 
-impl<'a> Steps<'a> {
-    pub(crate) fn new(tree: &'a Tree, slots: &'a OwnedFd) -> Self {
+impl<'a> TreeExchange<'a> {
+    pub(crate) fn new(tree: &'a RootedTree, slots: &'a OwnedFd) -> Self {
         Self {
             tree,
             slots,
-            parents: Parents::of(tree),
-            reader: Reader::default(),
+            parents: OpenParents::of(tree),
+            reader: BudgetedReader::default(),
         }
     }
 
     /// Does all, or none: where the tree is not as expected, what was done is taken back, and told.
-    pub(crate) fn all(&mut self, ops: &[Op]) -> Result<(), (WorkspaceError, Vec<Op>)> {
+    pub(crate) fn all(
+        &mut self,
+        ops: &[JournalOperation],
+    ) -> WorkspaceResult<(), (WorkspaceError, Vec<JournalOperation>)> {
         for (index, op) in ops.iter().enumerate() {
             #[cfg(test)]
             crate::faults::step().map_err(|error| (error, Vec::new()))?;
@@ -62,9 +65,9 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Takes back those that were done, the last first, and tells which those were. What somebody
+    /// Takes back those that were done, the last first, and tells which those were. What the user
     /// changed meanwhile stays theirs.
-    pub(crate) fn take_back(&mut self, ops: &[Op]) -> Vec<Op> {
+    pub(crate) fn take_back(&mut self, ops: &[JournalOperation]) -> Vec<JournalOperation> {
         let mut taken = Vec::new();
         for op in ops.iter().rev() {
             if self.was_done(op) && self.one(&op.inverse()).is_ok() {
@@ -75,28 +78,28 @@ impl<'a> Steps<'a> {
     }
 
     /// Whether a step was done, by what its slot holds.
-    pub(crate) fn was_done(&mut self, op: &Op) -> bool {
+    pub(crate) fn was_done(&mut self, op: &JournalOperation) -> bool {
         let in_slot = |slot: u32| Stat::maybe(self.slots, slot.to_string()).ok().flatten();
         match op {
-            Op::Remove { slot, .. } => in_slot(*slot).is_some(),
-            Op::Place { slot, .. } => in_slot(*slot).is_none(),
-            Op::Exchange { slot, new, .. } => {
+            JournalOperation::Remove { slot, .. } => in_slot(*slot).is_some(),
+            JournalOperation::Place { slot, .. } => in_slot(*slot).is_none(),
+            JournalOperation::Exchange { slot, new, .. } => {
                 let slot = *slot;
                 !self.slot_holds(slot, new)
             }
-            Op::MakeDirectory { path, .. } => self.is_directory(path),
-            Op::RemoveDirectory { path, .. } => !self.is_directory(path),
-            Op::Permit { path, new, .. } => {
+            JournalOperation::MakeDirectory { path, .. } => self.is_directory(path),
+            JournalOperation::RemoveDirectory { path, .. } => !self.is_directory(path),
+            JournalOperation::Permit { path, new, .. } => {
                 matches!(self.tree.stat(path), Ok(Some(stat)) if stat.mode == *new)
             }
         }
     }
 
-    fn is_directory(&self, path: &RelPath) -> bool {
-        matches!(self.tree.stat(path), Ok(Some(stat)) if stat.kind == Kind::Directory)
+    fn is_directory(&self, path: &WorkspacePath) -> bool {
+        matches!(self.tree.stat(path), Ok(Some(stat)) if stat.kind == FileNodeKind::Directory)
     }
 
-    fn one(&mut self, op: &Op) -> Result<()> {
+    fn one(&mut self, op: &JournalOperation) -> WorkspaceResult<()> {
         self.try_one(op).map_err(|refused| match refused {
             Refused::Drifted => WorkspaceError::Conflicts(vec![op.path().clone()]),
             Refused::Failed(Errno::XDEV | Errno::INVAL) => {
@@ -106,11 +109,11 @@ impl<'a> Steps<'a> {
         })
     }
 
-    fn try_one(&mut self, op: &Op) -> Result<(), Refused> {
+    fn try_one(&mut self, op: &JournalOperation) -> WorkspaceResult<(), Refused> {
         let path = op.path();
         let name = os(path.name());
         match op {
-            Op::Remove { slot, was, .. } => {
+            JournalOperation::Remove { slot, was, .. } => {
                 let parent = self.parents.get(path)?;
                 let to = slot.to_string();
                 rustix::fs::renameat_with(parent, name, self.slots, &to, RenameFlags::NOREPLACE)?;
@@ -121,13 +124,13 @@ impl<'a> Steps<'a> {
                 rustix::fs::renameat_with(self.slots, &to, parent, name, RenameFlags::NOREPLACE)?;
                 Err(Refused::Drifted)
             }
-            Op::Place { slot, .. } => {
+            JournalOperation::Place { slot, .. } => {
                 let parent = self.parents.get(path)?;
                 let from = slot.to_string();
                 rustix::fs::renameat_with(self.slots, from, parent, name, RenameFlags::NOREPLACE)?;
                 Ok(())
             }
-            Op::Exchange { slot, was, .. } => {
+            JournalOperation::Exchange { slot, was, .. } => {
                 let both = slot.to_string();
                 let parent = self.parents.get(path)?;
                 rustix::fs::renameat_with(self.slots, &both, parent, name, RenameFlags::EXCHANGE)?;
@@ -138,7 +141,7 @@ impl<'a> Steps<'a> {
                 rustix::fs::renameat_with(self.slots, &both, parent, name, RenameFlags::EXCHANGE)?;
                 Err(Refused::Drifted)
             }
-            Op::MakeDirectory { mode, .. } => {
+            JournalOperation::MakeDirectory { mode, .. } => {
                 let parent = self.parents.get(path)?;
                 rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
                 let made = beneath(parent, name, OFlags::DIRECTORY)?;
@@ -147,17 +150,19 @@ impl<'a> Steps<'a> {
                 self.parents.forget();
                 Ok(())
             }
-            Op::RemoveDirectory { .. } => {
+            JournalOperation::RemoveDirectory { .. } => {
                 let parent = self.parents.get(path)?;
                 rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?;
                 self.parents.forget();
                 Ok(())
             }
-            Op::Permit { was, new, .. } => {
+            JournalOperation::Permit { was, new, .. } => {
                 let parent = self.parents.get(path)?;
                 let handle = beneath(parent, name, OFlags::PATH)?;
                 let stat = Stat::of_open(&handle)?;
-                if stat.mode != *was || !matches!(stat.kind, Kind::File | Kind::Directory) {
+                if stat.mode != *was
+                    || !matches!(stat.kind, FileNodeKind::File | FileNodeKind::Directory)
+                {
                     return Err(Refused::Drifted);
                 }
                 // A handle like this cannot be given permissions by itself, but by its name.
@@ -170,8 +175,8 @@ impl<'a> Steps<'a> {
 
     /// Whether the slot holds exactly that: by identity, or by content where the file system gives
     /// a renamed file another number.
-    fn slot_holds(&mut self, slot: u32, mark: &Mark) -> bool {
-        let Ok(name) = RelPath::top(slot.to_string().as_bytes()) else {
+    fn slot_holds(&mut self, slot: u32, mark: &PathMark) -> bool {
+        let Ok(name) = WorkspacePath::top(slot.to_string().as_bytes()) else {
             return false;
         };
         match Stat::maybe(self.slots, os(name.name())) {

@@ -1,5 +1,9 @@
 //! All workspaces of a person on a machine: where they lie, which there are, and how much space they
 //! may take.
+//!
+//! The file system is told that workspaces are unrelated, which gives each a region of the disk of
+//! its own. An ext4 without a journal goes through recently deleted entries of the region for each
+//! new file; beside a few thousand deleted files `lula exec` took half as long again.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,12 +11,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lula_protocol::WorkspaceId;
 use rustix::fs::IFlags;
 
-use crate::base::{self, Base};
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Entry, Side};
+use crate::base::{self, UserDirectory};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{CommitJournalEntry, CommitSide};
 use crate::node::Stat;
-use crate::record::{self, Backend, Lock, Opening, Record};
-use crate::tree::{Tree, disk_usage, remove};
+use crate::record::{self, FileLock, LayerBackend, WorkspaceOpening, WorkspaceRecord};
+use crate::tree::{RootedTree, disk_usage, remove};
 use crate::workspace::Workspace;
 
 pub(crate) const RECORD: &str = "record.json";
@@ -25,21 +29,21 @@ const MOST_ASIDE: usize = 64;
 
 /// The state directory's workspaces.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct WorkspaceStore {
     root: PathBuf,
     max_bytes: u64,
 }
 
 /// Which kind of layer a new workspace shall have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LayerPreference {
     /// An overlay. Where the tree's clock cannot be trusted it becomes a copy.
     Overlay,
     /// A complete copy, for the reason given.
     Copy(String),
 }
 
-impl Store {
+impl WorkspaceStore {
     /// Workspaces in that state directory, which together may take so many bytes.
     pub fn at(state: &Path, max_bytes: u64) -> Self {
         Self {
@@ -60,13 +64,22 @@ impl Store {
         self.root.join("workspaces").join(id.as_str())
     }
 
-    pub(crate) fn commit_directory(&self, id: &WorkspaceId, number: u32) -> Result<Tree> {
-        Tree::create(&self.directory(id).join("commits").join(number.to_string()))
+    pub(crate) fn commit_directory(
+        &self,
+        id: &WorkspaceId,
+        number: u32,
+    ) -> WorkspaceResult<RootedTree> {
+        RootedTree::create(&self.directory(id).join("commits").join(number.to_string()))
     }
 
     /// A new workspace on that directory. Old decided ones make room; where those that wait for a
     /// decision take all the space there is, it refuses.
-    pub fn create(&self, base: &Path, wanted: Wanted, title: &str) -> Result<Workspace> {
+    pub fn create(
+        &self,
+        base: &Path,
+        wanted: LayerPreference,
+        title: &str,
+    ) -> WorkspaceResult<Workspace> {
         let id = WorkspaceId::from_parts(now_ms(), random()?);
         self.begin(id, base, wanted, title)
     }
@@ -76,9 +89,9 @@ impl Store {
         &self,
         id: WorkspaceId,
         base: &Path,
-        wanted: Wanted,
+        wanted: LayerPreference,
         title: &str,
-    ) -> Result<Workspace> {
+    ) -> WorkspaceResult<Workspace> {
         if self.load(&id).is_ok() {
             return Err(WorkspaceError::InUse(id));
         }
@@ -92,15 +105,15 @@ impl Store {
         &self,
         id: WorkspaceId,
         base: &Path,
-        wanted: Wanted,
+        wanted: LayerPreference,
         title: &str,
-    ) -> Result<Workspace> {
+    ) -> WorkspaceResult<Workspace> {
         let base = base
             .canonicalize()
             .map_err(|error| WorkspaceError::io("open", base.display(), error))?;
         let (tree, identity) = base::open(&base)?;
         // The state directory may not exist yet; only a real one can be compared.
-        let home = Tree::create(&self.root.join("workspaces"))?;
+        let home = RootedTree::create(&self.root.join("workspaces"))?;
         let home_path = home
             .path
             .canonicalize()
@@ -109,28 +122,28 @@ impl Store {
             return Err(WorkspaceError::Nested(base));
         }
         let used = self.make_room()?;
-        drop(Base::lock(self, &base, identity)?);
+        drop(UserDirectory::lock(self, &base, identity)?);
 
         let backend = match wanted {
-            Wanted::Copy(why) => Backend::Copy { why },
-            Wanted::Overlay => match untrusted_clock(&tree) {
-                Some(why) => Backend::Copy { why },
-                None => Backend::Overlay,
+            LayerPreference::Copy(why) => LayerBackend::Copy { why },
+            LayerPreference::Overlay => match untrusted_clock(&tree) {
+                Some(why) => LayerBackend::Copy { why },
+                None => LayerBackend::Overlay,
             },
         };
         let opened_ms = now_ms();
         let spare = match backend {
-            Backend::Overlay => self.take_spare(&id)?,
-            Backend::Copy { .. } => None,
+            LayerBackend::Overlay => self.take_spare(&id)?,
+            LayerBackend::Copy { .. } => None,
         };
         let directory = if let Some(spare) = spare {
             spare
         } else {
             place_apart(&home);
-            Tree::create(&self.directory(&id))?
+            RootedTree::create(&self.directory(&id))?
         };
         let opened = stamp(&directory)?;
-        let record = Record::new(Opening {
+        let record = WorkspaceRecord::new(WorkspaceOpening {
             id,
             base: &base,
             identity,
@@ -150,9 +163,9 @@ impl Store {
     }
 
     /// The workspace of that id. What a crash left half done in its base is put right first.
-    pub fn open(&self, id: &WorkspaceId) -> Result<Workspace> {
+    pub fn open(&self, id: &WorkspaceId) -> WorkspaceResult<Workspace> {
         let (directory, record) = self.load(id)?;
-        match Base::lock(self, &record.base(), record.identity) {
+        match UserDirectory::lock(self, &record.base(), record.identity) {
             // A base that is gone has nothing to be put right.
             Ok(_) | Err(WorkspaceError::BaseGone(_)) => {}
             Err(error) => return Err(error),
@@ -160,38 +173,46 @@ impl Store {
         Ok(Workspace::new(self.clone(), directory, record))
     }
 
-    pub(crate) fn load(&self, id: &WorkspaceId) -> Result<(Tree, Record)> {
+    pub(crate) fn load(&self, id: &WorkspaceId) -> WorkspaceResult<(RootedTree, WorkspaceRecord)> {
         let path = self.directory(id);
         let unknown = |_| WorkspaceError::Unknown(id.to_string());
-        let directory = Tree::open(&path).map_err(unknown)?;
+        let directory = RootedTree::open(&path).map_err(unknown)?;
         let bytes = record::read(&directory, RECORD)?
             .ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
-        let record = Record::from_bytes(&bytes).map_err(|reason| WorkspaceError::BadRecord {
-            path: path.join(RECORD),
-            reason,
-        })?;
+        let record =
+            WorkspaceRecord::from_bytes(&bytes).map_err(|reason| WorkspaceError::BadRecord {
+                path: path.join(RECORD),
+                reason,
+            })?;
         Ok((directory, record))
     }
 
-    pub(crate) fn save(&self, directory: &Tree, record: &Record) -> Result<()> {
+    pub(crate) fn save(
+        &self,
+        directory: &RootedTree,
+        record: &WorkspaceRecord,
+    ) -> WorkspaceResult<()> {
         let written = record::write(directory, RECORD, &record.to_bytes());
         self.forget_tally();
         written
     }
 
-    pub(crate) fn save_lazily(directory: &Tree, record: &Record) -> Result<()> {
+    pub(crate) fn save_lazily(
+        directory: &RootedTree,
+        record: &WorkspaceRecord,
+    ) -> WorkspaceResult<()> {
         record::write_lazily(directory, RECORD, &record.to_bytes())
     }
 
     /// Every workspace, the newest first. Damaged records are left out: nothing can be said of them.
-    pub fn list(&self) -> Result<Vec<Record>> {
+    pub fn list(&self) -> WorkspaceResult<Vec<WorkspaceRecord>> {
         let read = |id| self.load(&id).ok().map(|(_, record)| record);
         let mut records: Vec<_> = self.ids()?.into_iter().filter_map(read).collect();
         records.sort_by(|a, b| b.id.cmp(&a.id));
         Ok(records)
     }
 
-    pub(crate) fn ids(&self) -> Result<Vec<WorkspaceId>> {
+    pub(crate) fn ids(&self) -> WorkspaceResult<Vec<WorkspaceId>> {
         let home = self.root.join("workspaces");
         let entries = match std::fs::read_dir(&home) {
             Ok(entries) => entries,
@@ -205,7 +226,7 @@ impl Store {
     }
 
     /// The workspace that an abbreviation stands for.
-    pub fn find(&self, given: &str) -> Result<WorkspaceId> {
+    pub fn find(&self, given: &str) -> WorkspaceResult<WorkspaceId> {
         let fits = |id: &WorkspaceId| {
             let body = id.as_str().strip_prefix("ws_").unwrap_or_default();
             !given.is_empty()
@@ -228,7 +249,11 @@ impl Store {
 
     /// The workspace on that directory, or one around or inside it, that was committed or undone
     /// last.
-    pub(crate) fn last_turned(&self, base: &Path, side: Side) -> Result<Option<WorkspaceId>> {
+    pub(crate) fn last_turned(
+        &self,
+        base: &Path,
+        side: CommitSide,
+    ) -> WorkspaceResult<Option<WorkspaceId>> {
         let mut last: Option<(u64, WorkspaceId)> = None;
         for record in self.list()?.iter().filter(|record| record.base() == base) {
             let entries = self.entries(&record.id)?;
@@ -247,21 +272,21 @@ impl Store {
     }
 
     /// The workspace whose commit to that directory `undo` would take back.
-    pub fn to_undo(&self, base: &Path) -> Result<Option<WorkspaceId>> {
-        self.last_turned(base, Side::Done)
+    pub fn to_undo(&self, base: &Path) -> WorkspaceResult<Option<WorkspaceId>> {
+        self.last_turned(base, CommitSide::Done)
     }
 
     /// The workspace whose undone commit `redo` would bring back.
-    pub fn to_redo(&self, base: &Path) -> Result<Option<WorkspaceId>> {
-        self.last_turned(base, Side::Undone)
+    pub fn to_redo(&self, base: &Path) -> WorkspaceResult<Option<WorkspaceId>> {
+        self.last_turned(base, CommitSide::Undone)
     }
 
     /// Commits of a workspace in the order they were carried out.
-    pub(crate) fn entries(&self, id: &WorkspaceId) -> Result<Vec<Entry>> {
+    pub(crate) fn entries(&self, id: &WorkspaceId) -> WorkspaceResult<Vec<CommitJournalEntry>> {
         let home = self.directory(id).join("commits");
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(&home).into_iter().flatten().flatten() {
-            let commit = Tree::open(&entry.path())?;
+            let commit = RootedTree::open(&entry.path())?;
             entries.extend(crate::commit::load(&commit)?);
         }
         entries.sort_by_key(|entry| (entry.at_ms, entry.number));
@@ -269,12 +294,12 @@ impl Store {
     }
 
     /// Removes decided workspaces, the oldest first, until the rest fits; tells what the rest takes.
-    pub fn make_room(&self) -> Result<u64> {
+    pub fn make_room(&self) -> WorkspaceResult<u64> {
         if self.aside_beyond(MOST_ASIDE) {
             self.empty_trash();
         }
         match self.make_the_rest_fit() {
-            // What is noted may be wrong, and nobody is refused on its word.
+            // What is noted may be wrong, and no caller is refused on its word.
             Err(WorkspaceError::Full { .. }) => {
                 self.forget_tally();
                 self.make_the_rest_fit()
@@ -283,7 +308,7 @@ impl Store {
         }
     }
 
-    fn make_the_rest_fit(&self) -> Result<u64> {
+    fn make_the_rest_fit(&self) -> WorkspaceResult<u64> {
         let mut kept = self.kept(|id| self.remove_if_old(id))?;
         let mut used: u64 = kept.iter().map(|one| one.bytes).sum();
         let mut decided = kept.iter().filter(|one| one.decided).count();
@@ -305,9 +330,9 @@ impl Store {
     }
 
     /// Removes what was left of a workspace whose making or removal was cut off.
-    fn remove_if_old(&self, id: &WorkspaceId) -> Result<()> {
+    fn remove_if_old(&self, id: &WorkspaceId) -> WorkspaceResult<()> {
         const OLD: u64 = 10 * 60 * 1000;
-        let Ok(directory) = Tree::open(&self.directory(id)) else {
+        let Ok(directory) = RootedTree::open(&self.directory(id)) else {
             return Ok(());
         };
         let opened = Stat::of_open(&directory.top).map_or(u64::MAX, |stat| {
@@ -321,17 +346,17 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a workspace with everything in it; `false` if somebody works in it.
-    pub(crate) fn remove(&self, id: &WorkspaceId) -> Result<bool> {
+    /// Removes a workspace with everything in it; `false` if a process works in it.
+    pub(crate) fn remove(&self, id: &WorkspaceId) -> WorkspaceResult<bool> {
         self.remove_if(id, |_| true)
     }
 
-    /// The same if its record, read while nobody can work in it, lets it go; `false` also if not.
+    /// The same if its record, read while no process can work in it, lets it go; `false` also if not.
     fn remove_if(
         &self,
         id: &WorkspaceId,
-        may_go: impl FnOnce(Option<&Record>) -> bool,
-    ) -> Result<bool> {
+        may_go: impl FnOnce(Option<&WorkspaceRecord>) -> bool,
+    ) -> WorkspaceResult<bool> {
         let trash = self.trash()?;
         let aside = self.take_away(id, &trash, |_, record| Ok(may_go(record)))?;
         if aside {
@@ -341,11 +366,11 @@ impl Store {
         Ok(aside)
     }
 
-    pub(crate) fn trash(&self) -> Result<Tree> {
-        Tree::create(&self.root.join("trash"))
+    pub(crate) fn trash(&self) -> WorkspaceResult<RootedTree> {
+        RootedTree::create(&self.root.join("trash"))
     }
 
-    /// Whether so much was put aside that somebody should call [`Store::empty_trash`].
+    /// Whether so much was put aside that the caller should call [`WorkspaceStore::empty_trash`].
     pub fn trash_is_full(&self) -> bool {
         self.aside_beyond(ENOUGH_ASIDE)
     }
@@ -355,7 +380,7 @@ impl Store {
         aside.flatten().nth(count).is_some()
     }
 
-    /// Removes what was put aside. For a moment in which nobody waits; what cannot be removed now is
+    /// Removes what was put aside. For a moment in which no caller waits; what cannot be removed now is
     /// met again the next time.
     pub fn empty_trash(&self) {
         let Ok(trash) = self.trash() else { return };
@@ -369,30 +394,30 @@ impl Store {
     }
 
     /// Takes a workspace away: it is none any more, and what is left of it waits in the trash.
-    /// `false` if somebody works in it.
-    pub(crate) fn put_aside(&self, id: &WorkspaceId) -> Result<bool> {
+    /// `false` if a process works in it.
+    pub(crate) fn put_aside(&self, id: &WorkspaceId) -> WorkspaceResult<bool> {
         self.take_away(id, &self.trash()?, |_, _| Ok(true))
     }
 
-    /// The same to another place. `prepare` gets its directory and its record while nobody else can work
+    /// The same to another place. `prepare` gets its directory and its record while no other process can work
     /// in it, and may say that it stays.
     pub(crate) fn take_away(
         &self,
         id: &WorkspaceId,
-        to: &Tree,
-        prepare: impl FnOnce(&Tree, Option<&Record>) -> rustix::io::Result<bool>,
-    ) -> Result<bool> {
+        to: &RootedTree,
+        prepare: impl FnOnce(&RootedTree, Option<&WorkspaceRecord>) -> rustix::io::Result<bool>,
+    ) -> WorkspaceResult<bool> {
         let path = self.directory(id);
-        let Ok(directory) = Tree::open(&path) else {
+        let Ok(directory) = RootedTree::open(&path) else {
             return Ok(true);
         };
-        let Some(_lock) = Lock::try_take(&directory, crate::workspace::IN_USE)? else {
+        let Some(_lock) = FileLock::try_take(&directory, crate::workspace::IN_USE)? else {
             return Ok(false);
         };
         let record = self.load(id).ok().map(|(_, record)| record);
         // Its slots may just hold files of the user, in the middle of a commit or after a crash.
         let _base = match &record {
-            Some(record) => match Base::lock(self, &record.base(), record.identity) {
+            Some(record) => match UserDirectory::lock(self, &record.base(), record.identity) {
                 Ok(base) => Some(base),
                 Err(WorkspaceError::BaseGone(_)) => None,
                 Err(WorkspaceError::BaseBusy(_)) => return Ok(false),
@@ -401,7 +426,7 @@ impl Store {
             None => None,
         };
         let failed = |error| WorkspaceError::io("remove", path.display(), error);
-        let home = Tree::open(&self.root.join("workspaces"))?;
+        let home = RootedTree::open(&self.root.join("workspaces"))?;
         let name = id.as_str();
         if !prepare(&directory, record.as_ref()).map_err(failed)? {
             return Ok(false);
@@ -411,7 +436,7 @@ impl Store {
         Ok(true)
     }
 
-    pub(crate) fn usage(directory: &Tree) -> u64 {
+    pub(crate) fn usage(directory: &RootedTree) -> u64 {
         disk_usage(&directory.top)
     }
 }
@@ -424,7 +449,7 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn random() -> Result<[u8; 10]> {
+pub(crate) fn random() -> WorkspaceResult<[u8; 10]> {
     let mut bytes = [0; 10];
     let flags = rustix::rand::GetRandomFlags::empty();
     match rustix::rand::getrandom(&mut bytes, flags) {
@@ -439,8 +464,8 @@ pub(crate) fn random() -> Result<[u8; 10]> {
 }
 
 /// Now, by the clock that stamps files. Asked twice: newer kernels give a finer stamp to a file
-/// whose last one somebody looked at.
-pub(crate) fn stamp(directory: &Tree) -> Result<crate::node::Time> {
+/// whose last one was looked at.
+pub(crate) fn stamp(directory: &RootedTree) -> WorkspaceResult<crate::node::Time> {
     let failed = |error| WorkspaceError::io("create", directory.path.display(), error);
     Stat::of_open(&directory.top).map_err(failed)?;
     let mode = rustix::fs::Mode::RWXU;
@@ -448,22 +473,22 @@ pub(crate) fn stamp(directory: &Tree) -> Result<crate::node::Time> {
     Ok(Stat::of_open(&directory.top).map_err(failed)?.changed)
 }
 
-fn is_decided(record: Option<&Record>) -> bool {
-    record.is_some_and(Record::is_decided)
+fn is_decided(record: Option<&WorkspaceRecord>) -> bool {
+    record.is_some_and(WorkspaceRecord::is_decided)
 }
 
 /// Tells the file system that what is in a directory has nothing to do with each other, so that every
 /// workspace gets a region of the disk of its own. Where the file system finds room for new files by
 /// going through what was deleted nearby, a workspace then does not pay for what others delete. Most
 /// file systems need no such hint, and refuse it.
-fn place_apart(home: &Tree) {
+fn place_apart(home: &RootedTree) {
     if let Ok(flags) = rustix::fs::ioctl_getflags(&home.top) {
         let _ = rustix::fs::ioctl_setflags(&home.top, flags | IFlags::TOPDIR);
     }
 }
 
 /// File systems whose stamps are another machine's.
-fn untrusted_clock(tree: &Tree) -> Option<String> {
+fn untrusted_clock(tree: &RootedTree) -> Option<String> {
     const REMOTE: [(i64, &str); 6] = [
         (0x6969, "NFS"),
         (0xff53_4d42, "CIFS"),

@@ -1,26 +1,28 @@
 //! What every kept workspace takes, noted so that making a new one does not read the records of all.
 //!
-//! It is a note and not the truth. Whoever writes a record throws it away, what is not in it is read
-//! from the record, and nothing is removed, and nobody refused, on its word alone.
+//! It is a note and not the truth. A writer of a record throws it away, what is not in it is read
+//! from the record, and nothing is removed, and no caller refused, on its word alone.
+//!
+//! Whether a workspace was decided is read from its record, while the record is locked.
 
 use std::collections::BTreeMap;
 
 use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, WorkspaceError};
+use crate::error::{WorkspaceError, WorkspaceResult};
 use crate::record;
-use crate::store::Store;
-use crate::tree::Tree;
+use crate::store::WorkspaceStore;
+use crate::tree::RootedTree;
 
 const TALLY: &str = "tally.json";
 
 /// A workspace as far as the space it takes is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct WorkspaceSpace {
     pub(crate) id: WorkspaceId,
     pub(crate) bytes: u64,
-    /// Whether nobody waits for its changes any more.
+    /// Whether its changes no longer wait for a decision.
     pub(crate) decided: bool,
 }
 
@@ -30,16 +32,19 @@ struct Noted(u64, bool);
 
 type Tally = BTreeMap<WorkspaceId, Noted>;
 
-impl Store {
+impl WorkspaceStore {
     /// Every workspace, the newest first; `without` gets every directory that has no record.
-    pub(crate) fn kept(&self, without: impl Fn(&WorkspaceId) -> Result<()>) -> Result<Vec<Kept>> {
-        let root = Tree::open(self.root())?;
+    pub(crate) fn kept(
+        &self,
+        without: impl Fn(&WorkspaceId) -> WorkspaceResult<()>,
+    ) -> WorkspaceResult<Vec<WorkspaceSpace>> {
+        let root = RootedTree::open(self.root())?;
         let mut tally = read(&root);
         let mut learned = false;
         let mut kept = Vec::new();
         for id in self.ids()? {
             if let Some(Noted(bytes, decided)) = tally.get(&id).copied() {
-                kept.push(Kept { id, bytes, decided });
+                kept.push(WorkspaceSpace { id, bytes, decided });
                 continue;
             }
             match self.load(&id) {
@@ -47,13 +52,13 @@ impl Store {
                     let decided = record.is_decided();
                     let mut bytes = record.bytes;
                     if bytes == 0 {
-                        // Somebody works in it, or was killed before it was measured.
+                        // A process works in it, or was killed before it was measured.
                         bytes = Self::usage(&directory);
                     } else {
                         tally.insert(id.clone(), Noted(bytes, decided));
                         learned = true;
                     }
-                    kept.push(Kept { id, bytes, decided });
+                    kept.push(WorkspaceSpace { id, bytes, decided });
                 }
                 Err(WorkspaceError::Unknown(_)) => without(&id)?,
                 // Nothing can be said of a damaged one.
@@ -75,7 +80,7 @@ impl Store {
     }
 }
 
-fn read(root: &Tree) -> Tally {
+fn read(root: &RootedTree) -> Tally {
     let bytes = record::read(root, TALLY).ok().flatten();
     bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -1,7 +1,7 @@
 //! Directory trees by handle: everything is opened below a directory that is already open, follows
 //! no link and crosses into no other mount.
 //!
-//! What lies in a tree may have been put there by somebody hostile. So nothing is opened before it
+//! What lies in a tree may have been put there by an attacker. So nothing is opened before it
 //! is known to be a plain file, every read is counted against a budget, and no walk recurses on the
 //! stack deeper than [`MAX_DEPTH`].
 
@@ -16,9 +16,9 @@ use lula_protocol::Digest;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, XattrFlags};
 use rustix::io::Errno;
 
-use crate::error::{Result, WorkspaceError};
-use crate::node::{Kind, Node, Stat};
-use crate::path::{RelPath, escape};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::node::{FileNode, FileNodeKind, Stat};
+use crate::path::{WorkspacePath, escape};
 
 /// Deepest directory that is looked into.
 pub(crate) const MAX_DEPTH: usize = 256;
@@ -36,13 +36,13 @@ const CHUNK: usize = 256 * 1024;
 
 /// A directory that everything is looked up below.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct RootedTree {
     pub(crate) top: OwnedFd,
     pub(crate) path: PathBuf,
 }
 
-impl Tree {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+impl RootedTree {
+    pub(crate) fn open(path: &Path) -> WorkspaceResult<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let top = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| WorkspaceError::io("open", path.display(), error))?;
@@ -51,7 +51,7 @@ impl Tree {
     }
 
     /// Opens a directory of our own, made where it is missing.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    pub(crate) fn create(path: &Path) -> WorkspaceResult<Self> {
         use std::os::unix::fs::DirBuilderExt;
         // Nearly always it is there.
         if let Ok(tree) = Self::open(path) {
@@ -66,7 +66,7 @@ impl Tree {
     }
 
     /// What that path is, if anything.
-    pub(crate) fn stat(&self, path: &RelPath) -> Result<Option<Stat>> {
+    pub(crate) fn stat(&self, path: &WorkspacePath) -> WorkspaceResult<Option<Stat>> {
         let failed = |error| WorkspaceError::io("look at", path, error);
         match beneath(&self.top, path.as_os_str(), OFlags::PATH) {
             Ok(handle) => Stat::of_open(handle).map(Some).map_err(failed),
@@ -82,18 +82,18 @@ pub(crate) fn is_absent(error: Errno) -> bool {
 }
 
 /// Parents of paths, each opened once for paths that follow each other.
-pub(crate) struct Parents<'a> {
-    tree: &'a Tree,
-    last: Option<(RelPath, OwnedFd)>,
+pub(crate) struct OpenParents<'a> {
+    tree: &'a RootedTree,
+    last: Option<(WorkspacePath, OwnedFd)>,
 }
 
-impl<'a> Parents<'a> {
-    pub(crate) const fn of(tree: &'a Tree) -> Self {
+impl<'a> OpenParents<'a> {
+    pub(crate) const fn of(tree: &'a RootedTree) -> Self {
         Self { tree, last: None }
     }
 
     /// The directory that the path is in.
-    pub(crate) fn get(&mut self, path: &RelPath) -> rustix::io::Result<&OwnedFd> {
+    pub(crate) fn get(&mut self, path: &WorkspacePath) -> rustix::io::Result<&OwnedFd> {
         let Some(parent) = path.parent() else {
             return Ok(&self.tree.top);
         };
@@ -143,13 +143,13 @@ pub(crate) fn os(name: &[u8]) -> &OsStr {
 }
 
 /// Reads within a budget.
-pub(crate) struct Reader {
+pub(crate) struct BudgetedReader {
     buffer: Vec<u8>,
     bytes_left: u64,
     entries_left: u64,
 }
 
-impl Default for Reader {
+impl Default for BudgetedReader {
     fn default() -> Self {
         Self {
             buffer: vec![0; CHUNK],
@@ -160,15 +160,19 @@ impl Default for Reader {
 }
 
 /// Content that was read once: its digest, how much, and whether it is text.
-pub(crate) struct Content {
+pub(crate) struct ReadContent {
     pub(crate) digest: Digest,
     pub(crate) size: u64,
     binary: bool,
 }
 
-impl Reader {
+impl BudgetedReader {
     /// The names in a directory, sorted.
-    pub(crate) fn names(&mut self, directory: &OwnedFd, place: &str) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn names(
+        &mut self,
+        directory: &OwnedFd,
+        place: &str,
+    ) -> WorkspaceResult<Vec<Vec<u8>>> {
         let failed = |error| WorkspaceError::io("list", place, error);
         let mut found = Vec::new();
         for entry in Dir::read_from(directory).map_err(failed)? {
@@ -194,15 +198,15 @@ impl Reader {
     pub(crate) fn node(
         &mut self,
         directory: &OwnedFd,
-        path: &RelPath,
-    ) -> Result<Option<(Node, Stat)>> {
+        path: &WorkspacePath,
+    ) -> WorkspaceResult<Option<(FileNode, Stat)>> {
         let failed = |error: Errno| WorkspaceError::io("read", path, error);
         let name = os(path.name());
         for _ in 0..TRIES {
             let Some(before) = Stat::maybe(directory, name).map_err(failed)? else {
                 return Ok(None);
             };
-            let mut node = Node {
+            let mut node = FileNode {
                 kind: before.kind,
                 mode: before.mode,
                 size: before.size,
@@ -212,7 +216,7 @@ impl Reader {
                 capabilities: false,
             };
             match before.kind {
-                Kind::File => match open_seen(directory, path, &before) {
+                FileNodeKind::File => match open_seen(directory, path, &before) {
                     Ok(Some(mut file)) => {
                         node.capabilities = has_capabilities(&file);
                         let content = self.read(&mut file, path, None)?;
@@ -228,16 +232,18 @@ impl Reader {
                     Err(error) if is_absent(error) => continue,
                     Err(error) => return Err(failed(error)),
                 },
-                Kind::Symlink => match rustix::fs::readlinkat(directory, name, Vec::new()) {
-                    Ok(target) => {
-                        node.digest = Some(Digest::of_bytes(target.to_bytes()));
-                        node.target = Some(escape(target.to_bytes()));
-                        node.size = target.to_bytes().len() as u64;
+                FileNodeKind::Symlink => {
+                    match rustix::fs::readlinkat(directory, name, Vec::new()) {
+                        Ok(target) => {
+                            node.digest = Some(Digest::of_bytes(target.to_bytes()));
+                            node.target = Some(escape(target.to_bytes()));
+                            node.size = target.to_bytes().len() as u64;
+                        }
+                        Err(Errno::NOENT | Errno::INVAL) => continue,
+                        Err(error) => return Err(failed(error)),
                     }
-                    Err(Errno::NOENT | Errno::INVAL) => continue,
-                    Err(error) => return Err(failed(error)),
-                },
-                Kind::Directory => node.size = 0,
+                }
+                FileNodeKind::Directory => node.size = 0,
                 _ => {}
             }
             return Ok(Some((node, before)));
@@ -249,9 +255,9 @@ impl Reader {
     pub(crate) fn read(
         &mut self,
         file: &mut File,
-        path: &RelPath,
+        path: &WorkspacePath,
         mut to: Option<&mut File>,
-    ) -> Result<Content> {
+    ) -> WorkspaceResult<ReadContent> {
         let mut hasher = blake3::Hasher::new();
         let (mut size, mut binary) = (0_u64, false);
         loop {
@@ -279,7 +285,7 @@ impl Reader {
                     .map_err(|error| WorkspaceError::io("copy", path, error))?;
             }
         }
-        Ok(Content {
+        Ok(ReadContent {
             digest: Digest::from_bytes(*hasher.finalize().as_bytes()),
             size,
             binary,
@@ -288,18 +294,23 @@ impl Reader {
 }
 
 /// Opens what was seen to be a file; nothing if it is another one by now.
-fn open_seen(directory: &OwnedFd, path: &RelPath, seen: &Stat) -> rustix::io::Result<Option<File>> {
+fn open_seen(
+    directory: &OwnedFd,
+    path: &WorkspacePath,
+    seen: &Stat,
+) -> rustix::io::Result<Option<File>> {
     let file = beneath(directory, os(path.name()), OFlags::RDONLY)?;
     let now = Stat::of_open(&file)?;
-    let same = now.kind == Kind::File && (now.inode, now.device) == (seen.inode, seen.device);
+    let same =
+        now.kind == FileNodeKind::File && (now.inode, now.device) == (seen.inode, seen.device);
     Ok(same.then(|| File::from(file)))
 }
 
 /// A plain file in that directory, by the last part of its path, open for reading.
-pub(crate) fn open_plain(directory: &OwnedFd, path: &RelPath) -> Result<File> {
+pub(crate) fn open_plain(directory: &OwnedFd, path: &WorkspacePath) -> WorkspaceResult<File> {
     let failed = |error: Errno| WorkspaceError::io("open", path, error);
     let seen = Stat::of(directory, os(path.name())).map_err(failed)?;
-    if seen.kind != Kind::File {
+    if seen.kind != FileNodeKind::File {
         return Err(WorkspaceError::Busy { path: path.clone() });
     }
     open_seen(directory, path, &seen)
@@ -338,7 +349,7 @@ pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
         empty(&top, &top, 0, &mut moved)?;
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            // Something deep was moved up, or somebody still writes.
+            // Something deep was moved up, or a process still writes.
             Err(Errno::NOTEMPTY | Errno::EXIST) if round < 10_000 => round += 1,
             Err(error) => return Err(error),
         }
@@ -397,7 +408,7 @@ fn empty(
     Ok(())
 }
 
-/// Names at the top may have been taken beforehand by whoever built the depth.
+/// Names at the top may have been taken beforehand by the command that built the depth.
 fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> rustix::io::Result<()> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     for _ in 0..MAX_ENTRIES {
@@ -438,7 +449,7 @@ fn usage(directory: &OwnedFd, depth: usize, total: &mut u64, left: &mut u64) {
             continue;
         };
         *total += stat.blocks * 512;
-        if stat.kind == Kind::Directory
+        if stat.kind == FileNodeKind::Directory
             && depth < MAX_DEPTH
             && let Ok(inner) = beneath(directory, entry.file_name(), OFlags::DIRECTORY)
         {

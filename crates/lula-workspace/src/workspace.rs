@@ -6,19 +6,19 @@ use lula_protocol::{Digest, WorkspaceId};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
-use crate::aside::Aside;
-use crate::base::Base;
-use crate::change::{Change, Diff, Selection};
+use crate::aside::ExcludedChanges;
+use crate::base::UserDirectory;
+use crate::change::{ChangeSelection, PathChange, WorkspaceDiff};
 use crate::commit;
-use crate::copy::Manifest;
-use crate::diff::{Found, Look, Remembered, Settled};
-use crate::error::{Result, WorkspaceError};
-use crate::journal::{Entry, Side, VERSION};
-use crate::node::Kind;
-use crate::path::RelPath;
-use crate::record::{self, Backend, Lock, Record, State};
-use crate::store::{Store, now_ms};
-use crate::tree::{Parents, Tree, beneath, open_plain, open_to_empty, remove};
+use crate::copy::CopyManifest;
+use crate::diff::{CommittedPaths, DiffContext, FirstSeenPaths, OriginalStateSource};
+use crate::error::{WorkspaceError, WorkspaceResult};
+use crate::journal::{CommitJournalEntry, CommitSide, VERSION};
+use crate::node::FileNodeKind;
+use crate::path::WorkspacePath;
+use crate::record::{self, FileLock, LayerBackend, WorkspaceRecord, WorkspaceStatus};
+use crate::store::{WorkspaceStore, now_ms};
+use crate::tree::{OpenParents, RootedTree, beneath, open_plain, open_to_empty, remove};
 
 pub(crate) const IN_USE: &str = "in-use.lock";
 /// The two lie together and apart from everything else: a sandbox is handed the directory they are in.
@@ -34,22 +34,22 @@ const REMEMBERED: &str = "remembered.json";
 /// A private view of a user's directory.
 #[derive(Debug)]
 pub struct Workspace {
-    pub(crate) store: Store,
-    pub(crate) directory: Tree,
-    pub(crate) record: Record,
+    pub(crate) store: WorkspaceStore,
+    pub(crate) directory: RootedTree,
+    pub(crate) record: WorkspaceRecord,
 }
 
-/// What a sandbox needs to show a workspace. Nobody else works in it while this lives.
+/// What a sandbox needs to show a workspace. No other process works in it while this lives.
 #[derive(Debug)]
-pub struct Layer {
+pub struct WorkspaceLayer {
     /// Where what lies.
-    pub place: Place,
-    _lock: Lock,
+    pub place: LayerDirectories,
+    _lock: FileLock,
 }
 
 /// The directories of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum LayerDirectories {
     /// To be mounted as an overlay, with `userxattr`, where the base is.
     Overlay {
         /// The user's directory.
@@ -66,7 +66,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl LayerDirectories {
     /// The directory that commands see as their workspace.
     pub fn shown(&self) -> &Path {
         match self {
@@ -78,18 +78,18 @@ impl Place {
 
 /// What a commit did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Committed {
+pub struct WorkspaceCommit {
     /// Paths changed in the user's tree.
-    pub paths: Vec<RelPath>,
+    pub paths: Vec<WorkspacePath>,
     /// Paths that were asked for and not taken; they are still in the workspace.
-    pub held_back: Vec<RelPath>,
+    pub held_back: Vec<WorkspacePath>,
     /// The digest of all changes as they were when it was made.
     pub digest: Digest,
 }
 
 /// The content of one path before and after, no longer than asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sides {
+pub struct BeforeAndAfter {
     /// In the user's tree.
     pub old: Option<Vec<u8>>,
     /// In the workspace.
@@ -97,7 +97,11 @@ pub struct Sides {
 }
 
 impl Workspace {
-    pub(crate) const fn new(store: Store, directory: Tree, record: Record) -> Self {
+    pub(crate) const fn new(
+        store: WorkspaceStore,
+        directory: RootedTree,
+        record: WorkspaceRecord,
+    ) -> Self {
         Self {
             store,
             directory,
@@ -111,7 +115,7 @@ impl Workspace {
     }
 
     /// What is known about it.
-    pub const fn record(&self) -> &Record {
+    pub const fn record(&self) -> &WorkspaceRecord {
         &self.record
     }
 
@@ -120,37 +124,41 @@ impl Workspace {
     }
 
     /// Makes the layer, empty or as a copy.
-    pub(crate) fn fill(&mut self, base: &Tree, allowed: u64) -> Result<()> {
+    pub(crate) fn fill(&mut self, base: &RootedTree, allowed: u64) -> WorkspaceResult<()> {
         let failed = |error| WorkspaceError::io("create", "the layer", error);
         match &self.record.backend {
-            Backend::Overlay => {
-                let upper = Tree::create(&self.part(UPPER))?;
-                Tree::create(&self.part(WORK))?;
+            LayerBackend::Overlay => {
+                let upper = RootedTree::create(&self.part(UPPER))?;
+                RootedTree::create(&self.part(WORK))?;
                 commit::own_like(&upper.top, &base.top).map_err(failed)
             }
-            Backend::Copy { .. } => {
-                let copy = Tree::create(&self.part(COPY))?;
-                let manifest = Manifest::take(base, &copy, allowed)?;
+            LayerBackend::Copy { .. } => {
+                let copy = RootedTree::create(&self.part(COPY))?;
+                let manifest = CopyManifest::take(base, &copy, allowed)?;
                 commit::own_like(&copy.top, &base.top).map_err(failed)?;
                 self.write_manifest(&manifest)
             }
         }
     }
 
-    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<()> {
+    pub(crate) fn write_manifest(&self, manifest: &CopyManifest) -> WorkspaceResult<()> {
         self.write_manifest_as(MANIFEST, manifest)
     }
 
-    pub(crate) fn write_manifest_as(&self, name: &str, manifest: &Manifest) -> Result<()> {
+    pub(crate) fn write_manifest_as(
+        &self,
+        name: &str,
+        manifest: &CopyManifest,
+    ) -> WorkspaceResult<()> {
         let bytes = serde_json::to_vec(manifest).unwrap_or_default();
         record::write(&self.directory, name, &bytes)
     }
 
-    pub(crate) fn manifest(&self) -> Result<Manifest> {
+    pub(crate) fn manifest(&self) -> WorkspaceResult<CopyManifest> {
         self.manifest_of(MANIFEST)
     }
 
-    pub(crate) fn manifest_of(&self, name: &str) -> Result<Manifest> {
+    pub(crate) fn manifest_of(&self, name: &str) -> WorkspaceResult<CopyManifest> {
         let bad = |reason: String| WorkspaceError::BadRecord {
             path: self.part(name),
             reason,
@@ -162,12 +170,12 @@ impl Workspace {
 
     /// Where a layer turns out not to work as an overlay, before anything was done in it: takes a
     /// copy instead.
-    pub fn fall_back_to_copy(&mut self, why: &str) -> Result<()> {
+    pub fn fall_back_to_copy(&mut self, why: &str) -> WorkspaceResult<()> {
         let _lock = self.exclusive()?;
         for part in [UPPER, WORK] {
             self.remove_part(part)?;
         }
-        self.record.backend = Backend::Copy {
+        self.record.backend = LayerBackend::Copy {
             why: why.to_owned(),
         };
         self.record.opened = crate::store::stamp(&self.directory)?;
@@ -177,39 +185,39 @@ impl Workspace {
         self.save()
     }
 
-    pub(crate) fn remove_part(&self, name: &str) -> Result<()> {
+    pub(crate) fn remove_part(&self, name: &str) -> WorkspaceResult<()> {
         remove(&self.directory.top, name.as_ref())
             .map_err(|error| WorkspaceError::io("remove", self.part(name).display(), error))
     }
 
-    pub(crate) fn exclusive(&self) -> Result<Lock> {
-        Lock::try_take(&self.directory, IN_USE)?
+    pub(crate) fn exclusive(&self) -> WorkspaceResult<FileLock> {
+        FileLock::try_take(&self.directory, IN_USE)?
             .ok_or_else(|| WorkspaceError::InUse(self.record.id.clone()))
     }
 
     /// What a sandbox needs to show it. Keep it as long as the sandbox lives.
-    pub fn layer(&self) -> Result<Layer> {
-        if self.record.state == State::Discarded {
+    pub fn layer(&self) -> WorkspaceResult<WorkspaceLayer> {
+        if self.record.state == WorkspaceStatus::Discarded {
             return Err(WorkspaceError::Discarded(self.record.id.clone()));
         }
         let place = match self.record.backend {
-            Backend::Overlay => Place::Overlay {
+            LayerBackend::Overlay => LayerDirectories::Overlay {
                 lower: self.record.base(),
                 upper: self.part(UPPER),
                 work: self.part(WORK),
             },
-            Backend::Copy { .. } => Place::Copy {
+            LayerBackend::Copy { .. } => LayerDirectories::Copy {
                 directory: self.part(COPY),
             },
         };
         let lock = self.exclusive()?;
         self.flush()?;
-        Ok(Layer { place, _lock: lock })
+        Ok(WorkspaceLayer { place, _lock: lock })
     }
 
     /// Puts a layer on disk that was mounted without that, and takes the kernel's mark of it away:
     /// then it can be mounted again.
-    fn flush(&self) -> Result<()> {
+    fn flush(&self) -> WorkspaceResult<()> {
         let failed = |error| WorkspaceError::io("flush", self.part(UPPER).display(), error);
         let of_kernel = match beneath(&self.directory.top, WORK, OFlags::DIRECTORY)
             .and_then(|work| open_to_empty(&work, "work".as_ref()))
@@ -228,14 +236,14 @@ impl Workspace {
         remove(&of_kernel, UNFLUSHED.as_ref()).map_err(failed)
     }
 
-    pub(crate) fn layer_tree(&self) -> Result<Tree> {
-        Tree::open(&self.part(match self.record.backend {
-            Backend::Overlay => UPPER,
-            Backend::Copy { .. } => COPY,
+    pub(crate) fn layer_tree(&self) -> WorkspaceResult<RootedTree> {
+        RootedTree::open(&self.part(match self.record.backend {
+            LayerBackend::Overlay => UPPER,
+            LayerBackend::Copy { .. } => COPY,
         }))
     }
 
-    fn base_tree(&self) -> Result<Tree> {
+    fn base_tree(&self) -> WorkspaceResult<RootedTree> {
         let path = self.record.base();
         let gone = |_| WorkspaceError::BaseGone(path.clone());
         let (tree, identity) = crate::base::open(&path).map_err(gone)?;
@@ -249,33 +257,34 @@ impl Workspace {
     /// What it would change in the user's tree as that is now. A command may be running in it: each
     /// file is then seen as it was at one moment, different files at different moments, and a commit
     /// with this digest refuses if any of them changed since.
-    pub fn diff(&self) -> Result<Diff> {
+    pub fn diff(&self) -> WorkspaceResult<WorkspaceDiff> {
         self.look(&self.base_tree()?)
     }
 
-    fn look(&self, base: &Tree) -> Result<Diff> {
+    fn look(&self, base: &RootedTree) -> WorkspaceResult<WorkspaceDiff> {
         let layer = self.layer_tree()?;
         let manifest = match self.record.backend {
-            Backend::Overlay => None,
-            Backend::Copy { .. } => Some(self.manifest()?),
+            LayerBackend::Overlay => None,
+            LayerBackend::Copy { .. } => Some(self.manifest()?),
         };
         let (major, minor, inode) = self.record.identity;
-        Look {
+        DiffContext {
             layer: &layer,
             base,
             name: &format!("{} {major}:{minor}:{inode}", self.record.base_text()),
-            found: manifest
-                .as_ref()
-                .map_or(Found::At(self.record.opened), Found::As),
-            settled: Settled::by(&self.store.entries(&self.record.id)?),
+            found: manifest.as_ref().map_or(
+                OriginalStateSource::At(self.record.opened),
+                OriginalStateSource::As,
+            ),
+            settled: CommittedPaths::by(&self.store.entries(&self.record.id)?),
             remembered: self.remembered()?,
         }
         .diff()
     }
 
-    fn remembered(&self) -> Result<Remembered> {
+    fn remembered(&self) -> WorkspaceResult<FirstSeenPaths> {
         let Some(bytes) = record::read(&self.directory, REMEMBERED)? else {
-            return Ok(Remembered::default());
+            return Ok(FirstSeenPaths::default());
         };
         serde_json::from_slice(&bytes).map_err(|error| WorkspaceError::BadRecord {
             path: self.part(REMEMBERED),
@@ -286,11 +295,15 @@ impl Workspace {
     /// Remembers what the changes would replace, so that files which the user changes and puts back
     /// are no conflict later, and how many changes there are and how much space they take. For the
     /// end of a command; [`Workspace::close`] does it too.
-    pub fn remember(&mut self, diff: &Diff) -> Result<()> {
-        self.remember_leaving(diff, &Aside::none())
+    pub fn remember(&mut self, diff: &WorkspaceDiff) -> WorkspaceResult<()> {
+        self.remember_leaving(diff, &ExcludedChanges::none())
     }
 
-    fn remember_leaving(&mut self, diff: &Diff, aside: &Aside) -> Result<()> {
+    fn remember_leaving(
+        &mut self,
+        diff: &WorkspaceDiff,
+        aside: &ExcludedChanges,
+    ) -> WorkspaceResult<()> {
         let mut remembered = self.remembered()?;
         if remembered.add(diff) {
             let bytes = serde_json::to_vec(&remembered).unwrap_or_default();
@@ -301,9 +314,9 @@ impl Workspace {
 
     /// Remembers how many changes it has and how much space it takes; takes it away if there are none
     /// and it was never committed (what is left of it is used again, or removed by
-    /// [`Store::empty_trash`]). Tells what it changes. For the end of a session.
-    pub fn close(self) -> Result<(Self, Diff)> {
-        let (workspace, diff, _) = self.close_leaving(|_, _| Aside::none())?;
+    /// [`WorkspaceStore::empty_trash`]). Tells what it changes. For the end of a session.
+    pub fn close(self) -> WorkspaceResult<(Self, WorkspaceDiff)> {
+        let (workspace, diff, _) = self.close_leaving(|_, _| ExcludedChanges::none())?;
         Ok((workspace, diff))
     }
 
@@ -311,19 +324,21 @@ impl Workspace {
     /// there are no others. `aside` is asked only if something was changed.
     pub fn close_leaving(
         mut self,
-        aside: impl FnOnce(&Self, &Diff) -> Aside,
-    ) -> Result<(Self, Diff, Aside)> {
+        aside: impl FnOnce(&Self, &WorkspaceDiff) -> ExcludedChanges,
+    ) -> WorkspaceResult<(Self, WorkspaceDiff, ExcludedChanges)> {
         let diff = self.diff()?;
         let aside = if diff.is_empty() {
-            Aside::none()
+            ExcludedChanges::none()
         } else {
             aside(&self, &diff)
         };
         let unchanged = aside.rest(&diff).next().is_none();
         if unchanged && self.store.entries(&self.record.id)?.is_empty() {
             match self.record.backend {
-                Backend::Overlay if aside.is_empty() => self.store.spare(&self.record.id)?,
-                Backend::Overlay | Backend::Copy { .. } => self.store.put_aside(&self.record.id)?,
+                LayerBackend::Overlay if aside.is_empty() => self.store.spare(&self.record.id)?,
+                LayerBackend::Overlay | LayerBackend::Copy { .. } => {
+                    self.store.put_aside(&self.record.id)?
+                }
             };
         } else {
             self.flush()?;
@@ -332,44 +347,46 @@ impl Workspace {
         Ok((self, diff, aside))
     }
 
-    fn note(&mut self, changes: usize) -> Result<()> {
+    fn note(&mut self, changes: usize) -> WorkspaceResult<()> {
         if changes > 0 {
-            self.record.state = State::Pending;
+            self.record.state = WorkspaceStatus::Pending;
         }
         self.record.changes = changes as u64;
-        self.record.bytes = Store::usage(&self.directory);
+        self.record.bytes = WorkspaceStore::usage(&self.directory);
         self.save()
     }
 
-    pub(crate) fn save(&mut self) -> Result<()> {
+    pub(crate) fn save(&mut self) -> WorkspaceResult<()> {
         self.store.save(&self.directory, &self.record)
     }
 
     /// Another process may have decided meanwhile.
-    fn refresh(&mut self) -> Result<()> {
+    fn refresh(&mut self) -> WorkspaceResult<()> {
         self.record = self.store.load(&self.record.id)?.1;
         Ok(())
     }
 
-    pub(crate) fn save_lazily(&self) -> Result<()> {
-        Store::save_lazily(&self.directory, &self.record)
+    pub(crate) fn save_lazily(&self) -> WorkspaceResult<()> {
+        WorkspaceStore::save_lazily(&self.directory, &self.record)
     }
 
     /// The content behind a change, if it still has the digests that the change names; `None` on a
     /// side that has no content or more than `limit` bytes.
-    pub fn sides(&self, change: &Change, limit: u64) -> Result<Sides> {
-        let read = |tree: &Tree, node: Option<&crate::node::Node>| -> Result<Option<Vec<u8>>> {
+    pub fn sides(&self, change: &PathChange, limit: u64) -> WorkspaceResult<BeforeAndAfter> {
+        let read = |tree: &RootedTree,
+                    node: Option<&crate::node::FileNode>|
+         -> WorkspaceResult<Option<Vec<u8>>> {
             let Some(node) = node.filter(|node| node.size <= limit) else {
                 return Ok(None);
             };
             if let Some(target) = &node.target {
                 return Ok(crate::path::unescape(target));
             }
-            if node.kind != Kind::File {
+            if node.kind != FileNodeKind::File {
                 return Ok(None);
             }
             let path = &change.path;
-            let mut parents = Parents::of(tree);
+            let mut parents = OpenParents::of(tree);
             let parent = parents
                 .get(path)
                 .map_err(|error| WorkspaceError::io("open", path, error))?;
@@ -382,7 +399,7 @@ impl Workspace {
             }
             Ok(Some(bytes))
         };
-        Ok(Sides {
+        Ok(BeforeAndAfter {
             old: read(&self.base_tree()?, change.old.as_ref())?,
             new: read(&self.layer_tree()?, change.new.as_ref())?,
         })
@@ -392,23 +409,23 @@ impl Workspace {
     /// changes are still those that were reviewed under that digest.
     pub fn commit(
         &mut self,
-        selection: &Selection,
+        selection: &ChangeSelection,
         expected: Option<&Digest>,
-    ) -> Result<Committed> {
-        self.commit_leaving(selection, expected, &Aside::none())
+    ) -> WorkspaceResult<WorkspaceCommit> {
+        self.commit_leaving(selection, expected, &ExcludedChanges::none())
     }
 
     /// The same without changes that are left aside, unless the selection names them. They stay in the
     /// workspace and are not waited for.
     pub fn commit_leaving(
         &mut self,
-        selection: &Selection,
+        selection: &ChangeSelection,
         expected: Option<&Digest>,
-        aside: &Aside,
-    ) -> Result<Committed> {
-        let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
+        aside: &ExcludedChanges,
+    ) -> WorkspaceResult<WorkspaceCommit> {
+        let base = UserDirectory::lock(&self.store, &self.record.base(), self.record.identity)?;
         self.refresh()?;
-        if self.record.state == State::Discarded {
+        if self.record.state == WorkspaceStatus::Discarded {
             return Err(WorkspaceError::Discarded(self.record.id.clone()));
         }
         let diff = self.look(&base.tree)?;
@@ -432,7 +449,7 @@ impl Workspace {
         if chosen.taken.is_empty() {
             return Err(WorkspaceError::AllHeldBack(chosen.held_back));
         }
-        let conflicts: Vec<RelPath> = chosen
+        let conflicts: Vec<WorkspacePath> = chosen
             .taken
             .iter()
             .filter(|change| change.conflict)
@@ -443,14 +460,14 @@ impl Workspace {
         }
         let layer = self.layer_tree()?;
         let (number, directory) = self.next_commit()?;
-        let entry = Entry {
+        let entry = CommitJournalEntry {
             version: VERSION,
             workspace: self.record.id.clone(),
             number,
             base: self.record.base_text().to_owned(),
             identity: self.record.identity,
             at_ms: now_ms(),
-            side: Side::Done,
+            side: CommitSide::Done,
             generation: 0,
             transit: None,
             ops: Vec::new(),
@@ -463,7 +480,7 @@ impl Workspace {
             base.remove_transit()?;
             return Err(error);
         }
-        let committed = Committed {
+        let committed = WorkspaceCommit {
             paths: chosen
                 .taken
                 .iter()
@@ -480,23 +497,23 @@ impl Workspace {
     }
 
     /// Pending while something is left.
-    fn decided(&mut self, left: usize) -> Result<()> {
+    fn decided(&mut self, left: usize) -> WorkspaceResult<()> {
         self.record.state = if left == 0 {
-            State::Committed
+            WorkspaceStatus::Committed
         } else {
-            State::Pending
+            WorkspaceStatus::Pending
         };
         self.record.changes = left as u64;
-        self.record.bytes = Store::usage(&self.directory);
+        self.record.bytes = WorkspaceStore::usage(&self.directory);
         self.save()
     }
 
     /// A directory for the next commit; what a crash left of one that never was goes away.
-    fn next_commit(&self) -> Result<(u32, Tree)> {
+    fn next_commit(&self) -> WorkspaceResult<(u32, RootedTree)> {
         let finished = self.store.entries(&self.record.id)?;
         let last = finished.iter().map(|entry| entry.number).max();
         let number = last.map_or(1, |last| last + 1);
-        let home = Tree::create(&self.part("commits"))?;
+        let home = RootedTree::create(&self.part("commits"))?;
         remove(&home.top, number.to_string().as_ref())
             .map_err(|error| WorkspaceError::io("remove", home.path.display(), error))?;
         Ok((
@@ -508,22 +525,26 @@ impl Workspace {
     /// Takes the last commit back. Refuses, and changes nothing, where a file it put there is not
     /// as it put it any more. Its changes wait in the workspace again. A discarded workspace is
     /// brought back instead.
-    pub fn undo(&mut self) -> Result<Vec<RelPath>> {
-        if self.record.state == State::Discarded {
-            self.record.state = State::Pending;
+    pub fn undo(&mut self) -> WorkspaceResult<Vec<WorkspacePath>> {
+        if self.record.state == WorkspaceStatus::Discarded {
+            self.record.state = WorkspaceStatus::Pending;
             self.save()?;
             return Ok(Vec::new());
         }
-        self.turn(Side::Done, "undo")
+        self.turn(CommitSide::Done, "undo")
     }
 
     /// Puts the commit that was undone last into the tree again, as it was.
-    pub fn redo(&mut self) -> Result<Vec<RelPath>> {
-        self.turn(Side::Undone, "redo")
+    pub fn redo(&mut self) -> WorkspaceResult<Vec<WorkspacePath>> {
+        self.turn(CommitSide::Undone, "redo")
     }
 
-    fn turn(&mut self, from: Side, what: &'static str) -> Result<Vec<RelPath>> {
-        let base = Base::lock(&self.store, &self.record.base(), self.record.identity)?;
+    fn turn(
+        &mut self,
+        from: CommitSide,
+        what: &'static str,
+    ) -> WorkspaceResult<Vec<WorkspacePath>> {
+        let base = UserDirectory::lock(&self.store, &self.record.base(), self.record.identity)?;
         self.refresh()?;
         let entries = self.store.entries(&self.record.id)?;
         let last = entries.iter().rev().find(|entry| entry.side == from);
@@ -548,10 +569,10 @@ impl Workspace {
 
     /// Turns its changes down. The user's tree is not touched. The layer is kept until its space is
     /// needed, so that [`Workspace::undo`] can bring it back; `now` removes it at once.
-    pub fn discard(mut self, now: bool) -> Result<()> {
+    pub fn discard(mut self, now: bool) -> WorkspaceResult<()> {
         let lock = self.exclusive()?;
-        self.record.state = State::Discarded;
-        self.record.bytes = Store::usage(&self.directory);
+        self.record.state = WorkspaceStatus::Discarded;
+        self.record.bytes = WorkspaceStore::usage(&self.directory);
         self.save()?;
         drop(lock);
         if now {
@@ -560,7 +581,7 @@ impl Workspace {
         Ok(())
     }
 
-    pub(crate) fn delete(self) -> Result<()> {
+    pub(crate) fn delete(self) -> WorkspaceResult<()> {
         if self.store.remove(&self.record.id)? {
             Ok(())
         } else {

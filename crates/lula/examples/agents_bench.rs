@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedCall, Turn};
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptTurn, ScriptedCall};
 use serde_json::{Value, json};
 
 const TASKS: usize = 6;
@@ -47,12 +47,12 @@ fn project(tree: &Path) {
     git(tree, &["commit", "--quiet", "--message=one"]);
 }
 
-fn turn(when: &str, wait_ms: u64) -> Turn {
-    Turn {
+fn turn(when: &str, wait_ms: u64) -> ScriptTurn {
+    ScriptTurn {
         when: Some(when.to_owned()),
         times: Some(0),
         wait_ms,
-        ..Turn::default()
+        ..ScriptTurn::default()
     }
 }
 
@@ -63,7 +63,7 @@ fn call(name: &str, arguments: Value) -> ScriptedCall {
     }
 }
 
-fn script(wait_ms: u64) -> Script {
+fn script(wait_ms: u64) -> ModelScript {
     let tasks: Vec<Value> = (1..=TASKS)
         .map(|task| {
             json!({"id": format!("task{task}"), "goal": format!("do thing {task} of six"),
@@ -71,13 +71,13 @@ fn script(wait_ms: u64) -> Script {
                 "done_when": [format!("python3 -c 'import part{task}'")]})
         })
         .collect();
-    let mut turns = vec![Turn {
+    let mut turns = vec![ScriptTurn {
         say: Some(json!({"replaces": "", "tasks": tasks}).to_string()),
         ..turn(TASK, wait_ms)
     }];
     // The last first: an agent is shown the goals of those that were integrated before it.
     for task in (1..=TASKS).rev() {
-        turns.push(Turn {
+        turns.push(ScriptTurn {
             call: vec![call(
                 "read_file",
                 json!({"path": format!("note{task}.txt")}),
@@ -86,7 +86,7 @@ fn script(wait_ms: u64) -> Script {
         });
         let content = format!("def part():\n    return {task}\n");
         let path = format!("part{task}.py");
-        turns.push(Turn {
+        turns.push(ScriptTurn {
             call: vec![
                 call("write_file", json!({"path": path, "content": content})),
                 call("submit", json!({"summary": "done"})),
@@ -94,7 +94,7 @@ fn script(wait_ms: u64) -> Script {
             ..turn(&format!("this is note {task}"), wait_ms)
         });
     }
-    Script { turn: turns }
+    ModelScript { turn: turns }
 }
 
 /// Runs the plan with so many agents at once, in a place of its own.
@@ -103,7 +103,7 @@ fn measure(lula: &str, agents: usize, wait_ms: u64) -> Duration {
     let (tree, home) = (place.path().join("tree"), place.path().join("home"));
     std::fs::create_dir(&home).unwrap();
     project(&tree);
-    let server = MockServer::start(script(wait_ms)).unwrap();
+    let server = MockModelServer::start(script(wait_ms)).unwrap();
     let model = format!("anthropic@{}/v1/strong", server.url());
     let begun = Instant::now();
     let ran = Command::new(lula)

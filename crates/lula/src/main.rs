@@ -6,17 +6,8 @@
 
 mod cli;
 mod commands;
-mod doctor;
 mod failure;
-mod ground;
-mod guidelines;
-mod hands;
-mod models;
-mod pages;
-mod record;
-mod rules;
 mod runs;
-mod sandboxed;
 mod session;
 mod status;
 mod term;
@@ -24,15 +15,15 @@ mod term;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use lula_protocol::{Code, Exit};
+use lula_protocol::{Code, RunExit};
 use lula_sandbox::EarlyHelper;
 
-use crate::failure::Failure;
-use crate::status::Status;
-use crate::term::Screen;
+use crate::failure::CommandFailure;
+use crate::status::ProcessExitStatus;
+use crate::term::TerminalScreen;
 
 /// Programs that sandboxes can run without a file.
-const BUILT_INS: &[lula_sandbox::BuiltIn] = &[lula_runner::TOOLBOX];
+const BUILT_INS: &[lula_sandbox::BuiltInProgram] = &[lula_runner::TOOLBOX];
 
 fn main() -> ExitCode {
     // The engine starts this very binary as its helper, which never comes back from here.
@@ -42,12 +33,12 @@ fn main() -> ExitCode {
     let alone = helper.is_some();
     let matches = match cli::read(&arguments) {
         Ok(matches) => matches,
-        Err(error) => return Status::from(usage(&error)).into(),
+        Err(error) => return ProcessExitStatus::from(usage(&error)).into(),
     };
     let status = match session::open(&matches) {
         Ok((cli, session)) => commands::run(cli, &session, helper)
             .unwrap_or_else(|failure| report(&session.screen, &failure)),
-        Err(failure) => report(&Screen::for_arguments(&matches), &failure),
+        Err(failure) => report(&TerminalScreen::for_arguments(&matches), &failure),
     };
     if alone {
         leave(status);
@@ -55,10 +46,10 @@ fn main() -> ExitCode {
     status.into()
 }
 
-/// Ends this process at once: for `lula exec`, whose end somebody waits for and which has let go of
+/// Ends this process at once: for `lula exec`, whose end the operator waits for and which has let go of
 /// everything that does not go with it anyway.
-fn leave(status: Status) -> ! {
-    // Whoever read it is gone if this fails.
+fn leave(status: ProcessExitStatus) -> ! {
+    // Its reader is gone if this fails.
     let _ = std::io::stdout().flush();
     signal_hook::low_level::exit(status.into())
 }
@@ -73,8 +64,8 @@ fn early_helper(arguments: &[std::ffi::OsString]) -> Option<EarlyHelper> {
     }
 }
 
-fn report(screen: &Screen, failure: &Failure) -> Status {
-    // The reader went away, as in `lula config list | head -1`: nobody is left to tell.
+fn report(screen: &TerminalScreen, failure: &CommandFailure) -> ProcessExitStatus {
+    // The reader went away, as in `lula config list | head -1`: none is left to tell.
     if !failure.is_closed_pipe() {
         screen.failure(failure);
     }
@@ -82,7 +73,7 @@ fn report(screen: &Screen, failure: &Failure) -> Status {
 }
 
 /// Help and version go to standard output and are a success; the rest is a usage error.
-fn usage(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error) -> RunExit {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
         let message = error.render().to_string();
@@ -92,16 +83,16 @@ fn usage(error: &clap::Error) -> Exit {
             .split("\n\n")
             .next()
             .unwrap_or_default();
-        let failure =
-            Failure::new(Code::BadCommandLine, Exit::Usage, message).remedy("run `lula --help`");
-        Screen::json().failure(&failure);
+        let failure = CommandFailure::new(Code::BadCommandLine, RunExit::Usage, message)
+            .remedy("run `lula --help`");
+        TerminalScreen::json().failure(&failure);
     } else {
-        // A closed pipe while printing help is nobody's problem.
+        // A closed pipe while printing help is no error.
         let _ = error.print();
     }
     if error.use_stderr() {
-        Exit::Usage
+        RunExit::Usage
     } else {
-        Exit::Verified
+        RunExit::Verified
     }
 }

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use lula_protocol::Exit;
+use lula_protocol::RunExit;
 
 /// A process exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Status(u8);
+pub(crate) struct ProcessExitStatus(u8);
 
-impl Status {
+impl ProcessExitStatus {
     /// The command was not run: the sandbox refused.
     pub(crate) const REFUSED: Self = Self(125);
     /// The command was found but cannot be executed.
@@ -22,20 +22,20 @@ impl Status {
     }
 }
 
-impl From<Exit> for Status {
-    fn from(exit: Exit) -> Self {
+impl From<RunExit> for ProcessExitStatus {
+    fn from(exit: RunExit) -> Self {
         Self(exit.status())
     }
 }
 
-impl From<Status> for i32 {
-    fn from(status: Status) -> Self {
+impl From<ProcessExitStatus> for i32 {
+    fn from(status: ProcessExitStatus) -> Self {
         status.0.into()
     }
 }
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
+impl From<ProcessExitStatus> for ExitCode {
+    fn from(status: ProcessExitStatus) -> Self {
         Self::from(status.0)
     }
 }

@@ -1,8 +1,8 @@
-//! Changes that do not fit to each other: tried again by whoever made them, then by somebody else,
+//! Changes that do not fit to each other: tried again by the agent that made them, then by another,
 //! then a person is asked. Who is done before whom is settled by the model, which answers some only
 //! when it was asked something else: a task that looks at another begins when that one is integrated.
 
-use lula_models::script::Turn;
+use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use super::{TASK, delivered, plan, project, run, runs, status, task, told, writes};
@@ -13,7 +13,7 @@ use crate::scripts::{after, does, server};
 /// Code that says one thing with one rate and another with another.
 const BILL: &str = "from rates import rate\n\n\ndef total(n):\n    return n * rate()\n";
 
-/// The task of a bill, which is right as long as nobody changes the rate.
+/// The task of a bill, which is right as long as no agent changes the rate.
 fn bill() -> Value {
     let done = ["python3 -c 'import bill; assert bill.total(3) > 0'"];
     task(
@@ -25,8 +25,8 @@ fn bill() -> Value {
     )
 }
 
-/// Somebody who does it, and has a test say what three cost.
-fn bills(when: &str, total: u32) -> Turn {
+/// A model that does it, and has a test say what three cost.
+fn bills(when: &str, total: u32) -> ScriptTurn {
     let test = format!(
         "import unittest\n\nfrom bill import total\n\n\nclass Bill(unittest.TestCase):\n    \
          def test_total(self):\n        self.assertEqual(total(3), {total})\n"
@@ -43,7 +43,7 @@ fn rate(id: &str, needs: &[&str], rate: u32) -> Value {
     task(id, needs, &["rates.py"], &[&done], "coder")
 }
 
-fn rated(id: &str, rate: u32) -> Turn {
+fn rated(id: &str, rate: u32) -> ScriptTurn {
     let code = format!("def rate():\n    return {rate}\n");
     does(&format!("do the {id} thing"), &[writes("rates.py", &code)])
 }
@@ -53,7 +53,7 @@ fn seen(id: &str) -> Value {
     task(&format!("{id}-seen"), &[id], &[], &[], "researcher")
 }
 
-fn looks(id: &str) -> Turn {
+fn looks(id: &str) -> ScriptTurn {
     let submit = ("submit", json!({"summary": "seen"}));
     does(&format!("do the {id} thing"), &[submit])
 }
@@ -150,7 +150,7 @@ fn where_nobody_can_resolve_it_a_person_is_asked_and_what_they_say_is_done() {
     let mut tasks = vec![bill()];
     let mut turns = Vec::new();
     let mut needs: Option<String> = None;
-    // Whenever somebody sees that it does not fit, the rate changes once more.
+    // Whenever an agent sees that it does not fit, the rate changes once more.
     for number in 2..=5_u32 {
         let id = format!("r{number}");
         tasks.push(rate(&id, needs.as_deref().as_slice(), number));

@@ -79,7 +79,7 @@ fn ctrl_c_puts_agents_down_and_resume_goes_on_with_all_of_them() {
     let ran = ended(child).exits(5);
     ran.says("interrupted").says("lula resume run_");
     assert!(branches(&world).is_empty());
-    // One agent alone is not gone on with: whoever leads it has to hear it.
+    // One agent alone is not gone on with: the run that leads it has to hear it.
     let shown = world.run(&["show", "last", "--json"]).exits(0).json();
     let agent = shown["plan"]["jobs"]["alpha"]["run"].as_str().unwrap();
     world.run(&["resume", agent]).exits(2).says("part of run_");

@@ -1,6 +1,6 @@
 //! Plans that agents rewire, with edits that meet, over kill -9 of the brain and of its runner.
 
-use lula_models::script::Turn;
+use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use super::{SEVEN, belongings, line, module, plan, project_with, runs, told, writes};
@@ -51,7 +51,7 @@ fn goal(task: &str) -> String {
 
 /// Models that answer the same to the same, however often they are asked. The first agent wants one
 /// task more before it does its own.
-fn turns(drawn: &Drawn) -> Vec<Turn> {
+fn turns(drawn: &Drawn) -> Vec<ScriptTurn> {
     let own = |number: usize| {
         let name = format!("m{number}");
         let mut acts = vec![writes(&format!("{name}.py"), SEVEN)];

@@ -35,7 +35,7 @@ fn terminal() -> (OwnedFd, File) {
 }
 
 /// Two agents, one after the other.
-fn script() -> lula_models::mock::MockServer {
+fn script() -> lula_models::mock::MockModelServer {
     server(vec![
         plan(TASK, &[module("alpha", &[]), module("beta", &["alpha"])]),
         builds_after("alpha", &[runs("sleep 0.3")]),
@@ -57,7 +57,7 @@ fn on_a_terminal_each_task_has_a_line_that_changes() {
         .stderr(theirs)
         .spawn()
         .unwrap();
-    // What it writes is read while it runs, until nobody has the other end any more.
+    // What it writes is read while it runs, until no process has the other end any more.
     let reading = std::thread::spawn(move || {
         let mut seen = Vec::new();
         let mut ours = File::from(ours);

@@ -9,8 +9,8 @@ mod plans;
 mod proposals;
 mod roles;
 
-use lula_models::mock::MockServer;
-use lula_models::script::Turn;
+use lula_models::mock::MockModelServer;
+use lula_models::script::ScriptTurn;
 use serde_json::{Value, json};
 
 use crate::lula::{Ran, World, listing};
@@ -59,11 +59,11 @@ fn module(id: &str, needs: &[&str]) -> Value {
     task(id, needs, &[&file], &[&check], "coder")
 }
 
-pub(crate) fn plan(when: &str, tasks: &[Value]) -> Turn {
-    Turn {
+pub(crate) fn plan(when: &str, tasks: &[Value]) -> ScriptTurn {
+    ScriptTurn {
         when: Some(when.to_owned()),
         say: Some(json!({"replaces": "", "tasks": tasks}).to_string()),
-        ..Turn::default()
+        ..ScriptTurn::default()
     }
 }
 
@@ -79,12 +79,12 @@ fn runs(command: &str) -> Act {
 const SEVEN: &str = "def value():\n    return 7\n";
 
 /// An agent that writes its module.
-fn builds(id: &str) -> Turn {
+fn builds(id: &str) -> ScriptTurn {
     builds_after(id, &[])
 }
 
 /// An agent that writes its module after it did something else.
-fn builds_after(id: &str, before: &[Act]) -> Turn {
+fn builds_after(id: &str, before: &[Act]) -> ScriptTurn {
     let mut acts = before.to_vec();
     acts.push(writes(&format!("{id}.py"), SEVEN));
     does(&format!("do the {id} thing"), &acts)
@@ -101,7 +101,7 @@ fn line<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], usual, more].concat()
 }
 
-fn run(world: &World, server: &MockServer, more: &[&str]) -> Ran {
+fn run(world: &World, server: &MockModelServer, more: &[&str]) -> Ran {
     let model = strong(server);
     let more = [&["--json"], more].concat();
     world.run(&line(&model, &more))
@@ -114,7 +114,7 @@ pub(crate) fn status<'a>(report: &'a Value, job: &str) -> &'a str {
 }
 
 /// What the model was asked so far, as text.
-fn asked(server: &MockServer) -> String {
+fn asked(server: &MockModelServer) -> String {
     let bodies = server.arrived();
     let texts = bodies
         .iter()

@@ -1,6 +1,6 @@
 //! Plans: made, refused, carried out, and what becomes of tasks that fail.
 
-use lula_models::script::Turn;
+use lula_models::script::ScriptTurn;
 use serde_json::json;
 
 use super::{
@@ -125,7 +125,7 @@ fn what_an_agent_writes_outside_its_scope_never_arrives() {
         plan(TASK, &[module("alpha", &[]), module("beta", &[])]),
         sneaky,
         builds("beta"),
-        // Whoever planned it lets the failure stand.
+        // The planner lets the failure stand.
         plan("The task alpha failed", &[]),
     ]);
     let report = run(&world, &server, &[]).exits(1).json();
@@ -163,10 +163,10 @@ fn a_reviewer_that_rejects_sends_the_plan_back() {
         plan(TASK, &[module("alpha", &[]), review("review", &["alpha"])]),
         builds("alpha"),
         says("review", false, "value has no documentation"),
-        Turn {
+        ScriptTurn {
             when: Some("value has no documentation".to_owned()),
             say: Some(better.to_string()),
-            ..Turn::default()
+            ..ScriptTurn::default()
         },
         mend,
         says("again", true, "good"),
@@ -203,7 +203,7 @@ fn fail_fast_begins_nothing_after_the_first_failure() {
     assert_eq!(status(&report, "gamma"), "skipped");
     let why = &report["plan"]["jobs"]["beta"]["reason"]["why"];
     assert_eq!(why, "fail_fast");
-    // Nobody was asked to mend the plan, and nobody began.
+    // No model was asked to mend the plan, and no agent began.
     assert_eq!(server.arrived().len(), 2);
     assert!(branches(&world).is_empty());
 }

@@ -60,7 +60,7 @@ fn an_agent_hands_on_its_authority_and_makes_none() {
     let world = World::new();
     project(&world);
     let says = |when: &str, wish: Value| acts(when, &[("propose", wish)]);
-    // Somebody else is to write what it may not write itself.
+    // Another agent is to write what it may not write itself.
     let elsewhere = task("elsewhere", &[], &["rates.py"], &["false"], "coder");
     let anywhere = task("anywhere", &[], &[], &["false"], "coder");
     let instead = task("instead", &[], &["rates.py"], &["false"], "coder");

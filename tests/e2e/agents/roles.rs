@@ -12,7 +12,7 @@ use crate::scripts::{does, server};
 const TUNED: &str = ".lula/roles.toml";
 
 /// The requests that speak of an agent's task, as the model got them.
-fn requests(server: &lula_models::mock::MockServer, words: &str) -> Vec<Value> {
+fn requests(server: &lula_models::mock::MockModelServer, words: &str) -> Vec<Value> {
     let arrived = server.arrived();
     let bodies = arrived.iter().map(|one| String::from_utf8_lossy(&one.body));
     let about = bodies.filter(|body| body.contains(words));

@@ -4,12 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use lula_agents::dag::Scope;
-use lula_agents::team::{Handoff, Start};
+use lula_agents::plan::PathScope;
+use lula_agents::team::AgentHandoff;
 use lula_protocol::{RunId, WorkspaceId};
-use lula_workspace::checkout::{Delivery, Taken};
-use lula_workspace::line::{Landing, Line, LineName};
-use lula_workspace::{Checkout, Content, Git, Piece, Scratch, Store, Wanted, Workspace};
+use lula_runner_api::BranchWorkspaceStart;
+use lula_workspace::checkout::{BranchDelivery, GitChange};
+use lula_workspace::integration_branch::{BranchAdvance, IntegrationBranch, IntegrationBranchName};
+use lula_workspace::{
+    Checkout, GitProgram, LayerPreference, PathContent, PathReplacement, ScratchRepository,
+    Workspace, WorkspaceStore,
+};
 
 use super::drawn::{Edit, PATHS};
 
@@ -31,7 +35,7 @@ pub(super) struct Product {
 struct Agent {
     checkout: Checkout,
     workspace: Workspace,
-    scope: Scope,
+    scope: PathScope,
     /// What it sees otherwise than its commit is.
     texts: BTreeMap<String, Option<String>>,
     marks: Vec<(String, String)>,
@@ -39,14 +43,14 @@ struct Agent {
 
 /// What an agent comes back with.
 pub(super) struct Made {
-    pub(super) taken: Taken,
+    pub(super) taken: GitChange,
     /// Whether every word stands only once in what it has before it.
     pub(super) bearable: bool,
 }
 
 pub(super) struct Bench {
-    git: Git,
-    pub(super) repository: Scratch,
+    git: GitProgram,
+    pub(super) repository: ScratchRepository,
     state: tempfile::TempDir,
     agents: BTreeMap<WorkspaceId, Agent>,
     own: BTreeMap<WorkspaceId, (Checkout, Workspace)>,
@@ -108,11 +112,11 @@ impl Agent {
     }
 
     fn write(&mut self, path: &str, text: Option<String>) {
-        let after = text.as_ref().map(|text| Content::File {
+        let after = text.as_ref().map(|text| PathContent::File {
             bytes: text.as_bytes().to_vec(),
             executable: false,
         });
-        let piece = Piece {
+        let piece = PathReplacement {
             path: path.parse().unwrap(),
             before: None,
             after,
@@ -178,7 +182,7 @@ impl Agent {
             Edit::Word(number) => format!("{WORD}{number}\n"),
             _ => format!("{mark}\n"),
         };
-        // Whoever sees that a word is there does not write it again.
+        // An agent that sees that a word is there does not write it again.
         let stands = |text: &String| text.lines().any(|other| other == line.trim_end());
         if matches!(edit, Edit::Word(_)) && self.everything().iter().any(stands) {
             return;
@@ -197,10 +201,10 @@ impl Agent {
 
 impl Bench {
     pub(super) fn new() -> Self {
-        let git = Git::find("", None).unwrap();
+        let git = GitProgram::find("", None).unwrap();
         let text = "1\n2\n3\n4\n5\n6\n7\n8\n";
         let there = [PATHS[0], PATHS[1], PATHS[2], PATHS[3]].map(|path| (path, text));
-        let repository = Scratch::new(&git, &there).unwrap();
+        let repository = ScratchRepository::new(&git, &there).unwrap();
         Self {
             git,
             repository,
@@ -216,21 +220,23 @@ impl Bench {
         self.state.path()
     }
 
-    pub(super) fn line(&self, run: &RunId) -> Line {
+    pub(super) fn line(&self, run: &RunId) -> IntegrationBranch {
         let repository = self.repository.path();
-        Line::begin(self.state(), run, repository, None, &self.git).unwrap()
+        IntegrationBranch::begin(self.state(), run, repository, None, &self.git).unwrap()
     }
 
-    pub(super) fn git(&self, line: &Line, arguments: &[&str]) -> String {
-        let name: &LineName = line.name();
-        let directory = Line::home(self.state()).join(name.as_str()).join("git");
+    pub(super) fn git(&self, line: &IntegrationBranch, arguments: &[&str]) -> String {
+        let name: &IntegrationBranchName = line.name();
+        let directory = IntegrationBranch::home(self.state())
+            .join(name.as_str())
+            .join("git");
         self.git.run(&directory, arguments).unwrap()
     }
 
     fn workspace(&self, id: &WorkspaceId, checkout: &Checkout) -> Workspace {
-        let store = Store::at(self.state(), 1 << 30);
+        let store = WorkspaceStore::at(self.state(), 1 << 30);
         store
-            .create_as(id.clone(), &checkout.tree(), Wanted::Overlay, "")
+            .create_as(id.clone(), &checkout.tree(), LayerPreference::Overlay, "")
             .unwrap()
     }
 
@@ -245,14 +251,14 @@ impl Bench {
     }
 
     /// Opens the workspace of an agent, who begins with what it is handed.
-    pub(super) fn settle(&mut self, id: &WorkspaceId, handoff: &Handoff) {
+    pub(super) fn settle(&mut self, id: &WorkspaceId, handoff: &AgentHandoff) {
         let line = self.line(&handoff.parent);
         for commit in &handoff.contains {
             assert!(line.contains(commit).unwrap(), "what it needs is there");
         }
         let with = match &handoff.start {
-            Start::Line => None,
-            Start::Merge { commit } => Some(commit.as_str()),
+            BranchWorkspaceStart::Line => None,
+            BranchWorkspaceStart::Merge { commit } => Some(commit.as_str()),
         };
         let checkout = Checkout::make_over(self.state(), id, &line, with, &self.git).unwrap();
         let mut workspace = self.workspace(id, &checkout);
@@ -260,8 +266,8 @@ impl Bench {
         workspace.lay(&over).unwrap();
         let texts = over.into_iter().map(|piece| {
             let text = piece.after.map(|content| match content {
-                Content::File { bytes, .. } => String::from_utf8(bytes).unwrap(),
-                Content::Link(_) => panic!("nobody makes links"),
+                PathContent::File { bytes, .. } => String::from_utf8(bytes).unwrap(),
+                PathContent::Link(_) => panic!("nobody makes links"),
             });
             (piece.path.to_string(), text)
         });
@@ -307,7 +313,7 @@ impl Bench {
     /// conflict are no work.
     pub(super) fn keep(
         &mut self,
-        line: &Line,
+        line: &IntegrationBranch,
         job: &str,
         id: &WorkspaceId,
         message: &str,
@@ -351,7 +357,7 @@ impl Bench {
     /// fit and where.
     pub(super) fn join(
         &mut self,
-        line: &Line,
+        line: &IntegrationBranch,
         job: &str,
         commit: &str,
         message: &str,
@@ -381,27 +387,27 @@ impl Bench {
         Ok(landed)
     }
 
-    fn tree(&self, line: &Line, commit: &str) -> String {
+    fn tree(&self, line: &IntegrationBranch, commit: &str) -> String {
         let name = format!("{commit}^{{tree}}");
         self.git(line, &["rev-parse", &name]).trim().to_owned()
     }
 
     /// Takes the whole into the run's own workspace.
-    pub(super) fn lay(&mut self, line: &Line, id: &WorkspaceId) {
+    pub(super) fn lay(&mut self, line: &IntegrationBranch, id: &WorkspaceId) {
         let commit = line.commit().unwrap();
         let pieces = line.pieces(line.base(), &commit).unwrap();
         let (_, workspace) = self.own.get_mut(id).unwrap();
         workspace.lay(&pieces).unwrap();
     }
 
-    pub(super) fn take(&self, id: &WorkspaceId) -> Taken {
+    pub(super) fn take(&self, id: &WorkspaceId) -> GitChange {
         let (checkout, workspace) = &self.own[id];
         checkout.take(workspace).unwrap()
     }
 }
 
-fn order(message: &str) -> Delivery<'_> {
-    Delivery {
+fn order(message: &str) -> BranchDelivery<'_> {
+    BranchDelivery {
         branch: "",
         message,
         at: 1_000_000,
@@ -409,7 +415,11 @@ fn order(message: &str) -> Delivery<'_> {
 }
 
 /// Merges a product and lands it, where it merges and every word stands once.
-fn merged(line: &Line, commit: &str, message: &str) -> Result<String, (String, Vec<String>)> {
+fn merged(
+    line: &IntegrationBranch,
+    commit: &str,
+    message: &str,
+) -> Result<String, (String, Vec<String>)> {
     let merge = line.merge(commit).unwrap();
     if !merge.conflicts.is_empty() {
         let files = merge.conflicts.iter().map(|one| one.path.clone()).collect();
@@ -425,7 +435,7 @@ fn merged(line: &Line, commit: &str, message: &str) -> Result<String, (String, V
         return Err((said, Vec::new()));
     }
     match line.land(&merge, &order(message), b"null").unwrap() {
-        Landing::Landed(commit) => Ok(commit),
-        Landing::Moved => panic!("it is our turn"),
+        BranchAdvance::Landed(commit) => Ok(commit),
+        BranchAdvance::Moved => panic!("it is our turn"),
     }
 }

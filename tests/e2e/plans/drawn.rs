@@ -35,7 +35,7 @@ pub(super) struct Drafted {
     name: u8,
     needs: Vec<u8>,
     scope: usize,
-    /// Whether it wants no more than whoever proposes it may write.
+    /// Whether it wants no more than the agent that proposes it may write.
     modest: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum How {
     Strays,
 }
 
-/// What is heard when somebody waits for agents.
+/// What is heard when the scheduler waits for agents.
 #[derive(Debug, Clone)]
 pub(super) enum Fate {
     /// One of them is done, having made these edits of files at these places among those it may
@@ -93,7 +93,7 @@ pub(super) struct Drawn {
     pub(super) fail_fast: bool,
     pub(super) at_once: u32,
     pub(super) fates: Vec<Fate>,
-    /// What whoever planned it says when a task failed.
+    /// What the planner says when a task failed.
     pub(super) amends: Vec<Rewiring>,
     /// Whether a person who is asked wants another try.
     pub(super) answers: Vec<bool>,
@@ -142,7 +142,7 @@ impl Drawn {
             tasks.push(task);
         }
         if tasks.len() == 1 {
-            // One task is shared with nobody.
+            // One task is not shared.
             tasks.push(json!({"id": "other", "goal": "do another", "needs": [],
                 "files": ["new/**"], "done_when": [], "role": "coder"}));
         }
@@ -151,7 +151,7 @@ impl Drawn {
 }
 
 impl Rewiring {
-    /// As whoever planned it says it, who can replace and add.
+    /// As the planner says it, which can replace and add.
     pub(super) fn spoken(&self) -> Value {
         match self {
             Self::Add(tasks) => json!({"replaces": "", "tasks": all(tasks, &[])}),

@@ -4,18 +4,29 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use lula_agents::crew::{News, Returned};
-use lula_agents::deeds::Taken;
-use lula_agents::hands::{
-    Consignment, Delivered, Effect, Harvest, Joined, Joining, Kept, Line, Listing, OverLine, Place,
-    Said, Trial, TrialResult, workspace_of,
+use lula_agents::agent_pool::{AgentPoolEvent, AgentResult};
+use lula_agents::model_port::ModelCallError;
+use lula_agents::runner_port::{Reply, workspace_of};
+use lula_agents::team::PlanChangeRequest;
+use lula_agents::{
+    AgentPoolPort, ModelPort, ProgressObserver, RunTask, RunnerPort, RunnerPortError,
 };
-use lula_agents::minds::MindError;
-use lula_agents::team::Wish;
-use lula_agents::{Crew, Hands, HandsError, Minds, Task, Watch};
-use lula_models::normal::{ModelRequest, ModelResponse, Part, Stop};
-use lula_protocol::{Amounts, Digest, EffectId, Exit, RunId, ToolCall, WorkspaceId};
-use lula_repair::trial::{Accepted, Baseline, Evidence, Looked, Results};
+use lula_models::normal::{MessagePart, ModelRequest, ModelResponse, ModelStopReason};
+use lula_protocol::output::TextOrigin;
+use lula_protocol::{
+    BudgetAmounts, Code, Digest, EffectId, ProtocolVersion, RunExit, RunId, ToolAction, ToolCall,
+    ToolOutcome, ToolOutput, ToolOutputDetails, ToolResult, WorkspaceId,
+};
+use lula_repair::trial::{
+    AcceptanceResult, ProjectTestResults, TestBaseline, TestRunAttempt, VerificationEvidence,
+};
+use lula_runner_api::{
+    CheckoutOriginView, CommitAgentChange, CommittedAgentChangeView, CommittedChangeView,
+    ConflictFile, DeliverAllRequest, DeliverAllResult, DeliverChangeRequest, DeliveredView,
+    FillWorkspaceFromBranch, FilledWorkspaceView, IntegrationBranchView, MergeAgentChange,
+    MergeAgentChangeResult, OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch,
+    RunnerProblem, TestRunRequest, TestRunResult, ToolCallBatchItem, WorkspaceState, WorkspaceView,
+};
 
 use super::bench::Bench;
 use super::drawn::{Drawn, Fate, How, Rewiring};
@@ -26,29 +37,29 @@ pub(super) struct State {
     fates: VecDeque<Fate>,
     amends: VecDeque<Rewiring>,
     /// What each agent at work was handed.
-    at_work: BTreeMap<RunId, Task>,
+    at_work: BTreeMap<RunId, RunTask>,
     /// Wishes, and what each agent was told.
-    pub(super) wishes: BTreeMap<EffectId, Option<Said>>,
+    pub(super) wishes: BTreeMap<EffectId, Option<Reply>>,
 }
 
 pub(super) struct Luck(Mutex<State>);
 
-fn results() -> Results {
-    Results {
+fn results() -> ProjectTestResults {
+    ProjectTestResults {
         passing: ["every word stands once".to_owned()].into(),
-        ..Results::default()
+        ..ProjectTestResults::default()
     }
 }
 
-fn baseline() -> Baseline {
-    Baseline {
-        looked: Looked::Ran(results()),
-        ..Baseline::default()
+fn baseline() -> TestBaseline {
+    TestBaseline {
+        looked: TestRunAttempt::Ran(results()),
+        ..TestBaseline::default()
     }
 }
 
-fn no<T>() -> Result<T, HandsError> {
-    Err(HandsError::Failed("nobody does that here".to_owned()))
+fn no<T>() -> Result<T, RunnerPortError> {
+    Err(RunnerPortError::Failed("nobody does that here".to_owned()))
 }
 
 impl Luck {
@@ -70,20 +81,20 @@ impl Luck {
 
 impl State {
     /// What comes of one of these agents next.
-    fn news(&mut self, agents: &[RunId]) -> News {
+    fn news(&mut self, agents: &[RunId]) -> AgentPoolEvent {
         let (who, edits, mends, how) = match self.fates.pop_front() {
             Some(Fate::Wish { who, rewiring }) => {
                 let run = agents[who % agents.len()].clone();
                 let handoff = self.at_work[&run].handoff.as_ref().unwrap();
                 let number = u64::try_from(self.wishes.len()).unwrap();
-                let wish = Wish {
+                let wish = PlanChangeRequest {
                     id: EffectId::from_parts(number, [3; 10]),
                     job: handoff.job.clone(),
                     arguments: rewiring.proposed(handoff.authority.scope.patterns()),
                     run,
                 };
                 self.wishes.insert(wish.id.clone(), None);
-                return News::Wish { wish };
+                return AgentPoolEvent::Wish { wish };
             }
             Some(Fate::Back {
                 who,
@@ -91,7 +102,7 @@ impl State {
                 mends,
                 how,
             }) => (who, edits, mends, how),
-            // Whoever is left does a little and is done.
+            // An agent that is left does a little and is done.
             None => (0, vec![(0, super::drawn::Edit::Insert(0))], true, How::Done),
         };
         let run = agents[who % agents.len()].clone();
@@ -100,9 +111,13 @@ impl State {
             .bench
             .work(&workspace_of(&run), &edits, mends, how == How::Strays);
         let done = how != How::GivesUp && made.bearable && !made.taken.files.is_empty();
-        News::Back(Box::new(Returned {
+        AgentPoolEvent::Back(Box::new(AgentResult {
             run,
-            exit: if done { Exit::Verified } else { Exit::Failed },
+            exit: if done {
+                RunExit::Verified
+            } else {
+                RunExit::Failed
+            },
             summary: "as luck has it".to_owned(),
             by: "luck".to_owned(),
             said: String::new(),
@@ -112,14 +127,19 @@ impl State {
             tree: done.then_some(made.taken.digest),
             answer: None,
             confidence: None,
-            spent: Amounts::none(),
+            spent: BudgetAmounts::none(),
         }))
     }
 }
 
 #[async_trait]
-impl Crew for Luck {
-    async fn begin(&self, agent: &RunId, task: &Task, _: &Amounts) -> Result<(), HandsError> {
+impl AgentPoolPort for Luck {
+    async fn begin(
+        &self,
+        agent: &RunId,
+        task: &RunTask,
+        _: &BudgetAmounts,
+    ) -> Result<(), RunnerPortError> {
         let handoff = task.handoff.as_ref().unwrap();
         handoff.check().unwrap();
         let mut state = self.state();
@@ -129,22 +149,22 @@ impl Crew for Luck {
         Ok(())
     }
 
-    async fn wait(&self, agents: &[RunId]) -> Result<News, HandsError> {
+    async fn wait(&self, agents: &[RunId]) -> Result<AgentPoolEvent, RunnerPortError> {
         assert!(!agents.is_empty(), "nobody is waited for: a deadlock");
         Ok(self.state().news(agents))
     }
 
     async fn stop(&self, _: &[RunId]) {}
 
-    async fn dismiss(&self, _: &[RunId]) -> Result<Vec<Returned>, HandsError> {
+    async fn dismiss(&self, _: &[RunId]) -> Result<Vec<AgentResult>, RunnerPortError> {
         no()
     }
 
-    async fn propose(&self, _: &Wish) -> Result<Said, HandsError> {
+    async fn propose(&self, _: &PlanChangeRequest) -> Result<Reply, RunnerPortError> {
         no()
     }
 
-    async fn answer(&self, wish: &EffectId, said: &Said) -> Result<(), HandsError> {
+    async fn answer(&self, wish: &EffectId, said: &Reply) -> Result<(), RunnerPortError> {
         let before = self.state().wishes.insert(wish.clone(), Some(said.clone()));
         assert_eq!(before, Some(None), "one answer to one wish");
         Ok(())
@@ -152,13 +172,13 @@ impl Crew for Luck {
 }
 
 #[async_trait]
-impl Minds for Luck {
+impl ModelPort for Luck {
     async fn ask(
         &self,
         _: &str,
         _: &ModelRequest,
-        _: &Amounts,
-    ) -> Result<(ModelResponse, Amounts), MindError> {
+        _: &BudgetAmounts,
+    ) -> Result<(ModelResponse, BudgetAmounts), ModelCallError> {
         let mut state = self.state();
         let said = state.first.take();
         let amended = || Some(state.amends.pop_front()?.spoken());
@@ -166,58 +186,82 @@ impl Minds for Luck {
         let text = said.or_else(amended).unwrap_or_else(nothing).to_string();
         let response = ModelResponse {
             raw: Digest::of_bytes(text.as_bytes()),
-            parts: vec![Part::Text { text }],
-            stop: Stop::End,
+            parts: vec![MessagePart::Text { text }],
+            stop: ModelStopReason::End,
             usage: None,
         };
-        Ok((response, Amounts::none()))
+        Ok((response, BudgetAmounts::none()))
+    }
+}
+
+/// A result of a tool, with these details.
+fn done(call: &ToolCall, details: ToolOutputDetails) -> ToolResult {
+    ToolResult {
+        protocol: ProtocolVersion,
+        effect: call.effect.clone(),
+        outcome: ToolOutcome::Done {
+            output: ToolOutput::new("", TextOrigin::Lula).with(details),
+        },
+        receipt: None,
     }
 }
 
 #[async_trait]
-impl Hands for Luck {
-    async fn open(&self, run: &RunId, _: &str) -> Result<Place, HandsError> {
-        let workspace = workspace_of(run);
-        let commit = self.state().bench.open(&workspace);
-        Ok(Place {
-            workspace,
-            commit,
-            uncommitted: 0,
-            history: Vec::new(),
-            ignored: None,
+impl RunnerPort for Luck {
+    async fn open(&self, order: &OpenWorkspace) -> Result<WorkspaceView, RunnerPortError> {
+        let id = order.checkout.as_ref().unwrap().id.clone();
+        let commit = self.state().bench.open(&id);
+        Ok(WorkspaceView {
+            id,
+            path: order.path.clone(),
+            title: order.title.clone(),
+            state: WorkspaceState::Pending,
+            backend: "copy".to_owned(),
+            opened_ms: 0,
+            snapshots: Vec::new(),
+            origin: Some(CheckoutOriginView {
+                commit,
+                uncommitted: 0,
+                history: Vec::new(),
+                ignored: None,
+            }),
         })
     }
 
-    async fn adopt(&self, _: &RunId, _: &WorkspaceId) -> Result<(), HandsError> {
+    async fn workspace(&self, _: &WorkspaceId) -> Result<WorkspaceView, RunnerPortError> {
         no()
     }
 
-    async fn files(&self, _: &Effect, _: &WorkspaceId) -> Result<Listing, HandsError> {
-        Ok(Listing::default())
+    async fn call(&self, call: &ToolCall) -> Result<ToolResult, RunnerPortError> {
+        match &call.action {
+            ToolAction::ListFiles(_) => Ok(done(
+                call,
+                ToolOutputDetails::Files {
+                    entries: Vec::new(),
+                },
+            )),
+            _ => no(),
+        }
     }
 
-    async fn fetch(
+    async fn batch(&self, calls: Vec<ToolCall>) -> Result<Vec<ToolCallBatchItem>, RunnerPortError> {
+        let problem = |_| {
+            ToolCallBatchItem::Problem(RunnerProblem {
+                code: Code::FileAccess,
+                message: "there is no file".to_owned(),
+            })
+        };
+        Ok(calls.iter().map(problem).collect())
+    }
+
+    async fn stop(&self, _: &EffectId) {}
+
+    async fn change(
         &self,
-        _: &Effect,
-        _: &WorkspaceId,
-        paths: &[String],
-    ) -> Result<Vec<Option<String>>, HandsError> {
-        Ok(vec![None; paths.len()])
-    }
-
-    async fn call(&self, _: &ToolCall) -> Result<Said, HandsError> {
-        no()
-    }
-
-    async fn stop(&self, _: &Effect) {}
-
-    async fn reset(&self, _: &Effect, _: &WorkspaceId) -> Result<(), HandsError> {
-        no()
-    }
-
-    async fn change(&self, workspace: &WorkspaceId) -> Result<Taken, HandsError> {
+        workspace: &WorkspaceId,
+    ) -> Result<CommittedChangeView, RunnerPortError> {
         let taken = self.state().bench.take(workspace);
-        Ok(Taken {
+        Ok(CommittedChangeView {
             files: taken.files.iter().map(|file| file.path.clone()).collect(),
             diff: taken.diff,
             tree: taken.digest,
@@ -227,84 +271,139 @@ impl Hands for Luck {
     async fn trial(
         &self,
         workspace: &WorkspaceId,
-        trial: &Trial,
-        _: &Watch,
-    ) -> Result<TrialResult, HandsError> {
-        if matches!(trial, Trial::Examine { .. }) {
+        trial: &TestRunRequest,
+        _: &ProgressObserver,
+    ) -> Result<TestRunResult, RunnerPortError> {
+        if matches!(trial, TestRunRequest::Examine { .. }) {
             let baseline = baseline();
-            return Ok(TrialResult::Examined {
+            return Ok(TestRunResult::Examined {
                 baseline: Box::new(baseline),
             });
         }
-        let accepted = Accepted {
+        let accepted = AcceptanceResult {
             command: "look".to_owned(),
             before: false,
             after: true,
             timed_out: false,
             output: String::new(),
         };
-        let evidence = Box::new(Evidence {
-            before: Looked::Ran(results()),
-            after: Looked::Ran(results()),
+        let evidence = Box::new(VerificationEvidence {
+            before: TestRunAttempt::Ran(results()),
+            after: TestRunAttempt::Ran(results()),
             accepted: vec![accepted],
             changed_files: self.state().bench.take(workspace).files.len(),
-            ..Evidence::default()
+            ..VerificationEvidence::default()
         });
-        Ok(TrialResult::Weighed { evidence })
+        Ok(TestRunResult::Weighed { evidence })
     }
 
-    async fn open_over(&self, _: &OverLine) -> Result<Place, HandsError> {
+    async fn open_line(
+        &self,
+        order: &OpenIntegrationBranch,
+    ) -> Result<IntegrationBranchView, RunnerPortError> {
+        let line = self.state().bench.line(&order.run);
+        Ok(IntegrationBranchView {
+            line: line.name().as_str().to_owned(),
+            run: order.run.clone(),
+            path: order.path.clone(),
+            base: line.base().to_owned(),
+            commit: line.commit().unwrap(),
+            produced: Vec::new(),
+            archived: false,
+            bytes: 0,
+        })
+    }
+
+    async fn open_at_line(
+        &self,
+        _: &str,
+        _: &OpenWorkspaceOnBranch,
+    ) -> Result<WorkspaceView, RunnerPortError> {
         no()
     }
 
-    async fn harvest(&self, _: &Effect, order: &Harvest) -> Result<Kept, HandsError> {
+    async fn produce(
+        &self,
+        _: &str,
+        order: &CommitAgentChange,
+    ) -> Result<CommittedAgentChangeView, RunnerPortError> {
         let bench = &mut self.state().bench;
-        let line = bench.line(&order.line.run);
-        let job = order.job.as_str();
-        match bench.keep(&line, job, &order.workspace, &order.message) {
-            Ok((commit, outside)) => Ok(Kept { commit, outside }),
-            Err(why) => Err(HandsError::Failed(why)),
+        let line = bench.line(&order.run);
+        match bench.keep(&line, &order.task, &order.workspace, &order.message) {
+            Ok((commit, outside)) => Ok(CommittedAgentChangeView {
+                commit,
+                files: Vec::new(),
+                outside,
+            }),
+            Err(why) => Err(RunnerPortError::Failed(why)),
         }
     }
 
-    async fn join(&self, _: &Effect, order: &Joining) -> Result<Joined, HandsError> {
+    async fn integrate(
+        &self,
+        _: &str,
+        order: &MergeAgentChange,
+    ) -> Result<MergeAgentChangeResult, RunnerPortError> {
         let bench = &mut self.state().bench;
-        let line = bench.line(&order.line.run);
-        let came = bench.join(&line, order.job.as_str(), &order.commit, &order.message);
+        let line = bench.line(&order.run);
+        let onto = line.commit().unwrap();
+        let came = bench.join(&line, &order.task, &order.commit, &order.message);
         Ok(match came {
-            Ok(commit) => Joined::Integrated {
+            Ok(commit) => MergeAgentChangeResult::Integrated {
                 commit,
                 tests: Some(Box::new(results())),
             },
-            Err((said, files)) => Joined::Misfit {
-                textual: !files.is_empty(),
-                said,
-                files,
+            Err((why, files)) if files.is_empty() => MergeAgentChangeResult::TestConflict {
+                onto,
+                failing: Vec::new(),
+                messages: Vec::new(),
+                accept: Vec::new(),
+                why,
+            },
+            Err((_, files)) => MergeAgentChangeResult::Conflict {
+                onto,
+                files: files.into_iter().map(conflict).collect(),
+                ours: String::new(),
+                theirs: String::new(),
             },
         })
     }
 
     async fn lay(
         &self,
-        _: &Effect,
-        line: &Line,
-        workspace: &WorkspaceId,
-    ) -> Result<(), HandsError> {
+        _: &str,
+        order: &FillWorkspaceFromBranch,
+    ) -> Result<FilledWorkspaceView, RunnerPortError> {
         let bench = &mut self.state().bench;
-        let line = bench.line(&line.run);
-        bench.lay(&line, workspace);
-        Ok(())
+        let line = bench.line(&order.run);
+        bench.lay(&line, &order.workspace);
+        Ok(FilledWorkspaceView {
+            commit: line.commit().unwrap(),
+            tree: bench.take(&order.workspace).digest,
+            files: Vec::new(),
+        })
     }
 
-    async fn deliver(&self, _: &Effect, _: &Consignment) -> Result<Delivered, HandsError> {
+    async fn deliver(
+        &self,
+        _: &WorkspaceId,
+        _: &DeliverChangeRequest,
+    ) -> Result<DeliveredView, RunnerPortError> {
         no()
     }
 
     async fn deliver_all(
         &self,
-        _: &Effect,
-        _: &[Consignment],
-    ) -> Result<Vec<Delivered>, HandsError> {
+        _: &DeliverAllRequest,
+    ) -> Result<DeliverAllResult, RunnerPortError> {
         no()
+    }
+}
+
+fn conflict(path: String) -> ConflictFile {
+    ConflictFile {
+        path,
+        what: Vec::new(),
+        hunks: Vec::new(),
     }
 }

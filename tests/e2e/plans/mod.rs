@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lula_agents::dag::{Dag, Reason, Status, Step};
-use lula_agents::task::{Mind, Rates};
-use lula_agents::team::{Joint, Team};
-use lula_agents::work::Event;
-use lula_agents::{Coding, Deliver, Task, Work, Workshop};
-use lula_graph::{Engine, Options, Rested, Start};
-use lula_models::output::Capability;
-use lula_protocol::{EventBody, Exit, Interrupt, Payload, RunId, Signal};
+use lula_agents::plan::{PlanGraph, StepFailureReason, StepStatus, StepTransition};
+use lula_agents::task::{ModelChoice, ModelRates};
+use lula_agents::team::{SharedPlan, TeamPolicy};
+use lula_agents::work::RunStateEvent;
+use lula_agents::{CodingGraph, CodingState, DeliverMode, RunTask, RunWorld};
+use lula_graph::{EngineOptions, GraphEngine, RestReason, RunStart};
+use lula_models::output::OutputCapability;
+use lula_protocol::{EventBody, EventPayload, RunExit, RunId, RunInterrupt, RunSignal};
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{Durability, SqliteStore, Store};
+use lula_store::{Durability, RunStore, SqliteStore};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use drawn::{Drawn, drawn};
@@ -45,12 +45,12 @@ struct Seen {
     strays: usize,
 }
 
-fn mind() -> Mind {
-    Mind {
+fn mind() -> ModelChoice {
+    ModelChoice {
         name: "luck/luck".to_owned(),
         model: "luck".to_owned(),
-        capability: Capability::JsonSchema,
-        rates: Rates {
+        capability: OutputCapability::JsonSchema,
+        rates: ModelRates {
             input: 0,
             output: 0,
             cache_read: 0,
@@ -62,7 +62,12 @@ fn mind() -> Mind {
 }
 
 /// Runs it to its end, with a person who answers as drawn.
-async fn run_to_the_end(engine: &Engine<Coding>, run: &RunId, drawn: &Drawn, seen: &mut Seen) {
+async fn run_to_the_end(
+    engine: &GraphEngine<CodingGraph>,
+    run: &RunId,
+    drawn: &Drawn,
+    seen: &mut Seen,
+) {
     let mut answers = drawn.answers.iter();
     for _ in 0..RESTS {
         let rested = tokio::time::timeout(Duration::from_mins(2), engine.resume(run)).await;
@@ -70,14 +75,14 @@ async fn run_to_the_end(engine: &Engine<Coding>, run: &RunId, drawn: &Drawn, see
             panic!("nothing happens any more: a deadlock");
         };
         match rested.unwrap() {
-            Some(Rested::Done(_)) => return,
-            Some(Rested::Waiting(pending)) => {
-                let Interrupt::Operator { options, .. } = &pending.interrupt else {
+            Some(RestReason::Done(_)) => return,
+            Some(RestReason::Waiting(pending)) => {
+                let RunInterrupt::Operator { options, .. } = &pending.interrupt else {
                     panic!("{:?}", pending.interrupt);
                 };
                 seen.asked += 1;
                 let again = answers.next().copied().unwrap_or(false);
-                let answer = Signal::Answer {
+                let answer = RunSignal::Answer {
                     interrupt: pending.seq,
                     choice: options[usize::from(again)].clone(),
                     by: "local:tester".parse().unwrap(),
@@ -92,7 +97,7 @@ async fn run_to_the_end(engine: &Engine<Coding>, run: &RunId, drawn: &Drawn, see
 }
 
 /// What the log of a run says, event by event.
-async fn events(store: &dyn Store, run: &RunId) -> Vec<Event> {
+async fn events(store: &dyn RunStore, run: &RunId) -> Vec<RunStateEvent> {
     let mut found = Vec::new();
     let records = store.read(run, 0, 100_000).await.unwrap();
     for record in records {
@@ -102,8 +107,8 @@ async fn events(store: &dyn Store, run: &RunId) -> Vec<Event> {
         }
         for payload in body.payloads() {
             let value = match payload {
-                Payload::Inline(value) => value.clone(),
-                Payload::Blob(blob) => {
+                EventPayload::Inline(value) => value.clone(),
+                EventPayload::Blob(blob) => {
                     let bytes = store.blob(&blob.digest).await.unwrap();
                     serde_json::from_slice(&bytes).unwrap()
                 }
@@ -115,15 +120,18 @@ async fn events(store: &dyn Store, run: &RunId) -> Vec<Event> {
 }
 
 /// What must hold of a plan whenever something happens to it.
-fn allowed(dag: &Dag, event: &Event) {
+fn allowed(dag: &PlanGraph, event: &RunStateEvent) {
     match event {
-        Event::Job {
-            change: Step::Leased { id, .. },
+        RunStateEvent::Job {
+            change: StepTransition::Leased { id, .. },
         } => {
             let entry = &dag.jobs[id];
             for dep in &entry.job.deps {
                 let status = &dag.jobs[dep].status;
-                let there = matches!(status, Status::Integrated { .. } | Status::Superseded);
+                let there = matches!(
+                    status,
+                    StepStatus::Integrated { .. } | StepStatus::Superseded
+                );
                 assert!(there, "{id} began before {dep}, which is {}", status.name());
             }
             for other in dag.jobs.values().filter(|other| other.status.is_busy()) {
@@ -131,7 +139,7 @@ fn allowed(dag: &Dag, event: &Event) {
                 assert!(!meets, "{id} writes where {} does", other.job.id);
             }
         }
-        Event::Patched { dag: next, .. } => {
+        RunStateEvent::Patched { dag: next, .. } => {
             assert_eq!(next.version, dag.version + 1);
             assert!(next.measure() < dag.measure(), "a plan comes to its end");
         }
@@ -147,33 +155,38 @@ struct Told {
     failed: usize,
 }
 
-fn walk(task: &Task, events: &[Event], seen: &mut Seen) -> (Work, BTreeMap<String, Told>) {
-    let mut work = Work::begin(task.clone());
+fn walk(
+    task: &RunTask,
+    events: &[RunStateEvent],
+    seen: &mut Seen,
+) -> (CodingState, BTreeMap<String, Told>) {
+    let mut work = CodingState::begin(task.clone());
     let mut told: BTreeMap<String, Told> = BTreeMap::new();
     for event in events {
         if let Some(joint) = &work.joint {
             allowed(&joint.dag, event);
         }
         match event {
-            Event::Job { change } => match change {
-                Step::Integrated { id, .. } => {
+            RunStateEvent::Job { change } => match change {
+                StepTransition::Integrated { id, .. } => {
                     told.entry(id.to_string()).or_default().integrated += 1;
                 }
-                Step::Conflict { id, .. } => {
+                StepTransition::Conflict { id, .. } => {
                     told.entry(id.to_string()).or_default().conflicts += 1;
                 }
-                Step::Failed { id, reason } => {
+                StepTransition::Failed { id, reason } => {
                     told.entry(id.to_string()).or_default().failed += 1;
-                    seen.strays += usize::from(matches!(reason, Reason::ScopeViolation { .. }));
+                    seen.strays +=
+                        usize::from(matches!(reason, StepFailureReason::ScopeViolation { .. }));
                 }
                 _ => {}
             },
-            Event::Patched { by, .. } => {
+            RunStateEvent::Patched { by, .. } => {
                 seen.patched += 1;
                 seen.resolvers += usize::from(by == "scheduler");
             }
-            Event::PatchRefused { .. } => seen.refused += 1,
-            Event::Wished { answer, .. } => seen.refused += usize::from(answer.failed),
+            RunStateEvent::PatchRefused { .. } => seen.refused += 1,
+            RunStateEvent::Wished { answer, .. } => seen.refused += usize::from(answer.failed),
             _ => {}
         }
         work.apply(event);
@@ -188,7 +201,7 @@ fn walk(task: &Task, events: &[Event], seen: &mut Seen) -> (Work, BTreeMap<Strin
 fn accounted(
     luck: &Luck,
     run: &RunId,
-    joint: &Joint,
+    joint: &SharedPlan,
     told: &BTreeMap<String, Told>,
     seen: &mut Seen,
 ) {
@@ -210,7 +223,7 @@ fn accounted(
         let resolved = || {
             joint.dag.jobs.values().any(|entry| {
                 // What did not fit is a parent of what took its place.
-                matches!(entry.status, Status::Integrated { .. })
+                matches!(entry.status, StepStatus::Integrated { .. })
                     && entry.job.id.as_str().starts_with(product.job.as_str())
             })
         };
@@ -236,7 +249,7 @@ fn accounted(
     );
     assert_eq!(counted.trim(), merges.to_string(), "each was merged once");
     for entry in joint.dag.jobs.values() {
-        if let Status::Integrated {
+        if let StepStatus::Integrated {
             commit: Some(commit),
         } = &entry.status
         {
@@ -268,30 +281,30 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
         durability: Durability::ProcessCrash,
         ..SqliteOptions::default()
     };
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(database, options).unwrap());
-    let world = Workshop::new(luck.clone(), luck.clone(), Arc::new(|_| ())).crewed(luck.clone());
-    let options = Options {
+    let store: Arc<dyn RunStore> = Arc::new(SqliteStore::open(database, options).unwrap());
+    let world = RunWorld::new(luck.clone(), luck.clone(), Arc::new(|_| ())).crewed(luck.clone());
+    let options = EngineOptions {
         backoff: Duration::ZERO,
-        // What is done here blocks, so nobody renews a lease.
+        // What is done here blocks, so no lease is renewed.
         lease: Duration::from_hours(1),
-        ..Options::default()
+        ..EngineOptions::default()
     };
-    let engine = Engine::new(Coding, store.clone(), Arc::new(world), options).unwrap();
-    let task = Task {
-        deliver: Deliver::Patch,
+    let engine = GraphEngine::new(CodingGraph, store.clone(), Arc::new(world), options).unwrap();
+    let task = RunTask {
+        deliver: DeliverMode::Patch,
         models: vec![mind()],
-        team: Some(Team {
+        team: Some(TeamPolicy {
             at_once: drawn.at_once,
             plan_only: false,
             fail_fast: drawn.fail_fast,
         }),
         max_loops: 1,
-        ..Task::new("do it all", repository.display().to_string())
+        ..RunTask::new("do it all", repository.display().to_string())
     };
     let run = RunId::from_parts(1, [9; 10]);
-    let start = Start {
+    let start = RunStart {
         run: Some(run.clone()),
-        ..Start::default()
+        ..RunStart::default()
     };
     engine.start(&task, &start).await.unwrap();
     run_to_the_end(&engine, &run, drawn, seen).await;
@@ -307,7 +320,7 @@ async fn live(drawn: &Drawn, seen: &mut Seen) {
     }
     assert_eq!(joint.dag.in_order().len(), joint.dag.jobs.len());
     let ended = known.progress.ended.unwrap();
-    if ended.exit == Exit::Verified {
+    if ended.exit == RunExit::Verified {
         assert!(joint.dag.is_whole());
         seen.whole += 1;
     }

@@ -1,11 +1,12 @@
 //! Approvals: what was shown is what happens, once, and only if the right people said so in time.
 //! Every case looks at the disk.
 
-use lula_gate::approvals::Keyring;
+use lula_gate::approvals::ApprovalKeyring;
 use lula_protocol::{
-    ApprovalChallenge, ApprovalToken, Decision, Outcome, Principal, ToolCall, ToolResult,
+    ApprovalChallenge, ApprovalDecision, ApprovalToken, Principal, ToolCall, ToolOutcome,
+    ToolResult,
 };
-use lula_runner::client::ClientError;
+use lula_runner_api::client::RunnerClientError;
 use serde_json::json;
 
 use super::{Scene, done, effect, refusal, text};
@@ -53,8 +54,8 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    fn people(&self) -> Keyring {
-        let mut ring = Keyring::open(&self.state()).unwrap();
+    fn people(&self) -> ApprovalKeyring {
+        let mut ring = ApprovalKeyring::open(&self.state()).unwrap();
         for (who, role) in [
             ("alice", "maintainer"),
             ("bob", "maintainer"),
@@ -70,7 +71,7 @@ impl Scene {
         self.call("write_file", json!({"path": path, "content": content}))
     }
 
-    fn vote(&self, token: &ApprovalToken) -> Result<String, ClientError> {
+    fn vote(&self, token: &ApprovalToken) -> Result<String, RunnerClientError> {
         self.wait(self.client().vote(token))
             .map(|view| view.standing)
     }
@@ -82,25 +83,25 @@ impl Scene {
 }
 
 #[track_caller]
-fn challenge(result: Result<ToolResult, ClientError>) -> ApprovalChallenge {
+fn challenge(result: Result<ToolResult, RunnerClientError>) -> ApprovalChallenge {
     match result.unwrap().outcome {
-        Outcome::NeedsApproval { challenge } => challenge,
+        ToolOutcome::NeedsApproval { challenge } => challenge,
         other => panic!("{other:?}"),
     }
 }
 
 #[track_caller]
-fn is_denied(result: Result<ToolResult, ClientError>) {
+fn is_denied(result: Result<ToolResult, RunnerClientError>) {
     let outcome = result.unwrap().outcome;
-    assert!(matches!(outcome, Outcome::Denied { .. }), "{outcome:?}");
+    assert!(matches!(outcome, ToolOutcome::Denied { .. }), "{outcome:?}");
 }
 
 fn sign(
-    ring: &Keyring,
+    ring: &ApprovalKeyring,
     challenge: &ApprovalChallenge,
     who: &str,
     role: &str,
-    decision: Decision,
+    decision: ApprovalDecision,
 ) -> ApprovalToken {
     let who: Principal = who.parse().unwrap();
     ring.sign(challenge, &who, role, decision).unwrap()
@@ -138,7 +139,7 @@ fn what_is_free_happens_what_is_forbidden_does_not_and_the_rest_waits() {
         &asked,
         "alice",
         "maintainer",
-        Decision::Approve,
+        ApprovalDecision::Approve,
     );
     assert_eq!(scene.vote(&token).unwrap(), "approved");
     done(scene.send(&call).unwrap());
@@ -156,7 +157,7 @@ fn an_approval_is_for_one_act() {
         &challenge(scene.send(&call)),
         "alice",
         "maintainer",
-        Decision::Approve,
+        ApprovalDecision::Approve,
     );
     scene.vote(&token).unwrap();
     assert_eq!(refusal(scene.vote(&token)).0, 409, "the same answer twice");
@@ -190,7 +191,7 @@ fn one_changed_byte_anywhere_voids_it() {
             &asked,
             "alice",
             "maintainer",
-            Decision::Approve,
+            ApprovalDecision::Approve,
         ))
         .unwrap();
     scene.sh("echo other > guarded/a");
@@ -203,7 +204,13 @@ fn one_changed_byte_anywhere_voids_it() {
     challenge(scene.send(&tampered));
     assert_eq!(scene.now("guarded/a"), "other\n");
     // The signature is over every field.
-    let good = sign(&ring, &anew, "alice", "maintainer", Decision::Approve);
+    let good = sign(
+        &ring,
+        &anew,
+        "alice",
+        "maintainer",
+        ApprovalDecision::Approve,
+    );
     let mut forged = good.clone();
     forged.approver = "bob".parse().unwrap();
     assert_eq!(refusal(scene.vote(&forged)).0, 403);
@@ -227,18 +234,30 @@ fn roles_and_quorums_count_different_people() {
     let ring = scene.people();
     let call = scene.write("two/a", "2\n");
     let asked = challenge(scene.send(&call));
-    let reader = sign(&ring, &asked, "carol", "reader", Decision::Approve);
+    let reader = sign(&ring, &asked, "carol", "reader", ApprovalDecision::Approve);
     assert_eq!(
         refusal(scene.vote(&reader)).0,
         409,
         "another role is asked for"
     );
-    let alice = sign(&ring, &asked, "alice", "maintainer", Decision::Approve);
+    let alice = sign(
+        &ring,
+        &asked,
+        "alice",
+        "maintainer",
+        ApprovalDecision::Approve,
+    );
     assert_eq!(scene.vote(&alice).unwrap(), "pending");
     assert_eq!(refusal(scene.vote(&alice)).0, 409, "one person is not two");
     challenge(scene.send(&call));
     assert_eq!(scene.now("two/a"), "1\n");
-    let bob = sign(&ring, &asked, "bob", "maintainer", Decision::Approve);
+    let bob = sign(
+        &ring,
+        &asked,
+        "bob",
+        "maintainer",
+        ApprovalDecision::Approve,
+    );
     assert_eq!(scene.vote(&bob).unwrap(), "approved");
     done(scene.send(&call).unwrap());
     assert_eq!(scene.now("two/a"), "2\n");
@@ -254,15 +273,15 @@ fn no_means_no_and_silence_means_no() {
         &asked,
         "alice",
         "maintainer",
-        Decision::Reject,
+        ApprovalDecision::Reject,
     );
     assert_eq!(scene.vote(&no).unwrap(), "rejected");
     is_denied(scene.send(&call));
 
     let late = scene.write("hasty/a", "2\n");
     let asked = challenge(scene.send(&late));
-    let ring = Keyring::open(&scene.state()).unwrap();
-    let token = sign(&ring, &asked, "local:0", "owner", Decision::Approve);
+    let ring = ApprovalKeyring::open(&scene.state()).unwrap();
+    let token = sign(&ring, &asked, "local:0", "owner", ApprovalDecision::Approve);
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(refusal(scene.vote(&token)).0, 409);
     is_denied(scene.send(&late));
@@ -278,7 +297,7 @@ fn commands_and_sessions_wait_too() {
         json!({"argv": ["sh", "-c", "deploy now; echo ran > ran"]}),
     );
     challenge(scene.send(&call));
-    let session = lula_runner::api::StartSession {
+    let session = lula_runner_api::StartSession {
         call,
         background: false,
         terminal: None,
@@ -297,7 +316,7 @@ fn a_commit_of_guarded_paths_waits() {
     let diff = scene.wait(scene.client().diff(&scene.workspace)).unwrap();
     let commit = scene.commit_of(diff.digest);
     let send = || scene.wait(scene.client().commit(&scene.workspace, &commit));
-    let Err(ClientError::Held(result)) = send() else {
+    let Err(RunnerClientError::Held(result)) = send() else {
         panic!();
     };
     let asked = challenge(Ok(*result));
@@ -307,7 +326,7 @@ fn a_commit_of_guarded_paths_waits() {
         &asked,
         "alice",
         "maintainer",
-        Decision::Approve,
+        ApprovalDecision::Approve,
     );
     scene.vote(&token).unwrap();
     send().unwrap();
@@ -326,7 +345,7 @@ fn a_crash_between_answer_and_act_keeps_both_promises() {
             &asked,
             "alice",
             "maintainer",
-            Decision::Approve,
+            ApprovalDecision::Approve,
         ))
         .unwrap();
     scene.crash();
@@ -343,7 +362,7 @@ fn a_crash_between_answer_and_act_keeps_both_promises() {
     assert_eq!(scene.now("guarded/a"), "2\n");
 }
 
-/// Everything above leaves a trace that anybody can check.
+/// Everything above leaves a trace that every reader can check.
 #[test]
 fn the_audit_has_every_act_and_refusal() {
     let scene = scene();

@@ -1,7 +1,9 @@
 //! Workspaces of commits: what a run works on, through the interface.
 
 use lula_protocol::{Digest, WorkspaceId};
-use lula_runner::api::{CheckoutWanted, DeliverChange, Trial, TrialEvent, TrialResult};
+use lula_runner_api::{
+    CheckoutRequest, DeliverChangeRequest, TestRunEvent, TestRunRequest, TestRunResult,
+};
 use serde_json::json;
 
 use super::{Scene, done, effect, fresh, refusal, text};
@@ -37,26 +39,26 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    fn wanted(&self, commit: Option<String>) -> CheckoutWanted {
-        CheckoutWanted {
+    fn wanted(&self, commit: Option<String>) -> CheckoutRequest {
+        CheckoutRequest {
             id: self.workspace.clone(),
             commit,
         }
     }
 
-    fn open_commit(&self) -> lula_runner::api::WorkspaceView {
+    fn open_commit(&self) -> lula_runner_api::WorkspaceView {
         let tree = self.tree();
         let path = tree.to_str().unwrap();
         self.wait(self.client().open_commit(path, "a run", self.wanted(None)))
             .unwrap()
     }
 
-    fn taken(&self) -> lula_runner::api::TakenView {
+    fn taken(&self) -> lula_runner_api::CommittedChangeView {
         self.wait(self.client().taken(&self.workspace)).unwrap()
     }
 
-    fn order(&self, tree: Digest) -> DeliverChange {
-        DeliverChange {
+    fn order(&self, tree: Digest) -> DeliverChangeRequest {
+        DeliverChangeRequest {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
@@ -118,7 +120,7 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
     let before = crate::lula::listing(&scene.tree());
     let order = scene.order(taken.tree);
     let deliver =
-        |order: &DeliverChange| scene.wait(scene.client().deliver(&scene.workspace, order));
+        |order: &DeliverChangeRequest| scene.wait(scene.client().deliver(&scene.workspace, order));
     // Another state than the judged one is not delivered.
     let stale = scene.order(Digest::of_bytes(b"another"));
     assert_eq!(refusal(deliver(&stale)).0, 409);
@@ -132,14 +134,14 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
             .count(),
         4
     );
-    // Whoever takes the run over is told the same; another one finds the branch there.
-    let later = DeliverChange {
+    // A driver that takes the run over is told the same; another one finds the branch there.
+    let later = DeliverChangeRequest {
         epoch: 2,
         ..order.clone()
     };
     assert_eq!(deliver(&later).unwrap(), arrived);
     assert_eq!(refusal(deliver(&order)).1, "L1007", "it was replaced");
-    let second = DeliverChange {
+    let second = DeliverChangeRequest {
         epoch: 2,
         message: "other\n".to_owned(),
         ..scene.order(taken.tree)
@@ -159,7 +161,7 @@ fn a_change_is_what_git_would_take_and_a_delivery_one_branch() {
 fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
     let scene = scene();
     scene.open_commit();
-    let trial = |trial: Trial| {
+    let trial = |trial: TestRunRequest| {
         scene.wait(async {
             let mut events = scene
                 .client()
@@ -168,27 +170,27 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
                 .unwrap();
             loop {
                 match events.next().await.unwrap() {
-                    Some(TrialEvent::Ended { result }) => return *result,
-                    Some(TrialEvent::Progress { .. }) => {}
+                    Some(TestRunEvent::Ended { result }) => return *result,
+                    Some(TestRunEvent::Progress { .. }) => {}
                     None => panic!("no end"),
                 }
             }
         })
     };
-    let examine = || Trial::Examine {
+    let examine = || TestRunRequest::Examine {
         accept: Vec::new(),
-        tests: lula_repair::TestsWanted::default(),
+        tests: lula_repair::TestSelection::default(),
         tests_ms: 60_000,
     };
-    let TrialResult::Examined { baseline } = trial(examine()) else {
+    let TestRunResult::Examined { baseline } = trial(examine()) else {
         panic!();
     };
     assert_eq!(baseline.failing().len(), 1);
-    let search = Trial::Search {
-        tests: lula_repair::TestsWanted::default(),
+    let search = TestRunRequest::Search {
+        tests: lula_repair::TestSelection::default(),
         search_ms: 60_000,
     };
-    let TrialResult::Searched { found } = trial(search) else {
+    let TestRunResult::Searched { found } = trial(search) else {
         panic!();
     };
     let [file] = &found.files[..] else {
@@ -199,14 +201,14 @@ fn tests_are_run_and_patches_searched_in_forks_of_the_workspace_as_it_is() {
         "write_file",
         json!({"path": file.path, "content": file.text}),
     );
-    let weigh = Trial::Weigh {
-        tests: lula_repair::TestsWanted::default(),
+    let weigh = TestRunRequest::Weigh {
+        tests: lula_repair::TestSelection::default(),
         before: baseline,
         first: Vec::new(),
         accept: vec!["grep -q '1' items.py".to_owned()],
         tests_ms: 60_000,
     };
-    let TrialResult::Weighed { evidence } = trial(weigh) else {
+    let TestRunResult::Weighed { evidence } = trial(weigh) else {
         panic!();
     };
     assert_eq!(evidence.after.results().unwrap().passing.len(), 1);

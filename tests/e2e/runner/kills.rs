@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lula_protocol::{Outcome, ToolCall, ToolResult};
-use lula_runner::client::ClientError;
+use lula_protocol::{ToolCall, ToolOutcome, ToolResult};
+use lula_runner_api::client::RunnerClientError;
 use serde_json::json;
 
 use super::Scene;
@@ -25,8 +25,8 @@ impl Scene {
     pub(crate) fn struck_after<T: Send>(
         &mut self,
         wait: Duration,
-        ask: impl Fn(&Self) -> Result<T, ClientError> + Sync,
-    ) -> Result<T, ClientError> {
+        ask: impl Fn(&Self) -> Result<T, RunnerClientError> + Sync,
+    ) -> Result<T, RunnerClientError> {
         let scene = &*self;
         let answered = std::thread::scope(|scope| {
             let asked = scope.spawn(|| ask(scene));
@@ -63,7 +63,7 @@ fn sequence(scene: &Scene, dice: &mut Dice) -> Vec<ToolCall> {
 }
 
 /// What a result says, without what differs between two runs of the same thing.
-fn told(result: ToolResult) -> Outcome {
+fn told(result: ToolResult) -> ToolOutcome {
     result.outcome
 }
 
@@ -83,7 +83,7 @@ fn killed_at_any_moment_each_effect_happens_once() {
         calm.workspace = calm.open();
         struck.workspace = struck.open();
         let calls = sequence(&calm, &mut Dice(seed));
-        let expected: Vec<Outcome> = calls
+        let expected: Vec<ToolOutcome> = calls
             .iter()
             .map(|call| told(calm.send(call).unwrap()))
             .collect();
@@ -121,7 +121,7 @@ fn killed_at_any_moment_each_effect_happens_once() {
         assert_eq!(whole(&struck), whole(&calm), "seed {seed}");
         for scene in [&calm, &struck] {
             let diff = scene.wait(scene.client().diff(&scene.workspace)).unwrap();
-            let _: Result<_, ClientError> = scene
+            let _: Result<_, RunnerClientError> = scene
                 .wait(scene.client().discard(&scene.workspace))
                 .map(|_| diff);
         }

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lula_protocol::{
-    Action, Details, EffectId, Outcome, Output, ProtocolVersion, RunId, ToolCall, ToolResult,
-    WorkspaceId,
+    EffectId, ProtocolVersion, RunId, ToolAction, ToolCall, ToolOutcome, ToolOutput,
+    ToolOutputDetails, ToolResult, WorkspaceId,
 };
-use lula_runner::api::CommitWorkspace;
-use lula_runner::client::{Client, ClientError, Spawn, Spawned};
+use lula_runner_api::CommitWorkspace;
+use lula_runner_api::client::{RunnerChild, RunnerClient, RunnerClientError, RunnerCommand};
 use serde_json::{Value, json};
 
 use crate::lula::World;
@@ -27,7 +27,7 @@ use crate::lula::World;
 pub(crate) struct Scene {
     world: World,
     runtime: tokio::runtime::Runtime,
-    spawned: Option<Spawned>,
+    spawned: Option<RunnerChild>,
     rules: Option<PathBuf>,
     /// Whether receipts shall name the paths that were denied.
     explain: bool,
@@ -93,7 +93,8 @@ impl Scene {
 
     /// Starts the runner, again after it was killed.
     pub(crate) fn start(&mut self) {
-        let mut spawn = Spawn::new(env!("CARGO_BIN_EXE_lula"))
+        let mut spawn = RunnerCommand::new(env!("CARGO_BIN_EXE_lula"))
+            .pass_on(lula_sandbox::HostToolchains::variables())
             .root(self.tree())
             .state(self.state())
             .variable("HOME", self.world.home());
@@ -110,7 +111,7 @@ impl Scene {
         self.spawned.as_ref().unwrap().pid().unwrap()
     }
 
-    pub(crate) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &RunnerClient {
         self.spawned.as_ref().unwrap().client()
     }
 
@@ -136,7 +137,8 @@ impl Scene {
         tool: &str,
         input: Value,
     ) -> ToolCall {
-        let action: Action = serde_json::from_value(json!({"tool": tool, "input": input})).unwrap();
+        let action: ToolAction =
+            serde_json::from_value(json!({"tool": tool, "input": input})).unwrap();
         ToolCall {
             protocol: ProtocolVersion,
             effect: effect.clone(),
@@ -147,13 +149,13 @@ impl Scene {
         }
     }
 
-    pub(crate) fn send(&self, call: &ToolCall) -> Result<ToolResult, ClientError> {
+    pub(crate) fn send(&self, call: &ToolCall) -> Result<ToolResult, RunnerClientError> {
         self.wait(self.client().execute(call))
     }
 
     /// Calls a tool and expects that it is done.
     #[track_caller]
-    pub(crate) fn does(&self, tool: &str, input: Value) -> Output {
+    pub(crate) fn does(&self, tool: &str, input: Value) -> ToolOutput {
         done(self.send(&self.call(tool, input)).unwrap())
     }
 
@@ -161,7 +163,7 @@ impl Scene {
     pub(crate) fn sh(&self, line: &str) -> String {
         let output = self.does("exec", json!({"argv": ["sh", "-c", line]}));
         match output.details {
-            Some(Details::Command {
+            Some(ToolOutputDetails::Command {
                 status: 0, stdout, ..
             }) => stdout,
             other => panic!("{line}: {other:?}"),
@@ -169,7 +171,7 @@ impl Scene {
     }
 
     /// Commits everything, after looking at it.
-    pub(crate) fn commit(&self) -> Result<lula_runner::api::Committed, ClientError> {
+    pub(crate) fn commit(&self) -> Result<lula_runner_api::CommittedWorkspace, RunnerClientError> {
         let diff = self.wait(self.client().diff(&self.workspace)).unwrap();
         self.wait(
             self.client()
@@ -190,27 +192,27 @@ impl Scene {
 }
 
 #[track_caller]
-pub(crate) fn done(result: ToolResult) -> Output {
+pub(crate) fn done(result: ToolResult) -> ToolOutput {
     match result.outcome {
-        Outcome::Done { output } => output,
+        ToolOutcome::Done { output } => output,
         other => panic!("{other:?}"),
     }
 }
 
 /// The code of a call that was tried and did not work.
 #[track_caller]
-pub(crate) fn failure(result: Result<ToolResult, ClientError>) -> String {
+pub(crate) fn failure(result: Result<ToolResult, RunnerClientError>) -> String {
     match result.unwrap().outcome {
-        Outcome::Failed { code, .. } => code.to_string(),
+        ToolOutcome::Failed { code, .. } => code.to_string(),
         other => panic!("{other:?}"),
     }
 }
 
 /// The code of a request that was refused.
 #[track_caller]
-pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> (u16, String) {
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, RunnerClientError>) -> (u16, String) {
     match result {
-        Err(ClientError::Refused { status, problem }) => {
+        Err(RunnerClientError::Refused { status, problem }) => {
             (status.as_u16(), problem.code.to_string())
         }
         other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Several people answer, each with a key of their own, from their own machine.
 
-use lula_protocol::{Action, Outcome, ProtocolVersion, RunId, ToolCall};
-use lula_runner::client::Client;
+use lula_protocol::{ProtocolVersion, RunId, ToolAction, ToolCall, ToolOutcome};
+use lula_runner_api::client::RunnerClient;
 use serde_json::json;
 
 use super::serving::{KEY, Port};
@@ -47,7 +47,7 @@ fn two_people_with_keys_of_their_own_let_something_happen() {
     let more = ["--rules", rules.to_str().unwrap()];
     let port = Port::start_with(&owner, &[("LULA_RUNNER_KEY", KEY)], &more);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let client = Client::new(port.place.parse().unwrap(), Some(KEY.to_owned().into()));
+    let client = RunnerClient::new(port.place.parse().unwrap(), Some(KEY.to_owned().into()));
     let work = owner.work();
     let opened = client.open(work.to_str().unwrap(), "");
     let workspace = runtime.block_on(opened).unwrap().id;
@@ -58,11 +58,11 @@ fn two_people_with_keys_of_their_own_let_something_happen() {
         epoch: 1,
         run: RunId::from_parts(1, fresh()),
         workspace: workspace.clone(),
-        action: serde_json::from_value::<Action>(action).unwrap(),
+        action: serde_json::from_value::<ToolAction>(action).unwrap(),
     };
     let write = call(json!({"tool": "write_file", "input": input}));
     let send = |call: &ToolCall| runtime.block_on(client.execute(call)).unwrap().outcome;
-    let Outcome::NeedsApproval { challenge } = send(&write) else {
+    let ToolOutcome::NeedsApproval { challenge } = send(&write) else {
         panic!("nobody was asked");
     };
     let id = challenge.id.to_string();
@@ -82,23 +82,23 @@ fn two_people_with_keys_of_their_own_let_something_happen() {
         )
     };
 
-    // Whoever has another role, or no key that counts, has no say.
+    // A person who has another role, or no key that counts, has no say.
     answer(&carol).exits(6);
     let shown = answer(&alice).exits(3);
     assert!(shown.stdout.contains("+agreed"), "{}", shown.stdout);
     answer(&alice).exits(1);
     owner.run(&["approvals", "keys", "retire", &bobs]).exits(0);
     answer(&bob).exits(1);
-    assert!(matches!(send(&write), Outcome::NeedsApproval { .. }));
+    assert!(matches!(send(&write), ToolOutcome::NeedsApproval { .. }));
 
     let (bob, _) = {
         std::fs::remove_file(&bob).unwrap();
         person("bob", "maintainer")
     };
     answer(&bob).exits(0);
-    assert!(matches!(send(&write), Outcome::Done { .. }));
+    assert!(matches!(send(&write), ToolOutcome::Done { .. }));
     let read = call(json!({"tool": "read_file", "input": {"path": "guarded/a"}}));
-    let Outcome::Done { output } = send(&read) else {
+    let ToolOutcome::Done { output } = send(&read) else {
         panic!("it cannot be read");
     };
     assert!(output.text.contains("agreed"), "{}", output.text);

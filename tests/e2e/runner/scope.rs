@@ -1,7 +1,7 @@
 //! Where an agent said it would write.
 
-use lula_protocol::{Denial, Outcome};
-use lula_runner::client::ClientError;
+use lula_protocol::{SandboxDenial, ToolOutcome};
+use lula_runner_api::client::RunnerClientError;
 use serde_json::json;
 
 use super::{Scene, refusal, text};
@@ -18,17 +18,17 @@ fn scoped(patterns: &[&str]) -> Scene {
 }
 
 #[track_caller]
-fn denials(outcome: Outcome) -> Vec<Denial> {
+fn denials(outcome: ToolOutcome) -> Vec<SandboxDenial> {
     match outcome {
-        Outcome::Denied { denials } => denials,
+        ToolOutcome::Denied { denials } => denials,
         other => panic!("{other:?}"),
     }
 }
 
 #[track_caller]
-fn commit_is_held(scene: &Scene) -> Vec<Denial> {
+fn commit_is_held(scene: &Scene) -> Vec<SandboxDenial> {
     match scene.commit() {
-        Err(ClientError::Held(result)) => denials(result.outcome),
+        Err(RunnerClientError::Held(result)) => denials(result.outcome),
         other => panic!("{other:?}"),
     }
 }
@@ -43,7 +43,10 @@ fn a_tool_writes_only_where_its_agent_said() {
     for path in ["src/a.py", "src/new/../a.py", "docs/new.md"] {
         let call = scene.call("write_file", json!({"path": path, "content": "c\n"}));
         let result = scene.send(&call).unwrap();
-        assert!(!matches!(result.outcome, Outcome::Done { .. }), "{path}");
+        assert!(
+            !matches!(result.outcome, ToolOutcome::Done { .. }),
+            "{path}"
+        );
     }
     // The directories on the way are there for what is in them.
     scene.commit().unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use lula_protocol::Details;
+use lula_protocol::ToolOutputDetails;
 use serde_json::{Value, json};
 
 use super::{Scene, done, refusal};
@@ -190,7 +190,10 @@ fn what_was_begun_is_finished_before_it_ends() {
     });
     let output = done(result.unwrap());
     assert!(
-        matches!(output.details, Some(Details::Command { status: 0, .. })),
+        matches!(
+            output.details,
+            Some(ToolOutputDetails::Command { status: 0, .. })
+        ),
         "{output:?}"
     );
     scene.wait(spawned.shut_down()).unwrap();

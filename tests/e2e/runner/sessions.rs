@@ -1,8 +1,8 @@
 //! Commands that are listened to.
 
-use lula_protocol::{Details, Outcome};
-use lula_runner::api::{SessionControl, SessionEvent, StartSession, StreamName};
-use lula_runner::client::SessionEvents;
+use lula_protocol::{ToolOutcome, ToolOutputDetails};
+use lula_runner_api::client::SessionEvents;
+use lula_runner_api::{SessionControl, SessionEvent, StartSession, StreamName};
 use serde_json::json;
 
 use super::{Scene, done};
@@ -68,7 +68,7 @@ fn output_arrives_as_it_is_written_and_input_goes_in() {
         assert_eq!(again, ended, "the same id is not run again");
         assert!(matches!(
             done(ended).details,
-            Some(Details::Command { status: 4, .. })
+            Some(ToolOutputDetails::Command { status: 4, .. })
         ));
     });
 }
@@ -82,7 +82,7 @@ fn a_terminal_has_a_size_and_signals_arrive() {
             &scene,
             "trap 'exit 9' USR1; stty size; while :; do sleep 0.05; done",
         );
-        start.terminal = Some(lula_runner::api::TerminalSize {
+        start.terminal = Some(lula_runner_api::TerminalSize {
             rows: 10,
             columns: 33,
         });
@@ -96,7 +96,7 @@ fn a_terminal_has_a_size_and_signals_arrive() {
         let result = events.finish().await.unwrap();
         assert!(matches!(
             done(result).details,
-            Some(Details::Command { status: 9, .. })
+            Some(ToolOutputDetails::Command { status: 9, .. })
         ));
     });
 }
@@ -131,7 +131,10 @@ fn a_foreground_command_ends_when_nobody_listens_and_a_background_one_goes_on() 
         assert_eq!(client.sessions().await.unwrap().sessions.len(), 1);
         client.close(&name).await.unwrap();
         let result = events.finish().await.unwrap();
-        assert!(matches!(result.outcome, Outcome::Done { .. }), "{result:?}");
+        assert!(
+            matches!(result.outcome, ToolOutcome::Done { .. }),
+            "{result:?}"
+        );
         assert!(client.sessions().await.unwrap().sessions.is_empty());
     });
 }

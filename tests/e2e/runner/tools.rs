@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use lula_protocol::denial::Attempt;
-use lula_protocol::{Details, Origin, Outcome};
-use lula_runner::api::{BatchItem, BatchMode, UndoCommit, WorkspaceState};
+use lula_protocol::denial::DeniedAttempt;
+use lula_protocol::{TextOrigin, ToolOutcome, ToolOutputDetails};
+use lula_runner_api::{ToolCallBatchItem, ToolCallBatchMode, UndoCommit, WorkspaceState};
 use serde_json::json;
 
 use super::{Scene, done, effect, failure, refusal, text};
@@ -15,7 +15,7 @@ fn a_workspace_from_beginning_to_end() {
     let read = scene.does("read_file", json!({"path": "src/a.py"}));
     assert_eq!(
         (read.text.as_str(), read.origin),
-        ("def f():\n    return 1\n", Origin::Repository)
+        ("def f():\n    return 1\n", TextOrigin::Repository)
     );
     let edit = json!({"path": "src/a.py", "search": "return 1", "replace": "return 2"});
     scene.does(
@@ -139,7 +139,7 @@ fn commands_tell_how_they_ended() {
         "cwd": "sub", "env": {"NAME": "value"}, "stdin": "typed\n",
     });
     let output = scene.does("exec", input);
-    let Some(Details::Command {
+    let Some(ToolOutputDetails::Command {
         status,
         stdout,
         stderr,
@@ -150,14 +150,14 @@ fn commands_tell_how_they_ended() {
     };
     assert_eq!((status, stderr.as_str()), (3, "value\n"));
     assert!(stdout.ends_with("work/sub\ntyped\n"), "{stdout}");
-    assert_eq!(output.origin, Origin::Command);
+    assert_eq!(output.origin, TextOrigin::Command);
 
     let missing = scene.send(&scene.call("exec", json!({"argv": ["no-such-program"]})));
     assert_eq!(failure(missing), "L0302");
     let slow = scene.does("exec", json!({"argv": ["sleep", "60"], "timeout_ms": 100}));
     assert!(matches!(
         slow.details,
-        Some(Details::Command { status: 124, .. })
+        Some(ToolOutputDetails::Command { status: 124, .. })
     ));
     let flood = json!({"argv": ["sh", "-c", "yes | head -c 3000000; echo end"]});
     let flood = scene.does("exec", flood);
@@ -177,7 +177,7 @@ fn git_commits_into_the_private_layer_and_runs_nothing_of_the_repository() {
     );
     scene.sh("printf '#!/bin/sh\\ntouch hooked' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit");
     let commit = scene.does("git", json!({"command": "commit", "message": "add a"}));
-    assert!(matches!(commit.details, Some(Details::Commit { id }) if id.len() == 40));
+    assert!(matches!(commit.details, Some(ToolOutputDetails::Commit { id }) if id.len() == 40));
     let log = scene
         .does("git", json!({"command": "log", "count": 5}))
         .text;
@@ -266,21 +266,21 @@ fn a_batch_keeps_its_order_and_stops_where_it_has_to() {
     let lost = scene.call("read_file", json!({"path": "nowhere"}));
     let calls = vec![write("2\n"), read(), lost.clone(), write("3\n")];
     let items = scene
-        .wait(scene.client().batch(calls, BatchMode::Ordered))
+        .wait(scene.client().batch(calls, ToolCallBatchMode::Ordered))
         .unwrap();
     assert_eq!(items.len(), 3, "the failed one is the last");
     assert_eq!(scene.does("read_file", json!({"path": "a"})).text, "2\n");
     let calls = vec![read(), lost, read()];
     let items = scene
-        .wait(scene.client().batch(calls, BatchMode::Parallel))
+        .wait(scene.client().batch(calls, ToolCallBatchMode::Parallel))
         .unwrap();
     assert_eq!(items.len(), 3);
     assert!(
-        matches!(&items[2], BatchItem::Result(result) if done((**result).clone()).text == "2\n")
+        matches!(&items[2], ToolCallBatchItem::Result(result) if done((**result).clone()).text == "2\n")
     );
     let many = (0..51).map(|_| read()).collect();
     assert_eq!(
-        refusal(scene.wait(scene.client().batch(many, BatchMode::Parallel))).0,
+        refusal(scene.wait(scene.client().batch(many, ToolCallBatchMode::Parallel))).0,
         400
     );
 }
@@ -327,8 +327,8 @@ fn a_secret_that_a_command_wrote_does_not_leave_unseen() {
     let scene = Scene::new(&[("a.py", "x = 1\n")]);
     scene.sh("echo 'aws_key = \"AKIAIOSFODNN7REALKEY\"' >> a.py");
     match scene.commit() {
-        Err(lula_runner::client::ClientError::Held(result)) => {
-            let asked = matches!(result.outcome, Outcome::NeedsApproval { .. });
+        Err(lula_runner_api::client::RunnerClientError::Held(result)) => {
+            let asked = matches!(result.outcome, ToolOutcome::NeedsApproval { .. });
             assert!(asked, "{:?}", result.outcome);
         }
         other => panic!("{other:?}"),
@@ -352,13 +352,13 @@ fn a_runner_that_explains_names_the_paths_that_were_denied() {
     };
     assert!(denials(&scene).is_empty());
 
-    // Not the caller's choice but of whoever runs it.
+    // Not the caller's choice but of the operator who runs it.
     drop(scene.spawned.take());
     scene.explain = true;
     scene.start();
     let denials = denials(&scene);
     assert_eq!(denials.len(), 1, "{denials:?}");
-    assert_eq!(denials[0].attempt, Attempt::Read { path });
+    assert_eq!(denials[0].attempt, DeniedAttempt::Read { path });
     let grant = denials[0].grant.as_deref().unwrap_or_default();
     assert!(grant.starts_with("paths.read = ["), "{grant}");
 }

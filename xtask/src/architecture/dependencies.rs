@@ -79,10 +79,15 @@ mod tests {
     use crate::architecture::table;
 
     const TABLE: &str = "## Crates\n\n| crate | room | may know |\n|---|---|---|\n\
+        | `lula-agents` | nodes | graph, models, runner-api, protocol |\n\
         | `lula-models` | speaks to models | protocol |\n\
         | `lula-graph` | runs | store, protocol |\n\
         | `lula-store` | keeps | protocol |\n\
-        | `lula-runner` | tools | protocol |\n\
+        | `lula-runner` | tools | runner-api, workspace, sandbox, gate, protocol |\n\
+        | `lula-runner-api` | what is asked of it | protocol |\n\
+        | `lula-gate` | rules | protocol |\n\
+        | `lula-workspace` | changes | sandbox, protocol |\n\
+        | `lula-sandbox` | layers | protocol |\n\
         | `lula-protocol` | types | nothing |\n";
 
     fn complaints(package: &str, dependency: &str, kind: &str) -> Vec<String> {
@@ -129,6 +134,32 @@ mod tests {
                     "lula-models depends on lula-runner{said}, which the table of ARCHITECTURE.md does not let it know"
                 )]
             );
+        }
+    }
+
+    #[test]
+    fn agents_may_know_what_a_runner_is_asked_and_nothing_behind_it() {
+        assert!(complaints("lula-agents", "lula-runner-api", "null").is_empty());
+        for behind in ["lula-runner", "lula-sandbox", "lula-workspace", "lula-gate"] {
+            assert_eq!(
+                complaints("lula-agents", behind, "null"),
+                [format!(
+                    "lula-agents depends on {behind}, which the table of ARCHITECTURE.md does not let it know"
+                )]
+            );
+        }
+    }
+
+    /// The same of the table that is in force.
+    #[test]
+    fn the_table_of_this_repository_keeps_agents_from_the_runner() {
+        let root = crate::repository::Repository::around_here().unwrap();
+        let document = std::fs::read_to_string(root.root().join(DOCUMENT)).unwrap();
+        let table = table::parse(&document).unwrap();
+        let may_know = table.may_know("lula-agents").unwrap();
+        assert!(may_know.contains("lula-runner-api"));
+        for behind in ["lula-runner", "lula-sandbox", "lula-workspace", "lula-gate"] {
+            assert!(table.has(behind) && !may_know.contains(behind), "{behind}");
         }
     }
 

@@ -1,11 +1,14 @@
 //! Holds the workspace to ARCHITECTURE.md: who may know whom, where `unsafe` may stand, who may
-//! speak HTTP, which lints apply, and that nothing names the machine it was written on.
+//! speak HTTP, which lints apply, that one name means one type, that comments name who acts, and that
+//! nothing names the machine it was written on.
 //!
 //! Every rule is a function from data to [`Violation`]s, so that each can be shown to fail.
 
 mod dependencies;
 mod lints;
+mod names;
 mod paths;
+mod prose;
 mod table;
 mod unsafe_code;
 
@@ -55,6 +58,8 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Violation>> {
     violations.extend(unsafe_code::check(repository, &metadata, &files)?);
     violations.extend(lints::check(&metadata)?);
     violations.extend(paths::check(repository, &files)?);
+    violations.extend(names::check(repository, &files)?);
+    violations.extend(prose::check(repository, &files)?);
     Ok(violations)
 }
 

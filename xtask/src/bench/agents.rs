@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::program;
+use super::program::{self, Profile};
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -32,13 +32,13 @@ pub(crate) fn run(
     repository: &Repository,
     interrupt: &Interrupt,
 ) -> Result<ExitCode> {
-    let program = match program::lula(repository, interrupt, flags.debug)? {
+    let program = match program::lula(repository, interrupt, Profile::measured(flags.debug))? {
         ControlFlow::Continue(program) => program,
         ControlFlow::Break(ended) => return Ok(ended),
     };
-    let release = program::profile(flags.debug);
+    let profile = Profile::measured(flags.debug).flag();
     let mut bench = repository.cargo(&format!(
-        "run --quiet -p lula --example agents_bench {release} --"
+        "run --quiet -p lula --example agents_bench {profile} --"
     ));
     bench.arg(program);
     bench.args([flags.latency.to_string(), flags.rounds.to_string()]);

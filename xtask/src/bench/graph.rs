@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
 use super::crash;
+use super::program;
 use super::results::Results;
-use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 use crate::servers::{Need, Servers};
@@ -54,7 +54,7 @@ const RATIOS: [(&str, &str, u32, Bound); 3] = [
     ),
 ];
 
-/// What the two sides keep, so that nobody compares more than there is.
+/// What the two sides keep, so that the reader does not compare more than there is.
 const PERSISTED: &str = "
 Both persist every step's kilobyte, and both go on after a crash with the step that was cut off.
 - lula: nine steps, two of them calls of a model. Every event, hash-chained and compressed, with the
@@ -124,15 +124,8 @@ pub(crate) fn run(
     if flags.crash {
         return kill(flags, repository, &place);
     }
-    let mut build = repository.cargo("build --release -p lula-graph --example graph_bench");
-    build.stdout(Stdio::null());
-    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
-        bail!("the release build failed");
-    }
     let race = Race {
-        ours: repository
-            .root()
-            .join("target/release/examples/graph_bench"),
+        ours: program::example(repository, interrupt, "lula-graph", "graph_bench")?,
         python: rival(&place)?,
         script: repository.root().join("xtask/bench/rival_langgraph.py"),
         place: place.clone(),

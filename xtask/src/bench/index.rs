@@ -1,6 +1,7 @@
 //! `cargo xtask bench index`
 
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -9,8 +10,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
+use super::program::{self, Profile};
 use super::results::Results;
-use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
@@ -42,13 +43,12 @@ pub(crate) fn run(
 ) -> Result<ExitCode> {
     let place = repository.root().join("target/bench");
     std::fs::create_dir_all(&place)?;
-    let mut build = repository.cargo("build --release -p lula");
-    build.stdout(Stdio::null());
-    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
-        bail!("the release build failed");
-    }
+    let lula = match program::lula(repository, interrupt, Profile::Dist)? {
+        ControlFlow::Continue(lula) => lula,
+        ControlFlow::Break(ended) => return Ok(ended),
+    };
     let race = Race {
-        lula: repository.root().join("target/release/lula"),
+        lula,
         python: rival(&place)?,
         script: repository.root().join("xtask/bench/rival_aider.py"),
         project: project(&place)?,

@@ -1,33 +1,80 @@
-//! The program that several benchmarks measure.
+//! The programs that benchmarks measure, and how they are built.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
-/// `--release`, unless an unoptimised build is wanted.
-pub(super) const fn profile(debug: bool) -> &'static str {
-    if debug { "" } else { "--release" }
+/// A profile of the workspace's manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Dev,
+    /// What people build for themselves.
+    Release,
+    /// What is shipped, and so what is measured.
+    Dist,
+}
+
+impl Profile {
+    /// What is measured, unless an unoptimised build is wanted.
+    pub(super) const fn measured(debug: bool) -> Self {
+        if debug { Self::Dev } else { Self::Dist }
+    }
+
+    /// Its flag for cargo.
+    pub(crate) const fn flag(self) -> &'static str {
+        match self {
+            Self::Dev => "--profile dev",
+            Self::Release => "--profile release",
+            Self::Dist => "--profile dist",
+        }
+    }
+
+    /// Where cargo puts what it builds.
+    pub(crate) fn folder(self, repository: &Repository) -> PathBuf {
+        let name = match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+            Self::Dist => "dist",
+        };
+        repository.root().join("target").join(name)
+    }
 }
 
 /// Builds `lula` and tells where it is, or how its build ended.
 pub(crate) fn lula(
     repository: &Repository,
     interrupt: &Interrupt,
-    debug: bool,
+    profile: Profile,
 ) -> Result<ControlFlow<ExitCode, PathBuf>> {
-    let release = profile(debug);
-    let mut cargo = repository.cargo(&format!("build --quiet -p lula {release}"));
+    let mut cargo = repository.cargo(&format!("build --quiet -p lula {}", profile.flag()));
     let built = command::run(&mut cargo, interrupt)?;
     if built != ExitCode::SUCCESS {
         return Ok(ControlFlow::Break(built));
     }
-    let folder = if debug { "debug" } else { "release" };
-    let program = repository.root().join("target").join(folder).join("lula");
-    Ok(ControlFlow::Continue(program))
+    Ok(ControlFlow::Continue(
+        profile.folder(repository).join("lula"),
+    ))
+}
+
+/// Builds the example of a crate that runs its benchmark, and tells where it is.
+pub(super) fn example(
+    repository: &Repository,
+    interrupt: &Interrupt,
+    package: &str,
+    name: &str,
+) -> Result<PathBuf> {
+    let flag = Profile::Dist.flag();
+    let mut build = repository.cargo(&format!("build {flag} -p {package} --example {name}"));
+    build.stdout(Stdio::null());
+    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
+        bail!("the build of {name} failed");
+    }
+    let folder = Profile::Dist.folder(repository);
+    Ok(folder.join("examples").join(name))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
 
-use super::program;
+use super::program::{self, Profile};
 use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
@@ -52,12 +52,12 @@ pub(crate) fn run(
     let place = repository.root().join("target/bench");
     std::fs::create_dir_all(&place)?;
     let file = place.join("repair.json");
-    let program = match program::lula(repository, interrupt, false)? {
+    let program = match program::lula(repository, interrupt, Profile::Dist)? {
         ControlFlow::Continue(program) => program,
         ControlFlow::Break(ended) => return Ok(ended),
     };
     let mut bench =
-        repository.cargo("run --release --quiet -p lula-repair --example repair_bench --");
+        repository.cargo("run --profile dist --quiet -p lula-repair --example repair_bench --");
     bench
         .arg("--lula")
         .arg(program)

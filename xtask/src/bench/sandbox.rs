@@ -10,9 +10,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::chart::{self, Bar};
-use super::program;
+use super::program::{self, Profile};
 use super::results::Results;
-use crate::command;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
@@ -65,13 +64,9 @@ pub(crate) fn run(
     std::fs::create_dir_all(&place)?;
     let noop = place.join("noop");
     build_noop(repository, &noop)?;
-    let mut build = repository.cargo("build --release -p lula-sandbox --example sandbox_bench");
-    build.stdout(Stdio::null());
-    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
-        bail!("the release build failed");
-    }
+    let bench = program::example(repository, interrupt, "lula-sandbox", "sandbox_bench")?;
     // By itself, as people build it: together they would be made with the features of both.
-    let lula = match program::lula(repository, interrupt, false)? {
+    let lula = match program::lula(repository, interrupt, Profile::Dist)? {
         ControlFlow::Continue(lula) => lula,
         ControlFlow::Break(failed) => return Ok(failed),
     };
@@ -81,8 +76,7 @@ pub(crate) fn run(
     // what was copied or read from disk, as every rival here was.
     let installed = place.join("lula");
     std::fs::copy(lula, &installed)?;
-    let release = repository.root().join("target/release");
-    let output = Command::new(release.join("examples/sandbox_bench"))
+    let output = Command::new(bench)
         .arg(flags.rounds.to_string())
         .arg(&noop)
         .arg(&installed)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::command;
+use super::program;
 use crate::interrupt::Interrupt;
 use crate::repository::Repository;
 
@@ -38,20 +38,12 @@ pub(crate) fn run(
     repository: &Repository,
     interrupt: &Interrupt,
 ) -> Result<ExitCode> {
-    let mut build = repository.cargo("build --release -p lula-workspace --example workspace_bench");
-    build.stdout(Stdio::null());
-    if command::run(&mut build, interrupt)? != ExitCode::SUCCESS {
-        bail!("the release build failed");
-    }
-    let output = Command::new(
-        repository
-            .root()
-            .join("target/release/examples/workspace_bench"),
-    )
-    .arg(flags.files.to_string())
-    .stderr(Stdio::inherit())
-    .output()
-    .context("cannot start the benchmark")?;
+    let bench = program::example(repository, interrupt, "lula-workspace", "workspace_bench")?;
+    let output = Command::new(bench)
+        .arg(flags.files.to_string())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start the benchmark")?;
     if !output.status.success() {
         bail!("the benchmark ended with {}", output.status);
     }

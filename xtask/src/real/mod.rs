@@ -10,7 +10,11 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::{bench::program, interrupt::Interrupt, repository::Repository};
+use crate::{
+    bench::program::{self, Profile},
+    interrupt::Interrupt,
+    repository::Repository,
+};
 use project::{Project, Trial};
 
 /// Sets the chosen projects up and tries each; succeeds where all of them hold.
@@ -20,7 +24,7 @@ pub(crate) fn run(
     interrupt: &Interrupt,
 ) -> Result<ExitCode> {
     let recipes = recipe::chosen(names)?;
-    let program = match program::lula(repository, interrupt, false)? {
+    let program = match program::lula(repository, interrupt, Profile::Release)? {
         std::ops::ControlFlow::Continue(program) => program,
         std::ops::ControlFlow::Break(code) => return Ok(code),
     };

@@ -99,7 +99,7 @@ fn servers_do_not_outlive_a_task_that_was_killed() {
     let mut run = Run::start();
     run.signal(Signal::KILL);
     run.child.wait().expect("xtask ends");
-    // Nobody is left to wait for the servers: they take a moment to shut down.
+    // No process is left to wait for the servers: they take a moment to shut down.
     let asked = Instant::now();
     while run.is_any_up() && asked.elapsed() < Duration::from_secs(20) {
         thread::sleep(Duration::from_millis(20));

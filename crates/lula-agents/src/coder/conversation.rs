@@ -1,15 +1,16 @@
 //! Talking to one model: every question is an effect, and an answer that cannot be used is asked
 //! for again, at most twice, with the exact fault.
 
-use lula_graph::{Ctx, Stop};
+use lula_graph::{EffectRequest, NodeContext, VisitStop};
 use lula_models::REPAIRS;
-use lula_models::normal::{Message, ModelRequest, ModelResponse, Part, Role};
-use lula_models::output::{Answer, Shaped, ask_again, read, shape};
+use lula_models::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest, ModelResponse};
+use lula_models::output::{ModelAnswer, ShapedRequest, ask_again, read, shape};
+use lula_models::spend::{input_bound, worst_case};
 
-use crate::choose::{Chosen, Tally};
-use crate::deeds;
+use crate::effects::RunEffect;
+use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::nodes::tried;
-use crate::task::Mind;
+use crate::task::ModelChoice;
 
 /// Tokens are estimated as this many bytes each.
 const BYTES_PER_TOKEN: u64 = 3;
@@ -20,26 +21,26 @@ const RECENT: usize = 8;
 
 /// Why there is no usable answer.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ConversationFailure {
     pub(crate) message: String,
     /// Whether the model could not be asked at all.
     pub(crate) unavailable: bool,
 }
 
 /// A conversation.
-pub(crate) struct Talk<'a> {
-    mind: &'a Mind,
-    tally: &'a mut Tally,
-    pub(crate) shaped: Shaped,
+pub(crate) struct CoderConversation<'a> {
+    mind: &'a ModelChoice,
+    tally: &'a mut VisitModelUsage,
+    pub(crate) shaped: ShapedRequest,
     /// The last whole answer, as it came.
     pub(crate) response: Option<ModelResponse>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> CoderConversation<'a> {
     pub(crate) fn begin(
-        chosen: &Chosen<'a>,
+        chosen: &ChosenModel<'a>,
         mut request: ModelRequest,
-        tally: &'a mut Tally,
+        tally: &'a mut VisitModelUsage,
     ) -> Result<Self, String> {
         let mind = chosen.mind;
         request.temperature = Some(chosen.temperature());
@@ -53,7 +54,10 @@ impl<'a> Talk<'a> {
     }
 
     /// Asks until the answer can be used.
-    pub(crate) async fn ask(&mut self, ctx: &mut Ctx<'_>) -> Result<Result<Answer, Trouble>, Stop> {
+    pub(crate) async fn ask(
+        &mut self,
+        ctx: &mut NodeContext<'_>,
+    ) -> Result<Result<ModelAnswer, ConversationFailure>, VisitStop> {
         let mut fault = String::new();
         for again in 0..=REPAIRS {
             for note in ctx.hear().await? {
@@ -61,11 +65,11 @@ impl<'a> Talk<'a> {
             }
             self.fit();
             self.tally.repairs += u32::from(again > 0);
-            let effect = deeds::ask(self.mind, self.shaped.request.clone());
+            let effect = question(self.mind, self.shaped.request.clone());
             let response: ModelResponse = match tried(ctx.effect(effect).await)? {
                 Ok(response) => response,
                 Err(message) => {
-                    return Ok(Err(Trouble {
+                    return Ok(Err(ConversationFailure {
                         message,
                         unavailable: true,
                     }));
@@ -88,7 +92,7 @@ impl<'a> Talk<'a> {
                 }
             }
         }
-        Ok(Err(Trouble {
+        Ok(Err(ConversationFailure {
             message: format!(
                 "{} gave no answer that can be used: {fault}",
                 self.mind.name
@@ -98,7 +102,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Adds the model's own words and what is said to it.
-    pub(crate) fn say(&mut self, reply: Message) {
+    pub(crate) fn say(&mut self, reply: ModelMessage) {
         if let Some(response) = self.response.take() {
             self.shaped.request.messages.push(response.message());
         }
@@ -110,8 +114,10 @@ impl<'a> Talk<'a> {
         let text = format!("A note from the person you work for: {note}");
         let messages = &mut self.shaped.request.messages;
         match messages.last_mut() {
-            Some(last) if last.role == Role::User => last.parts.push(Part::Text { text }),
-            _ => messages.push(Message::user(text)),
+            Some(last) if last.role == MessageRole::User => {
+                last.parts.push(MessagePart::Text { text });
+            }
+            _ => messages.push(ModelMessage::user(text)),
         }
     }
 
@@ -120,7 +126,7 @@ impl<'a> Talk<'a> {
         let context = self.mind.context.unwrap_or(USUAL_CONTEXT);
         let room = context.saturating_sub(u64::from(self.mind.max_tokens));
         let messages = &mut self.shaped.request.messages;
-        let long = |messages: &[Message]| {
+        let long = |messages: &[ModelMessage]| {
             let bytes = serde_json::to_vec(messages).map_or(0, |bytes| bytes.len() as u64);
             bytes / BYTES_PER_TOKEN > room
         };
@@ -129,11 +135,11 @@ impl<'a> Talk<'a> {
         }
         let old = messages.len().saturating_sub(RECENT);
         for message in messages.iter_mut().take(old) {
-            if message.role != Role::User {
+            if message.role != MessageRole::User {
                 continue;
             }
             for part in &mut message.parts {
-                if let Part::Result { content, .. } = part
+                if let MessagePart::Result { content, .. } = part
                     && content.len() > 200
                 {
                     "[left out to save space; ask again if needed]".clone_into(content);
@@ -141,4 +147,20 @@ impl<'a> Talk<'a> {
             }
         }
     }
+}
+
+/// A question to a model as an effect, with the most it may cost held back.
+fn question(mind: &ModelChoice, request: ModelRequest) -> EffectRequest {
+    let body = serde_json::to_vec(&request).unwrap_or_default();
+    let bound = input_bound(&body, None);
+    // On the wire a request is written otherwise, and may be somewhat longer.
+    let bound = bound.saturating_add(bound / 4);
+    let bound = mind.context.map_or(bound, |context| bound.min(context));
+    let worst = worst_case(&mind.rates.into(), bound, u64::from(request.max_tokens));
+    let deed = RunEffect::Ask {
+        mind: mind.name.clone(),
+        request: Box::new(request),
+        at_most: worst.clone(),
+    };
+    deed.effect().reserving(worst)
 }

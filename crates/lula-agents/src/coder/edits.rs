@@ -4,25 +4,25 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use lula_edit::syntax::Verdict;
-use lula_edit::{Batch, Format, anchor, apply_all, functions};
-use lula_graph::{Ctx, Stop, Visit};
+use lula_edit::syntax::SyntaxVerdict;
+use lula_edit::{EditBatchResult, EditFormat, anchor, apply_all, functions};
+use lula_graph::{NodeContext, NodeVisitFuture, VisitStop};
 use lula_models::REPAIRS;
-use lula_models::normal::{Message, ModelRequest, Output};
-use lula_models::output::{Fault, ask_again, ask_edits_again};
+use lula_models::normal::{ModelMessage, ModelRequest, OutputShape};
+use lula_models::output::{AnswerFault, ask_again, ask_edits_again};
 use lula_protocol::call::WriteFile;
-use lula_protocol::{Action, WorkspaceId};
+use lula_protocol::{ToolAction, WorkspaceId};
 
-use super::conversation::Talk;
+use super::conversation::CoderConversation;
 use super::{done, gave_up, prompt};
-use crate::choose::{Chosen, Tally};
-use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
-use crate::hands::{Refused, Said};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, RunNodeExit};
+use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::nodes::workspace;
-use crate::recover::FailureClass;
-use crate::task::Mind;
-use crate::work::Work;
+use crate::recovery::AttemptFailureClass;
+use crate::runner_port::{Reply, ToolRefusal};
+use crate::task::ModelChoice;
+use crate::work::CodingState;
 
 /// Most bytes of files that are shown.
 const SHOWN: usize = 48_000;
@@ -35,12 +35,12 @@ const UNCHANGED: &str = "they leave every file as it was, so nothing is mended; 
 type Texts = BTreeMap<String, Option<String>>;
 
 pub(super) async fn write(
-    work: &Work,
-    chosen: &Chosen<'_>,
-    format: Format,
-    tally: &mut Tally,
-    ctx: &mut Ctx<'_>,
-) -> Visit<Coding> {
+    work: &CodingState,
+    chosen: &ChosenModel<'_>,
+    format: EditFormat,
+    tally: &mut VisitModelUsage,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let mind = chosen.mind;
     let place = workspace(work)?;
     let mut texts = Texts::new();
@@ -60,24 +60,31 @@ pub(super) async fn write(
     // The task last: a small model answers what it read last.
     let words = format!("{shown}\n{}\nAnswer with the edits.", prompt::task(work));
     let messages = vec![
-        Message::system(prompt::rules(work, prompt::EDITOR)),
-        Message::user(words),
+        ModelMessage::system(prompt::rules(work, prompt::EDITOR)),
+        ModelMessage::user(words),
     ];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens)
-        .with_output(Output::Edits { format });
-    let unusable = |why: String| Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name));
-    let mut talk = match Talk::begin(chosen, request, tally) {
+        .with_output(OutputShape::Edits { format });
+    let unusable = |why: String| {
+        Ok(gave_up(
+            AttemptFailureClass::Malformed,
+            why,
+            &[],
+            &mind.name,
+        ))
+    };
+    let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
         Err(why) => return unusable(why),
     };
     let mut kept: BTreeMap<String, String> = BTreeMap::new();
     let mut last = String::new();
-    let mut class = FailureClass::EditApply;
+    let mut class = AttemptFailureClass::EditApply;
     for asked in 0..=REPAIRS {
         let answer = match talk.ask(ctx).await? {
             Ok(answer) => answer,
             Err(trouble) if trouble.unavailable => {
-                let class = FailureClass::ModelUnavailable;
+                let class = AttemptFailureClass::ModelUnavailable;
                 return Ok(gave_up(class, trouble.message, &[], &mind.name));
             }
             Err(trouble) => return unusable(trouble.message),
@@ -90,11 +97,11 @@ pub(super) async fn write(
                 .cloned()
                 .or_else(|| texts.get(path).cloned()?)
         };
-        let batch: Batch = apply_all(&answer.edits, now);
+        let batch: EditBatchResult = apply_all(&answer.edits, now);
         kept.extend(batch.files.clone());
         let response = talk.response.take();
         if !batch.is_whole() {
-            class = FailureClass::EditApply;
+            class = AttemptFailureClass::EditApply;
             last = batch
                 .failures()
                 .map(|(_, error)| error.to_string())
@@ -108,12 +115,12 @@ pub(super) async fn write(
             continue;
         }
         let broken = batch.broken(|path| texts.get(path).cloned()?);
-        if let Some((path, Verdict::Broken { .. })) = broken.first() {
-            class = FailureClass::Syntax;
+        if let Some((path, SyntaxVerdict::Broken { .. })) = broken.first() {
+            class = AttemptFailureClass::Syntax;
             last = format!("{path} does not parse with these edits: {:?}", broken[0].1);
             kept.clear();
             if let Some(said) = response {
-                talk.shaped = ask_again(&talk.shaped, &said, &Fault::BadEdits(last.clone()));
+                talk.shaped = ask_again(&talk.shaped, &said, &AnswerFault::BadEdits(last.clone()));
             }
             continue;
         }
@@ -123,7 +130,7 @@ pub(super) async fn write(
         };
         if asked < REPAIRS && kept.iter().all(same) {
             if let Some(said) = response {
-                let fault = Fault::BadEdits(UNCHANGED.to_owned());
+                let fault = AnswerFault::BadEdits(UNCHANGED.to_owned());
                 talk.shaped = ask_again(&talk.shaped, &said, &fault);
             }
             kept.clear();
@@ -139,40 +146,42 @@ async fn finish(
     place: &WorkspaceId,
     kept: &BTreeMap<String, String>,
     texts: &Texts,
-    mind: &Mind,
-    ctx: &mut Ctx<'_>,
-) -> Visit<Coding> {
+    mind: &ModelChoice,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let mut written = Vec::new();
     for (path, text) in kept {
         if texts.get(path).and_then(Option::as_ref) == Some(text) {
             continue;
         }
-        let action = Action::WriteFile(WriteFile {
+        let action = ToolAction::WriteFile(WriteFile {
             path: path.clone(),
             content: text.clone(),
             executable: false,
         });
-        let deed = Deed::Act {
+        let deed = RunEffect::Act {
             workspace: place.clone(),
             action,
         };
-        let said: Said = ctx.effect(deed.effect()).await?;
+        let said: Reply = ctx.effect(deed.effect()).await?;
         if said.failed {
             let named = [path.clone()];
-            let class = said.refused.map_or(FailureClass::EditApply, Refused::class);
+            let class = said
+                .refused
+                .map_or(AttemptFailureClass::EditApply, ToolRefusal::class);
             return Ok(gave_up(class, said.text, &named, &mind.name));
         }
         written.push(path.as_str());
     }
     if written.is_empty() {
         return Ok(done(
-            Way::NoOp,
+            RunNodeExit::NoOp,
             &mind.name,
             "no edit changes anything".to_owned(),
         ));
     }
     Ok(done(
-        Way::Edits,
+        RunNodeExit::Edits,
         &mind.name,
         format!("edited {}", written.join(", ")),
     ))
@@ -183,12 +192,12 @@ async fn fetch(
     place: &WorkspaceId,
     path: &str,
     texts: &mut Texts,
-    ctx: &mut Ctx<'_>,
-) -> Result<Option<String>, Stop> {
+    ctx: &mut NodeContext<'_>,
+) -> Result<Option<String>, VisitStop> {
     if let Some(known) = texts.get(path) {
         return Ok(known.clone());
     }
-    let deed = Deed::Fetch {
+    let deed = RunEffect::Fetch {
         workspace: place.clone(),
         path: path.to_owned(),
     };
@@ -199,10 +208,10 @@ async fn fetch(
 }
 
 /// A file as this format wants it shown.
-fn view(format: Format, path: &str, text: &str) -> String {
+fn view(format: EditFormat, path: &str, text: &str) -> String {
     match format {
-        Format::SearchReplace | Format::Whole => text.to_owned(),
-        Format::LineRange => anchor::show(text),
-        Format::Function => functions::show(path, text),
+        EditFormat::SearchReplace | EditFormat::Whole => text.to_owned(),
+        EditFormat::LineRange => anchor::show(text),
+        EditFormat::Function => functions::show(path, text),
     }
 }

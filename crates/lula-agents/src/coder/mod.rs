@@ -7,17 +7,17 @@ pub(crate) mod prompt;
 mod repairer;
 mod tools;
 
-use lula_edit::Format;
-use lula_graph::{Ctx, Leave, Visit};
-use lula_models::output::Capability;
+use lula_edit::EditFormat;
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture};
+use lula_models::output::OutputCapability;
 
-use crate::choose::{Chosen, Role, Tally, choose};
-use crate::deeds::Deed;
-use crate::graph::{Coding, Left, Way};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
+use crate::model_choice::{ChosenModel, ModelRole, VisitModelUsage, choose};
 use crate::nodes::workspace;
-use crate::recover::{Failure, FailureClass};
-use crate::task::{CoderChoice, Intent, Mind};
-use crate::work::{End, Event, Work};
+use crate::recovery::{AttemptFailure, AttemptFailureClass};
+use crate::task::{CoderChoice, ModelChoice, TaskIntent};
+use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
 /// The name the built-in repairer goes by.
 pub(crate) const REPAIRER: &str = "repairer";
@@ -26,20 +26,23 @@ pub(crate) const REPAIRER: &str = "repairer";
 #[derive(Debug, PartialEq)]
 enum Writer<'a> {
     Repairer,
-    WithTools(Chosen<'a>),
-    Editor(Chosen<'a>, Format),
-    /// Somebody who changes nothing and has no tools.
-    Reader(Chosen<'a>),
-    Nobody(End),
+    WithTools(ChosenModel<'a>),
+    Editor(ChosenModel<'a>, EditFormat),
+    /// A model that changes nothing and has no tools.
+    Reader(ChosenModel<'a>),
+    Nobody(EarlyEnd),
 }
 
-pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(crate) async fn visit(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let writer = writer(work);
     if let Writer::Nobody(end) = writer {
-        return Ok(Leave::by(Way::Nobody).with(Event::Ending { end }));
+        return Ok(NodeExit::by(RunNodeExit::Nobody).with(RunStateEvent::Ending { end }));
     }
     // Every attempt begins where the repository stands.
-    let reset = Deed::Reset {
+    let reset = RunEffect::Reset {
         workspace: workspace(work)?,
     };
     if work.loops > 0 {
@@ -48,46 +51,56 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     match writer {
         Writer::Repairer => repairer::write(work, ctx).await,
         Writer::WithTools(chosen) => {
-            let mut tally = Tally::default();
+            let mut tally = VisitModelUsage::default();
             let left = tools::write(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
         Writer::Editor(chosen, format) => {
-            let mut tally = Tally::default();
+            let mut tally = VisitModelUsage::default();
             let left = edits::write(work, &chosen, format, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
         Writer::Reader(chosen) => {
-            let mut tally = Tally::default();
+            let mut tally = VisitModelUsage::default();
             let left = findings::read(work, &chosen, &mut tally, ctx).await?;
             Ok(asked(left, work, &chosen, tally))
         }
-        Writer::Nobody(_) => Ok(Leave::by(Way::Nobody)),
+        Writer::Nobody(_) => Ok(NodeExit::by(RunNodeExit::Nobody)),
     }
 }
 
 /// Writes down who was asked, why, and what that took.
-pub(crate) fn asked(left: Left, work: &Work, chosen: &Chosen<'_>, tally: Tally) -> Left {
+pub(crate) fn asked(
+    left: NodeDeparture,
+    work: &CodingState,
+    chosen: &ChosenModel<'_>,
+    tally: VisitModelUsage,
+) -> NodeDeparture {
     let part = chosen.part(work, tally);
-    left.with(Event::Asked { part })
+    left.with(RunStateEvent::Asked { part })
 }
 
 /// An attempt that came to nothing.
-fn gave_up(class: FailureClass, why: impl Into<String>, named: &[String], by: &str) -> Left {
-    let failure = Failure::new(class, why, named, by);
-    Leave::by(Way::Malformed).with(Event::Failed { failure })
+fn gave_up(
+    class: AttemptFailureClass,
+    why: impl Into<String>,
+    named: &[String],
+    by: &str,
+) -> NodeDeparture {
+    let failure = AttemptFailure::new(class, why, named, by);
+    NodeExit::by(RunNodeExit::Malformed).with(RunStateEvent::Failed { failure })
 }
 
 /// An attempt that left something in the workspace, or says that nothing is to be done.
-fn done(way: Way, by: &str, summary: String) -> Left {
-    Leave::by(way).with(Event::Coded {
+fn done(way: RunNodeExit, by: &str, summary: String) -> NodeDeparture {
+    NodeExit::by(way).with(RunStateEvent::Coded {
         by: by.to_owned(),
         summary,
     })
 }
 
 /// Who writes next. Pure.
-fn writer(work: &Work) -> Writer<'_> {
+fn writer(work: &CodingState) -> Writer<'_> {
     let searched = work.failures.iter().find(|failure| failure.by == REPAIRER);
     let reads = work
         .task
@@ -99,7 +112,7 @@ fn writer(work: &Work) -> Writer<'_> {
     } else {
         work.task.coder
     };
-    if choice != CoderChoice::Model && work.intent() == Intent::Repair && searched.is_none() {
+    if choice != CoderChoice::Model && work.intent() == TaskIntent::Repair && searched.is_none() {
         return Writer::Repairer;
     }
     if choice == CoderChoice::Repairer {
@@ -107,12 +120,12 @@ fn writer(work: &Work) -> Writer<'_> {
             Some(failure) => failure.evidence.clone(),
             None => "the repairer mends failing tests, and this task is something else".to_owned(),
         };
-        return Writer::Nobody(End::Halted { why });
+        return Writer::Nobody(EarlyEnd::Halted { why });
     }
-    let Some(chosen) = choose(work, Role::Coder) else {
+    let Some(chosen) = choose(work, ModelRole::Coder) else {
         return Writer::Nobody(nobody(work, searched));
     };
-    if chosen.mind.capability == Capability::ToolCalls {
+    if chosen.mind.capability == OutputCapability::ToolCalls {
         Writer::WithTools(chosen)
     } else if reads {
         Writer::Reader(chosen)
@@ -122,7 +135,7 @@ fn writer(work: &Work) -> Writer<'_> {
     }
 }
 
-fn nobody(work: &Work, searched: Option<&Failure>) -> End {
+fn nobody(work: &CodingState, searched: Option<&AttemptFailure>) -> EarlyEnd {
     const HOW: &str = "name one with --model PROVIDER/MODEL, for example --model \
                        ollama/qwen2.5-coder:7b or, with a key in the environment, --model \
                        anthropic/claude-sonnet-4-5; `lula doctor` shows what is there";
@@ -131,26 +144,28 @@ fn nobody(work: &Work, searched: Option<&Failure>) -> End {
             "{}; what search cannot mend needs a model: {HOW}",
             failure.evidence
         );
-        return End::Halted { why };
+        return EarlyEnd::Halted { why };
     }
     if let Some(failure) = work.failures.last() {
         let why = format!("no other model is left to ask: {}", failure.evidence);
-        return End::Halted { why };
+        return EarlyEnd::Halted { why };
     }
     let why = format!(
         "this task needs a model (without one only failing tests can be mended, with --repair): \
              {HOW}"
     );
-    End::NeedsModel { why }
+    EarlyEnd::NeedsModel { why }
 }
 
 /// The format of edits: a weaker one for each time the stronger did not work.
-fn format_for(work: &Work, mind: &Mind) -> Format {
+fn format_for(work: &CodingState, mind: &ModelChoice) -> EditFormat {
     let misses = work.failures.iter().filter(|failure| {
         failure.by == mind.name
             && matches!(
                 failure.class,
-                FailureClass::Malformed | FailureClass::EditApply | FailureClass::NoChange
+                AttemptFailureClass::Malformed
+                    | AttemptFailureClass::EditApply
+                    | AttemptFailureClass::NoChange
             )
     });
     let mut format = mind.capability.edit_format();
@@ -163,19 +178,19 @@ fn format_for(work: &Work, mind: &Mind) -> Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recover::Target;
-    use crate::task::{Rates, Task};
-    use crate::verdict::{Looked, Results};
-    use crate::work::{Baseline, Retry};
+    use crate::recovery::RetryTarget;
+    use crate::task::{ModelRates, RunTask};
+    use crate::verdict::{ProjectTestResults, TestRunAttempt};
+    use crate::work::{RetryPlan, TestBaseline};
 
-    fn mind(name: &str, capability: Capability) -> Mind {
-        let rates = Rates {
+    fn mind(name: &str, capability: OutputCapability) -> ModelChoice {
+        let rates = ModelRates {
             input: 0,
             output: 0,
             cache_read: 0,
             cache_write: 0,
         };
-        Mind {
+        ModelChoice {
             name: name.to_owned(),
             model: name.to_owned(),
             capability,
@@ -185,28 +200,28 @@ mod tests {
         }
     }
 
-    fn work(text: &str, failing: &[&str], minds: &[Mind]) -> Work {
-        let mut work = Work::begin(Task {
+    fn work(text: &str, failing: &[&str], minds: &[ModelChoice]) -> CodingState {
+        let mut work = CodingState::begin(RunTask {
             models: minds.to_vec(),
-            ..Task::new(text, "/r")
+            ..RunTask::new(text, "/r")
         });
-        work.baseline = Some(Baseline {
-            looked: Looked::Ran(Results {
+        work.baseline = Some(TestBaseline {
+            looked: TestRunAttempt::Ran(ProjectTestResults {
                 failing: failing.iter().map(|id| (*id).to_owned()).collect(),
-                ..Results::default()
+                ..ProjectTestResults::default()
             }),
-            ..Baseline::default()
+            ..TestBaseline::default()
         });
         work
     }
 
-    fn fail(work: &mut Work, by: &str, class: FailureClass) {
-        work.apply(&Event::Failed {
-            failure: Failure::new(class, "seen", &[], by),
+    fn fail(work: &mut CodingState, by: &str, class: AttemptFailureClass) {
+        work.apply(&RunStateEvent::Failed {
+            failure: AttemptFailure::new(class, "seen", &[], by),
         });
-        work.apply(&Event::Retrying {
-            retry: Retry {
-                target: Target::Coder,
+        work.apply(&RunStateEvent::Retrying {
+            retry: RetryPlan {
+                target: RetryTarget::Coder,
                 another_mind: true,
             },
         });
@@ -214,17 +229,17 @@ mod tests {
 
     #[test]
     fn failing_tests_are_searched_first_and_a_model_asked_after() {
-        let strong = mind("a/strong", Capability::ToolCalls);
+        let strong = mind("a/strong", OutputCapability::ToolCalls);
         let mut work = work("fix the failing tests", &["t"], &[strong]);
         assert_eq!(writer(&work), Writer::Repairer);
-        fail(&mut work, REPAIRER, FailureClass::NotFound);
+        fail(&mut work, REPAIRER, AttemptFailureClass::NotFound);
         assert!(matches!(writer(&work), Writer::WithTools(_)));
     }
 
     #[test]
     fn without_a_model_other_tasks_say_what_they_need() {
         let work = work("add a flag", &[], &[]);
-        let Writer::Nobody(End::NeedsModel { why }) = writer(&work) else {
+        let Writer::Nobody(EarlyEnd::NeedsModel { why }) = writer(&work) else {
             panic!("{:?}", writer(&work));
         };
         assert!(why.contains("--model"), "{why}");
@@ -232,14 +247,14 @@ mod tests {
 
     #[test]
     fn a_weak_model_edits_and_gets_easier_formats_when_it_fails() {
-        let weak = mind("a/weak", Capability::JsonSchema);
+        let weak = mind("a/weak", OutputCapability::JsonSchema);
         let mut work = work("add a flag", &[], std::slice::from_ref(&weak));
-        let format = |work: &Work| match writer(work) {
+        let format = |work: &CodingState| match writer(work) {
             Writer::Editor(_, format) => format,
             other => panic!("{other:?}"),
         };
-        assert_eq!(format(&work), Format::SearchReplace);
-        fail(&mut work, "a/weak", FailureClass::Malformed);
-        assert_ne!(format(&work), Format::SearchReplace);
+        assert_eq!(format(&work), EditFormat::SearchReplace);
+        fail(&mut work, "a/weak", AttemptFailureClass::Malformed);
+        assert_ne!(format(&work), EditFormat::SearchReplace);
     }
 }

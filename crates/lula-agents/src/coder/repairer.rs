@@ -1,53 +1,58 @@
 //! The built-in repairer as a coder: no model, only search.
 
-use lula_graph::{Ctx, Visit};
-use lula_protocol::Action;
+use lula_graph::{NodeContext, NodeVisitFuture};
+use lula_protocol::ToolAction;
 use lula_protocol::call::WriteFile;
 
 use super::{REPAIRER, done, gave_up};
-use crate::deeds::{Deed, Found};
-use crate::graph::{Coding, Way};
-use crate::hands::{Refused, Said};
+use crate::effects::{RepairSearchResult, RunEffect};
+use crate::graph::{CodingGraph, RunNodeExit};
 use crate::nodes::{tried, workspace};
-use crate::recover::FailureClass;
-use crate::work::Work;
+use crate::recovery::AttemptFailureClass;
+use crate::runner_port::{Reply, ToolRefusal};
+use crate::work::CodingState;
 
-pub(super) async fn write(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(super) async fn write(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let place = workspace(work)?;
-    let deed = Deed::Repair {
+    let deed = RunEffect::Repair {
         workspace: place.clone(),
         tests: work.task.tests.clone(),
         folder: work.task.folder.clone(),
         search_ms: work.task.search_ms,
     };
-    let found = match tried(ctx.effect::<Found>(deed.effect()).await)? {
+    let found = match tried(ctx.effect::<RepairSearchResult>(deed.effect()).await)? {
         Ok(found) => found,
-        Err(why) => return Ok(gave_up(FailureClass::NotFound, why, &[], REPAIRER)),
+        Err(why) => return Ok(gave_up(AttemptFailureClass::NotFound, why, &[], REPAIRER)),
     };
     if found.files.is_empty() {
         return Ok(gave_up(
-            FailureClass::NotFound,
+            AttemptFailureClass::NotFound,
             found.summary,
             &[],
             REPAIRER,
         ));
     }
     for file in found.files {
-        let action = Action::WriteFile(WriteFile {
+        let action = ToolAction::WriteFile(WriteFile {
             path: file.path.clone(),
             content: file.text,
             executable: false,
         });
-        let deed = Deed::Act {
+        let deed = RunEffect::Act {
             workspace: place.clone(),
             action,
         };
-        let said: Said = ctx.effect(deed.effect()).await?;
+        let said: Reply = ctx.effect(deed.effect()).await?;
         if said.failed {
             let named = [file.path];
-            let class = said.refused.map_or(FailureClass::NotFound, Refused::class);
+            let class = said
+                .refused
+                .map_or(AttemptFailureClass::NotFound, ToolRefusal::class);
             return Ok(gave_up(class, said.text, &named, REPAIRER));
         }
     }
-    Ok(done(Way::Edits, REPAIRER, found.summary))
+    Ok(done(RunNodeExit::Edits, REPAIRER, found.summary))
 }

@@ -2,24 +2,26 @@
 
 use std::fmt::Write;
 
-use lula_edit::syntax::{self, Verdict};
-use lula_edit::{Applied, Edit};
-use lula_graph::{Ctx, Leave, Stop, Visit};
-use lula_models::normal::{Call, Message, ModelRequest, Part, Role, Tool};
-use lula_protocol::call::{Exec, ListFiles, Outline, ReadFile, Search, WriteFile};
-use lula_protocol::{Action, WorkspaceId};
+use lula_edit::syntax::{self, SyntaxVerdict};
+use lula_edit::{AppliedEdit, FileEdit};
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
+use lula_models::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelTool, ModelToolCall,
+};
+use lula_protocol::call::{ExecCommand, ListFiles, OutlineFile, ReadFile, SearchFiles, WriteFile};
+use lula_protocol::{ToolAction, WorkspaceId};
 use serde_json::{Value, json};
 
-use super::conversation::Talk;
+use super::conversation::CoderConversation;
 use super::{done, gave_up, prompt};
-use crate::choose::{Chosen, Tally};
-use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
-use crate::hands::{Refused, Said};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, RunNodeExit};
+use crate::model_choice::{ChosenModel, VisitModelUsage};
 use crate::nodes::{tried, workspace};
-use crate::recover::FailureClass;
+use crate::recovery::AttemptFailureClass;
+use crate::runner_port::{Reply, ToolRefusal};
 use crate::team::PROPOSE;
-use crate::work::{Answer, Event, Work};
+use crate::work::{CodingState, ResearchAnswer, RunStateEvent};
 use lula_repair::trial::tail;
 
 /// Longest answer of a tool that a model is shown.
@@ -28,11 +30,11 @@ const SHOWN: usize = 16_000;
 const SUBMIT: &str = "submit";
 
 pub(super) async fn write(
-    work: &Work,
-    chosen: &Chosen<'_>,
-    tally: &mut Tally,
-    ctx: &mut Ctx<'_>,
-) -> Visit<Coding> {
+    work: &CodingState,
+    chosen: &ChosenModel<'_>,
+    tally: &mut VisitModelUsage,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let mind = chosen.mind;
     let place = workspace(work)?;
     // What stays the same comes first: a prompt cache keeps it over attempts.
@@ -45,13 +47,20 @@ pub(super) async fn write(
         prompt::WITH_TOOLS
     };
     let messages = vec![
-        Message::system(prompt::rules(work, rules)).cached(),
-        Message::user(words).cached(),
+        ModelMessage::system(prompt::rules(work, rules)).cached(),
+        ModelMessage::user(words).cached(),
     ];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_tools(given(work));
-    let mut talk = match Talk::begin(chosen, request, tally) {
+    let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
-        Err(why) => return Ok(gave_up(FailureClass::Malformed, why, &[], &mind.name)),
+        Err(why) => {
+            return Ok(gave_up(
+                AttemptFailureClass::Malformed,
+                why,
+                &[],
+                &mind.name,
+            ));
+        }
     };
     let mut changed = false;
     let mut approve = None;
@@ -61,9 +70,9 @@ pub(super) async fn write(
             Ok(answer) => answer,
             Err(trouble) => {
                 let class = if trouble.unavailable {
-                    FailureClass::ModelUnavailable
+                    AttemptFailureClass::ModelUnavailable
                 } else {
-                    FailureClass::Malformed
+                    AttemptFailureClass::Malformed
                 };
                 return Ok(gave_up(class, trouble.message, &[], &mind.name));
             }
@@ -82,21 +91,21 @@ pub(super) async fn write(
                 continue;
             }
             let said = match forbidden(work, call) {
-                Some(why) => Said::failed(why),
+                Some(why) => Reply::failed(why),
                 None if call.name == PROPOSE => propose(work, call, ctx).await?,
                 None => act(&place, call, &mut changed, ctx).await?,
             };
-            // A rule can be worked around; a person's no is for whoever plans.
-            if said.refused == Some(Refused::ByPeople) {
+            // A rule can be worked around; a person's no is for the planner.
+            if said.refused == Some(ToolRefusal::ByPeople) {
                 let named = [call.name.clone()];
                 return Ok(gave_up(
-                    FailureClass::ApprovalRejected,
+                    AttemptFailureClass::ApprovalRejected,
                     said.text,
                     &named,
                     &mind.name,
                 ));
             }
-            results.push(Part::Result {
+            results.push(MessagePart::Result {
                 id: call.id.clone(),
                 name: call.name.clone(),
                 content: tail(&said.text, SHOWN).to_owned(),
@@ -107,45 +116,53 @@ pub(super) async fn write(
             summary = words;
             break;
         }
-        talk.say(Message {
-            role: Role::User,
+        talk.say(ModelMessage {
+            role: MessageRole::User,
             parts: results,
             cache_here: false,
         });
     }
     if reads {
-        let answer = Answer {
+        let answer = ResearchAnswer {
             by: mind.name.clone(),
             text: summary.chars().take(4000).collect(),
             approve,
         };
-        return Ok(Leave::by(Way::Answered).with(Event::Answered { answer }));
+        return Ok(NodeExit::by(RunNodeExit::Answered).with(RunStateEvent::Answered { answer }));
     }
-    let way = if changed { Way::Edits } else { Way::NoOp };
+    let way = if changed {
+        RunNodeExit::Edits
+    } else {
+        RunNodeExit::NoOp
+    };
     let summary: String = summary.chars().take(600).collect();
     Ok(done(way, &mind.name, summary))
 }
 
-/// Says what is wanted to whoever leads the plan.
-async fn propose(work: &Work, call: &Call, ctx: &mut Ctx<'_>) -> Result<Said, Stop> {
+/// Says what is wanted to the run that leads the plan.
+async fn propose(
+    work: &CodingState,
+    call: &ModelToolCall,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
     let Some(handoff) = &work.task.handoff else {
-        return Ok(Said::failed("there is no plan here"));
+        return Ok(Reply::failed("there is no plan here"));
     };
-    let deed = Deed::Propose {
+    let deed = RunEffect::Propose {
         job: handoff.job.clone(),
         arguments: call.arguments.clone(),
     };
-    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(Said::failed))
+    Ok(tried(ctx.effect::<Reply>(deed.effect()).await)?.unwrap_or_else(Reply::failed))
 }
 
-/// Whether whoever works on it may change files.
-fn writes(work: &Work) -> bool {
+/// Whether the coder that works on it may change files.
+fn writes(work: &CodingState) -> bool {
     let handoff = work.task.handoff.as_ref();
     handoff.is_none_or(|handoff| handoff.role.writes)
 }
 
-/// The tools that whoever works on it may call.
-fn given(work: &Work) -> Vec<Tool> {
+/// The tools that the coder may call.
+fn given(work: &CodingState) -> Vec<ModelTool> {
     let mut tools = offered();
     if let Some(handoff) = &work.task.handoff {
         tools.push(proposing());
@@ -165,7 +182,7 @@ fn given(work: &Work) -> Vec<Tool> {
 }
 
 /// Why a call is not for an agent, where it is not. What it does by commands is judged later.
-fn forbidden(work: &Work, call: &Call) -> Option<String> {
+fn forbidden(work: &CodingState, call: &ModelToolCall) -> Option<String> {
     let handoff = work.task.handoff.as_ref()?;
     if !handoff.authority.tools.contains(&call.name) {
         return Some(format!(
@@ -194,16 +211,16 @@ fn text_of(arguments: &Value, name: &str) -> String {
 /// Does what a call asks for.
 async fn act(
     place: &WorkspaceId,
-    call: &Call,
+    call: &ModelToolCall,
     changed: &mut bool,
-    ctx: &mut Ctx<'_>,
-) -> Result<Said, Stop> {
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
     if call.name == "edit_file" {
         return edit(place, &call.arguments, changed, ctx).await;
     }
     let action = match action(call) {
         Ok(action) => action,
-        Err(why) => return Ok(Said::failed(why)),
+        Err(why) => return Ok(Reply::failed(why)),
     };
     let mutates = action.mutates();
     let said = perform(place, action, ctx).await?;
@@ -211,27 +228,31 @@ async fn act(
     Ok(said)
 }
 
-async fn perform(place: &WorkspaceId, action: Action, ctx: &mut Ctx<'_>) -> Result<Said, Stop> {
-    let deed = Deed::Act {
+async fn perform(
+    place: &WorkspaceId,
+    action: ToolAction,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
+    let deed = RunEffect::Act {
         workspace: place.clone(),
         action,
     };
-    Ok(tried(ctx.effect::<Said>(deed.effect()).await)?.unwrap_or_else(Said::failed))
+    Ok(tried(ctx.effect::<Reply>(deed.effect()).await)?.unwrap_or_else(Reply::failed))
 }
 
 /// The tool of a call. A call describes an act; nothing in it speaks about permission.
-fn action(call: &Call) -> Result<Action, String> {
+fn action(call: &ModelToolCall) -> Result<ToolAction, String> {
     fn typed<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, String> {
         serde_json::from_value(arguments.clone()).map_err(|error| error.to_string())
     }
     let arguments = &call.arguments;
     Ok(match call.name.as_str() {
-        "read_file" => Action::ReadFile(typed::<ReadFile>(arguments)?),
-        "list_files" => Action::ListFiles(typed::<ListFiles>(arguments)?),
-        "search" => Action::Search(typed::<Search>(arguments)?),
-        "outline" => Action::Outline(typed::<Outline>(arguments)?),
-        "write_file" => Action::WriteFile(typed::<WriteFile>(arguments)?),
-        "run" => Action::Exec(Exec {
+        "read_file" => ToolAction::ReadFile(typed::<ReadFile>(arguments)?),
+        "list_files" => ToolAction::ListFiles(typed::<ListFiles>(arguments)?),
+        "search" => ToolAction::Search(typed::<SearchFiles>(arguments)?),
+        "outline" => ToolAction::Outline(typed::<OutlineFile>(arguments)?),
+        "write_file" => ToolAction::WriteFile(typed::<WriteFile>(arguments)?),
+        "run" => ToolAction::Exec(ExecCommand {
             argv: vec![
                 "/bin/sh".to_owned(),
                 "-c".to_owned(),
@@ -253,39 +274,39 @@ async fn edit(
     place: &WorkspaceId,
     arguments: &Value,
     changed: &mut bool,
-    ctx: &mut Ctx<'_>,
-) -> Result<Said, Stop> {
+    ctx: &mut NodeContext<'_>,
+) -> Result<Reply, VisitStop> {
     let path = text_of(arguments, "path");
-    let deed = Deed::Fetch {
+    let deed = RunEffect::Fetch {
         workspace: place.clone(),
         path: path.clone(),
     };
     let current: Option<String> = match tried(ctx.effect(deed.effect()).await)? {
         Ok(text) => text,
-        Err(why) => return Ok(Said::failed(why)),
+        Err(why) => return Ok(Reply::failed(why)),
     };
-    let wanted = Edit::Replace {
+    let wanted = FileEdit::Replace {
         path: path.clone(),
         search: text_of(arguments, "search"),
         replace: text_of(arguments, "replace"),
     };
     let (text, applied) = match lula_edit::apply(&wanted, current.as_deref()) {
         Ok(done) => done,
-        Err(error) => return Ok(Said::failed(error.to_string())),
+        Err(error) => return Ok(Reply::failed(error.to_string())),
     };
-    if applied == Applied::Nothing {
-        return Ok(Said::failed("this edit changes nothing"));
+    if applied == AppliedEdit::Nothing {
+        return Ok(Reply::failed("this edit changes nothing"));
     }
-    if let Verdict::Broken { .. } = syntax::check(&path, current.as_deref(), &text) {
+    if let SyntaxVerdict::Broken { .. } = syntax::check(&path, current.as_deref(), &text) {
         let mut why = format!("{path} would no longer parse; nothing was written");
         let _ = write!(
             why,
             ": {:?}",
             syntax::check(&path, current.as_deref(), &text)
         );
-        return Ok(Said::failed(why));
+        return Ok(Reply::failed(why));
     }
-    let action = Action::WriteFile(WriteFile {
+    let action = ToolAction::WriteFile(WriteFile {
         path,
         content: text,
         executable: false,
@@ -295,8 +316,8 @@ async fn edit(
     Ok(said)
 }
 
-fn tool(name: &str, description: &str, required: &[&str], properties: &Value) -> Tool {
-    Tool {
+fn tool(name: &str, description: &str, required: &[&str], properties: &Value) -> ModelTool {
+    ModelTool {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters: json!({"type": "object", "required": required, "properties": properties,
@@ -304,7 +325,7 @@ fn tool(name: &str, description: &str, required: &[&str], properties: &Value) ->
     }
 }
 
-fn proposing() -> Tool {
+fn proposing() -> ModelTool {
     let strings = json!({"type": "array", "items": {"type": "string"}});
     let tasks = json!({"type": "array", "items": {
         "type": "object", "required": ["id", "goal"], "additionalProperties": false,
@@ -334,7 +355,7 @@ fn proposing() -> Tool {
     )
 }
 
-fn offered() -> Vec<Tool> {
+fn offered() -> Vec<ModelTool> {
     let string = || json!({"type": "string"});
     let number = || json!({"type": "integer"});
     vec![

@@ -1,6 +1,6 @@
 //! What is remembered of a repository that is looked after.
 
-use lula_protocol::{Exit, RunId};
+use lula_protocol::{RunExit, RunId};
 use lula_repair::trial::WHOLE;
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ const NAMED: usize = 50;
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct HealRunOutcome {
     /// How it ended.
-    pub exit: Exit,
+    pub exit: RunExit,
     /// In one sentence.
     pub summary: String,
     /// Where its change is, where it made a branch.
@@ -26,7 +26,7 @@ pub struct Outcome {
 /// A breakage, from when it was first seen until it was gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Episode {
+pub struct BreakageEpisode {
     /// The same for breakages that are the same.
     pub fingerprint: String,
     /// The tests that failed.
@@ -44,7 +44,7 @@ pub struct Episode {
     /// When that was.
     pub begun_ms: Option<u64>,
     /// What came of it.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<HealRunOutcome>,
     /// When the tests were seen without it.
     pub gone_ms: Option<u64>,
 }
@@ -52,25 +52,26 @@ pub struct Episode {
 /// Everything that is remembered of one repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct History {
+pub struct RepositoryHealHistory {
     /// The repository.
     pub repository: String,
     /// The oldest first.
-    pub episodes: Vec<Episode>,
+    pub episodes: Vec<BreakageEpisode>,
     /// The name of the look under way: what a killed one left behind is found by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looking: Option<RunId>,
 }
 
-impl History {
+impl RepositoryHealHistory {
     /// The breakage of this kind that is not gone.
-    pub fn open(&self, fingerprint: &str) -> Option<&Episode> {
-        let is = |one: &&Episode| one.fingerprint == fingerprint && one.gone_ms.is_none();
+    pub fn open(&self, fingerprint: &str) -> Option<&BreakageEpisode> {
+        let is = |one: &&BreakageEpisode| one.fingerprint == fingerprint && one.gone_ms.is_none();
         self.episodes.iter().rev().find(is)
     }
 
-    fn open_mut(&mut self, fingerprint: &str) -> Option<&mut Episode> {
-        let is = |one: &&mut Episode| one.fingerprint == fingerprint && one.gone_ms.is_none();
+    fn open_mut(&mut self, fingerprint: &str) -> Option<&mut BreakageEpisode> {
+        let is =
+            |one: &&mut BreakageEpisode| one.fingerprint == fingerprint && one.gone_ms.is_none();
         self.episodes.iter_mut().rev().find(is)
     }
 
@@ -94,7 +95,7 @@ impl History {
         self.close(now_ms, |_| true);
     }
 
-    fn close(&mut self, now_ms: u64, is_gone: impl Fn(&Episode) -> bool) {
+    fn close(&mut self, now_ms: u64, is_gone: impl Fn(&BreakageEpisode) -> bool) {
         for one in &mut self.episodes {
             if one.gone_ms.is_none() && is_gone(one) {
                 one.gone_ms = Some(now_ms);
@@ -115,7 +116,7 @@ impl History {
             known.seen = known.seen.saturating_add(1);
             return;
         }
-        self.episodes.push(Episode {
+        self.episodes.push(BreakageEpisode {
             fingerprint: fingerprint.to_owned(),
             failing: failing.iter().take(NAMED).cloned().collect(),
             commit: commit.to_owned(),
@@ -155,8 +156,8 @@ impl History {
     }
 
     /// A run came to rest: for good where it has an outcome.
-    pub fn ended(&mut self, run: &RunId, outcome: Outcome) {
-        let is = |one: &&mut Episode| one.run.as_ref() == Some(run);
+    pub fn ended(&mut self, run: &RunId, outcome: HealRunOutcome) {
+        let is = |one: &&mut BreakageEpisode| one.run.as_ref() == Some(run);
         if let Some(episode) = self.episodes.iter_mut().find(is) {
             episode.outcome = Some(outcome);
         }

@@ -1,18 +1,23 @@
 //! When a repository that broke is mended by itself. Pure: what the tests say, what is remembered
 //! and the time in, what to do out.
+//!
+//! `lula heal` is one look: tests in a fork of the checked-out commit, a decision, perhaps a run.
+//! The run's name is on disk before its first event, so that a breakage has one run whatever is
+//! killed. `--watch` starts each look as a process of its own, because a driver locks itself out of
+//! the repository for good.
 
 mod history;
 
-pub use history::{Episode, History, Outcome};
+pub use history::{BreakageEpisode, HealRunOutcome, RepositoryHealHistory};
 
 use std::fmt::Write;
 
 use lula_protocol::RunId;
 use lula_repair::BrokenEnvironment;
-use lula_repair::trial::{Baseline, Looked, WHOLE};
+use lula_repair::trial::{TestBaseline, TestRunAttempt, WHOLE};
 use serde::{Deserialize, Serialize};
 
-use crate::recover::{Failure, FailureClass};
+use crate::recovery::{AttemptFailure, AttemptFailureClass};
 use crate::verdict::seconds;
 
 /// Most failing tests that are named in a task.
@@ -27,7 +32,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// How a commit does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "health", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Health {
+pub enum CommitHealth {
     /// Every test passes.
     Green {
         /// How many.
@@ -47,7 +52,7 @@ pub enum Health {
     },
     /// The tests cannot be run here.
     Unknown {
-        /// Why.
+        /// What is missing or went wrong.
         why: String,
         /// What they lack, where that is known: its remedy included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,45 +61,45 @@ pub enum Health {
 }
 
 /// What the tests of a commit mean.
-pub fn assess(baseline: &Baseline) -> Health {
-    let unknown = |why: String| Health::Unknown { why, broken: None };
+pub fn assess(baseline: &TestBaseline) -> CommitHealth {
+    let unknown = |why: String| CommitHealth::Unknown { why, broken: None };
     match &baseline.looked {
-        Looked::NoTests | Looked::NotRun => {
+        TestRunAttempt::NoTests | TestRunAttempt::NotRun => {
             unknown("no tests were found: give the command to watch with --cmd".to_owned())
         }
-        Looked::EnvironmentBroken(broken) => {
+        TestRunAttempt::EnvironmentBroken(broken) => {
             let remedy = broken.remedy.as_ref();
             let remedy = remedy.map(|command| format!("; `{command}` installs it"));
-            Health::Unknown {
+            CommitHealth::Unknown {
                 why: format!("{broken}{}", remedy.unwrap_or_default()),
                 broken: Some(broken.clone()),
             }
         }
-        Looked::OutOfTime(ms) => unknown(format!(
+        TestRunAttempt::OutOfTime(ms) => unknown(format!(
             "the tests did not end within {}: name fewer with --cmd",
             seconds(*ms)
         )),
-        Looked::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
-        Looked::Ran(results) if !results.failing.is_empty() => {
+        TestRunAttempt::CannotRun(why) => unknown(format!("the tests cannot be run: {why}")),
+        TestRunAttempt::Ran(results) if !results.failing.is_empty() => {
             let failing: Vec<String> = results.failing.iter().cloned().collect();
             let marks = marks(&failing, &baseline.messages);
-            let failure = Failure::new(FailureClass::TestFail, "", &marks, "");
-            Health::Broken {
+            let failure = AttemptFailure::new(AttemptFailureClass::TestFail, "", &marks, "");
+            CommitHealth::Broken {
                 fingerprint: failure.fingerprint,
                 failing,
             }
         }
-        Looked::Ran(_) if !baseline.unfixable.is_empty() => unknown(format!(
+        TestRunAttempt::Ran(_) if !baseline.unfixable.is_empty() => unknown(format!(
             "tests need something that is not installed: {}",
             baseline.unfixable.join(", ")
         )),
-        Looked::Ran(results) if !results.flaky.is_empty() => Health::Unclear {
+        TestRunAttempt::Ran(results) if !results.flaky.is_empty() => CommitHealth::Unclear {
             why: format!(
                 "tests fail only now and then: {}",
                 results.flaky.iter().cloned().collect::<Vec<_>>().join(", ")
             ),
         },
-        Looked::Ran(results) => Health::Green {
+        TestRunAttempt::Ran(results) => CommitHealth::Green {
             passing: results.passing.len(),
         },
     }
@@ -174,7 +179,7 @@ pub fn task(failing: &[String]) -> String {
 
 /// How much may be done by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HealLimits {
     /// Most runs begun in an hour.
     pub per_hour: u32,
     /// Most money in a day, in millionths of a dollar.
@@ -186,8 +191,8 @@ pub struct Limits {
 /// What to do about a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "act", rename_all = "snake_case")]
-pub enum Act {
-    /// Nothing.
+pub enum HealAction {
+    /// Leave the commit as it is.
     Nothing,
     /// Begin a run.
     Begin,
@@ -198,7 +203,7 @@ pub enum Act {
     },
     /// It was worked on already.
     Known {
-        /// In this run.
+        /// The run that worked on it.
         run: RunId,
     },
     /// Too many runs were begun lately.
@@ -214,42 +219,47 @@ pub enum Act {
 }
 
 /// Decides. What lies in the future by this clock counts as now: a clock that is put back gives
-/// nobody more runs.
-pub fn decide(history: &History, health: &Health, limits: Limits, now_ms: u64) -> Act {
-    let Health::Broken { fingerprint, .. } = health else {
-        return Act::Nothing;
+/// no repository more runs.
+pub fn decide(
+    history: &RepositoryHealHistory,
+    health: &CommitHealth,
+    limits: HealLimits,
+    now_ms: u64,
+) -> HealAction {
+    let CommitHealth::Broken { fingerprint, .. } = health else {
+        return HealAction::Nothing;
     };
     if let Some(episode) = history.open(fingerprint)
         && let Some(run) = &episode.run
     {
         match &episode.outcome {
-            None => return Act::GoOn { run: run.clone() },
-            Some(_) if !limits.again => return Act::Known { run: run.clone() },
+            None => return HealAction::GoOn { run: run.clone() },
+            Some(_) if !limits.again => return HealAction::Known { run: run.clone() },
             Some(_) => {}
         }
     }
     let begun = history.begun_since(now_ms.saturating_sub(HOUR_MS));
     if begun.len() >= usize::try_from(limits.per_hour).unwrap_or(usize::MAX) {
         let oldest = begun.iter().min().copied().unwrap_or(now_ms).min(now_ms);
-        return Act::TooMany {
+        return HealAction::TooMany {
             until_ms: oldest + HOUR_MS,
         };
     }
     match left(history, limits, now_ms) {
-        Some(0) => Act::Spent {
+        Some(0) => HealAction::Spent {
             spent: spent(history, now_ms),
         },
-        _ => Act::Begin,
+        _ => HealAction::Begin,
     }
 }
 
 /// What runs of the last day cost, in millionths of a dollar.
-fn spent(history: &History, now_ms: u64) -> u64 {
+fn spent(history: &RepositoryHealHistory, now_ms: u64) -> u64 {
     history.spent_since(now_ms.saturating_sub(DAY_MS))
 }
 
 /// What may still be spent today, where that is limited.
-pub fn left(history: &History, limits: Limits, now_ms: u64) -> Option<u64> {
+pub fn left(history: &RepositoryHealHistory, limits: HealLimits, now_ms: u64) -> Option<u64> {
     let most = limits.per_day?;
     Some(most.saturating_sub(spent(history, now_ms)))
 }

@@ -1,8 +1,11 @@
-//! Lessons: what failed attempts of earlier runs showed, for whoever tries next.
+//! Lessons: what failed attempts of earlier runs showed, for the coder that tries next.
 //!
 //! The logs of runs are where lessons stand; a pool of them is derived, never kept beside. A run
 //! takes the pool it begins with into its first event and chooses from that, so it chooses the same
 //! when it is replayed. Some are held back at random: only so can it be told whether they help.
+//!
+//! They belong to one tenant and one repository. They are in every store that runs are in, and a
+//! log that is dropped takes its lessons along.
 
 mod pool;
 mod recall;
@@ -12,7 +15,7 @@ mod tests;
 use lula_protocol::RunId;
 use serde::{Deserialize, Serialize};
 
-pub use pool::{MOST, Past, Record, derive};
+pub use pool::{LessonRecord, MOST, RunLessonHistory, derive};
 pub use recall::{fenced, recall};
 
 /// Longest text of a lesson.
@@ -21,14 +24,14 @@ pub const LONGEST: usize = 400;
 /// The attempt that showed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shown {
+pub struct LessonEvidence {
     /// In this run.
     pub run: RunId,
     /// The event of its log that says so.
     pub event: u64,
 }
 
-/// One lesson.
+/// What a failed attempt showed, to be told to later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lesson {
@@ -36,10 +39,10 @@ pub struct Lesson {
     pub id: String,
     /// The fingerprint of the failure.
     pub fingerprint: String,
-    /// What it says. Somebody else's words: material, never an instruction.
+    /// What it says. Untrusted: material, never an instruction.
     pub text: String,
     /// What shows it.
-    pub evidence: Vec<Shown>,
+    pub evidence: Vec<LessonEvidence>,
     /// Whose attempt it was.
     pub author: String,
     /// How often it was shown in runs that are over.
@@ -69,7 +72,7 @@ impl Lesson {
 /// A lesson as a run knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct KnownLesson {
     /// Its name.
     pub id: String,
     /// The fingerprint of the failure.
@@ -86,14 +89,14 @@ pub struct Known {
 /// The lessons a run begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct View {
+pub struct LessonView {
     /// The lessons.
-    pub lessons: Vec<Known>,
+    pub lessons: Vec<KnownLesson>,
     /// A digest over them, for people who compare.
     pub digest: String,
 }
 
-impl View {
+impl LessonView {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.lessons.is_empty()
@@ -101,11 +104,11 @@ impl View {
 
     /// Of these, each held back where its number of the dice, from 0 to 255, is below a tenth.
     pub fn new(lessons: &[Lesson], dice: impl Fn(usize) -> u8) -> Self {
-        let lessons: Vec<Known> = lessons
+        let lessons: Vec<KnownLesson> = lessons
             .iter()
             .take(MOST)
             .enumerate()
-            .map(|(number, lesson)| Known {
+            .map(|(number, lesson)| KnownLesson {
                 id: lesson.id.clone(),
                 fingerprint: lesson.fingerprint.clone(),
                 text: lesson.text.clone(),
@@ -124,7 +127,7 @@ impl View {
 /// Which lessons were chosen for a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recalled {
+pub struct LessonSelection {
     /// Shown to the coder.
     pub shown: Vec<String>,
     /// Held back, to see whether they help.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lula_protocol::RunId;
 
-use super::{LONGEST, Lesson, Recalled, Shown};
-use crate::recover::{Failure, FailureClass};
+use super::{LONGEST, Lesson, LessonEvidence, LessonSelection};
+use crate::recovery::{AttemptFailure, AttemptFailureClass};
 
 /// Most lessons a run begins with.
 pub const MOST: usize = 40;
@@ -18,37 +18,39 @@ const TRIED: u32 = 20;
 
 /// What one run says of lessons.
 #[derive(Debug, Clone)]
-pub struct Past {
-    /// The run.
+pub struct RunLessonHistory {
+    /// The run that the lessons come from.
     pub run: RunId,
     /// When it began, Unix time in milliseconds.
     pub at_ms: u64,
     /// Its failed attempts, each with the event that says so.
-    pub failures: Vec<(u64, Failure)>,
+    pub failures: Vec<(u64, AttemptFailure)>,
     /// What was recalled.
-    pub recalled: Option<Recalled>,
+    pub recalled: Option<LessonSelection>,
     /// Whether it was verified; nothing while it is not over.
     pub verified: Option<bool>,
 }
 
 /// A lesson with what decides whether it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct LessonRecord {
     /// The lesson.
     pub lesson: Lesson,
     /// Why it is not shown any more, where it is not.
     pub retired: Option<&'static str>,
 }
 
-/// Whether tests or commands showed the failure: nobody learns from words.
-const fn teaches(class: FailureClass) -> bool {
+/// Whether tests or commands showed the failure: nothing is learned from words.
+const fn teaches(class: AttemptFailureClass) -> bool {
     matches!(
         class,
-        FailureClass::TestFail | FailureClass::Acceptance | FailureClass::TestTampering
+        AttemptFailureClass::TestFail
+            | AttemptFailureClass::Acceptance
+            | AttemptFailureClass::TestTampering
     )
 }
 
-fn text(failure: &Failure) -> String {
+fn text(failure: &AttemptFailure) -> String {
     // The change that was tried stands behind what was seen, and is too long for a lesson.
     let seen = failure
         .evidence
@@ -60,16 +62,16 @@ fn text(failure: &Failure) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// The lessons of one repository's runs, those seen last first. Whoever asks brings only runs of
+/// The lessons of one repository's runs, those seen last first. The caller brings only runs of
 /// one tenant and one repository.
 pub fn derive(
     repository: &str,
-    runs: &[Past],
+    runs: &[RunLessonHistory],
     forgotten: &BTreeSet<String>,
     now_ms: u64,
-) -> Vec<Record> {
+) -> Vec<LessonRecord> {
     let mut pool: BTreeMap<String, Lesson> = BTreeMap::new();
-    let mut ordered: Vec<&Past> = runs.iter().collect();
+    let mut ordered: Vec<&RunLessonHistory> = runs.iter().collect();
     ordered.sort_by_key(|past| past.at_ms);
     for past in ordered {
         for (event, failure) in &past.failures {
@@ -95,7 +97,7 @@ pub fn derive(
             lesson.text = text(failure);
             lesson.author.clone_from(&failure.by);
             lesson.expires_ms = past.at_ms.saturating_add(KEPT_MS);
-            lesson.evidence.push(Shown {
+            lesson.evidence.push(LessonEvidence {
                 run: past.run.clone(),
                 event: *event,
             });
@@ -121,16 +123,16 @@ pub fn derive(
             }
         }
     }
-    let mut records: Vec<Record> = pool
+    let mut records: Vec<LessonRecord> = pool
         .into_values()
         .filter(|lesson| !forgotten.contains(&lesson.id))
-        .map(|lesson| Record {
+        .map(|lesson| LessonRecord {
             retired: retired(&lesson, now_ms),
             lesson,
         })
         .collect();
     records.sort_by(|a, b| {
-        let age = |record: &Record| std::cmp::Reverse(record.lesson.expires_ms);
+        let age = |record: &LessonRecord| std::cmp::Reverse(record.lesson.expires_ms);
         age(a)
             .cmp(&age(b))
             .then_with(|| a.lesson.id.cmp(&b.lesson.id))

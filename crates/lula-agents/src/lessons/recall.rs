@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::{Known, Recalled};
-use crate::work::Work;
+use super::{KnownLesson, LessonSelection};
+use crate::work::CodingState;
 
 /// So many are chosen.
 const CHOSEN: usize = 5;
@@ -57,7 +57,7 @@ fn promise((uses, wins): (u32, u32), total: u32) -> f64 {
 }
 
 /// The lessons for the work at hand, and those of them that are held back.
-pub fn recall(work: &Work) -> Recalled {
+pub fn recall(work: &CodingState) -> LessonSelection {
     let known = &work.task.lessons.lessons;
     let mut question = work.task.text.clone();
     let mut fingerprints: BTreeSet<&str> = BTreeSet::new();
@@ -66,14 +66,14 @@ pub fn recall(work: &Work) -> Recalled {
         for (id, message) in &baseline.messages {
             let _ = write!(question, "\n{id}\n{message}");
         }
-        let class = crate::recover::FailureClass::TestFail;
-        crate::recover::Failure::new(class, "", &baseline.failing(), "").fingerprint
+        let class = crate::recovery::AttemptFailureClass::TestFail;
+        crate::recovery::AttemptFailure::new(class, "", &baseline.failing(), "").fingerprint
     });
     fingerprints.extend(here.as_deref());
     let texts: Vec<&str> = known.iter().map(|one| one.text.as_str()).collect();
     let alike = bm25(&question, &texts);
     let total = known.iter().map(|one| one.record.0).sum();
-    let mut ranked: Vec<(bool, f64, f64, &Known)> = known
+    let mut ranked: Vec<(bool, f64, f64, &KnownLesson)> = known
         .iter()
         .zip(alike)
         .map(|(one, alike)| {
@@ -88,7 +88,7 @@ pub fn recall(work: &Work) -> Recalled {
             .then_with(|| b.2.total_cmp(&a.2))
             .then_with(|| a.3.id.cmp(&b.3.id))
     });
-    let mut recalled = Recalled::default();
+    let mut recalled = LessonSelection::default();
     for (.., one) in ranked.into_iter().take(CHOSEN) {
         if one.held_back {
             recalled.held_back.push(one.id.clone());
@@ -100,12 +100,12 @@ pub fn recall(work: &Work) -> Recalled {
 }
 
 /// What a coder is shown of them, between marks that their text cannot end.
-pub fn fenced(work: &Work) -> String {
+pub fn fenced(work: &CodingState) -> String {
     let Some(recalled) = &work.recalled else {
         return String::new();
     };
     let known = work.task.lessons.lessons.iter();
-    let shown: Vec<&Known> = known
+    let shown: Vec<&KnownLesson> = known
         .filter(|one| recalled.shown.contains(&one.id))
         .collect();
     if shown.is_empty() {

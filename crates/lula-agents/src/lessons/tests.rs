@@ -3,19 +3,19 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::recover::{Failure, FailureClass};
-use crate::task::Task;
-use crate::work::Work;
+use crate::recovery::{AttemptFailure, AttemptFailureClass};
+use crate::task::RunTask;
+use crate::work::CodingState;
 
 const REPOSITORY: &str = "/r";
 const DAY_MS: u64 = 24 * 3_600_000;
 
-fn failed(class: FailureClass, test: &str, evidence: &str) -> Failure {
-    Failure::new(class, evidence, &[test.to_owned()], "a/model")
+fn failed(class: AttemptFailureClass, test: &str, evidence: &str) -> AttemptFailure {
+    AttemptFailure::new(class, evidence, &[test.to_owned()], "a/model")
 }
 
-fn past(number: u64, failures: &[Failure]) -> Past {
-    Past {
+fn past(number: u64, failures: &[AttemptFailure]) -> RunLessonHistory {
+    RunLessonHistory {
         run: RunId::from_parts(number, [0; 10]),
         at_ms: number,
         failures: failures.iter().map(|one| (7, one.clone())).collect(),
@@ -24,20 +24,24 @@ fn past(number: u64, failures: &[Failure]) -> Past {
     }
 }
 
-fn pool(runs: &[Past]) -> Vec<Record> {
+fn pool(runs: &[RunLessonHistory]) -> Vec<LessonRecord> {
     derive(REPOSITORY, runs, &BTreeSet::new(), 0)
 }
 
 #[test]
 fn only_what_tests_showed_teaches_and_the_same_failure_is_one_lesson() {
-    let seen = failed(FailureClass::TestFail, "test_a", "1 test still fails");
+    let seen = failed(
+        AttemptFailureClass::TestFail,
+        "test_a",
+        "1 test still fails",
+    );
     let again = failed(
-        FailureClass::TestFail,
+        AttemptFailureClass::TestFail,
         "test_a",
         "it still fails, otherwise",
     );
-    let words = failed(FailureClass::Malformed, "x", "not an edit");
-    let silent = failed(FailureClass::Acceptance, "make", " ");
+    let words = failed(AttemptFailureClass::Malformed, "x", "not an edit");
+    let silent = failed(AttemptFailureClass::Acceptance, "make", " ");
     let lessons = pool(&[past(1, &[seen, words]), past(2, &[again, silent])]);
     let [record] = &lessons[..] else {
         panic!("{lessons:?}");
@@ -50,14 +54,14 @@ fn only_what_tests_showed_teaches_and_the_same_failure_is_one_lesson() {
 
 #[test]
 fn lessons_of_another_repository_have_other_names() {
-    let seen = [past(1, &[failed(FailureClass::TestFail, "t", "x")])];
+    let seen = [past(1, &[failed(AttemptFailureClass::TestFail, "t", "x")])];
     let other = derive("/other", &seen, &BTreeSet::new(), 0);
     assert_ne!(pool(&seen)[0].lesson.id, other[0].lesson.id);
 }
 
 #[test]
 fn what_is_forgotten_old_or_harmful_is_not_shown() {
-    let seen = past(1, &[failed(FailureClass::TestFail, "t", "x")]);
+    let seen = past(1, &[failed(AttemptFailureClass::TestFail, "t", "x")]);
     let id = pool(std::slice::from_ref(&seen))[0].lesson.id.clone();
     let forgotten: BTreeSet<String> = [id.clone()].into();
     assert!(derive(REPOSITORY, std::slice::from_ref(&seen), &forgotten, 0).is_empty());
@@ -69,8 +73,8 @@ fn what_is_forgotten_old_or_harmful_is_not_shown() {
     );
     assert_eq!(old[0].retired, Some("expired"));
 
-    let used = |number: u64, shown: bool, verified: bool| Past {
-        recalled: Some(Recalled {
+    let used = |number: u64, shown: bool, verified: bool| RunLessonHistory {
+        recalled: Some(LessonSelection {
             shown: if shown { vec![id.clone()] } else { Vec::new() },
             held_back: if shown { Vec::new() } else { vec![id.clone()] },
         }),
@@ -88,10 +92,10 @@ fn what_is_forgotten_old_or_harmful_is_not_shown() {
     assert!(late[0].retired.is_some());
 }
 
-fn work(lessons: &[Lesson], dice: impl Fn(usize) -> u8) -> Work {
-    Work::begin(Task {
-        lessons: View::new(lessons, dice),
-        ..Task::new("fix the failing tests of the parser", REPOSITORY)
+fn work(lessons: &[Lesson], dice: impl Fn(usize) -> u8) -> CodingState {
+    CodingState::begin(RunTask {
+        lessons: LessonView::new(lessons, dice),
+        ..RunTask::new("fix the failing tests of the parser", REPOSITORY)
     })
 }
 
@@ -101,12 +105,20 @@ fn the_failure_at_hand_comes_first_and_held_back_ones_are_not_shown() {
         1,
         &[
             failed(
-                FailureClass::TestFail,
+                AttemptFailureClass::TestFail,
                 "test_parser",
                 "the parser loses a comma",
             ),
-            failed(FailureClass::TestFail, "test_same", "unlike in every word"),
-            failed(FailureClass::TestFail, "test_cart", "nothing alike here"),
+            failed(
+                AttemptFailureClass::TestFail,
+                "test_same",
+                "unlike in every word",
+            ),
+            failed(
+                AttemptFailureClass::TestFail,
+                "test_cart",
+                "nothing alike here",
+            ),
         ],
     )])
     .into_iter()
@@ -115,7 +127,7 @@ fn the_failure_at_hand_comes_first_and_held_back_ones_are_not_shown() {
     let named = |word: &str| lessons.iter().find(|one| one.text.contains(word)).unwrap();
     let mut all = work(&lessons, |_| 255);
     all.failures
-        .push(failed(FailureClass::TestFail, "test_same", ""));
+        .push(failed(AttemptFailureClass::TestFail, "test_same", ""));
     let recalled = recall(&all);
     assert_eq!(
         recalled.shown[..2],
@@ -136,12 +148,12 @@ proptest! {
     /// Whatever a failure said, its lesson is short and stays inside its fence.
     #[test]
     fn a_lesson_is_bounded_and_fenced(evidence in "(?s).{1,900}", named in "[a-z]{1,9}") {
-        let runs = [past(1, &[failed(FailureClass::TestFail, &named, &evidence)])];
+        let runs = [past(1, &[failed(AttemptFailureClass::TestFail, &named, &evidence)])];
         for record in pool(&runs) {
             prop_assert!(record.lesson.text.chars().count() <= LONGEST);
             prop_assert!(!record.lesson.text.contains('\n'));
             let mut work = work(std::slice::from_ref(&record.lesson), |_| 255);
-            work.recalled = Some(Recalled { shown: vec![record.lesson.id], held_back: Vec::new() });
+            work.recalled = Some(LessonSelection { shown: vec![record.lesson.id], held_back: Vec::new() });
             let text = fenced(&work);
             prop_assert_eq!(text.matches('<').count(), 2, "{}", text);
         }

@@ -1,96 +1,105 @@
 //! Lets several agents try the same task and takes the best of what comes back, one thing in each
 //! visit. What is taken is judged once more where it is delivered from.
 
-use lula_graph::{Ctx, Leave, Stop, Visit};
-use lula_protocol::Amounts;
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
+use lula_protocol::BudgetAmounts;
 
 use super::sending::first_baseline;
 use super::sites::line;
 use super::{shared_plan, tried, workspace};
-use crate::choose::{Entrant, entrants};
-use crate::crew::{News, Returned};
-use crate::dag::Scope;
-use crate::deeds::Deed;
-use crate::graph::{Coding, Left, Way};
-use crate::hands::{Harvest, Joined, Joining, Kept, workspace_of};
-use crate::task::{CoderChoice, Deliver, Task};
-use crate::team::contest::{Standing, Turn};
-use crate::team::{Authority, Contest, Handoff, PROPOSE, Rival, Role, Start, agent_run};
-use crate::work::{End, Event, Work};
+use lula_runner_api::{BranchWorkspaceStart, CommittedAgentChangeView};
+
+use crate::agent_pool::{AgentPoolEvent, AgentResult};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, NodeDeparture, RunNodeExit};
+use crate::model_choice::{ContestEntrant, entrants};
+use crate::plan::PathScope;
+use crate::runner_port::{CommitChangeRequest, MergeOrder, MergeOutcome, workspace_of};
+use crate::task::{CoderChoice, DeliverMode, RunTask};
+use crate::team::contest::{CandidateStanding, ContestMove};
+use crate::team::{
+    AgentHandoff, AgentRole, CandidateContest, ContestCandidate, PROPOSE, RunAuthority, agent_run,
+};
+use crate::work::{CodingState, EarlyEnd, RunStateEvent};
 
 /// What everybody who tries is.
 const ROLE: &str = "coder";
 
-pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(crate) async fn visit(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let Some(contest) = &work.contest else {
         return enter(work, ctx).await;
     };
     match contest.next() {
-        Turn::Wait(agents) => {
-            let deed = Deed::Await { agents };
+        ContestMove::Wait(agents) => {
+            let deed = RunEffect::Await { agents };
             let effect = deed.effect().reserving(contest.outstanding());
-            let News::Back(returned) = ctx.effect(effect).await? else {
-                return Err(Stop::Halt("a candidate has no plan to change".to_owned()));
+            let AgentPoolEvent::Back(returned) = ctx.effect(effect).await? else {
+                return Err(VisitStop::Halt(
+                    "a candidate has no plan to change".to_owned(),
+                ));
             };
-            Ok(Leave::by(Way::More).with(Event::CameBack { returned }))
+            Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::CameBack { returned }))
         }
-        Turn::Dismiss(agents) => {
-            let deed = Deed::Dismiss { agents };
+        ContestMove::Dismiss(agents) => {
+            let deed = RunEffect::Dismiss { agents };
             let effect = deed.effect().reserving(contest.outstanding());
-            let mut back: Vec<Returned> = ctx.effect(effect).await?;
-            // Whoever was stopped has nothing to show; whoever was done is compared.
-            back.retain(|returned| returned.exit == lula_protocol::Exit::Verified);
-            Ok(Leave::by(Way::More).with(Event::Dismissed { back }))
+            let mut back: Vec<AgentResult> = ctx.effect(effect).await?;
+            // A candidate that was stopped has nothing to show; one that was done is compared.
+            back.retain(|returned| returned.exit == lula_protocol::RunExit::Verified);
+            Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Dismissed { back }))
         }
-        Turn::Decide => take(work, contest, ctx).await,
+        ContestMove::Decide => take(work, contest, ctx).await,
     }
 }
 
-fn halted(why: String) -> Left {
-    let end = End::Halted { why };
-    Leave::by(Way::Deny).with(Event::Ending { end })
+fn halted(why: String) -> NodeDeparture {
+    let end = EarlyEnd::Halted { why };
+    NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end })
 }
 
 /// Begins the runs of everybody who tries.
-async fn enter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+async fn enter(work: &CodingState, ctx: &mut NodeContext<'_>) -> NodeVisitFuture<CodingGraph> {
     let count = work.task.best_of.unwrap_or(1);
     let entrants = entrants(work, count);
     if entrants.is_empty() {
         let why = "no model is left that could try it".to_owned();
-        let end = End::NeedsModel { why };
-        return Ok(Leave::by(Way::Deny).with(Event::Ending { end }));
+        let end = EarlyEnd::NeedsModel { why };
+        return Ok(NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end }));
     }
     let roles = match shared_plan::roles(work, ctx).await? {
         Ok(roles) => roles,
         Err(why) => {
-            let end = End::Rejected { why };
-            return Ok(Leave::by(Way::Deny).with(Event::Ending { end }));
+            let end = EarlyEnd::Rejected { why };
+            return Ok(NodeExit::by(RunNodeExit::Deny).with(RunStateEvent::Ending { end }));
         }
     };
     let role = roles
         .get(ROLE)
         .cloned()
-        .ok_or_else(|| Stop::Halt(format!("there is no role {ROLE}")))?;
+        .ok_or_else(|| VisitStop::Halt(format!("there is no role {ROLE}")))?;
     let free = shared_plan::left(ctx);
     let heads = u64::try_from(entrants.len()).unwrap_or(u64::MAX).max(1);
-    let limits: Amounts = free.iter().map(|(of, free)| (of, free / heads)).collect();
+    let limits: BudgetAmounts = free.iter().map(|(of, free)| (of, free / heads)).collect();
     let mut rivals = Vec::new();
     for (index, entrant) in entrants.iter().enumerate() {
-        let id = Contest::name(index + 1).map_err(Stop::Halt)?;
-        let rival = Rival {
+        let id = CandidateContest::name(index + 1).map_err(VisitStop::Halt)?;
+        let rival = ContestCandidate {
             run: agent_run(ctx.run(), &id, 0),
             id,
             model: entrant.mind.name.clone(),
             temperature_percent: entrant.temperature_percent,
             because: entrant.because.clone(),
             limits: limits.clone(),
-            standing: Standing::AtWork,
+            standing: CandidateStanding::AtWork,
         };
         let handed = handoff(work, &rival, &role, &free, ctx);
         if let Err(excess) = handed.check() {
-            return Err(Stop::Halt(excess.to_string()));
+            return Err(VisitStop::Halt(excess.to_string()));
         }
-        let deed = Deed::Begin {
+        let deed = RunEffect::Begin {
             agent: rival.run.clone(),
             task: Box::new(errand(work, entrant, handed)),
             limits: limits.clone(),
@@ -98,27 +107,33 @@ async fn enter(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         ctx.effect::<()>(deed.effect()).await?;
         rivals.push(rival);
     }
-    Ok(Leave::by(Way::More).with(Event::Entered { rivals }))
+    Ok(NodeExit::by(RunNodeExit::More).with(RunStateEvent::Entered { rivals }))
 }
 
-/// What somebody who tries is handed: everything, but for the models of the others.
-fn handoff(work: &Work, rival: &Rival, role: &Role, free: &Amounts, ctx: &Ctx<'_>) -> Handoff {
-    let of = Authority {
+/// What an agent that tries is handed: everything, but for the models of the others.
+fn handoff(
+    work: &CodingState,
+    rival: &ContestCandidate,
+    role: &AgentRole,
+    free: &BudgetAmounts,
+    ctx: &NodeContext<'_>,
+) -> AgentHandoff {
+    let of = RunAuthority {
         tools: role.tools.iter().cloned().collect(),
         models: work.task.models.iter().map(|m| m.name.clone()).collect(),
-        scope: Scope::everything(),
+        scope: PathScope::everything(),
         budget: free.clone(),
     };
-    Handoff {
+    AgentHandoff {
         parent: ctx.run().clone(),
         job: rival.id.clone(),
         base: line(work, 0, ctx).base,
-        start: Start::Line,
+        start: BranchWorkspaceStart::Line,
         contains: Vec::new(),
         inputs: Vec::new(),
         role: role.clone(),
         role_name: ROLE.to_owned(),
-        authority: Authority {
+        authority: RunAuthority {
             // There is no plan that it could change.
             tools: role
                 .tools
@@ -135,14 +150,14 @@ fn handoff(work: &Work, rival: &Rival, role: &Role, free: &Amounts, ctx: &Ctx<'_
     }
 }
 
-/// The task of somebody who tries: the same, with one model, and nothing of it is delivered.
-fn errand(work: &Work, entrant: &Entrant<'_>, handoff: Handoff) -> Task {
-    Task {
+/// The task of an agent that tries: the same, with one model, and nothing of it is delivered.
+fn errand(work: &CodingState, entrant: &ContestEntrant<'_>, handoff: AgentHandoff) -> RunTask {
+    RunTask {
         best_of: None,
         models: vec![entrant.mind.clone()],
         temperature_percent: Some(entrant.temperature_percent),
         coder: CoderChoice::Model,
-        deliver: Deliver::None,
+        deliver: DeliverMode::None,
         ask_first: false,
         handoff: Some(Box::new(handoff)),
         ..work.task.clone()
@@ -150,33 +165,39 @@ fn errand(work: &Work, entrant: &Entrant<'_>, handoff: Handoff) -> Task {
 }
 
 /// Takes the best to where it is judged once more.
-async fn take(work: &Work, contest: &Contest, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+async fn take(
+    work: &CodingState,
+    contest: &CandidateContest,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let decided = contest.decide();
     let why = decided.because.clone();
     let winner = contest.rivals.iter().find(|rival| {
         decided.id.as_ref().is_some_and(|id| *id == rival.id) && rival.back().is_some()
     });
-    let chosen = Event::Chosen { decided };
+    let chosen = RunStateEvent::Chosen { decided };
     let Some((rival, back)) = winner.and_then(|rival| Some((rival, rival.back()?))) else {
         let kept = format!("nothing was delivered; run {}", ctx.run().short());
         return Ok(halted(format!("{why}; {kept} keeps what was tried")).with(chosen));
     };
     Ok(match bring(work, rival, back, ctx).await? {
-        Ok(()) => Leave::by(Way::Whole).with(chosen).with(Event::Coded {
-            by: back.by.clone(),
-            summary: back.said.clone(),
-        }),
+        Ok(()) => NodeExit::by(RunNodeExit::Whole)
+            .with(chosen)
+            .with(RunStateEvent::Coded {
+                by: back.by.clone(),
+                summary: back.said.clone(),
+            }),
         Err(why) => halted(format!("{} cannot be taken: {why}", rival.id)).with(chosen),
     })
 }
 
 /// Makes the run's own workspace hold what the winner did.
 async fn bring(
-    work: &Work,
-    rival: &Rival,
-    back: &Returned,
-    ctx: &mut Ctx<'_>,
-) -> Result<Result<(), String>, Stop> {
+    work: &CodingState,
+    rival: &ContestCandidate,
+    back: &AgentResult,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<(), String>, VisitStop> {
     let Some(tree) = back.tree else {
         return Ok(Err("nothing came back".to_owned()));
     };
@@ -187,7 +208,7 @@ async fn bring(
         rival.id,
         back.by
     );
-    let harvest = Harvest {
+    let harvest = CommitChangeRequest {
         line: line(work, 0, ctx),
         job: rival.id.clone(),
         workspace: workspace_of(&rival.run),
@@ -195,12 +216,12 @@ async fn bring(
         message: format!("Take {}\n\n{trailers}", rival.id),
         at,
     };
-    let deed = Deed::Harvest { order: harvest };
-    let kept: Kept = match tried(ctx.effect(deed.effect()).await)? {
+    let deed = RunEffect::Harvest { order: harvest };
+    let kept: CommittedAgentChangeView = match tried(ctx.effect(deed.effect()).await)? {
         Ok(kept) => kept,
         Err(why) => return Ok(Err(why)),
     };
-    let joining = Joining {
+    let joining = MergeOrder {
         line: line(work, 0, ctx),
         job: rival.id.clone(),
         commit: kept.commit,
@@ -213,15 +234,15 @@ async fn bring(
         message: format!("Integrate {}\n\n{trailers}", rival.id),
         at,
     };
-    let deed = Deed::Join {
+    let deed = RunEffect::Join {
         order: Box::new(joining),
     };
-    match tried(ctx.effect::<Joined>(deed.effect()).await)? {
-        Ok(Joined::Integrated { .. }) => {}
-        Ok(Joined::Misfit { said, .. }) => return Ok(Err(said)),
-        Ok(Joined::Unclear { why }) | Err(why) => return Ok(Err(why)),
+    match tried(ctx.effect::<MergeOutcome>(deed.effect()).await)? {
+        Ok(MergeOutcome::Integrated { .. }) => {}
+        Ok(MergeOutcome::Misfit { said, .. }) => return Ok(Err(said)),
+        Ok(MergeOutcome::Unclear { why }) | Err(why) => return Ok(Err(why)),
     }
-    let deed = Deed::Lay {
+    let deed = RunEffect::Lay {
         line: line(work, 0, ctx),
         workspace: workspace(work)?,
     };

@@ -1,18 +1,18 @@
 //! Looks at the project: its files, what its tests say, and which files matter.
 
-use lula_graph::{Ctx, Leave, Stop, Visit};
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 use lula_protocol::WorkspaceId;
 
-use crate::choose::{Role, choose};
-use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, RunNodeExit};
 use crate::intent::{is_meant, old_log_means_tests};
 use crate::lessons::recall;
+use crate::model_choice::{ModelRole, choose};
 use crate::nodes::{tried, workspace};
-use crate::survey::{Survey, Wanted, about};
-use crate::task::{Intent, Task};
-use crate::verdict::{Looked, seconds};
-use crate::work::{Baseline, Brief, End, Event, Work};
+use crate::survey::{ProjectSurvey, SurveyQuery, about};
+use crate::task::{RunTask, TaskIntent};
+use crate::verdict::{TestRunAttempt, seconds};
+use crate::work::{CoderBrief, CodingState, EarlyEnd, RunStateEvent, TestBaseline};
 use lula_repair::trial::is_evidence;
 
 /// Most files that are listed for a coder.
@@ -28,21 +28,24 @@ const MOST: u64 = 12_000;
 /// This part of a model's context.
 const SHARE: u64 = 8;
 
-pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(crate) async fn visit(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let (baseline, brief) = match look(work, ctx).await? {
         Ok(seen) => seen,
         Err((end, baseline)) => return Ok(pointless(end, baseline)),
     };
-    let left = Leave::by(Way::Ok);
+    let left = NodeExit::by(RunNodeExit::Ok);
     let known = Some(baseline.clone());
     let left = if work.baseline.is_none() {
-        left.with(Event::Examined {
+        left.with(RunStateEvent::Examined {
             baseline: Box::new(baseline),
         })
     } else {
         left
     };
-    let left = left.with(Event::Briefed { brief });
+    let left = left.with(RunStateEvent::Briefed { brief });
     // Chosen once: what a run is shown is what it is judged by.
     if work.task.lessons.is_empty() || work.recalled.is_some() {
         return Ok(left);
@@ -50,16 +53,17 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
     let mut now = work.clone();
     now.baseline = known;
     let recalled = recall(&now);
-    Ok(left.with(Event::Recalled { recalled }))
+    Ok(left.with(RunStateEvent::Recalled { recalled }))
 }
 
 /// What is seen of a project, or why looking was enough.
-pub(super) type Seen = Result<(Baseline, Brief), (End, Option<Baseline>)>;
+pub(super) type ProjectContext =
+    Result<(TestBaseline, CoderBrief), (EarlyEnd, Option<TestBaseline>)>;
 
 /// What the tests and the acceptance commands of a repository do before anything is done.
-pub(super) fn examine(work: &Work, repo: usize, workspace: &WorkspaceId) -> Deed {
+pub(super) fn examine(work: &CodingState, repo: usize, workspace: &WorkspaceId) -> RunEffect {
     let settled = work.task.intent.is_some();
-    Deed::Examine {
+    RunEffect::Examine {
         workspace: workspace.clone(),
         tests: work.task.tests.clone(),
         folder: work.task.folder_of(repo).to_owned(),
@@ -74,50 +78,53 @@ pub(super) fn examine(work: &Work, repo: usize, workspace: &WorkspaceId) -> Deed
 }
 
 /// Looks at the project.
-pub(super) async fn look(work: &Work, ctx: &mut Ctx<'_>) -> Result<Seen, Stop> {
+pub(super) async fn look(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<ProjectContext, VisitStop> {
     let place = workspace(work)?;
     let baseline = if let Some(baseline) = &work.baseline {
         baseline.clone()
     } else {
         let deed = examine(work, 0, &place);
-        match tried(ctx.effect::<Baseline>(deed.effect()).await)? {
+        match tried(ctx.effect::<TestBaseline>(deed.effect()).await)? {
             Ok(baseline) => baseline,
             Err(why) => {
                 let why = format!("the tests cannot be run here: {why}");
-                return Ok(Err((End::Environment { why, broken: None }, None)));
+                return Ok(Err((EarlyEnd::Environment { why, broken: None }, None)));
             }
         }
     };
     if let Some(end) = obstacle(&work.task, &baseline) {
         return Ok(Err((end, Some(baseline))));
     }
-    let deed = Deed::Survey {
+    let deed = RunEffect::Survey {
         workspace: place,
         wanted: wanted(work, &baseline),
     };
     // A project that cannot be looked over can still be worked on.
-    let survey: Survey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
+    let survey: ProjectSurvey = tried(ctx.effect(deed.effect()).await)?.unwrap_or_default();
     let brief = brief(survey, &work.task.text, &baseline);
     Ok(Ok((baseline, brief)))
 }
 
-fn pointless(end: End, baseline: Option<Baseline>) -> crate::graph::Left {
-    let mut left = Leave::by(Way::Pointless);
+fn pointless(end: EarlyEnd, baseline: Option<TestBaseline>) -> crate::graph::NodeDeparture {
+    let mut left = NodeExit::by(RunNodeExit::Pointless);
     if let Some(baseline) = baseline {
-        left = left.with(Event::Examined {
+        left = left.with(RunStateEvent::Examined {
             baseline: Box::new(baseline),
         });
     }
-    left.with(Event::Ending { end })
+    left.with(RunStateEvent::Ending { end })
 }
 
 /// Where the tests cannot tell anything, whatever the task is: a person has to do something first.
-pub(super) fn unusable(looked: &Looked) -> Option<End> {
+pub(super) fn unusable(looked: &TestRunAttempt) -> Option<EarlyEnd> {
     match looked {
-        Looked::EnvironmentBroken(broken) => {
+        TestRunAttempt::EnvironmentBroken(broken) => {
             let remedy = broken.remedy.as_ref();
             let remedy = remedy.map(|command| format!("; `{command}` installs it"));
-            Some(End::Environment {
+            Some(EarlyEnd::Environment {
                 why: format!(
                     "the tests cannot run here: {}{}",
                     broken.what,
@@ -126,33 +133,36 @@ pub(super) fn unusable(looked: &Looked) -> Option<End> {
                 broken: Some(broken.clone()),
             })
         }
-        Looked::OutOfTime(ms) => Some(End::OutOfTime {
+        TestRunAttempt::OutOfTime(ms) => Some(EarlyEnd::OutOfTime {
             why: format!(
                 "the tests did not end within {}, so nothing is known of them: give them more time \
                  with --sandbox-timeout, or name fewer with --tests",
                 seconds(*ms)
             ),
         }),
-        Looked::Ran(_) | Looked::NoTests | Looked::CannotRun(_) | Looked::NotRun => None,
+        TestRunAttempt::Ran(_)
+        | TestRunAttempt::NoTests
+        | TestRunAttempt::CannotRun(_)
+        | TestRunAttempt::NotRun => None,
     }
 }
 
 /// Why it makes no sense to go on.
-fn obstacle(task: &Task, baseline: &Baseline) -> Option<End> {
+fn obstacle(task: &RunTask, baseline: &TestBaseline) -> Option<EarlyEnd> {
     if let Some(end) = unusable(&baseline.looked) {
         return Some(end);
     }
     let repairs = match task.intent {
-        Some(intent) => intent == Intent::Repair,
+        Some(intent) => intent == TaskIntent::Repair,
         None => old_log_means_tests(&task.text),
     };
     if !repairs {
         return None;
     }
-    let unfit = |why: String| Some(End::Environment { why, broken: None });
+    let unfit = |why: String| Some(EarlyEnd::Environment { why, broken: None });
     let results = match &baseline.looked {
-        Looked::Ran(results) => results,
-        Looked::CannotRun(why) => {
+        TestRunAttempt::Ran(results) => results,
+        TestRunAttempt::CannotRun(why) => {
             return unfit(format!(
                 "the tests cannot be run ({why}): `lula exec -- CMD` shows what they see"
             ));
@@ -180,7 +190,7 @@ fn obstacle(task: &Task, baseline: &Baseline) -> Option<End> {
     }
     let flaky = named(&mut results.flaky.iter());
     if !flaky.is_empty() {
-        return Some(End::Unclear {
+        return Some(EarlyEnd::Unclear {
             why: format!(
                 "the failing tests pass when run again ({flaky}): a flaky test proves no change"
             ),
@@ -189,16 +199,16 @@ fn obstacle(task: &Task, baseline: &Baseline) -> Option<End> {
     // What else the person says, or a command that fails, is something that a model can do.
     let more = !task.accept.is_empty() || !task.says_only_repair();
     let settled = task.intent.is_some();
-    (!settled || !more || task.models.is_empty()).then(|| End::NothingToDo {
+    (!settled || !more || task.models.is_empty()).then(|| EarlyEnd::NothingToDo {
         passing: results.passing.len(),
         named: task.goal.clone(),
     })
 }
 
 /// What is looked for: as much as the model to be asked can well hold.
-pub(super) fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
-    let context = choose(work, Role::Coder).and_then(|chosen| chosen.mind.context);
-    Wanted {
+pub(super) fn wanted(work: &CodingState, baseline: &TestBaseline) -> SurveyQuery {
+    let context = choose(work, ModelRole::Coder).and_then(|chosen| chosen.mind.context);
+    SurveyQuery {
         text: about(&work.task.text, &baseline.messages),
         files: Vec::new(),
         repository: work.task.repository.clone(),
@@ -208,7 +218,7 @@ pub(super) fn wanted(work: &Work, baseline: &Baseline) -> Wanted {
 
 /// The files that matter most: those the task, the failing tests and their messages name, or else
 /// the first ones of the map. Pure.
-pub(super) fn brief(survey: Survey, text: &str, baseline: &Baseline) -> Brief {
+pub(super) fn brief(survey: ProjectSurvey, text: &str, baseline: &TestBaseline) -> CoderBrief {
     let files = &survey.files;
     let mut words = text.to_lowercase();
     for (id, message) in &baseline.messages {
@@ -231,7 +241,7 @@ pub(super) fn brief(survey: Survey, text: &str, baseline: &Baseline) -> Brief {
     if likely.is_empty() {
         likely = survey.ranked.into_iter().take(LIKELY_ON_MAP).collect();
     }
-    Brief {
+    CoderBrief {
         more: files.len().saturating_sub(LISTED),
         files: files.iter().take(LISTED).cloned().collect(),
         likely,
@@ -267,31 +277,31 @@ fn score(path: &str, words: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Results;
+    use crate::verdict::ProjectTestResults;
 
-    fn baseline(failing: &[&str], flaky: &[&str]) -> Baseline {
+    fn baseline(failing: &[&str], flaky: &[&str]) -> TestBaseline {
         let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
-        Baseline {
-            looked: Looked::Ran(Results {
+        TestBaseline {
+            looked: TestRunAttempt::Ran(ProjectTestResults {
                 failing: set(failing),
                 flaky: set(flaky),
-                ..Results::default()
+                ..ProjectTestResults::default()
             }),
             messages: vec![(
                 "tests/test_cart.py::test_total".to_owned(),
                 "shop/cart.py:12: AssertionError".to_owned(),
             )],
-            ..Baseline::default()
+            ..TestBaseline::default()
         }
     }
 
     #[test]
     fn code_that_a_failing_test_names_comes_first() {
         let files = ["shop/cart.py", "shop/tax.py", "tests/test_cart.py"].map(str::to_owned);
-        let survey = Survey {
+        let survey = ProjectSurvey {
             files: files.to_vec(),
             ranked: vec!["shop/tax.py".to_owned()],
-            ..Survey::default()
+            ..ProjectSurvey::default()
         };
         let named = brief(
             survey.clone(),
@@ -307,28 +317,30 @@ mod tests {
 
     #[test]
     fn a_task_about_failing_tests_needs_failing_tests() {
-        let task = Task::new("fix the failing tests", "/r");
+        let task = RunTask::new("fix the failing tests", "/r");
         assert_eq!(obstacle(&task, &baseline(&["t"], &[])), None);
         let nothing = obstacle(&task, &baseline(&[], &[]));
-        assert!(matches!(nothing, Some(End::NothingToDo { .. })));
+        assert!(matches!(nothing, Some(EarlyEnd::NothingToDo { .. })));
         let flaky = obstacle(&task, &baseline(&[], &["t"]));
-        assert!(matches!(flaky, Some(End::Unclear { .. })));
-        let change = Task::new("add a flag", "/r");
+        assert!(matches!(flaky, Some(EarlyEnd::Unclear { .. })));
+        let change = RunTask::new("add a flag", "/r");
         assert_eq!(obstacle(&change, &baseline(&[], &[])), None);
         // The test that is meant does not fail, whatever else does.
-        let named = Task::new("fix the failing test test_a", "/r");
+        let named = RunTask::new("fix the failing test test_a", "/r");
         let nothing = obstacle(&named, &baseline(&["t"], &[]));
-        assert!(matches!(nothing, Some(End::NothingToDo { named, .. }) if named == ["test_a"]));
+        assert!(
+            matches!(nothing, Some(EarlyEnd::NothingToDo { named, .. }) if named == ["test_a"])
+        );
     }
 
     #[test]
     fn a_green_suite_ends_nothing_that_says_more_than_repair() {
         let green = baseline(&[], &[]);
         let model = mind();
-        let mut task = Task::new("the report of pytest --cov is broken", "/r").repairing();
+        let mut task = RunTask::new("the report of pytest --cov is broken", "/r").repairing();
         task.models = vec![model];
         assert_eq!(obstacle(&task, &green), None);
-        let mut literal = Task::new("fix the failing tests", "/r");
+        let mut literal = RunTask::new("fix the failing tests", "/r");
         literal.models = task.models.clone();
         assert!(obstacle(&literal, &green).is_some());
         literal.accept = vec!["make check".to_owned()];
@@ -338,38 +350,38 @@ mod tests {
     #[test]
     fn a_broken_environment_and_lost_time_end_every_task() {
         for text in ["fix the failing tests", "add a flag"] {
-            let task = Task {
+            let task = RunTask {
                 accept: vec!["make check".to_owned()],
-                ..Task::new(text, "/r")
+                ..RunTask::new(text, "/r")
             };
             let mut seen = baseline(&[], &[]);
-            seen.looked = Looked::EnvironmentBroken(Box::default());
+            seen.looked = TestRunAttempt::EnvironmentBroken(Box::default());
             let end = obstacle(&task, &seen);
             assert!(matches!(
                 end,
-                Some(End::Environment {
+                Some(EarlyEnd::Environment {
                     broken: Some(_),
                     ..
                 })
             ));
-            seen.looked = Looked::OutOfTime(1000);
+            seen.looked = TestRunAttempt::OutOfTime(1000);
             assert!(matches!(
                 obstacle(&task, &seen),
-                Some(End::OutOfTime { .. })
+                Some(EarlyEnd::OutOfTime { .. })
             ));
         }
         // No tests at all are no obstacle for something else.
         let mut seen = baseline(&[], &[]);
-        seen.looked = Looked::NoTests;
-        assert_eq!(obstacle(&Task::new("add a flag", "/r"), &seen), None);
+        seen.looked = TestRunAttempt::NoTests;
+        assert_eq!(obstacle(&RunTask::new("add a flag", "/r"), &seen), None);
     }
 
-    fn mind() -> crate::task::Mind {
-        crate::task::Mind {
+    fn mind() -> crate::task::ModelChoice {
+        crate::task::ModelChoice {
             name: "a/b".to_owned(),
             model: "b".to_owned(),
-            capability: lula_models::output::Capability::ToolCalls,
-            rates: crate::task::Rates {
+            capability: lula_models::output::OutputCapability::ToolCalls,
+            rates: crate::task::ModelRates {
                 input: 0,
                 output: 0,
                 cache_read: 0,

@@ -2,32 +2,32 @@
 //! more, with and without the change, and models that did not write it. Tests can take a pass back;
 //! nothing here can give one.
 
-use lula_graph::{Ctx, Stop};
+use lula_graph::{NodeContext, VisitStop};
 
 use super::verifier::weigh;
-use crate::choose::{Chosen, Tally};
-use crate::coder::conversation::Talk;
-use crate::deeds::Deed;
-use crate::glean::{Phase, Rating, confidence, features, judge, rate};
-use crate::task::Mind;
-use crate::verdict::Verdict;
-use crate::work::{Event, Work};
+use crate::coder::conversation::CoderConversation;
+use crate::effects::RunEffect;
+use crate::guidelines::{RatingPhase, StepRating, confidence, features, judge, rate};
+use crate::model_choice::{ChosenModel, VisitModelUsage};
+use crate::task::ModelChoice;
+use crate::verdict::RunVerdict;
+use crate::work::{CodingState, RunStateEvent};
 
 /// What came of it.
-pub(super) struct Looked {
+pub(super) struct SecondLookResult {
     /// The verdict that stands.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RunVerdict,
     /// What happened, in order.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<RunStateEvent>,
 }
 
 /// Rates a judged change, and looks again where that leaves doubt.
 pub(super) async fn take(
-    work: &Work,
-    judged: Event,
-    deed: &Deed,
-    ctx: &mut Ctx<'_>,
-) -> Result<Looked, Stop> {
+    work: &CodingState,
+    judged: RunStateEvent,
+    deed: &RunEffect,
+    ctx: &mut NodeContext<'_>,
+) -> Result<SecondLookResult, VisitStop> {
     let mut looked = Seen {
         now: work.clone(),
         events: Vec::new(),
@@ -36,12 +36,12 @@ pub(super) async fn take(
     if work.task.guidance.guidelines.is_empty() {
         return Ok(looked.into_looked());
     }
-    let rating = rate(&looked.now, Phase::Verdict);
-    looked.saw(Event::Rated { rating });
+    let rating = rate(&looked.now, RatingPhase::Verdict);
+    looked.saw(RunStateEvent::Rated { rating });
     looked.weigh(false);
-    let passed = matches!(looked.now.verdict, Some(Verdict::Pass { .. }));
+    let passed = matches!(looked.now.verdict, Some(RunVerdict::Pass { .. }));
     let unsure = looked.now.confidence.as_ref();
-    if passed && unsure.is_some_and(confidence::Confidence::is_unsure) {
+    if passed && unsure.is_some_and(confidence::ChangeConfidence::is_unsure) {
         again(&mut looked, deed, ctx).await?;
     }
     Ok(looked.into_looked())
@@ -49,12 +49,12 @@ pub(super) async fn take(
 
 /// The run as it is with what was seen since.
 struct Seen {
-    now: Work,
-    events: Vec<Event>,
+    now: CodingState,
+    events: Vec<RunStateEvent>,
 }
 
 impl Seen {
-    fn saw(&mut self, event: Event) {
+    fn saw(&mut self, event: RunStateEvent) {
         self.now.apply(&event);
         self.events.push(event);
     }
@@ -62,38 +62,42 @@ impl Seen {
     fn weigh(&mut self, second_look: bool) {
         let known = self.now.task.guidance.calibration.as_ref();
         let confidence = confidence::weigh(known, features(&self.now), second_look);
-        self.saw(Event::Weighed { confidence });
+        self.saw(RunStateEvent::Weighed { confidence });
     }
 
-    fn into_looked(self) -> Looked {
-        let nothing = || Verdict::Inconclusive {
+    fn into_looked(self) -> SecondLookResult {
+        let nothing = || RunVerdict::Inconclusive {
             why: "it was not judged".to_owned(),
         };
-        Looked {
+        SecondLookResult {
             verdict: self.now.verdict.unwrap_or_else(nothing),
             events: self.events,
         }
     }
 }
 
-async fn again(looked: &mut Seen, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+async fn again(
+    looked: &mut Seen,
+    deed: &RunEffect,
+    ctx: &mut NodeContext<'_>,
+) -> Result<(), VisitStop> {
     let (evidence, verdict) = weigh(deed, &looked.now, ctx).await?;
     let verdict = match verdict {
-        Verdict::Pass { .. } => None,
-        other => Some(Verdict::Inconclusive {
+        RunVerdict::Pass { .. } => None,
+        other => Some(RunVerdict::Inconclusive {
             why: format!("a second look came out otherwise: {}", other.why()),
         }),
     };
     if let Some(verdict) = verdict {
-        looked.saw(Event::Judged {
+        looked.saw(RunStateEvent::Judged {
             evidence: Box::new(evidence),
             verdict,
         });
     }
-    let minds: Vec<Mind> = judge::panel(&looked.now).into_iter().cloned().collect();
+    let minds: Vec<ModelChoice> = judge::panel(&looked.now).into_iter().cloned().collect();
     for mind in &minds {
         if let Some(rating) = ask(&looked.now, mind, ctx).await? {
-            looked.saw(Event::Rated { rating });
+            looked.saw(RunStateEvent::Rated { rating });
         }
     }
     looked.weigh(true);
@@ -101,16 +105,20 @@ async fn again(looked: &mut Seen, deed: &Deed, ctx: &mut Ctx<'_>) -> Result<(), 
 }
 
 /// Asks one judge. One that cannot be asked, or says nothing usable, rates nothing.
-async fn ask(work: &Work, mind: &Mind, ctx: &mut Ctx<'_>) -> Result<Option<Rating>, Stop> {
+async fn ask(
+    work: &CodingState,
+    mind: &ModelChoice,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Option<StepRating>, VisitStop> {
     let guidelines = judge::asked(work);
     if guidelines.is_empty() {
         return Ok(None);
     }
     let request = judge::request(work, mind, &guidelines);
-    let mut tally = Tally::default();
-    let chosen = Chosen::as_judge(mind);
+    let mut tally = VisitModelUsage::default();
+    let chosen = ChosenModel::as_judge(mind);
     let silent = |why: &str| Ok(Some(judge::silent(work, &mind.name, &guidelines, why)));
-    let mut talk = match Talk::begin(&chosen, request, &mut tally) {
+    let mut talk = match CoderConversation::begin(&chosen, request, &mut tally) {
         Ok(talk) => talk,
         Err(why) => return silent(&why),
     };

@@ -1,41 +1,47 @@
 //! Puts agents to tasks: what each is handed, and what it may spend.
+//!
+//! A task is begun when there is something for it to spend. If there is nothing, the scheduler
+//! waits for the agents at work, then the run waits for a person. An agent that has spent its share
+//! comes back, and another one with twice the share takes its place.
 
 use std::collections::BTreeSet;
 
-use lula_graph::{Ctx, Effect, Leave, Stop};
-use lula_protocol::{Amounts, Dimension};
+use lula_graph::{EffectRequest, NodeContext, NodeExit, VisitStop};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 
 use super::shared_plan;
 use super::sites::line;
-use crate::crew::Returned;
-use crate::dag::{Entry, JobId, Scope, Status, Step};
-use crate::deeds::Deed;
-use crate::graph::{Left, Way};
-use crate::route::Lane;
-use crate::task::{Deliver, Task};
-use crate::team::{Authority, Handoff, Input, Joint, Roles, Start, agent_run};
-use crate::work::{Baseline, Event, Work};
+use lula_runner_api::BranchWorkspaceStart;
+
+use crate::agent_pool::AgentResult;
+use crate::effects::RunEffect;
+use crate::graph::{NodeDeparture, RunNodeExit};
+use crate::plan::{PathScope, PlanStepEntry, StepId, StepStatus, StepTransition};
+use crate::route::TaskLane;
+use crate::task::{DeliverMode, RunTask};
+use crate::team::{AgentHandoff, AgentInput, AgentRoles, RunAuthority, SharedPlan, agent_run};
+use crate::work::{CodingState, RunStateEvent, TestBaseline};
 use lula_repair::trial::tail;
 
 /// Longest text that one agent is told of another.
 const TOLD: usize = 6000;
 
-/// What the tests of a repository said before anybody began.
-pub(super) fn first_baseline(work: &Work, repo: usize) -> Baseline {
+/// What the tests of a repository said before any agent began.
+pub(super) fn first_baseline(work: &CodingState, repo: usize) -> TestBaseline {
     let known = work.baseline_of(repo).cloned();
     known.unwrap_or_default()
 }
 
 /// Begins the runs of agents; nothing where there is too little for the first while others work. Where
-/// nobody works a person is asked for more.
+/// no agent works a person is asked for more.
 pub(super) async fn start(
-    work: &Work,
-    joint: &Joint,
-    jobs: &[JobId],
-    ctx: &mut Ctx<'_>,
-) -> Result<Option<Left>, Stop> {
+    work: &CodingState,
+    joint: &SharedPlan,
+    jobs: &[StepId],
+    ctx: &mut NodeContext<'_>,
+) -> Result<Option<NodeDeparture>, VisitStop> {
     let free = shared_plan::left(ctx);
-    let mut left = Leave::by(Way::More);
+    let mut left = NodeExit::by(RunNodeExit::More);
     let mut ahead = joint.clone();
     for id in jobs {
         let Some(entry) = joint.dag.jobs.get(id) else {
@@ -48,50 +54,52 @@ pub(super) async fn start(
             let begun = ahead.promised.len() > joint.promised.len();
             return Ok(begun.then_some(left));
         }
-        let of = Authority {
+        let of = RunAuthority {
             tools: all_tools(joint.roles_of(entry.job.repo)),
             models: work.task.models.iter().map(|m| m.name.clone()).collect(),
-            scope: Scope::everything(),
+            scope: PathScope::everything(),
             budget: free.clone(),
         };
         let handed = handoff(work, joint, entry, of, &limits, ctx);
-        let handed = handed.map_err(Stop::Halt)?;
+        let handed = handed.map_err(VisitStop::Halt)?;
         if let Err(excess) = handed.check() {
-            return Err(Stop::Halt(excess.to_string()));
+            return Err(VisitStop::Halt(excess.to_string()));
         }
         let task = Box::new(errand(work, entry, handed));
-        let change = Step::Leased {
+        let change = StepTransition::Leased {
             id: id.clone(),
             run: agent.clone(),
         };
-        let deed = Deed::Begin {
+        let deed = RunEffect::Begin {
             agent: agent.clone(),
             task,
             limits: limits.clone(),
         };
         // The first effect of the visit: once there is more, all of it is thought over again.
-        let effect = missing.into_iter().fold(deed.effect(), Effect::reserving);
+        let effect = missing
+            .into_iter()
+            .fold(deed.effect(), EffectRequest::reserving);
         ctx.effect::<()>(effect).await?;
         ahead.step(&change);
         ahead.promised.insert(agent.clone(), limits.clone());
         left = left
-            .with(Event::Job { change })
-            .with(Event::Promised { run: agent, limits });
+            .with(RunStateEvent::Job { change })
+            .with(RunStateEvent::Promised { run: agent, limits });
     }
     Ok(Some(left))
 }
 
 /// What an agent needs to begin and would not have: what the plan says, or anything at all.
-fn lacking(entry: &Entry, limits: &Amounts) -> Option<Amounts> {
-    let short = |(dimension, has): (Dimension, u64)| {
+fn lacking(entry: &PlanStepEntry, limits: &BudgetAmounts) -> Option<BudgetAmounts> {
+    let short = |(dimension, has): (BudgetDimension, u64)| {
         let needs = entry.job.budget.get(dimension).unwrap_or(1);
         (has < needs).then_some((dimension, needs))
     };
-    let missing: Amounts = limits.iter().filter_map(short).collect();
+    let missing: BudgetAmounts = limits.iter().filter_map(short).collect();
     (!missing.is_empty()).then_some(missing)
 }
 
-fn all_tools(roles: &Roles) -> BTreeSet<String> {
+fn all_tools(roles: &AgentRoles) -> BTreeSet<String> {
     let names = roles.names();
     let roles = names.iter().filter_map(|name| roles.get(name));
     roles.flat_map(|role| role.tools.iter().cloned()).collect()
@@ -99,13 +107,13 @@ fn all_tools(roles: &Roles) -> BTreeSet<String> {
 
 /// What an agent is handed.
 fn handoff(
-    work: &Work,
-    joint: &Joint,
-    entry: &Entry,
-    of: Authority,
-    limits: &Amounts,
-    ctx: &Ctx<'_>,
-) -> Result<Handoff, String> {
+    work: &CodingState,
+    joint: &SharedPlan,
+    entry: &PlanStepEntry,
+    of: RunAuthority,
+    limits: &BudgetAmounts,
+    ctx: &NodeContext<'_>,
+) -> Result<AgentHandoff, String> {
     let job = &entry.job;
     let role = joint.roles_of(job.repo).get(&job.role).cloned();
     let role = role.ok_or_else(|| format!("there is no role {}", job.role))?;
@@ -115,14 +123,14 @@ fn handoff(
         let needed = joint.dag.jobs.get(dep);
         // What was done in another repository is not in this one.
         let needed = needed.filter(|entry| entry.job.repo == job.repo);
-        if let Some(Status::Integrated {
+        if let Some(StepStatus::Integrated {
             commit: Some(commit),
         }) = needed.map(|entry| &entry.status)
         {
             contains.push(commit.clone());
         }
         if let Some(returned) = joint.returned.get(dep) {
-            inputs.push(Input {
+            inputs.push(AgentInput {
                 from: dep.to_string(),
                 text: told(returned, role.writes),
             });
@@ -130,24 +138,24 @@ fn handoff(
     }
     let candidate = joint.candidates.get(&job.id);
     if let Some(candidate) = candidate {
-        inputs.push(Input {
+        inputs.push(AgentInput {
             from: "what did not fit".to_owned(),
             text: tail(&candidate.said, TOLD).to_owned(),
         });
     }
     let start = match candidate {
-        Some(candidate) => Start::Merge {
+        Some(candidate) => BranchWorkspaceStart::Merge {
             commit: candidate.commit.clone(),
         },
-        None => Start::Line,
+        None => BranchWorkspaceStart::Line,
     };
-    let authority = Authority {
+    let authority = RunAuthority {
         tools: role.tools.iter().cloned().collect(),
         models: of.models.clone(),
         scope: job.scope.clone(),
         budget: limits.clone(),
     };
-    Ok(Handoff {
+    Ok(AgentHandoff {
         parent: ctx.run().clone(),
         job: job.id.clone(),
         base: line(work, job.repo, ctx).base,
@@ -165,7 +173,7 @@ fn handoff(
 }
 
 /// What one agent is told of another's work.
-fn told(returned: &Returned, writes: bool) -> String {
+fn told(returned: &AgentResult, writes: bool) -> String {
     if let Some(answer) = &returned.answer {
         return tail(&answer.text, TOLD).to_owned();
     }
@@ -178,18 +186,18 @@ fn told(returned: &Returned, writes: bool) -> String {
 }
 
 /// The task of an agent.
-fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
+fn errand(work: &CodingState, entry: &PlanStepEntry, handoff: AgentHandoff) -> RunTask {
     let of = &work.task;
     let mut models = of.models.clone();
     if let Some(preferred) = &handoff.role.model {
         models.sort_by_key(|mind| mind.name != *preferred);
     }
-    Task {
+    RunTask {
         tests: of.tests.clone(),
         folder: of.folder_of(entry.job.repo).to_owned(),
         accept: entry.job.acceptance.clone(),
-        deliver: Deliver::None,
-        lane: Some(Lane::Interactive),
+        deliver: DeliverMode::None,
+        lane: Some(TaskLane::Interactive),
         coder: of.coder,
         models,
         standing: of.standing.clone(),
@@ -200,6 +208,6 @@ fn errand(work: &Work, entry: &Entry, handoff: Handoff) -> Task {
         max_turns: of.max_turns,
         search_ms: of.search_ms,
         tests_ms: of.tests_ms,
-        ..Task::new(&entry.job.goal, work.repository(entry.job.repo))
+        ..RunTask::new(&entry.job.goal, work.repository(entry.job.repo))
     }
 }

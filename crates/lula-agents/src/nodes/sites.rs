@@ -1,21 +1,33 @@
 //! The other repositories of a run: what is done in its own workspace is done in theirs too, and
 //! what comes of all of them is delivered together.
+//!
+//! Each repository (`Task::also`) has a workspace and an integration branch of its own; a task of
+//! the plan names one, and an effect in another repository's workspace is `RunEffect::Elsewhere`. Each
+//! repository tunes the roles, has the guidelines of the agents that work in it, and commands that
+//! must succeed there (`Task::terms`). All changes are judged, the worst verdict counts, and one
+//! effect delivers all of them or none. Taking them back is `lula_workspace::checkout::undo`.
 
 use std::fmt::Write;
 
-use lula_graph::{Ctx, Stop};
+use lula_graph::{NodeContext, VisitStop};
 
 use super::{context, tried};
-use crate::deeds::{Deed, Taken};
-use crate::hands::{Consignment, Line, Place, Shipment};
-use crate::recover::FailureClass;
-use crate::survey::Survey;
-use crate::verdict::{Evidence, Verdict, judge};
-use crate::work::{Baseline, Brief, End, Event, Produced, Site, Work};
+use lula_runner_api::CommittedChangeView;
+
+use crate::effects::RunEffect;
+use crate::recovery::AttemptFailureClass;
+use crate::runner_port::{
+    AgentWorkspace, DeliverRequest, DeliverRequestPart, IntegrationBranchRef,
+};
+use crate::survey::ProjectSurvey;
+use crate::verdict::{RunVerdict, VerificationEvidence, judge};
+use crate::work::{
+    CoderBrief, CoderProposal, CodingState, EarlyEnd, OtherRepository, RunStateEvent, TestBaseline,
+};
 
 /// The same in the workspace of another repository.
-pub(super) fn there(number: usize, deed: Deed) -> Deed {
-    Deed::Elsewhere {
+pub(super) fn there(number: usize, deed: RunEffect) -> RunEffect {
+    RunEffect::Elsewhere {
         site: number,
         act: Box::new(deed),
     }
@@ -23,19 +35,20 @@ pub(super) fn there(number: usize, deed: Deed) -> Deed {
 
 /// Opens the workspaces of the other repositories.
 pub(super) async fn open(
-    work: &Work,
-    ctx: &mut Ctx<'_>,
-) -> Result<Result<Vec<Site>, String>, Stop> {
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<Vec<OtherRepository>, String>, VisitStop> {
     let mut sites = Vec::new();
     for (index, repository) in work.task.also.iter().enumerate() {
-        let deed = Deed::Open {
+        let deed = RunEffect::Open {
             repository: repository.clone(),
         };
-        let place: Place = match tried(ctx.effect(there(index + 1, deed).effect()).await)? {
+        let place: AgentWorkspace = match tried(ctx.effect(there(index + 1, deed).effect()).await)?
+        {
             Ok(place) => place,
             Err(why) => return Ok(Err(why)),
         };
-        sites.push(Site {
+        sites.push(OtherRepository {
             repository: repository.clone(),
             place,
             baseline: None,
@@ -48,9 +61,9 @@ pub(super) async fn open(
 
 /// What the other repositories hold, and what their tests say.
 pub(super) async fn look(
-    work: &Work,
-    ctx: &mut Ctx<'_>,
-) -> Result<Result<Vec<(Baseline, Brief)>, End>, Stop> {
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<Vec<(TestBaseline, CoderBrief)>, EarlyEnd>, VisitStop> {
     let mut seen = Vec::new();
     for (index, site) in work.sites.iter().enumerate() {
         let workspace = site.place.workspace.clone();
@@ -63,7 +76,7 @@ pub(super) async fn look(
                 Err(why) => {
                     let name = work.repository_name(index + 1);
                     let why = format!("the tests of {name} cannot be run here: {why}");
-                    return Ok(Err(End::Environment { why, broken: None }));
+                    return Ok(Err(EarlyEnd::Environment { why, broken: None }));
                 }
             }
         };
@@ -72,9 +85,9 @@ pub(super) async fn look(
         }
         let mut wanted = context::wanted(work, &baseline);
         wanted.repository.clone_from(&site.repository);
-        let deed = Deed::Survey { workspace, wanted };
+        let deed = RunEffect::Survey { workspace, wanted };
         let effect = there(index + 1, deed).effect();
-        let survey: Survey = tried(ctx.effect(effect).await)?.unwrap_or_default();
+        let survey: ProjectSurvey = tried(ctx.effect(effect).await)?.unwrap_or_default();
         let brief = context::brief(survey, &work.task.text, &baseline);
         seen.push((baseline, brief));
     }
@@ -82,9 +95,9 @@ pub(super) async fn look(
 }
 
 /// The line of a run in one of its repositories.
-pub(super) fn line(work: &Work, repo: usize, ctx: &Ctx<'_>) -> Line {
-    let base = work.place_of(repo).map(|place| place.commit.clone());
-    Line {
+pub(super) fn line(work: &CodingState, repo: usize, ctx: &NodeContext<'_>) -> IntegrationBranchRef {
+    let base = work.place_of(repo).map(|place| place.origin.commit.clone());
+    IntegrationBranchRef {
         run: ctx.run().clone(),
         repository: work.repository(repo).to_owned(),
         base: base.unwrap_or_default(),
@@ -92,7 +105,10 @@ pub(super) fn line(work: &Work, repo: usize, ctx: &Ctx<'_>) -> Line {
 }
 
 /// Takes what is integrated in the other repositories to where it is judged.
-pub(super) async fn lay(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<(), String>, Stop> {
+pub(super) async fn lay(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Result<(), String>, VisitStop> {
     let Some(joint) = &work.joint else {
         return Ok(Ok(()));
     };
@@ -100,7 +116,7 @@ pub(super) async fn lay(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<(), Str
         if !joint.changed(index + 1) {
             continue;
         }
-        let deed = Deed::Lay {
+        let deed = RunEffect::Lay {
             line: line(work, index + 1, ctx),
             workspace: site.place.workspace.clone(),
         };
@@ -112,13 +128,13 @@ pub(super) async fn lay(work: &Work, ctx: &mut Ctx<'_>) -> Result<Result<(), Str
     Ok(Ok(()))
 }
 
-/// Takes the changes of the other repositories, and makes one change of all of them for whoever
-/// reads it.
+/// Takes the changes of the other repositories, and makes one change of all of them for the
+/// reader.
 pub(super) async fn take(
-    work: &Work,
-    produced: &mut Produced,
-    ctx: &mut Ctx<'_>,
-) -> Result<Vec<Event>, Stop> {
+    work: &CodingState,
+    produced: &mut CoderProposal,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Vec<RunStateEvent>, VisitStop> {
     let Some(joint) = work.joint.as_ref().filter(|_| !work.sites.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -129,12 +145,12 @@ pub(super) async fn take(
         if !joint.changed(index + 1) {
             continue;
         }
-        let deed = Deed::Change {
+        let deed = RunEffect::Change {
             workspace: site.place.workspace.clone(),
         };
-        let taken: Taken = ctx.effect(there(index + 1, deed).effect()).await?;
+        let taken: CommittedChangeView = ctx.effect(there(index + 1, deed).effect()).await?;
         all.add(&work.repository_name(index + 1), &taken.diff, &taken.files);
-        events.push(Event::TakenToo {
+        events.push(RunStateEvent::TakenToo {
             site: index + 1,
             taken,
         });
@@ -164,10 +180,10 @@ impl Combined {
 
 /// Judges the changes of the other repositories too. All of it is right, or it is not.
 pub(super) async fn weigh_too(
-    own: (Evidence, Verdict),
-    work: &Work,
-    ctx: &mut Ctx<'_>,
-) -> Result<(Evidence, Verdict), Stop> {
+    own: (VerificationEvidence, RunVerdict),
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<(VerificationEvidence, RunVerdict), VisitStop> {
     let mut judged = Vec::new();
     for (index, site) in work.sites.iter().enumerate() {
         let accept = work.acceptance(index + 1);
@@ -177,7 +193,7 @@ pub(super) async fn weigh_too(
             continue;
         }
         let before = site.baseline.clone().unwrap_or_default();
-        let deed = Deed::Weigh {
+        let deed = RunEffect::Weigh {
             workspace: site.place.workspace.clone(),
             tests: work.task.tests.clone(),
             folder: work.task.folder_of(index + 1).to_owned(),
@@ -188,17 +204,19 @@ pub(super) async fn weigh_too(
         };
         let effect = there(index + 1, deed).effect();
         let name = work.repository_name(index + 1);
-        judged.push(match tried(ctx.effect::<Evidence>(effect).await)? {
-            Ok(evidence) if changed => {
-                let verdict = judge(&work.goal(index + 1), &evidence);
-                (name, Some(evidence), verdict)
-            }
-            Ok(evidence) => match unmet(&evidence) {
-                Some(verdict) => (name, Some(evidence), verdict),
-                None => continue,
+        judged.push(
+            match tried(ctx.effect::<VerificationEvidence>(effect).await)? {
+                Ok(evidence) if changed => {
+                    let verdict = judge(&work.goal(index + 1), &evidence);
+                    (name, Some(evidence), verdict)
+                }
+                Ok(evidence) => match unmet(&evidence) {
+                    Some(verdict) => (name, Some(evidence), verdict),
+                    None => continue,
+                },
+                Err(why) => (name, None, RunVerdict::Inconclusive { why }),
             },
-            Err(why) => (name, None, Verdict::Inconclusive { why }),
-        });
+        );
     }
     if judged.is_empty() {
         return Ok(own);
@@ -207,19 +225,23 @@ pub(super) async fn weigh_too(
 }
 
 /// Where nothing was to be done: what has to succeed when all of it is done, and does not.
-fn unmet(evidence: &Evidence) -> Option<Verdict> {
+fn unmet(evidence: &VerificationEvidence) -> Option<RunVerdict> {
     let missed = evidence.accepted.iter().find(|one| !one.after)?;
-    Some(Verdict::Fail {
-        class: FailureClass::Acceptance,
+    Some(RunVerdict::Fail {
+        class: AttemptFailureClass::Acceptance,
         why: format!("{:?} does not succeed: {}", missed.command, missed.output),
         named: vec![missed.command.clone()],
     })
 }
 
-type Judged = (String, Option<Evidence>, Verdict);
+type Judged = (String, Option<VerificationEvidence>, RunVerdict);
 
 /// What is thought of changes of several repositories: the worst that is thought of one. Pure.
-fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evidence, Verdict) {
+fn together(
+    name: &str,
+    own: (VerificationEvidence, RunVerdict),
+    others: Vec<Judged>,
+) -> (VerificationEvidence, RunVerdict) {
     let (evidence, verdict) = own;
     let mut all: Vec<Judged> = Vec::new();
     if evidence.changed_files > 0 {
@@ -228,16 +250,16 @@ fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evide
         all.push((name.to_owned(), Some(evidence.clone()), verdict));
     }
     all.extend(others);
-    let rank = |verdict: &Verdict| match verdict {
-        Verdict::Fail { .. } => 2,
-        Verdict::Inconclusive { .. } => 1,
-        Verdict::Pass { .. } => 0,
+    let rank = |verdict: &RunVerdict| match verdict {
+        RunVerdict::Fail { .. } => 2,
+        RunVerdict::Inconclusive { .. } => 1,
+        RunVerdict::Pass { .. } => 0,
     };
     let told: Vec<String> = all
         .iter()
         .map(|(name, _, verdict)| format!("{name}: {}", verdict.why()))
         .collect();
-    // The first of the worst; there is one, or nobody would have asked.
+    // The first of the worst; there is one, or this would not have been called.
     let mut worst = 0;
     for (index, (_, _, verdict)) in all.iter().enumerate() {
         if rank(verdict) > rank(&all[worst].2) {
@@ -246,13 +268,13 @@ fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evide
     }
     let (name, found, verdict) = all.swap_remove(worst);
     let verdict = match verdict {
-        Verdict::Pass { .. } => Verdict::Pass {
+        RunVerdict::Pass { .. } => RunVerdict::Pass {
             why: told.join("; "),
         },
-        Verdict::Inconclusive { why } => Verdict::Inconclusive {
+        RunVerdict::Inconclusive { why } => RunVerdict::Inconclusive {
             why: format!("{name}: {why}"),
         },
-        Verdict::Fail { class, why, named } => Verdict::Fail {
+        RunVerdict::Fail { class, why, named } => RunVerdict::Fail {
             class,
             why: format!("{name}: {why}"),
             named,
@@ -262,13 +284,13 @@ fn together(name: &str, own: (Evidence, Verdict), others: Vec<Judged>) -> (Evide
 }
 
 /// How all changes are delivered, given how the run's own would be.
-pub(super) fn deliver(work: &Work, own: Consignment) -> Deed {
+pub(super) fn deliver(work: &CodingState, own: DeliverRequest) -> RunEffect {
     if work.sites.is_empty() {
-        return Deed::Deliver { order: own };
+        return RunEffect::Deliver { order: own };
     }
     let mut parts = Vec::new();
     if work.joint.as_ref().is_some_and(|joint| joint.changed(0)) {
-        parts.push(Shipment {
+        parts.push(DeliverRequestPart {
             site: 0,
             order: own.clone(),
         });
@@ -277,38 +299,38 @@ pub(super) fn deliver(work: &Work, own: Consignment) -> Deed {
         let Some(taken) = site.taken.as_ref().filter(|taken| !taken.files.is_empty()) else {
             continue;
         };
-        parts.push(Shipment {
+        parts.push(DeliverRequestPart {
             site: index + 1,
-            order: Consignment {
+            order: DeliverRequest {
                 workspace: site.place.workspace.clone(),
                 tree: taken.tree,
                 ..own.clone()
             },
         });
     }
-    Deed::DeliverAll { parts }
+    RunEffect::DeliverAll { parts }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Accepted;
+    use crate::verdict::AcceptanceResult;
     use proptest::prelude::*;
 
-    fn evidence(changed_files: usize) -> Evidence {
-        Evidence {
+    fn evidence(changed_files: usize) -> VerificationEvidence {
+        VerificationEvidence {
             changed_files,
-            ..Evidence::default()
+            ..VerificationEvidence::default()
         }
     }
 
-    fn verdict(kind: u8) -> Verdict {
+    fn verdict(kind: u8) -> RunVerdict {
         let why = "because".to_owned();
         match kind {
-            0 => Verdict::Pass { why },
-            1 => Verdict::Inconclusive { why },
-            _ => Verdict::Fail {
-                class: FailureClass::TestFail,
+            0 => RunVerdict::Pass { why },
+            1 => RunVerdict::Inconclusive { why },
+            _ => RunVerdict::Fail {
+                class: AttemptFailureClass::TestFail,
                 why,
                 named: Vec::new(),
             },
@@ -333,7 +355,7 @@ mod tests {
         let unchanged = (evidence(0), verdict(2));
         assert_eq!(together("a", unchanged.clone(), others()).1.name(), "pass");
         let (mut seen, fail) = unchanged;
-        seen.accepted = vec![Accepted {
+        seen.accepted = vec![AcceptanceResult {
             command: "make check".to_owned(),
             before: false,
             after: false,

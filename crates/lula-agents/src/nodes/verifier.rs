@@ -1,16 +1,20 @@
-//! Judges the tree, never anybody's words.
+//! Judges the tree, never the words of a model.
+//!
+//! Trees are judged in private forks, with existing tests as they were before the change, and once
+//! more without the change. `verdict/compared.rs` puts every test into the one list it belongs to;
+//! a test that is new there and fails is never a pass (docs/verdicts.md).
 
 use std::fmt::Write;
 
-use lula_graph::{Ctx, Leave, Stop, Visit};
+use lula_graph::{NodeContext, NodeExit, NodeVisitFuture, VisitStop};
 
-use crate::deeds::Deed;
-use crate::graph::{Coding, Way};
+use crate::effects::RunEffect;
+use crate::graph::{CodingGraph, RunNodeExit};
 use crate::nodes::{second_look, sites, tried, workspace};
-use crate::pick::{self, Picked};
-use crate::recover::{Failure, FailureClass, Recovery, recover};
-use crate::verdict::{Evidence, Goal, Verdict, judge, still_to_mend};
-use crate::work::{Baseline, Event, Work};
+use crate::recovery::{AttemptFailure, AttemptFailureClass, AttemptRecovery, recover};
+use crate::test_selection::{self, SelectedTests};
+use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence, judge, still_to_mend};
+use crate::work::{CodingState, RunStateEvent, TestBaseline};
 use lula_repair::trial::{excerpt, is_evidence};
 
 /// Longest evidence handed to the next attempt, beside its sentence.
@@ -20,9 +24,12 @@ const CHANGE: usize = 4_000;
 /// Most failing tests whose words are handed on.
 const TESTS: usize = 6;
 
-pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
+pub(crate) async fn visit(
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> NodeVisitFuture<CodingGraph> {
     let before = work.baseline.clone().unwrap_or_default();
-    let deed = Deed::Weigh {
+    let deed = RunEffect::Weigh {
         workspace: workspace(work)?,
         first: nearest(work, &before, ctx).await?,
         tests: work.task.tests.clone(),
@@ -32,94 +39,106 @@ pub(crate) async fn visit(work: &Work, ctx: &mut Ctx<'_>) -> Visit<Coding> {
         tests_ms: work.task.tests_ms,
     };
     let (evidence, verdict) = weigh(&deed, work, ctx).await?;
-    let judged = Event::Judged {
+    let judged = RunStateEvent::Judged {
         evidence: Box::new(evidence.clone()),
         verdict,
     };
     let looked = second_look::take(work, judged, &deed, ctx).await?;
     let failure = match &looked.verdict {
-        Verdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
-        Verdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
-        Verdict::Pass { .. } => None,
+        RunVerdict::Fail { class, why, named } => Some(failed(*class, why, named, &evidence, work)),
+        RunVerdict::Inconclusive { why } => unfinished(why, &evidence, work, ctx.strikes()),
+        RunVerdict::Pass { .. } => None,
     };
     let way = match (&looked.verdict, &failure) {
-        (_, Some(_)) => Way::Fail,
-        (Verdict::Inconclusive { .. }, None) => Way::Inconclusive,
-        _ => Way::Pass,
+        (_, Some(_)) => RunNodeExit::Fail,
+        (RunVerdict::Inconclusive { .. }, None) => RunNodeExit::Inconclusive,
+        _ => RunNodeExit::Pass,
     };
-    let mut left = Leave::by(way);
+    let mut left = NodeExit::by(way);
     if let Some(failure) = failure {
-        left = left.with(Event::Failed { failure });
+        left = left.with(RunStateEvent::Failed { failure });
     }
-    Ok(looked.events.into_iter().fold(left, Leave::with))
+    Ok(looked.events.into_iter().fold(left, NodeExit::with))
 }
 
 /// Whether a failure like this would be followed by another try.
-fn goes_on(work: &Work, failure: &Failure, strikes: u32) -> bool {
+fn goes_on(work: &CodingState, failure: &AttemptFailure, strikes: u32) -> bool {
     let mut failures = work.failures.clone();
     failures.push(failure.clone());
     let next = recover(&failures, work.task.max_loops, strikes);
     // Candidates have tried again already, each for itself.
-    work.contest.is_none() && matches!(next, Recovery::Retry { .. })
+    work.contest.is_none() && matches!(next, AttemptRecovery::Retry { .. })
 }
 
 /// A change that is not wrong, and leaves tests failing that were to pass: tried again while that makes
 /// sense, and otherwise left to a person as it is. Where some of them pass, once is enough: the others
 /// may fail for a reason that no change helps.
-fn unfinished(why: &str, evidence: &Evidence, work: &Work, strikes: u32) -> Option<Failure> {
+fn unfinished(
+    why: &str,
+    evidence: &VerificationEvidence,
+    work: &CodingState,
+    strikes: u32,
+) -> Option<AttemptFailure> {
     let goal = work.goal(0);
     let still = still_to_mend(&goal, evidence);
     if still.is_empty() || evidence.changed_files == 0 {
         return None;
     }
-    let failure = failed(FailureClass::TestFail, why, &still, evidence, work);
-    let known = |known: &Failure| known.fingerprint == failure.fingerprint;
+    let failure = failed(AttemptFailureClass::TestFail, why, &still, evidence, work);
+    let known = |known: &AttemptFailure| known.fingerprint == failure.fingerprint;
     let again = still.len() < goal.len() && work.failures.iter().any(known);
     (!again && goes_on(work, &failure, strikes)).then_some(failure)
 }
 
 /// The tests nearest to the change. Where they cannot be found, all tests are run at once.
-async fn nearest(work: &Work, before: &Baseline, ctx: &mut Ctx<'_>) -> Result<Vec<String>, Stop> {
+async fn nearest(
+    work: &CodingState,
+    before: &TestBaseline,
+    ctx: &mut NodeContext<'_>,
+) -> Result<Vec<String>, VisitStop> {
     // The last try is judged by all tests, unless it breaks one: what it leaves may still be of use.
-    let last = Failure::new(FailureClass::TestFail, "", &[], "");
+    let last = AttemptFailure::new(AttemptFailureClass::TestFail, "", &[], "");
     let goal = if goes_on(work, &last, ctx.strikes()) {
         work.goal(0)
     } else {
-        Goal::new()
+        GoalTests::new()
     };
     let change = work.produced.as_ref().and_then(|produced| {
         let results = before.looked.results()?;
         // Where tests are touched, only all of them tell.
         let touches_tests = produced.files.iter().any(|path| is_evidence(path));
         let repository = &work.task.repository;
-        let change = pick::change(repository, &produced.diff, &goal, results);
+        let change = test_selection::change(repository, &produced.diff, &goal, results);
         change.filter(|_| !touches_tests)
     });
     let Some(change) = change else {
         return Ok(Vec::new());
     };
-    let deed = Deed::Pick {
+    let deed = RunEffect::Pick {
         workspace: workspace(work)?,
         change: Box::new(change),
     };
-    let picked = tried(ctx.effect::<Picked>(deed.effect()).await)?;
+    let picked = tried(ctx.effect::<SelectedTests>(deed.effect()).await)?;
     Ok(picked.unwrap_or_default().tests)
 }
 
 /// Collects evidence and judges it.
 pub(super) async fn weigh(
-    deed: &Deed,
-    work: &Work,
-    ctx: &mut Ctx<'_>,
-) -> Result<(Evidence, Verdict), Stop> {
-    let own = match tried(ctx.effect::<Evidence>(deed.effect()).await)? {
+    deed: &RunEffect,
+    work: &CodingState,
+    ctx: &mut NodeContext<'_>,
+) -> Result<(VerificationEvidence, RunVerdict), VisitStop> {
+    let own = match tried(ctx.effect::<VerificationEvidence>(deed.effect()).await)? {
         Ok(evidence) => {
             let verdict = judge(&work.goal(0), &evidence);
             (evidence, verdict)
         }
         Err(why) => {
             let why = format!("the change could not be judged: {why}");
-            (Evidence::default(), Verdict::Inconclusive { why })
+            (
+                VerificationEvidence::default(),
+                RunVerdict::Inconclusive { why },
+            )
         }
     };
     sites::weigh_too(own, work, ctx).await
@@ -127,14 +146,14 @@ pub(super) async fn weigh(
 
 /// A failed attempt, with what the next coder is told.
 fn failed(
-    class: FailureClass,
+    class: AttemptFailureClass,
     why: &str,
     named: &[String],
-    evidence: &Evidence,
-    work: &Work,
-) -> Failure {
+    evidence: &VerificationEvidence,
+    work: &CodingState,
+) -> AttemptFailure {
     let mut text = match class {
-        FailureClass::TestTampering => {
+        AttemptFailureClass::TestTampering => {
             format!("{why}. Existing tests count as they were; change the code, not the tests.")
         }
         _ => why.to_owned(),
@@ -144,11 +163,11 @@ fn failed(
         text.push_str(name);
     }
     let by = work.made.as_ref().map_or("", |(by, _)| by);
-    Failure::new(class, text, named, by).with_detail(detail(named, evidence, work))
+    AttemptFailure::new(class, text, named, by).with_detail(detail(named, evidence, work))
 }
 
 /// Everything else that was seen: commands, files that were put back, what tests said, the change.
-fn detail(named: &[String], evidence: &Evidence, work: &Work) -> String {
+fn detail(named: &[String], evidence: &VerificationEvidence, work: &CodingState) -> String {
     let mut text = String::new();
     if let Some(command) = &evidence.command {
         let _ = writeln!(text, "The tests were run with: {command}");

@@ -1,13 +1,18 @@
 //! Several candidates for one task, and which of them is taken. Pure: who tries, what came back,
 //! what comes next, who won and why.
+//!
+//! The order: tests, then confidence, then the smaller change. The contest node gives each
+//! candidate a model or a temperature of its own, and stops the others as soon as one is proven by
+//! tests, unless that one is more likely to be turned down than kept. What is taken is judged once
+//! more in the run's own workspace; the reason is an event.
 
 use std::cmp::Reverse;
 
-use lula_protocol::{Amounts, Exit, RunId};
+use lula_protocol::{BudgetAmounts, RunExit, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::crew::Returned;
-use crate::dag::JobId;
+use crate::agent_pool::AgentResult;
+use crate::plan::StepId;
 
 /// Least candidates that make a choice.
 pub const FEWEST: u32 = 2;
@@ -19,13 +24,13 @@ const LIKELY: u32 = 500;
 /// How far a candidate is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Standing {
+pub enum CandidateStanding {
     /// An agent works on it.
     AtWork,
     /// It came back.
     Back {
         /// With this.
-        returned: Box<Returned>,
+        returned: Box<AgentResult>,
     },
     /// It was stopped: another one was proven first.
     Dismissed,
@@ -45,10 +50,10 @@ enum Worth {
 /// One who tries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rival {
+pub struct ContestCandidate {
     /// Its name.
-    pub id: JobId,
-    /// Its run.
+    pub id: StepId,
+    /// The run in which it tries.
     pub run: RunId,
     /// The model it asks.
     pub model: String,
@@ -57,24 +62,24 @@ pub struct Rival {
     /// Why this one.
     pub because: String,
     /// What it may spend.
-    pub limits: Amounts,
+    pub limits: BudgetAmounts,
     /// How far it is.
-    pub standing: Standing,
+    pub standing: CandidateStanding,
 }
 
-impl Rival {
-    fn returned(&self) -> Option<&Returned> {
+impl ContestCandidate {
+    fn returned(&self) -> Option<&AgentResult> {
         match &self.standing {
-            Standing::Back { returned } => Some(returned),
-            Standing::AtWork | Standing::Dismissed => None,
+            CandidateStanding::Back { returned } => Some(returned),
+            CandidateStanding::AtWork | CandidateStanding::Dismissed => None,
         }
     }
 
     fn worth(&self) -> Worth {
-        let changed = |back: &&Returned| back.tree.is_some() && !back.files.is_empty();
+        let changed = |back: &&AgentResult| back.tree.is_some() && !back.files.is_empty();
         match self.returned().filter(changed).map(|back| back.exit) {
-            Some(Exit::Verified) => Worth::Proven,
-            Some(Exit::Inconclusive) => Worth::Unproven,
+            Some(RunExit::Verified) => Worth::Proven,
+            Some(RunExit::Inconclusive) => Worth::Unproven,
             _ => Worth::Failed,
         }
     }
@@ -84,7 +89,7 @@ impl Rival {
         returned.confidence.as_ref().map(|sure| sure.permille)
     }
 
-    /// Whether nobody else has to go on: tests show that it is right, and it is not likelier turned
+    /// Whether no other candidate has to go on: tests show that it is right, and it is not likelier turned
     /// down than kept.
     fn settles_it(&self) -> bool {
         self.worth() == Worth::Proven && self.confidence().is_none_or(|sure| sure >= LIKELY)
@@ -93,11 +98,11 @@ impl Rival {
     /// What became of it, in a word.
     pub fn word(&self) -> &'static str {
         match (&self.standing, self.worth()) {
-            (Standing::AtWork, _) => "running",
-            (Standing::Dismissed, _) => "dismissed",
-            (Standing::Back { .. }, Worth::Proven) => "proven",
-            (Standing::Back { .. }, Worth::Unproven) => "unproven",
-            (Standing::Back { .. }, Worth::Failed) => "failed",
+            (CandidateStanding::AtWork, _) => "running",
+            (CandidateStanding::Dismissed, _) => "dismissed",
+            (CandidateStanding::Back { .. }, Worth::Proven) => "proven",
+            (CandidateStanding::Back { .. }, Worth::Unproven) => "unproven",
+            (CandidateStanding::Back { .. }, Worth::Failed) => "failed",
         }
     }
 
@@ -107,7 +112,7 @@ impl Rival {
     }
 
     /// What it came back with, where it did.
-    pub fn back(&self) -> Option<&Returned> {
+    pub fn back(&self) -> Option<&AgentResult> {
         self.returned()
     }
 }
@@ -115,16 +120,16 @@ impl Rival {
 /// Who was taken, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decided {
-    /// Who; nobody where no candidate can be taken.
-    pub id: Option<JobId>,
+pub struct ContestDecision {
+    /// Which one; `None` where no candidate can be taken.
+    pub id: Option<StepId>,
     /// Why.
     pub because: String,
 }
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum ContestMove {
     /// Wait for one of these.
     Wait(Vec<RunId>),
     /// One is proven: these are stopped.
@@ -136,31 +141,31 @@ pub enum Turn {
 /// Several candidates for one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Contest {
+pub struct CandidateContest {
     /// Who tries.
-    pub rivals: Vec<Rival>,
+    pub rivals: Vec<ContestCandidate>,
     /// Who was taken, as soon as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Decided>,
+    pub decided: Option<ContestDecision>,
 }
 
-impl Contest {
+impl CandidateContest {
     /// The name of a candidate, from 1.
-    pub fn name(number: usize) -> Result<JobId, String> {
-        JobId::new(&format!("candidate-{number}"))
+    pub fn name(number: usize) -> Result<StepId, String> {
+        StepId::new(&format!("candidate-{number}"))
     }
 
     /// Those who work.
     pub fn at_work(&self) -> Vec<RunId> {
-        let working = |rival: &&Rival| rival.standing == Standing::AtWork;
+        let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
         let working = self.rivals.iter().filter(working);
         working.map(|rival| rival.run.clone()).collect()
     }
 
     /// What those who work may still spend.
-    pub fn outstanding(&self) -> Amounts {
-        let mut sum = Amounts::none();
-        let working = |rival: &&Rival| rival.standing == Standing::AtWork;
+    pub fn outstanding(&self) -> BudgetAmounts {
+        let mut sum = BudgetAmounts::none();
+        let working = |rival: &&ContestCandidate| rival.standing == CandidateStanding::AtWork;
         for rival in self.rivals.iter().filter(working) {
             for (dimension, amount) in rival.limits.iter() {
                 let held = sum.0.entry(dimension).or_default();
@@ -171,20 +176,20 @@ impl Contest {
     }
 
     /// What comes next.
-    pub fn next(&self) -> Turn {
+    pub fn next(&self) -> ContestMove {
         let working = self.at_work();
         if working.is_empty() {
-            Turn::Decide
-        } else if self.rivals.iter().any(Rival::settles_it) {
-            Turn::Dismiss(working)
+            ContestMove::Decide
+        } else if self.rivals.iter().any(ContestCandidate::settles_it) {
+            ContestMove::Dismiss(working)
         } else {
-            Turn::Wait(working)
+            ContestMove::Wait(working)
         }
     }
 
-    /// Somebody came back.
-    pub fn came_back(&mut self, returned: &Returned) {
-        self.settle(&returned.run, &|| Standing::Back {
+    /// An agent came back.
+    pub fn came_back(&mut self, returned: &AgentResult) {
+        self.settle(&returned.run, &|| CandidateStanding::Back {
             returned: Box::new(returned.clone()),
         });
     }
@@ -192,27 +197,27 @@ impl Contest {
     /// Everybody else was stopped.
     pub fn dismissed(&mut self) {
         for run in self.at_work() {
-            self.settle(&run, &|| Standing::Dismissed);
+            self.settle(&run, &|| CandidateStanding::Dismissed);
         }
     }
 
-    fn settle(&mut self, run: &RunId, to: &dyn Fn() -> Standing) {
+    fn settle(&mut self, run: &RunId, to: &dyn Fn() -> CandidateStanding) {
         let mut working = self.rivals.iter_mut();
         if let Some(rival) =
-            working.find(|rival| rival.run == *run && rival.standing == Standing::AtWork)
+            working.find(|rival| rival.run == *run && rival.standing == CandidateStanding::AtWork)
         {
             rival.standing = to();
         }
     }
 
-    /// Who is taken: by tests, then by confidence, then the smaller change, then whoever was asked
+    /// Who is taken: by tests, then by confidence, then the smaller change, then the one asked
     /// first.
-    pub fn decide(&self) -> Decided {
-        let rank = |rival: &Rival| {
+    pub fn decide(&self) -> ContestDecision {
+        let rank = |rival: &ContestCandidate| {
             let lines = rival.returned().map_or(0, |back| back.lines);
             (rival.worth(), rival.confidence(), Reverse(lines))
         };
-        let mut field: Vec<&Rival> = self
+        let mut field: Vec<&ContestCandidate> = self
             .rivals
             .iter()
             .filter(|rival| rival.worth() > Worth::Failed)
@@ -220,12 +225,12 @@ impl Contest {
         // Stable: equals stay in the order they were asked.
         field.sort_by_key(|rival| Reverse(rank(rival)));
         let Some(first) = field.first() else {
-            return Decided {
+            return ContestDecision {
                 id: None,
                 because: self.failures(),
             };
         };
-        Decided {
+        ContestDecision {
             id: Some(first.id.clone()),
             because: why(first, field.get(1).copied()),
         }
@@ -247,8 +252,8 @@ impl Contest {
 }
 
 /// Why the first is taken and not the second.
-fn why(first: &Rival, second: Option<&Rival>) -> String {
-    let lines = |rival: &Rival| rival.returned().map_or(0, |back| back.lines);
+fn why(first: &ContestCandidate, second: Option<&ContestCandidate>) -> String {
+    let lines = |rival: &ContestCandidate| rival.returned().map_or(0, |back| back.lines);
     let Some(second) = second else {
         return match first.worth() {
             Worth::Proven => "the only one that tests show to be right".to_owned(),
@@ -263,7 +268,7 @@ fn why(first: &Rival, second: Option<&Rival>) -> String {
         _ => "nothing speaks against it",
     };
     if first.confidence() != second.confidence() {
-        let permille = |rival: &Rival| rival.confidence().unwrap_or_default();
+        let permille = |rival: &ContestCandidate| rival.confidence().unwrap_or_default();
         return format!(
             "{shown}, and it is the surest: 0.{:03} against 0.{:03} of {}",
             permille(first).min(999),
@@ -285,30 +290,30 @@ fn why(first: &Rival, second: Option<&Rival>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glean::{Confidence, FEATURES, Features};
+    use crate::guidelines::{ChangeConfidence, ConfidenceFeatures, FEATURES};
     use proptest::prelude::*;
 
-    fn rival(number: usize) -> Rival {
-        Rival {
-            id: Contest::name(number).unwrap(),
+    fn rival(number: usize) -> ContestCandidate {
+        ContestCandidate {
+            id: CandidateContest::name(number).unwrap(),
             run: RunId::from_parts(number as u64, [0; 10]),
             model: format!("m{number}"),
             temperature_percent: 0,
             because: String::new(),
-            limits: Amounts::none(),
-            standing: Standing::AtWork,
+            limits: BudgetAmounts::none(),
+            standing: CandidateStanding::AtWork,
         }
     }
 
-    fn contest(count: usize) -> Contest {
-        Contest {
+    fn contest(count: usize) -> CandidateContest {
+        CandidateContest {
             rivals: (1..=count).map(rival).collect(),
             decided: None,
         }
     }
 
-    fn back(number: usize, exit: Exit, sure: Option<u32>, lines: u64) -> Returned {
-        Returned {
+    fn back(number: usize, exit: RunExit, sure: Option<u32>, lines: u64) -> AgentResult {
+        AgentResult {
             run: RunId::from_parts(number as u64, [0; 10]),
             exit,
             summary: format!("said {number}"),
@@ -319,18 +324,18 @@ mod tests {
             lines,
             tree: Some(lula_protocol::Digest::of_bytes(b"tree")),
             answer: None,
-            confidence: sure.map(|permille| Confidence {
+            confidence: sure.map(|permille| ChangeConfidence {
                 permille,
                 deviation: 100,
                 labels: 0,
-                features: Features::new([0.0; FEATURES]),
+                features: ConfidenceFeatures::new([0.0; FEATURES]),
                 second_look: false,
             }),
-            spent: Amounts::none(),
+            spent: BudgetAmounts::none(),
         }
     }
 
-    fn decided(backs: &[Returned]) -> Decided {
+    fn decided(backs: &[AgentResult]) -> ContestDecision {
         let mut contest = contest(backs.len());
         for back in backs {
             contest.came_back(back);
@@ -338,14 +343,14 @@ mod tests {
         contest.decide()
     }
 
-    fn winner(backs: &[Returned]) -> (String, String) {
+    fn winner(backs: &[AgentResult]) -> (String, String) {
         let decided = decided(backs);
         (decided.id.unwrap().to_string(), decided.because)
     }
 
     #[test]
     fn tests_come_before_confidence_and_that_before_size() {
-        use Exit::{Failed, Inconclusive, Verified};
+        use RunExit::{Failed, Inconclusive, Verified};
         let unsure = back(1, Verified, Some(400), 90);
         let (id, why) = winner(&[unsure.clone(), back(2, Inconclusive, Some(990), 1)]);
         assert_eq!(id, "candidate-1", "{why}");
@@ -363,8 +368,8 @@ mod tests {
     #[test]
     fn where_nobody_passes_nobody_is_taken_and_everybody_is_told_of() {
         let decided = decided(&[
-            back(1, Exit::Failed, None, 1),
-            back(2, Exit::Budget, None, 1),
+            back(1, RunExit::Failed, None, 1),
+            back(2, RunExit::Budget, None, 1),
         ]);
         assert_eq!(decided.id, None);
         assert!(
@@ -372,7 +377,7 @@ mod tests {
             "{}",
             decided.because
         );
-        let mut nothing = back(1, Exit::Verified, None, 0);
+        let mut nothing = back(1, RunExit::Verified, None, 0);
         nothing.files.clear();
         assert_eq!(self::decided(&[nothing]).id, None, "no change, no winner");
     }
@@ -380,21 +385,21 @@ mod tests {
     #[test]
     fn one_that_is_proven_stops_the_others_and_one_that_will_be_turned_down_does_not() {
         let mut contest = contest(3);
-        contest.came_back(&back(1, Exit::Failed, None, 1));
-        assert!(matches!(contest.next(), Turn::Wait(runs) if runs.len() == 2));
+        contest.came_back(&back(1, RunExit::Failed, None, 1));
+        assert!(matches!(contest.next(), ContestMove::Wait(runs) if runs.len() == 2));
         let mut doubtful = contest.clone();
-        doubtful.came_back(&back(2, Exit::Verified, Some(LIKELY - 1), 1));
-        assert!(matches!(doubtful.next(), Turn::Wait(runs) if runs.len() == 1));
-        contest.came_back(&back(2, Exit::Verified, Some(LIKELY), 1));
-        assert!(matches!(contest.next(), Turn::Dismiss(runs) if runs.len() == 1));
+        doubtful.came_back(&back(2, RunExit::Verified, Some(LIKELY - 1), 1));
+        assert!(matches!(doubtful.next(), ContestMove::Wait(runs) if runs.len() == 1));
+        contest.came_back(&back(2, RunExit::Verified, Some(LIKELY), 1));
+        assert!(matches!(contest.next(), ContestMove::Dismiss(runs) if runs.len() == 1));
         contest.dismissed();
-        assert_eq!(contest.next(), Turn::Decide);
+        assert_eq!(contest.next(), ContestMove::Decide);
         assert_eq!(contest.rivals[2].word(), "dismissed");
     }
 
     proptest! {
-        /// Whatever comes back in whatever order: it ends, and whoever is taken is at least as well
-        /// shown to be right as everybody else.
+        /// Whatever comes back in whatever order: it ends, and the one taken is at least as well
+        /// shown to be right as every other.
         #[test]
         fn a_contest_ends_with_the_best(
             field in proptest::collection::vec((0..3_u8, proptest::option::of(0..1000_u32), 0..50_u64), 2..6),
@@ -402,20 +407,20 @@ mod tests {
             let mut contest = contest(field.len());
             let mut steps = 0;
             for (index, (exit, sure, lines)) in field.iter().enumerate() {
-                let exit = [Exit::Failed, Exit::Inconclusive, Exit::Verified][usize::from(*exit)];
+                let exit = [RunExit::Failed, RunExit::Inconclusive, RunExit::Verified][usize::from(*exit)];
                 match contest.next() {
-                    Turn::Decide => break,
-                    Turn::Dismiss(_) => contest.dismissed(),
-                    Turn::Wait(_) => contest.came_back(&back(index + 1, exit, *sure, *lines)),
+                    ContestMove::Decide => break,
+                    ContestMove::Dismiss(_) => contest.dismissed(),
+                    ContestMove::Wait(_) => contest.came_back(&back(index + 1, exit, *sure, *lines)),
                 }
                 steps += 1;
             }
             prop_assert!(steps <= field.len());
-            if !matches!(contest.next(), Turn::Decide) {
+            if !matches!(contest.next(), ContestMove::Decide) {
                 contest.dismissed();
             }
             let decided = contest.decide();
-            let best = contest.rivals.iter().map(Rival::worth).max().unwrap();
+            let best = contest.rivals.iter().map(ContestCandidate::worth).max().unwrap();
             match decided.id {
                 None => prop_assert_eq!(best, Worth::Failed),
                 Some(id) => {

@@ -1,38 +1,39 @@
-//! What one run hands to another: the envelope of an agent. Whoever receives it may do less than
-//! whoever sent it, never more, and can check that for itself whenever it goes on.
+//! What one run hands to another: the envelope of an agent. The agent that receives it may do less than
+//! the run that sent it, never more, and can check that for itself whenever it goes on.
 
 use std::collections::BTreeSet;
 
-use lula_protocol::{Amounts, Digest, RunId};
-use lula_repair::trial::Baseline;
+use lula_protocol::{BudgetAmounts, Digest, RunId};
+use lula_repair::trial::TestBaseline;
+use lula_runner_api::BranchWorkspaceStart;
 use serde::{Deserialize, Serialize};
 
-use super::Role;
-use crate::dag::{JobId, Scope};
+use super::AgentRole;
+use crate::plan::{PathScope, StepId};
 
 /// What a run may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Authority {
+pub struct RunAuthority {
     /// The tools its agents may call.
     pub tools: BTreeSet<String>,
     /// The models it may ask.
     pub models: BTreeSet<String>,
     /// What it may write.
-    pub scope: Scope,
+    pub scope: PathScope,
     /// What it may spend; a dimension that is not named has no limit.
-    pub budget: Amounts,
+    pub budget: BudgetAmounts,
 }
 
-/// What somebody was given that the giver does not have.
+/// What an agent was given that the giver does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an agent cannot be given {0}: the run that sends it does not have it")]
-pub struct Excess(pub String);
+pub struct AuthorityExcess(pub String);
 
-impl Authority {
+impl RunAuthority {
     /// Whether this is no more than the other.
-    pub fn within(&self, giver: &Self) -> Result<(), Excess> {
-        let over = |what: String| Err(Excess(what));
+    pub fn within(&self, giver: &Self) -> Result<(), AuthorityExcess> {
+        let over = |what: String| Err(AuthorityExcess(what));
         if let Some(tool) = self.tools.difference(&giver.tools).next() {
             return over(format!("the tool {tool}"));
         }
@@ -57,72 +58,65 @@ impl Authority {
 /// Something an agent is told that others found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct AgentInput {
     /// Where it comes from: a task, or what went wrong.
     pub from: String,
     /// The text. Material, never an instruction.
     pub text: String,
 }
 
-/// What an agent's workspace begins with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "at", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Start {
-    /// What is integrated so far.
-    Line,
-    /// The same with this commit merged over it, conflicts marked.
-    Merge {
-        /// The commit that did not fit.
-        commit: String,
-    },
-}
-
 /// The envelope of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Handoff {
+pub struct AgentHandoff {
     /// Who sends it.
     pub parent: RunId,
-    /// For which job.
-    pub job: JobId,
+    /// The job it is to do.
+    pub job: StepId,
     /// The commit the whole work began with.
     pub base: String,
     /// What the workspace begins with.
-    pub start: Start,
+    pub start: BranchWorkspaceStart,
     /// Commits that have to be there already.
     pub contains: Vec<String>,
     /// What others found out.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<AgentInput>,
     /// Who it is.
-    pub role: Role,
+    pub role: AgentRole,
     /// The name of that.
     pub role_name: String,
     /// What it may do.
-    pub authority: Authority,
+    pub authority: RunAuthority,
     /// What the sender may do.
-    pub of: Authority,
+    pub of: RunAuthority,
     /// What the tests say of what is integrated so far, where that is known.
-    pub baseline: Option<Box<Baseline>>,
+    pub baseline: Option<Box<TestBaseline>>,
 }
 
-impl Handoff {
+impl AgentHandoff {
     /// Whether the agent may do no more than its sender. Looked at when it is sent and whenever it
     /// begins.
-    pub fn check(&self) -> Result<(), Excess> {
+    pub fn check(&self) -> Result<(), AuthorityExcess> {
         self.authority.within(&self.of)?;
         let extra = |tool: &&String| !self.role.tools.contains(tool);
         if let Some(tool) = self.authority.tools.iter().find(extra) {
-            return Err(Excess(format!("the tool {tool} as a {}", self.role_name)));
+            return Err(AuthorityExcess(format!(
+                "the tool {tool} as a {}",
+                self.role_name
+            )));
         }
         if !self.role.writes && !self.authority.scope.is_empty() {
-            return Err(Excess(format!("files to write as a {}", self.role_name)));
+            return Err(AuthorityExcess(format!(
+                "files to write as a {}",
+                self.role_name
+            )));
         }
         Ok(())
     }
 }
 
 /// The run of an agent: the same for the same job and attempt, so that ordering it again finds it.
-pub fn agent_run(parent: &RunId, job: &JobId, attempt: u32) -> RunId {
+pub fn agent_run(parent: &RunId, job: &StepId, attempt: u32) -> RunId {
     RunId::from_parts(0, derived(&format!("{parent}/{job}/{attempt}")))
 }
 
@@ -145,17 +139,17 @@ fn derived(text: &str) -> [u8; 10] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::team::Roles;
-    use lula_protocol::Dimension;
+    use crate::team::AgentRoles;
+    use lula_protocol::BudgetDimension;
     use proptest::prelude::*;
 
-    fn authority(tools: &[&str], scope: &[&str], money: Option<u64>) -> Authority {
-        Authority {
+    fn authority(tools: &[&str], scope: &[&str], money: Option<u64>) -> RunAuthority {
+        RunAuthority {
             tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
             models: BTreeSet::from(["m".to_owned()]),
-            scope: Scope::new(scope).unwrap(),
-            budget: money.map_or_else(Amounts::none, |money| {
-                Amounts::none().with(Dimension::MicroUsd, money)
+            scope: PathScope::new(scope).unwrap(),
+            budget: money.map_or_else(BudgetAmounts::none, |money| {
+                BudgetAmounts::none().with(BudgetDimension::MicroUsd, money)
             }),
         }
     }
@@ -163,7 +157,7 @@ mod tests {
     #[test]
     fn an_agent_gets_no_more_than_its_sender_has() {
         let giver = authority(&["read_file", "run"], &["src/"], Some(10));
-        let within = |given: Authority| given.within(&giver);
+        let within = |given: RunAuthority| given.within(&giver);
         assert!(within(authority(&["run"], &["src/a.py"], Some(10))).is_ok());
         assert!(within(authority(&["write_file"], &[], Some(1))).is_err());
         assert!(within(authority(&[], &["docs/x"], Some(1))).is_err());
@@ -178,13 +172,13 @@ mod tests {
     #[test]
     fn an_envelope_that_was_widened_is_refused_when_it_is_opened() {
         let of = authority(&["read_file", "write_file", "run"], &["**"], None);
-        let role = Roles::built_in().get("reviewer").unwrap().clone();
+        let role = AgentRoles::built_in().get("reviewer").unwrap().clone();
         let run = RunId::from_parts(1, [1; 10]);
-        let mut handoff = Handoff {
+        let mut handoff = AgentHandoff {
             parent: run,
-            job: JobId::new("a").unwrap(),
+            job: StepId::new("a").unwrap(),
             base: String::new(),
-            start: Start::Line,
+            start: BranchWorkspaceStart::Line,
             contains: Vec::new(),
             inputs: Vec::new(),
             role,
@@ -195,12 +189,12 @@ mod tests {
         };
         assert!(handoff.check().is_ok());
         let text = serde_json::to_string(&handoff).unwrap();
-        let again: Handoff = serde_json::from_str(&text).unwrap();
+        let again: AgentHandoff = serde_json::from_str(&text).unwrap();
         assert!(again.check().is_ok());
         handoff.authority.tools.insert("write_file".to_owned());
         assert!(handoff.check().is_err(), "a reviewer writes nothing");
         handoff.authority.tools.remove("write_file");
-        handoff.authority.scope = Scope::everything();
+        handoff.authority.scope = PathScope::everything();
         assert!(handoff.check().is_err());
     }
 

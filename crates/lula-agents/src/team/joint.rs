@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use lula_protocol::{Amounts, RunId};
-use lula_repair::trial::{Baseline, Looked, Results};
+use lula_protocol::{BudgetAmounts, RunId};
+use lula_repair::trial::{ProjectTestResults, TestBaseline, TestRunAttempt};
 use serde::{Deserialize, Serialize};
 
-use super::{Roles, Wishes};
-use crate::crew::Returned;
-use crate::dag::{Dag, JobId, MAX_PATCHES, Move, OnFailure, Status, Step};
+use super::{AgentRoles, PlanChangeRequests};
+use crate::agent_pool::AgentResult;
+use crate::plan::{
+    MAX_PATCHES, PlanGraph, SchedulerMove, StepFailurePolicy, StepId, StepStatus, StepTransition,
+};
 
 /// What did not fit, and what shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Candidate {
+pub struct RejectedMerge {
     /// The commit. It is kept.
     pub commit: String,
     /// What shows it.
@@ -25,46 +27,46 @@ pub struct Candidate {
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum SharedPlanMove {
     /// Agents are to be told what was decided of their wishes.
     Tell,
-    /// Somebody has to think about a failed job.
-    Amend(JobId),
+    /// The planner has to think about a failed job.
+    Amend(StepId),
     /// The plan says.
-    Move(Move),
+    Move(SchedulerMove),
 }
 
 /// A plan with everything that is known of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Joint {
+pub struct SharedPlan {
     /// The plan.
-    pub dag: Dag,
+    pub dag: PlanGraph,
     /// Who the agents can be.
-    pub roles: Roles,
+    pub roles: AgentRoles,
     /// The same as the other repositories want them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles_too: Vec<Roles>,
+    pub roles_too: Vec<AgentRoles>,
     /// What each agent came back with, the last for each job.
-    pub returned: BTreeMap<JobId, Returned>,
+    pub returned: BTreeMap<StepId, AgentResult>,
     /// What was promised to agents at work.
-    pub promised: BTreeMap<RunId, Amounts>,
+    pub promised: BTreeMap<RunId, BudgetAmounts>,
     /// What did not fit, the last for each job.
-    pub candidates: BTreeMap<JobId, Candidate>,
-    /// Failed jobs that somebody thought about.
-    pub considered: BTreeSet<JobId>,
+    pub candidates: BTreeMap<StepId, RejectedMerge>,
+    /// Failed jobs that the planner thought about.
+    pub considered: BTreeSet<StepId>,
     /// How many patches were refused.
     pub refused: u32,
     /// What agents wanted changed.
-    #[serde(default, skip_serializing_if = "Wishes::is_empty")]
-    pub wishes: Wishes,
+    #[serde(default, skip_serializing_if = "PlanChangeRequests::is_empty")]
+    pub wishes: PlanChangeRequests,
     /// What the tests say of what is integrated so far, by repository.
-    pub tests: BTreeMap<usize, Results>,
+    pub tests: BTreeMap<usize, ProjectTestResults>,
 }
 
-impl Joint {
-    /// A plan nobody has begun.
-    pub fn new(dag: Dag, roles: Roles, roles_too: Vec<Roles>) -> Self {
+impl SharedPlan {
+    /// A plan of which no job has begun.
+    pub fn new(dag: PlanGraph, roles: AgentRoles, roles_too: Vec<AgentRoles>) -> Self {
         Self {
             dag,
             roles,
@@ -74,13 +76,13 @@ impl Joint {
             candidates: BTreeMap::new(),
             considered: BTreeSet::new(),
             refused: 0,
-            wishes: Wishes::default(),
+            wishes: PlanChangeRequests::default(),
             tests: BTreeMap::new(),
         }
     }
 
     /// Who agents can be that work in a repository: as that repository wants them.
-    pub fn roles_of(&self, repo: usize) -> &Roles {
+    pub fn roles_of(&self, repo: usize) -> &AgentRoles {
         let too = repo
             .checked_sub(1)
             .and_then(|index| self.roles_too.get(index));
@@ -88,12 +90,12 @@ impl Joint {
     }
 
     /// What comes next, with so many agents at once.
-    pub fn next(&self, at_once: u32) -> Next {
+    pub fn next(&self, at_once: u32) -> SharedPlanMove {
         if !self.wishes.owed.is_empty() {
-            return Next::Tell;
+            return SharedPlanMove::Tell;
         }
-        let open = |id: &JobId, status: &Status| {
-            matches!(status, Status::Failed { .. }) && !self.considered.contains(id)
+        let open = |id: &StepId, status: &StepStatus| {
+            matches!(status, StepStatus::Failed { .. }) && !self.considered.contains(id)
         };
         let failed = self
             .dag
@@ -103,39 +105,40 @@ impl Joint {
         let patches = self.dag.patches + self.refused < MAX_PATCHES;
         if let Some((id, _)) = failed
             && patches
-            && self.dag.on_failure == OnFailure::Isolated
+            && self.dag.on_failure == StepFailurePolicy::Isolated
         {
-            return Next::Amend(id.clone());
+            return SharedPlanMove::Amend(id.clone());
         }
         let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
-        Next::Move(self.dag.next(at_once))
+        SharedPlanMove::Move(self.dag.next(at_once))
     }
 
     /// Takes note of what happened to a job.
-    pub fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &StepTransition) {
         // A step that cannot have happened changes nothing: what is next follows from the plan.
         let _ = self.dag.step(step);
     }
 
     /// What agents at work may still spend.
-    pub fn outstanding(&self) -> Amounts {
-        let mut sum = Amounts::none();
-        for (dimension, amount) in self.promised.values().flat_map(Amounts::iter) {
+    pub fn outstanding(&self) -> BudgetAmounts {
+        let mut sum = BudgetAmounts::none();
+        for (dimension, amount) in self.promised.values().flat_map(BudgetAmounts::iter) {
             let held = sum.0.entry(dimension).or_default();
             *held = held.saturating_add(amount);
         }
         sum
     }
 
-    /// What the next agent may spend: an equal share of what nobody was promised, or what the plan says
+    /// What the next agent may spend: an equal share of what no agent was promised, or what the plan says
     /// where that is more.
-    pub fn share(&self, id: &JobId, free: &Amounts) -> Amounts {
+    pub fn share(&self, id: &StepId, free: &BudgetAmounts) -> BudgetAmounts {
         let outstanding = self.outstanding();
-        let waiting = self
-            .dag
-            .jobs
-            .values()
-            .filter(|entry| matches!(entry.status, Status::Pending | Status::Conflict { .. }));
+        let waiting = self.dag.jobs.values().filter(|entry| {
+            matches!(
+                entry.status,
+                StepStatus::Pending | StepStatus::Conflict { .. }
+            )
+        });
         let heads = u64::try_from(waiting.count()).unwrap_or(1).max(1);
         let planned = self.dag.jobs.get(id).map(|entry| &entry.job.budget);
         free.iter()
@@ -150,11 +153,11 @@ impl Joint {
     }
 
     /// What the tests of a repository say of what is integrated there so far.
-    pub fn baseline(&self, repo: usize, first: &Baseline) -> Baseline {
+    pub fn baseline(&self, repo: usize, first: &TestBaseline) -> TestBaseline {
         match self.tests.get(&repo) {
             None => first.clone(),
-            Some(results) => Baseline {
-                looked: Looked::Ran(results.clone()),
+            Some(results) => TestBaseline {
+                looked: TestRunAttempt::Ran(results.clone()),
                 // What failing tests said was said of something else.
                 messages: Vec::new(),
                 ..first.clone()
@@ -165,7 +168,8 @@ impl Joint {
     /// Whether something was integrated in a repository.
     pub fn changed(&self, repo: usize) -> bool {
         self.dag.jobs.values().any(|entry| {
-            entry.job.repo == repo && matches!(entry.status, Status::Integrated { commit: Some(_) })
+            entry.job.repo == repo
+                && matches!(entry.status, StepStatus::Integrated { commit: Some(_) })
         })
     }
 
@@ -176,7 +180,7 @@ impl Joint {
             .jobs
             .values()
             .filter(|entry| entry.job.repo == repo)
-            .filter(|entry| matches!(entry.status, Status::Integrated { .. }));
+            .filter(|entry| matches!(entry.status, StepStatus::Integrated { .. }));
         let mut all: Vec<String> = Vec::new();
         for command in done.flat_map(|entry| &entry.job.acceptance) {
             if !all.contains(command) {
@@ -189,7 +193,7 @@ impl Joint {
     /// What became of the plan, in one sentence.
     pub fn told(&self) -> String {
         let count = |name: &str| {
-            let with = |status: &Status| status.name() == name;
+            let with = |status: &StepStatus| status.name() == name;
             let jobs = self.dag.jobs.values();
             jobs.filter(|entry| with(&entry.status)).count()
         };
@@ -197,8 +201,8 @@ impl Joint {
         let mut text = format!("{} of {wanted} tasks came together", count("integrated"));
         for entry in self.dag.jobs.values() {
             let reason = match &entry.status {
-                Status::Failed { reason } => format!("failed, {reason}"),
-                Status::Skipped { reason } => format!("was skipped, {reason}"),
+                StepStatus::Failed { reason } => format!("failed, {reason}"),
+                StepStatus::Skipped { reason } => format!("was skipped, {reason}"),
                 _ => continue,
             };
             let _ = write!(text, "; {} {reason}", entry.job.id);
@@ -210,40 +214,40 @@ impl Joint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dag::{Bounds, Job, Scope};
-    use lula_protocol::Dimension;
+    use crate::plan::{PathScope, PlanBounds, PlanStep};
+    use lula_protocol::BudgetDimension;
 
-    fn joint(names: &[&str]) -> Joint {
-        let jobs = names.iter().map(|name| Job {
-            id: JobId::new(name).unwrap(),
+    fn joint(names: &[&str]) -> SharedPlan {
+        let jobs = names.iter().map(|name| PlanStep {
+            id: StepId::new(name).unwrap(),
             repo: 0,
             goal: "x".to_owned(),
             deps: Vec::new(),
-            scope: Scope::new(&[name]).unwrap(),
-            budget: Amounts::none(),
+            scope: PathScope::new(&[name]).unwrap(),
+            budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: "coder".to_owned(),
         });
-        let bounds = Bounds {
+        let bounds = PlanBounds {
             repositories: 1,
             roles: &["coder"],
-            left: Amounts::none(),
+            left: BudgetAmounts::none(),
         };
-        let dag = Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap();
-        Joint::new(dag, Roles::built_in(), Vec::new())
+        let dag = PlanGraph::new(jobs.collect(), StepFailurePolicy::Isolated, &bounds).unwrap();
+        SharedPlan::new(dag, AgentRoles::built_in(), Vec::new())
     }
 
     #[test]
     fn agents_share_what_is_left_and_never_more() {
         let mut joint = joint(&["a", "b", "c"]);
-        let free = Amounts::none().with(Dimension::MicroUsd, 100);
+        let free = BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100);
         let mut promised = 0;
         for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-            let id = JobId::new(name).unwrap();
+            let id = StepId::new(name).unwrap();
             let share = joint.share(&id, &free);
-            promised += share.get(Dimension::MicroUsd).unwrap();
+            promised += share.get(BudgetDimension::MicroUsd).unwrap();
             let run = RunId::from_parts(number as u64, [0; 10]);
-            joint.step(&Step::Leased {
+            joint.step(&StepTransition::Leased {
                 id,
                 run: run.clone(),
             });
@@ -255,21 +259,24 @@ mod tests {
     #[test]
     fn a_failed_job_is_thought_about_once() {
         let mut joint = joint(&["a", "b"]);
-        let id = JobId::new("a").unwrap();
+        let id = StepId::new("a").unwrap();
         let run = RunId::from_parts(1, [0; 10]);
-        joint.step(&Step::Leased {
+        joint.step(&StepTransition::Leased {
             id: id.clone(),
             run,
         });
-        let reason = crate::dag::Reason::NotDone {
+        let reason = crate::plan::StepFailureReason::NotDone {
             said: "no".to_owned(),
         };
-        joint.step(&Step::Failed {
+        joint.step(&StepTransition::Failed {
             id: id.clone(),
             reason,
         });
-        assert_eq!(joint.next(2), Next::Amend(id.clone()));
+        assert_eq!(joint.next(2), SharedPlanMove::Amend(id.clone()));
         joint.considered.insert(id);
-        assert!(matches!(joint.next(2), Next::Move(Move::Start(_))));
+        assert!(matches!(
+            joint.next(2),
+            SharedPlanMove::Move(SchedulerMove::Start(_))
+        ));
     }
 }

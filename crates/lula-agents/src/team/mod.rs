@@ -1,5 +1,12 @@
 //! Several agents on one task: who they are ([`role`]), what each is handed ([`handoff`]), how far
 //! they are together ([`joint`]), and who of several that try the same is taken ([`contest`]). Pure.
+//!
+//! Roles are data. The envelope of an agent carries its authority, which is checked against its
+//! sender's when it is sent and whenever the agent begins. An agent is a run of the same graph in
+//! the same store, whose name follows from its task and attempt: ordering it again finds it, and a
+//! crash, a replay and a budget mean for it what they mean for any run. Agents work in workspaces
+//! over the integration branch of the run; the whole is put into the run's own workspace, where the
+//! executor, the verifier and the reporter find it as any change.
 
 pub mod contest;
 pub mod handoff;
@@ -9,16 +16,16 @@ pub mod wish;
 
 use serde::{Deserialize, Serialize};
 
-pub use contest::{Contest, Decided, Rival};
-pub use handoff::{Authority, Excess, Handoff, Input, Start, agent_run, site_run};
-pub use joint::{Candidate, Joint, Next};
-pub use role::{Role, Roles, TUNED_AT};
-pub use wish::{PROPOSE, Wish, Wishes};
+pub use contest::{CandidateContest, ContestCandidate, ContestDecision};
+pub use handoff::{AgentHandoff, AgentInput, AuthorityExcess, RunAuthority, agent_run, site_run};
+pub use joint::{RejectedMerge, SharedPlan, SharedPlanMove};
+pub use role::{AgentRole, AgentRoles, TUNED_AT};
+pub use wish::{PROPOSE, PlanChangeRequest, PlanChangeRequests};
 
 /// How several agents share a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Team {
+pub struct TeamPolicy {
     /// How many work at once.
     pub at_once: u32,
     /// Whether the run ends with its plan.

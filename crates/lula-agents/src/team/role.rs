@@ -15,7 +15,7 @@ const LONGEST: usize = 2000;
 /// What an agent can be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Role {
+pub struct AgentRole {
     /// Whether it changes files at all.
     pub writes: bool,
     /// The tools it may call.
@@ -33,8 +33,8 @@ pub struct Role {
 /// Roles by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Roles {
-    role: BTreeMap<String, Role>,
+pub struct AgentRoles {
+    role: BTreeMap<String, AgentRole>,
 }
 
 /// What a repository may say of a role.
@@ -56,7 +56,7 @@ struct Tunings {
     role: BTreeMap<String, Tuning>,
 }
 
-impl Roles {
+impl AgentRoles {
     /// The roles that are always there.
     pub fn built_in() -> Self {
         // Checked by a test; without roles no plan is accepted.
@@ -66,7 +66,7 @@ impl Roles {
     }
 
     /// A role by name.
-    pub fn get(&self, name: &str) -> Option<&Role> {
+    pub fn get(&self, name: &str) -> Option<&AgentRole> {
         self.role.get(name)
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_built_in_roles_can_be_read_and_only_two_write() {
-        let roles = Roles::built_in();
+        let roles = AgentRoles::built_in();
         assert_eq!(roles.names(), ["coder", "researcher", "reviewer", "tester"]);
         for name in roles.names() {
             let role = roles.get(name).unwrap();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_repository_narrows_and_never_widens() {
-        let roles = Roles::built_in();
+        let roles = AgentRoles::built_in();
         let narrow = "[role.coder]\ntools = [\"read_file\", \"edit_file\"]\nnote = \"tabs\"\n";
         let tuned = roles.tuned(narrow).unwrap();
         assert_eq!(tuned.get("coder").unwrap().tools.len(), 2);

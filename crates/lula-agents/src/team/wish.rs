@@ -1,5 +1,10 @@
-//! What an agent wants changed in the plan it is part of. Whoever leads the plan decides, and tells
+//! What an agent wants changed in the plan it is part of. The run that leads the plan decides, and tells
 //! the agent.
+//!
+//! The agent says what it wants by an effect of its own run and waits. The scheduler hears it where
+//! it waits for agents, decides in one visit (`nodes/shared_plan/wishes.rs`; the same wish once,
+//! however often it is said) and answers by an effect of the next visit. What a wish adds may do no
+//! more than the agent itself, and what replaces a task no more than that task.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +12,8 @@ use lula_protocol::{EffectId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dag::JobId;
-use crate::hands::Said;
+use crate::plan::StepId;
+use crate::runner_port::Reply;
 
 /// The tool by which an agent says it.
 pub const PROPOSE: &str = "propose";
@@ -18,13 +23,13 @@ pub const MOST: usize = 8;
 /// What an agent wants changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct PlanChangeRequest {
     /// Its identity, the same however often it is said.
     pub id: EffectId,
     /// The agent's run.
     pub run: RunId,
     /// What it works on.
-    pub job: JobId,
+    pub job: StepId,
     /// In its words.
     pub arguments: Value,
 }
@@ -32,21 +37,21 @@ pub struct Wish {
 /// What agents wanted, and what they were told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wishes {
+pub struct PlanChangeRequests {
     /// What was decided of each.
-    pub decided: BTreeMap<EffectId, Said>,
+    pub decided: BTreeMap<EffectId, Reply>,
     /// Those whose agents do not know it yet.
     pub owed: Vec<EffectId>,
 }
 
-impl Wishes {
-    /// Whether nobody ever wanted anything.
+impl PlanChangeRequests {
+    /// Whether no agent ever wanted anything.
     pub fn is_empty(&self) -> bool {
         self.decided.is_empty()
     }
 
     /// Takes note of a decision, which the agent is to be told.
-    pub fn decide(&mut self, id: &EffectId, answer: &Said) {
+    pub fn decide(&mut self, id: &EffectId, answer: &Reply) {
         self.decided.insert(id.clone(), answer.clone());
         if !self.owed.contains(id) {
             self.owed.push(id.clone());
@@ -54,7 +59,7 @@ impl Wishes {
     }
 
     /// What agents are still to be told.
-    pub fn untold(&self) -> Vec<(EffectId, Said)> {
+    pub fn untold(&self) -> Vec<(EffectId, Reply)> {
         let told = |id: &EffectId| Some((id.clone(), self.decided.get(id)?.clone()));
         self.owed.iter().filter_map(told).collect()
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Evidence, Looked, Results};
+use super::{ProjectTestResults, TestRunAttempt, VerificationEvidence};
 
 /// Every test in the one list it belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Compared {
+pub struct TestComparison {
     /// Failed before, pass now.
     pub fail_to_pass: Vec<String>,
     /// Passed before, pass now.
@@ -35,9 +35,9 @@ fn is_part(id: &str, whole: &str) -> bool {
     rest.is_some_and(|rest| marks.iter().any(|mark| rest.starts_with(mark)))
 }
 
-impl Compared {
+impl TestComparison {
     /// Compares. Where tests did not run there is nothing to compare.
-    pub fn of(evidence: &Evidence) -> Self {
+    pub fn of(evidence: &VerificationEvidence) -> Self {
         let before = evidence.before.results().cloned().unwrap_or_default();
         let after = evidence.after.results().cloned().unwrap_or_default();
         let given: BTreeSet<&String> = before.failing.iter().chain(&evidence.given).collect();
@@ -63,7 +63,7 @@ impl Compared {
             list.push((*id).clone());
         }
         compared.add_new(&after, &before, &given);
-        if let Some(Looked::Ran(as_is)) = &evidence.as_is {
+        if let Some(TestRunAttempt::Ran(as_is)) = &evidence.as_is {
             compared.add_own(as_is, &after, &before, &given);
         }
         compared
@@ -75,7 +75,12 @@ impl Compared {
     }
 
     /// Tests that nothing was known of before.
-    fn add_new(&mut self, after: &Results, before: &Results, given: &BTreeSet<&String>) {
+    fn add_new(
+        &mut self,
+        after: &ProjectTestResults,
+        before: &ProjectTestResults,
+        given: &BTreeSet<&String>,
+    ) {
         // What stands in a file that failed as a whole failed with it.
         let excused = |id: &String| {
             before.passing.contains(id)
@@ -96,9 +101,9 @@ impl Compared {
     /// The same of tests as the change has them, where it touches existing ones.
     fn add_own(
         &mut self,
-        as_is: &Results,
-        after: &Results,
-        before: &Results,
+        as_is: &ProjectTestResults,
+        after: &ProjectTestResults,
+        before: &ProjectTestResults,
         given: &BTreeSet<&String>,
     ) {
         let known = |id: &String| {
@@ -120,7 +125,7 @@ impl Compared {
 }
 
 /// Whether what failed passes: the test itself, or, where a whole file failed, every test in it.
-pub(super) fn passes(id: &str, after: &Results) -> bool {
+pub(super) fn passes(id: &str, after: &ProjectTestResults) -> bool {
     if after.knows(id) {
         return after.passing.contains(id);
     }

@@ -1,5 +1,5 @@
 //! Whether a change does what it should. Pure: results of tests in, verdict out. No evidence, no
-//! pass, whatever anybody says; and no failure that was there before is held against a change.
+//! pass, whatever a model says; and no failure that was there before is held against a change.
 
 mod compared;
 
@@ -7,13 +7,16 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use compared::Compared;
-pub use lula_repair::trial::{Accepted, Evidence, FirstLook, Looked, Results, TriedBefore};
+pub use compared::TestComparison;
+pub use lula_repair::trial::{
+    AcceptanceBaseline, AcceptanceResult, NearestTestsResult, ProjectTestResults, TestRunAttempt,
+    VerificationEvidence,
+};
 
-use crate::recover::FailureClass;
+use crate::recovery::AttemptFailureClass;
 
 /// The failing tests that a task is about; none where it asks for something else.
-pub type Goal = BTreeSet<String>;
+pub type GoalTests = BTreeSet<String>;
 
 /// Most tests that are named in a sentence.
 const NAMED: usize = 3;
@@ -21,7 +24,7 @@ const NAMED: usize = 3;
 /// The judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Verdict {
+pub enum RunVerdict {
     /// It does what it should, and there is evidence.
     Pass {
         /// What shows it.
@@ -30,7 +33,7 @@ pub enum Verdict {
     /// It does not.
     Fail {
         /// In which way.
-        class: FailureClass,
+        class: AttemptFailureClass,
         /// What shows it.
         why: String,
         /// The tests or files that show it.
@@ -43,7 +46,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl RunVerdict {
     /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -61,16 +64,16 @@ impl Verdict {
     }
 }
 
-fn fail(class: FailureClass, why: impl Into<String>, named: Vec<String>) -> Verdict {
-    Verdict::Fail {
+fn fail(class: AttemptFailureClass, why: impl Into<String>, named: Vec<String>) -> RunVerdict {
+    RunVerdict::Fail {
         class,
         why: why.into(),
         named,
     }
 }
 
-fn unproven(why: impl Into<String>) -> Verdict {
-    Verdict::Inconclusive { why: why.into() }
+fn unproven(why: impl Into<String>) -> RunVerdict {
+    RunVerdict::Inconclusive { why: why.into() }
 }
 
 /// Some names, and how many more there are.
@@ -83,25 +86,29 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Judges a change.
-pub fn judge(goal: &Goal, evidence: &Evidence) -> Verdict {
+pub fn judge(goal: &GoalTests, evidence: &VerificationEvidence) -> RunVerdict {
     if evidence.changed_files == 0 {
-        return fail(FailureClass::NoChange, "nothing was changed", Vec::new());
+        return fail(
+            AttemptFailureClass::NoChange,
+            "nothing was changed",
+            Vec::new(),
+        );
     }
     let ended_early = evidence.first.as_ref().is_some_and(|first| first.enough);
-    if ended_early || evidence.after == Looked::NotRun {
+    if ended_early || evidence.after == TestRunAttempt::NotRun {
         return early(goal, evidence);
     }
     if let Some(verdict) = not_run(evidence) {
         return verdict;
     }
-    let compared = Compared::of(evidence);
+    let compared = TestComparison::of(evidence);
     let hidden = hidden(goal, evidence, &compared);
     if !hidden.is_empty() && !goal.is_empty() {
         let why = format!(
             "it passes only with its own versions of {}",
             evidence.touched_tests.join(", ")
         );
-        return fail(FailureClass::TestTampering, why, hidden);
+        return fail(AttemptFailureClass::TestTampering, why, hidden);
     }
     if let Some(verdict) = broken(evidence, &compared, &hidden) {
         return verdict;
@@ -131,37 +138,37 @@ pub fn judge(goal: &Goal, evidence: &Evidence) -> Verdict {
 }
 
 /// Where the tests did not run with the change.
-fn not_run(evidence: &Evidence) -> Option<Verdict> {
+fn not_run(evidence: &VerificationEvidence) -> Option<RunVerdict> {
     let before = evidence.before.results();
     let known = before.is_some_and(|results| !results.is_empty());
     let lost = || before.map(|results| results.passing.iter().cloned().collect());
-    let verdict = |looked: &Looked, whose: &str| match looked.plain() {
-        Looked::Ran(_) => None,
-        Looked::NotRun | Looked::EnvironmentBroken(_) => {
+    let verdict = |looked: &TestRunAttempt, whose: &str| match looked.plain() {
+        TestRunAttempt::Ran(_) => None,
+        TestRunAttempt::NotRun | TestRunAttempt::EnvironmentBroken(_) => {
             Some(unproven("the tests were not run with the change"))
         }
-        Looked::OutOfTime(ms) => Some(unproven(format!(
+        TestRunAttempt::OutOfTime(ms) => Some(unproven(format!(
             "the tests{whose} did not end within {} with the change",
             seconds(ms)
         ))),
-        Looked::NoTests if !known => None,
-        Looked::CannotRun(why) if !known => {
+        TestRunAttempt::NoTests if !known => None,
+        TestRunAttempt::CannotRun(why) if !known => {
             Some(unproven(format!("the tests cannot be run: {why}")))
         }
-        Looked::NoTests => Some(fail(
-            FailureClass::TestTampering,
+        TestRunAttempt::NoTests => Some(fail(
+            AttemptFailureClass::TestTampering,
             "no test is left that could be run",
             lost().unwrap_or_default(),
         )),
-        Looked::CannotRun(why) => Some(fail(
-            FailureClass::TestFail,
+        TestRunAttempt::CannotRun(why) => Some(fail(
+            AttemptFailureClass::TestFail,
             format!("the tests{whose} no longer run: {why}"),
             Vec::new(),
         )),
     };
-    let own = |looked: &Looked| match looked {
+    let own = |looked: &TestRunAttempt| match looked {
         // Without a test of its own there is nothing that could fail.
-        Looked::NoTests => None,
+        TestRunAttempt::NoTests => None,
         looked => verdict(looked, ", as it has them,"),
     };
     verdict(&evidence.after, "").or_else(|| evidence.as_is.as_ref().and_then(own))
@@ -176,7 +183,11 @@ pub(crate) fn seconds(ms: u64) -> String {
 }
 
 /// Tests that are worse than before.
-fn broken(evidence: &Evidence, compared: &Compared, hidden: &[String]) -> Option<Verdict> {
+fn broken(
+    evidence: &VerificationEvidence,
+    compared: &TestComparison,
+    hidden: &[String],
+) -> Option<RunVerdict> {
     let open = |ids: &[String]| -> Vec<String> {
         let ids = ids.iter().filter(|id| !hidden.contains(id));
         ids.cloned().collect()
@@ -191,10 +202,13 @@ fn broken(evidence: &Evidence, compared: &Compared, hidden: &[String]) -> Option
         };
         failing.extend(lost);
         failing.sort();
-        return Some(fail(FailureClass::TestFail, why, failing));
+        return Some(fail(AttemptFailureClass::TestFail, why, failing));
     }
     let new = open(&compared.new_failing);
-    let ran_before = matches!(evidence.before, Looked::Ran(_) | Looked::NoTests);
+    let ran_before = matches!(
+        evidence.before,
+        TestRunAttempt::Ran(_) | TestRunAttempt::NoTests
+    );
     if !new.is_empty() && !ran_before {
         return Some(unproven(format!(
             "{} fail with the change, and the tests could not be run before it",
@@ -206,12 +220,12 @@ fn broken(evidence: &Evidence, compared: &Compared, hidden: &[String]) -> Option
             1 => "1 test fails with the change that did not fail before it".to_owned(),
             many => format!("{many} tests fail with the change that did not fail before it"),
         };
-        fail(FailureClass::TestFail, why, new)
+        fail(AttemptFailureClass::TestFail, why, new)
     })
 }
 
 /// An acceptance command that does not succeed.
-fn unaccepted(evidence: &Evidence) -> Option<Verdict> {
+fn unaccepted(evidence: &VerificationEvidence) -> Option<RunVerdict> {
     evidence.accepted.iter().find_map(|accepted| {
         if accepted.timed_out {
             let why = format!("{:?} did not end in time", accepted.command);
@@ -223,7 +237,7 @@ fn unaccepted(evidence: &Evidence) -> Option<Verdict> {
                 accepted.command, accepted.output
             );
             fail(
-                FailureClass::Acceptance,
+                AttemptFailureClass::Acceptance,
                 why,
                 vec![accepted.command.clone()],
             )
@@ -233,7 +247,7 @@ fn unaccepted(evidence: &Evidence) -> Option<Verdict> {
 
 /// Judges by the tests nearest to the change alone. They can show that it breaks something, never
 /// that it does not.
-fn early(goal: &Goal, evidence: &Evidence) -> Verdict {
+fn early(goal: &GoalTests, evidence: &VerificationEvidence) -> RunVerdict {
     let (shown, picked) = shown(evidence);
     let why = format!(
         "{} of the {picked} tests nearest to the change fail; the others were not run",
@@ -244,7 +258,7 @@ fn early(goal: &Goal, evidence: &Evidence) -> Verdict {
     if breaks {
         let matters = |id: &String| goal.contains(id) || before.passing.contains(id);
         let named = shown.into_iter().filter(matters).collect();
-        return fail(FailureClass::TestFail, why, named);
+        return fail(AttemptFailureClass::TestFail, why, named);
     }
     if shown.iter().any(|id| goal.contains(id)) {
         return unproven(why);
@@ -253,7 +267,7 @@ fn early(goal: &Goal, evidence: &Evidence) -> Verdict {
 }
 
 /// The nearest tests that fail with the change, and how many there are.
-fn shown(evidence: &Evidence) -> (Vec<String>, usize) {
+fn shown(evidence: &VerificationEvidence) -> (Vec<String>, usize) {
     let before = evidence.before.results().cloned().unwrap_or_default();
     match &evidence.first {
         Some(first) => (first.shown(&before).cloned().collect(), first.picked.len()),
@@ -262,7 +276,11 @@ fn shown(evidence: &Evidence) -> (Vec<String>, usize) {
 }
 
 /// Tests that are worse than they should be as they were, and not as the change has them.
-fn hidden(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Vec<String> {
+fn hidden(
+    goal: &GoalTests,
+    evidence: &VerificationEvidence,
+    compared: &TestComparison,
+) -> Vec<String> {
     let Some(as_is) = &evidence.as_is else {
         return Vec::new();
     };
@@ -278,18 +296,22 @@ fn hidden(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Vec<String> 
 
 /// Why another try makes sense although nothing shows that the change is wrong: tests that were to
 /// pass still fail. Those that do.
-pub fn still_to_mend(goal: &Goal, evidence: &Evidence) -> Vec<String> {
-    if evidence.after == Looked::NotRun {
+pub fn still_to_mend(goal: &GoalTests, evidence: &VerificationEvidence) -> Vec<String> {
+    if evidence.after == TestRunAttempt::NotRun {
         let (shown, _) = shown(evidence);
         return shown.into_iter().filter(|id| goal.contains(id)).collect();
     }
-    let compared = Compared::of(evidence);
+    let compared = TestComparison::of(evidence);
     let still = goal.iter().filter(|id| !compared.is_mended(id));
     still.cloned().collect()
 }
 
 /// Whether the tests that were to pass do, and do so because of the change.
-fn mended(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Verdict {
+fn mended(
+    goal: &GoalTests,
+    evidence: &VerificationEvidence,
+    compared: &TestComparison,
+) -> RunVerdict {
     let still: Vec<String> = goal
         .iter()
         .filter(|id| !compared.is_mended(id))
@@ -328,20 +350,22 @@ fn mended(goal: &Goal, evidence: &Evidence, compared: &Compared) -> Verdict {
         .after
         .results()
         .map_or(0, |after| after.passing.len());
-    Verdict::Pass {
+    RunVerdict::Pass {
         why: format!("{mended} now, {passing} pass in all, and without the change {again} again"),
     }
 }
 
 /// Whether a test does not pass without the change.
-fn needs_change(evidence: &Evidence, id: &String) -> bool {
-    let fails_in = |looked: &Looked| match looked {
+fn needs_change(evidence: &VerificationEvidence, id: &String) -> bool {
+    let fails_in = |looked: &TestRunAttempt| match looked {
         // Where the tests cannot even be run without the change, everything needs it.
-        Looked::CannotRun(_) | Looked::EnvironmentBroken(_) => true,
-        Looked::Ran(results) => !compared::passes(id, results) && !results.flaky.contains(id),
-        Looked::NoTests | Looked::OutOfTime(_) | Looked::NotRun => false,
+        TestRunAttempt::CannotRun(_) | TestRunAttempt::EnvironmentBroken(_) => true,
+        TestRunAttempt::Ran(results) => {
+            !compared::passes(id, results) && !results.flaky.contains(id)
+        }
+        TestRunAttempt::NoTests | TestRunAttempt::OutOfTime(_) | TestRunAttempt::NotRun => false,
     };
-    let knows = |looked: &Looked| looked.results().is_some_and(|results| results.knows(id));
+    let knows = |looked: &TestRunAttempt| looked.results().is_some_and(|results| results.knows(id));
     let own = evidence.as_is.is_some() && !knows(&evidence.before) && !knows(&evidence.after);
     let without = if own {
         &evidence.tests_alone
@@ -353,7 +377,7 @@ fn needs_change(evidence: &Evidence, id: &String) -> bool {
 
 /// What shows that the task is done: a test or command that succeeds with the change and does not
 /// without it.
-fn proof(evidence: &Evidence, compared: &Compared) -> Verdict {
+fn proof(evidence: &VerificationEvidence, compared: &TestComparison) -> RunVerdict {
     let needed = |ids: &[String]| {
         let needed = ids.iter().filter(|id| needs_change(evidence, id));
         needed.count()
@@ -386,7 +410,7 @@ fn proof(evidence: &Evidence, compared: &Compared) -> Verdict {
         "new tests pass that fail without the change",
     );
     count(mended, "failing test passes", "failing tests pass");
-    Verdict::Pass {
+    RunVerdict::Pass {
         why: format!("{}; no test that passed was lost", parts.join(", ")),
     }
 }

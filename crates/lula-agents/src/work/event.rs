@@ -1,68 +1,70 @@
 //! What changes the state of a run.
 
-use lula_protocol::{Amounts, EffectId, RunId};
-use lula_repair::trial::Results;
+use lula_protocol::{BudgetAmounts, EffectId, RunId};
+use lula_repair::trial::ProjectTestResults;
+use lula_runner_api::{CommittedChangeView, DeliveredView};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Answer, Brief, End, Produced, Retry, Site};
-use crate::choose::Part;
-use crate::crew::Returned;
-use crate::dag::{Dag, JobId, Patch, Step};
-use crate::deeds::Taken;
-use crate::glean::{Confidence, Rating};
-use crate::hands::{Delivered, Place, Said};
-use crate::lessons::Recalled;
-use crate::recover::Failure;
-use crate::route::Lane;
-use crate::team::{Candidate, Decided, Rival, Roles};
-use crate::verdict::{Evidence, Verdict};
-use crate::work::Baseline;
-use crate::world::Fenced;
+use super::parts::{
+    CoderBrief, CoderProposal, EarlyEnd, OtherRepository, ResearchAnswer, RetryPlan,
+};
+use crate::agent_pool::AgentResult;
+use crate::guidelines::{ChangeConfidence, StepRating};
+use crate::lessons::LessonSelection;
+use crate::model_choice::ModelShareOfRun;
+use crate::plan::{PlanGraph, PlanPatch, StepId, StepTransition};
+use crate::recovery::AttemptFailure;
+use crate::route::TaskLane;
+use crate::runner_port::{AgentWorkspace, Reply};
+use crate::team::{AgentRoles, ContestCandidate, ContestDecision, RejectedMerge};
+use crate::verdict::{RunVerdict, VerificationEvidence};
+use crate::work::TestBaseline;
+use crate::world::DriverFenceReport;
 
 /// What changes the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Event {
+pub enum RunStateEvent {
     /// The workspace is open.
     Opened {
         /// Where.
-        place: Place,
+        place: AgentWorkspace,
     },
     /// So are those of other repositories.
     OpenedToo {
         /// Where.
-        sites: Vec<Site>,
+        sites: Vec<OtherRepository>,
     },
     /// The tests of another repository were looked at.
     ExaminedToo {
         /// Which repository.
         site: usize,
         /// What they say.
-        baseline: Box<Baseline>,
+        baseline: Box<TestBaseline>,
     },
     /// The change of another repository is this.
     TakenToo {
         /// Which repository.
         site: usize,
         /// What the change is.
-        taken: Taken,
+        taken: CommittedChangeView,
     },
     /// The change of another repository arrived.
     DeliveredToo {
         /// Which repository.
         site: usize,
         /// Where.
-        delivered: Delivered,
+        delivered: DeliveredView,
     },
-    /// It was tried how far whoever drives the run is kept away from what it works on.
+    /// It was tried how far the driver is kept away from what it works on.
     Fenced {
         /// What came of it.
-        fenced: Fenced,
+        fenced: DriverFenceReport,
     },
     /// The lane is chosen.
     Routed {
         /// Which.
-        lane: Lane,
+        lane: TaskLane,
     },
     /// A plan is made.
     Planned {
@@ -72,17 +74,17 @@ pub enum Event {
     /// The tests were looked at.
     Examined {
         /// What they say.
-        baseline: Box<Baseline>,
+        baseline: Box<TestBaseline>,
     },
     /// The context is collected.
     Briefed {
         /// What it is.
-        brief: Brief,
+        brief: CoderBrief,
     },
     /// A model was asked for its part.
     Asked {
-        /// What came of it, before anybody judged it.
-        part: Part,
+        /// What came of it, before it is judged.
+        part: ModelShareOfRun,
     },
     /// A coder is done.
     Coded {
@@ -94,64 +96,64 @@ pub enum Event {
     /// The change is this.
     Executed {
         /// What the change is.
-        produced: Produced,
+        produced: CoderProposal,
     },
     /// An attempt failed.
     Failed {
         /// How.
-        failure: Failure,
+        failure: AttemptFailure,
     },
     /// Another try begins.
     Retrying {
         /// From where.
-        retry: Retry,
+        retry: RetryPlan,
     },
     /// The change was judged.
     Judged {
         /// On what.
-        evidence: Box<Evidence>,
+        evidence: Box<VerificationEvidence>,
         /// How.
-        verdict: Verdict,
+        verdict: RunVerdict,
     },
     /// Lessons were chosen for the coder.
     Recalled {
         /// Which.
-        recalled: Recalled,
+        recalled: LessonSelection,
     },
     /// A step was rated by guidelines.
     Rated {
         /// How.
-        rating: Rating,
+        rating: StepRating,
     },
     /// It was weighed how sure to be of the change.
     Weighed {
         /// How sure.
-        confidence: Confidence,
+        confidence: ChangeConfidence,
     },
     /// The run comes to its end without a verdict.
     Ending {
         /// Why.
-        end: End,
+        end: EarlyEnd,
     },
     /// The change arrived.
     Delivered {
         /// Where.
-        delivered: Delivered,
+        delivered: DeliveredView,
     },
-    /// Somebody who changes nothing is done.
+    /// An agent that changes nothing is done.
     Answered {
         /// What was found out.
-        answer: Answer,
+        answer: ResearchAnswer,
     },
     /// The work is shared: this is the plan.
     Shared {
         /// The plan.
-        dag: Dag,
+        dag: PlanGraph,
         /// Who the agents can be.
-        roles: Roles,
+        roles: AgentRoles,
         /// The same as the other repositories want them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        roles_too: Vec<Roles>,
+        roles_too: Vec<AgentRoles>,
     },
     /// A plan was not accepted.
     PlanRefused {
@@ -165,9 +167,9 @@ pub enum Event {
         /// By whom.
         by: String,
         /// How.
-        patch: Patch,
+        patch: PlanPatch,
         /// What it is now.
-        dag: Dag,
+        dag: PlanGraph,
     },
     /// The plan was not changed.
     PatchRefused {
@@ -178,69 +180,69 @@ pub enum Event {
     },
     /// An agent wanted the plan changed, and this is what it is told.
     Wished {
-        /// Which wish.
+        /// The effect by which the agent asked.
         wish: EffectId,
-        /// Of whoever works on this.
-        job: JobId,
+        /// The job that the agent works on.
+        job: StepId,
         /// What was decided.
-        answer: Said,
+        answer: Reply,
     },
     /// Agents know what was decided.
     Told,
-    /// Somebody thought about a job that failed.
+    /// The planner thought about a job that failed.
     Considered {
         /// Which.
-        job: JobId,
+        job: StepId,
     },
     /// Something happened to a job.
     Job {
         /// What.
-        change: Step,
+        change: StepTransition,
     },
     /// An agent at work was promised this.
     Promised {
-        /// Its run.
+        /// The run of that agent.
         run: RunId,
         /// What it may spend.
-        limits: Amounts,
+        limits: BudgetAmounts,
     },
     /// An agent came back.
     Returned {
         /// From which job.
-        job: JobId,
+        job: StepId,
         /// With what.
-        returned: Box<Returned>,
+        returned: Box<AgentResult>,
     },
     /// What a job produced was held against the whole.
     Merged {
-        /// Which job.
-        job: JobId,
+        /// The job that produced it.
+        job: StepId,
         /// What the tests say of the whole now, where they were run.
-        tests: Option<Box<Results>>,
+        tests: Option<Box<ProjectTestResults>>,
         /// What did not fit, where it did not.
-        candidate: Option<Candidate>,
+        candidate: Option<RejectedMerge>,
     },
     /// Several try the same: these.
     Entered {
         /// Who.
-        rivals: Vec<Rival>,
+        rivals: Vec<ContestCandidate>,
     },
     /// One of them came back.
     CameBack {
         /// With what.
-        returned: Box<Returned>,
+        returned: Box<AgentResult>,
     },
     /// The others were stopped.
     Dismissed {
         /// Those who were done before that.
-        back: Vec<Returned>,
+        back: Vec<AgentResult>,
     },
-    /// One of them was taken, or nobody.
+    /// One of them was taken, or none.
     Chosen {
         /// Who, and why.
-        decided: Decided,
+        decided: ContestDecision,
     },
-    /// A person said something to whoever works on it.
+    /// A person said something to the agent that works on it.
     Steered {
         /// What.
         notes: Vec<String>,

@@ -4,98 +4,99 @@ mod event;
 mod parts;
 
 use lula_protocol::RunId;
+use lula_runner_api::DeliveredView;
 use serde::{Deserialize, Serialize};
 
-use crate::choose::{Part, credit};
-use crate::dag::JobId;
-use crate::glean::{Confidence, Rating};
-use crate::hands::{Delivered, Place};
+use crate::guidelines::{ChangeConfidence, StepRating};
 use crate::intent::{is_meant, of_old_log};
-use crate::lessons::Recalled;
-use crate::recover::Failure;
-use crate::route::Lane;
-use crate::task::{Intent, Task};
-use crate::team::{Contest, Joint, agent_run};
-use crate::verdict::{Evidence, Goal, Verdict};
-use crate::world::Fenced;
+use crate::lessons::LessonSelection;
+use crate::model_choice::{ModelShareOfRun, credit};
+use crate::plan::StepId;
+use crate::recovery::AttemptFailure;
+use crate::route::TaskLane;
+use crate::runner_port::AgentWorkspace;
+use crate::task::{RunTask, TaskIntent};
+use crate::team::{CandidateContest, SharedPlan, agent_run};
+use crate::verdict::{GoalTests, RunVerdict, VerificationEvidence};
+use crate::world::DriverFenceReport;
 
-pub use event::Event;
-pub use lula_repair::trial::Baseline;
-pub use parts::{Answer, Brief, End, Produced, Retry, Site};
+pub use event::RunStateEvent;
+pub use lula_repair::trial::TestBaseline;
+pub use parts::{CoderBrief, CoderProposal, EarlyEnd, OtherRepository, ResearchAnswer, RetryPlan};
 
 /// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Work {
+pub struct CodingState {
     /// What is asked for.
-    pub task: Task,
+    pub task: RunTask,
     /// How it is worked on.
-    pub lane: Lane,
+    pub lane: TaskLane,
     /// What people said meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Where.
-    pub place: Option<Place>,
+    pub place: Option<AgentWorkspace>,
     /// The other repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sites: Vec<Site>,
-    /// How far whoever drives the run is kept away from there.
-    pub fenced: Option<Fenced>,
+    pub sites: Vec<OtherRepository>,
+    /// How far the driver is kept away from there.
+    pub fenced: Option<DriverFenceReport>,
     /// The plan, where one was made.
     pub plan: Vec<String>,
     /// The tests before.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<TestBaseline>,
     /// The context.
-    pub brief: Option<Brief>,
+    pub brief: Option<CoderBrief>,
     /// Who was done last, and what they say of it.
     pub made: Option<(String, String)>,
     /// Every model that was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<ModelShareOfRun>,
     /// The change, as it is.
-    pub produced: Option<Produced>,
+    pub produced: Option<CoderProposal>,
     /// Every failed attempt.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AttemptFailure>,
     /// The try under way, where it is not the first.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryPlan>,
     /// How many more tries were made.
     pub loops: u32,
     /// What the verdict rests on.
-    pub evidence: Option<Evidence>,
+    pub evidence: Option<VerificationEvidence>,
     /// The verdict.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<RunVerdict>,
     /// The lessons that were chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recalled: Option<Recalled>,
+    pub recalled: Option<LessonSelection>,
     /// The ratings of every step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ratings: Vec<Rating>,
+    pub ratings: Vec<StepRating>,
     /// How sure to be of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<Confidence>,
+    pub confidence: Option<ChangeConfidence>,
     /// Why the run ended without one.
-    pub end: Option<End>,
+    pub end: Option<EarlyEnd>,
     /// Where the change is.
-    pub delivered: Option<Delivered>,
+    pub delivered: Option<DeliveredView>,
     /// What was found out, where nothing was to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Answer>,
+    pub answer: Option<ResearchAnswer>,
     /// How far several agents are together, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub joint: Option<Box<Joint>>,
+    pub joint: Option<Box<SharedPlan>>,
     /// How far those are who try the same, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contest: Option<Box<Contest>>,
+    pub contest: Option<Box<CandidateContest>>,
 }
 
-impl Work {
-    /// A task nobody has looked at.
-    pub fn begin(task: Task) -> Self {
+impl CodingState {
+    /// A task before its first node.
+    pub fn begin(task: RunTask) -> Self {
         let handed = task.handoff.as_ref();
         let baseline = handed.and_then(|handoff| handoff.baseline.as_deref().cloned());
         Self {
             task,
-            lane: Lane::Interactive,
+            lane: TaskLane::Interactive,
             notes: Vec::new(),
             place: None,
             sites: Vec::new(),
@@ -123,7 +124,7 @@ impl Work {
     }
 
     /// Every agent that was begun for this run: what it worked on, and its run.
-    pub fn agents(&self, run: &RunId) -> Vec<(JobId, RunId)> {
+    pub fn agents(&self, run: &RunId) -> Vec<(StepId, RunId)> {
         let mut agents = Vec::new();
         let jobs = self.joint.iter().flat_map(|joint| &joint.dag.jobs);
         for (id, entry) in jobs {
@@ -173,15 +174,15 @@ impl Work {
     }
 
     /// Where a repository is worked on.
-    pub fn place_of(&self, repo: usize) -> Option<&Place> {
+    pub fn place_of(&self, repo: usize) -> Option<&AgentWorkspace> {
         match repo.checked_sub(1) {
             None => self.place.as_ref(),
             Some(index) => self.sites.get(index).map(|site| &site.place),
         }
     }
 
-    /// What the tests of a repository said before anybody began.
-    pub fn baseline_of(&self, repo: usize) -> Option<&Baseline> {
+    /// What the tests of a repository said before any agent began.
+    pub fn baseline_of(&self, repo: usize) -> Option<&TestBaseline> {
         match repo.checked_sub(1) {
             None => self.baseline.as_ref(),
             Some(index) => self.sites.get(index)?.baseline.as_ref(),
@@ -189,23 +190,23 @@ impl Work {
     }
 
     /// What kind of evidence the task asks for, given what fails.
-    pub fn intent(&self) -> Intent {
+    pub fn intent(&self) -> TaskIntent {
         if self.goal(0).is_empty() {
-            Intent::Change
+            TaskIntent::Change
         } else {
-            Intent::Repair
+            TaskIntent::Repair
         }
     }
 
     /// The failing tests of a repository that the task is about; none where it asks for something
     /// else, or nothing of it fails.
-    pub fn goal(&self, repo: usize) -> Goal {
-        let failing = self.baseline_of(repo).map(Baseline::failing);
+    pub fn goal(&self, repo: usize) -> GoalTests {
+        let failing = self.baseline_of(repo).map(TestBaseline::failing);
         let failing = failing.unwrap_or_default();
         let intent = self.task.intent;
         match intent.unwrap_or_else(|| of_old_log(&self.task.text, failing.len())) {
-            Intent::Change => Goal::new(),
-            Intent::Repair => {
+            TaskIntent::Change => GoalTests::new(),
+            TaskIntent::Repair => {
                 let named = &self.task.goal;
                 let meant =
                     |id: &String| named.is_empty() || named.iter().any(|name| is_meant(id, name));
@@ -215,20 +216,20 @@ impl Work {
     }
 
     /// Changes the state.
-    pub fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &RunStateEvent) {
         match event {
-            Event::Opened { place } => self.place = Some(place.clone()),
-            Event::OpenedToo { .. }
-            | Event::ExaminedToo { .. }
-            | Event::TakenToo { .. }
-            | Event::DeliveredToo { .. } => self.elsewhere(event),
-            Event::Fenced { fenced } => self.fenced = Some(fenced.clone()),
-            Event::Routed { lane } => self.lane = *lane,
-            Event::Planned { steps } => self.plan.clone_from(steps),
-            Event::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
-            Event::Briefed { brief } => self.brief = Some(brief.clone()),
-            Event::Asked { part } => self.parts.push(part.clone()),
-            Event::Coded { by, summary } => {
+            RunStateEvent::Opened { place } => self.place = Some(place.clone()),
+            RunStateEvent::OpenedToo { .. }
+            | RunStateEvent::ExaminedToo { .. }
+            | RunStateEvent::TakenToo { .. }
+            | RunStateEvent::DeliveredToo { .. } => self.elsewhere(event),
+            RunStateEvent::Fenced { fenced } => self.fenced = Some(fenced.clone()),
+            RunStateEvent::Routed { lane } => self.lane = *lane,
+            RunStateEvent::Planned { steps } => self.plan.clone_from(steps),
+            RunStateEvent::Examined { baseline } => self.baseline = Some(baseline.as_ref().clone()),
+            RunStateEvent::Briefed { brief } => self.brief = Some(brief.clone()),
+            RunStateEvent::Asked { part } => self.parts.push(part.clone()),
+            RunStateEvent::Coded { by, summary } => {
                 self.made = Some((by.clone(), summary.clone()));
                 // What was judged before is not what is there now.
                 self.produced = None;
@@ -239,70 +240,76 @@ impl Work {
                     site.taken = None;
                 }
             }
-            Event::Executed { produced } => self.produced = Some(produced.clone()),
-            Event::Failed { failure } => self.failures.push(failure.clone()),
-            Event::Retrying { retry } => {
+            RunStateEvent::Executed { produced } => self.produced = Some(produced.clone()),
+            RunStateEvent::Failed { failure } => self.failures.push(failure.clone()),
+            RunStateEvent::Retrying { retry } => {
                 self.retry = Some(retry.clone());
-                self.lane = Lane::Recovery;
+                self.lane = TaskLane::Recovery;
                 self.loops += 1;
             }
-            Event::Judged { evidence, verdict } => {
+            RunStateEvent::Judged { evidence, verdict } => {
                 let by = self.made.as_ref().map(|(by, _)| by.as_str());
                 credit(&mut self.parts, by, verdict);
                 self.evidence = Some(evidence.as_ref().clone());
                 self.verdict = Some(verdict.clone());
             }
-            Event::Recalled { recalled } => self.recalled = Some(recalled.clone()),
-            Event::Rated { rating } => self.ratings.push(rating.clone()),
-            Event::Weighed { confidence } => self.confidence = Some(confidence.clone()),
-            Event::Ending { end } => self.end = Some(end.clone()),
-            Event::Delivered { delivered } => self.delivered = Some(delivered.clone()),
-            Event::Answered { answer } => self.answer = Some(answer.clone()),
-            Event::PlanRefused { .. } => {}
-            Event::Shared {
+            RunStateEvent::Recalled { recalled } => self.recalled = Some(recalled.clone()),
+            RunStateEvent::Rated { rating } => self.ratings.push(rating.clone()),
+            RunStateEvent::Weighed { confidence } => self.confidence = Some(confidence.clone()),
+            RunStateEvent::Ending { end } => self.end = Some(end.clone()),
+            RunStateEvent::Delivered { delivered } => self.delivered = Some(delivered.clone()),
+            RunStateEvent::Answered { answer } => self.answer = Some(answer.clone()),
+            RunStateEvent::PlanRefused { .. } => {}
+            RunStateEvent::Shared {
                 dag,
                 roles,
                 roles_too,
             } => {
-                let joint = Joint::new(dag.clone(), roles.clone(), roles_too.clone());
+                let joint = SharedPlan::new(dag.clone(), roles.clone(), roles_too.clone());
                 self.joint = Some(Box::new(joint));
             }
-            Event::Patched { .. }
-            | Event::PatchRefused { .. }
-            | Event::Wished { .. }
-            | Event::Told
-            | Event::Considered { .. }
-            | Event::Job { .. }
-            | Event::Promised { .. }
-            | Event::Returned { .. }
-            | Event::Merged { .. } => self.together(event),
-            Event::Entered { rivals } => {
-                self.contest = Some(Box::new(Contest {
+            RunStateEvent::Patched { .. }
+            | RunStateEvent::PatchRefused { .. }
+            | RunStateEvent::Wished { .. }
+            | RunStateEvent::Told
+            | RunStateEvent::Considered { .. }
+            | RunStateEvent::Job { .. }
+            | RunStateEvent::Promised { .. }
+            | RunStateEvent::Returned { .. }
+            | RunStateEvent::Merged { .. } => self.together(event),
+            RunStateEvent::Entered { rivals } => {
+                self.contest = Some(Box::new(CandidateContest {
                     rivals: rivals.clone(),
                     decided: None,
                 }));
             }
-            Event::CameBack { .. } | Event::Dismissed { .. } | Event::Chosen { .. } => {
+            RunStateEvent::CameBack { .. }
+            | RunStateEvent::Dismissed { .. }
+            | RunStateEvent::Chosen { .. } => {
                 self.contested(event);
             }
-            Event::Steered { notes } => self.notes.extend(notes.iter().cloned()),
-            Event::Reworded { text } => self.task.reword(text),
-            Event::Preferring { model } => self.task.models.sort_by_key(|mind| mind.name != *model),
+            RunStateEvent::Steered { notes } => self.notes.extend(notes.iter().cloned()),
+            RunStateEvent::Reworded { text } => self.task.reword(text),
+            RunStateEvent::Preferring { model } => {
+                self.task.models.sort_by_key(|mind| mind.name != *model);
+            }
         }
     }
 
     /// What happens in other repositories.
-    fn elsewhere(&mut self, event: &Event) {
-        let (number, change): (_, &dyn Fn(&mut Site)) = match event {
-            Event::OpenedToo { sites } => {
+    fn elsewhere(&mut self, event: &RunStateEvent) {
+        let (number, change): (_, &dyn Fn(&mut OtherRepository)) = match event {
+            RunStateEvent::OpenedToo { sites } => {
                 self.sites.clone_from(sites);
                 return;
             }
-            Event::ExaminedToo { site, baseline } => (site, &|site| {
+            RunStateEvent::ExaminedToo { site, baseline } => (site, &|site| {
                 site.baseline = Some(baseline.as_ref().clone());
             }),
-            Event::TakenToo { site, taken } => (site, &|site| site.taken = Some(taken.clone())),
-            Event::DeliveredToo { site, delivered } => (site, &|site| {
+            RunStateEvent::TakenToo { site, taken } => {
+                (site, &|site| site.taken = Some(taken.clone()))
+            }
+            RunStateEvent::DeliveredToo { site, delivered } => (site, &|site| {
                 site.delivered = Some(delivered.clone());
             }),
             _ => return,
@@ -314,45 +321,45 @@ impl Work {
     }
 
     /// What happens among several who try the same.
-    fn contested(&mut self, event: &Event) {
+    fn contested(&mut self, event: &RunStateEvent) {
         let Some(contest) = &mut self.contest else {
             return;
         };
         match event {
-            Event::CameBack { returned } => contest.came_back(returned),
-            Event::Dismissed { back } => {
+            RunStateEvent::CameBack { returned } => contest.came_back(returned),
+            RunStateEvent::Dismissed { back } => {
                 for returned in back {
                     contest.came_back(returned);
                 }
                 contest.dismissed();
             }
-            Event::Chosen { decided } => contest.decided = Some(decided.clone()),
+            RunStateEvent::Chosen { decided } => contest.decided = Some(decided.clone()),
             _ => {}
         }
     }
 
     /// What happens among several agents.
-    fn together(&mut self, event: &Event) {
+    fn together(&mut self, event: &RunStateEvent) {
         let Some(joint) = &mut self.joint else { return };
         match event {
-            Event::Patched { dag, .. } => joint.dag = dag.clone(),
-            Event::PatchRefused { .. } => joint.refused += 1,
-            Event::Wished { wish, answer, .. } => joint.wishes.decide(wish, answer),
-            Event::Told => joint.wishes.owed.clear(),
-            Event::Considered { job } => {
+            RunStateEvent::Patched { dag, .. } => joint.dag = dag.clone(),
+            RunStateEvent::PatchRefused { .. } => joint.refused += 1,
+            RunStateEvent::Wished { wish, answer, .. } => joint.wishes.decide(wish, answer),
+            RunStateEvent::Told => joint.wishes.owed.clear(),
+            RunStateEvent::Considered { job } => {
                 joint.considered.insert(job.clone());
             }
-            Event::Job { change } => joint.step(change),
-            Event::Promised { run, limits } => {
+            RunStateEvent::Job { change } => joint.step(change),
+            RunStateEvent::Promised { run, limits } => {
                 joint.promised.insert(run.clone(), limits.clone());
             }
-            Event::Returned { job, returned } => {
+            RunStateEvent::Returned { job, returned } => {
                 joint.promised.remove(&returned.run);
                 joint
                     .returned
                     .insert(job.clone(), returned.as_ref().clone());
             }
-            Event::Merged {
+            RunStateEvent::Merged {
                 job,
                 tests,
                 candidate,

@@ -2,17 +2,17 @@
 
 use lula_protocol::Digest;
 use lula_repair::BrokenEnvironment;
+use lula_runner_api::{CommittedChangeView, DeliveredView};
 use serde::{Deserialize, Serialize};
 
-use crate::deeds::Taken;
-use crate::hands::{Delivered, Place};
-use crate::recover::Target;
-use crate::work::Baseline;
+use crate::recovery::RetryTarget;
+use crate::runner_port::AgentWorkspace;
+use crate::work::TestBaseline;
 
 /// What a coder is told about the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Brief {
+pub struct CoderBrief {
     /// Files of the project, as many as fit.
     pub files: Vec<String>,
     /// How many more there are.
@@ -21,7 +21,7 @@ pub struct Brief {
     pub likely: Vec<String>,
     /// The map: what the project defines that matters for the task.
     pub map: String,
-    /// What the project says to whoever changes it: files with their beginnings.
+    /// What the project says to those who change it: files with their beginnings.
     pub instructions: Vec<(String, String)>,
     /// Where words of the task stand.
     pub hits: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Brief {
 /// What a coder made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Produced {
+pub struct CoderProposal {
     /// Who: the name of a model, or `repairer`.
     pub by: String,
     /// In one sentence.
@@ -46,23 +46,23 @@ pub struct Produced {
 /// Another repository of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Site {
+pub struct OtherRepository {
     /// The repository, as an absolute path.
     pub repository: String,
     /// Where it is worked on.
-    pub place: Place,
+    pub place: AgentWorkspace,
     /// Its tests before.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<TestBaseline>,
     /// The change, as it is.
-    pub taken: Option<Taken>,
+    pub taken: Option<CommittedChangeView>,
     /// Where the change is.
-    pub delivered: Option<Delivered>,
+    pub delivered: Option<DeliveredView>,
 }
 
-/// What somebody found out who changes nothing.
+/// What an agent found out that changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct ResearchAnswer {
     /// Who.
     pub by: String,
     /// What.
@@ -74,17 +74,17 @@ pub struct Answer {
 /// Another try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retry {
+pub struct RetryPlan {
     /// From where.
-    pub target: Target,
-    /// Whether somebody else should try.
+    pub target: RetryTarget,
+    /// Whether another model should try.
     pub another_mind: bool,
 }
 
 /// Why a run ends before a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case", deny_unknown_fields)]
-pub enum End {
+pub enum EarlyEnd {
     /// The task cannot be worked on as it is.
     Rejected {
         /// Why.
@@ -105,7 +105,7 @@ pub enum End {
         /// What for.
         why: String,
     },
-    /// This machine cannot do it as it is.
+    /// This machine cannot do it is.
     Environment {
         /// Why.
         why: String,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lula_edit::{Applied, Edit, anchor, apply, functions, syntax};
+use lula_edit::{AppliedEdit, FileEdit, anchor, apply, functions, syntax};
 
 const FILES: [(&str, &str); 6] = [
     ("shop.py", include_str!("corpus/shop.py")),
@@ -25,7 +25,7 @@ enum Must {
 struct Case {
     kind: &'static str,
     file: String,
-    edit: Edit,
+    edit: FileEdit,
     must: Must,
 }
 
@@ -68,8 +68,8 @@ impl Change {
             .count()
     }
 
-    fn edit(&self, search: &[String], replace: &[String]) -> Edit {
-        Edit::Replace {
+    fn edit(&self, search: &[String], replace: &[String]) -> FileEdit {
+        FileEdit::Replace {
             path: self.path.into(),
             search: text(search),
             replace: text(replace),
@@ -357,11 +357,11 @@ fn cases() -> Vec<Case> {
         );
         // Numbered lines.
         let hashes = anchor::hashes(&text(file));
-        let anchor_at = |index: usize| anchor::Anchor {
+        let anchor_at = |index: usize| anchor::LineAnchor {
             line: index + 1,
             hash: hashes[index].clone(),
         };
-        let range = Edit::Lines {
+        let range = FileEdit::Lines {
             path: change.path.into(),
             first: anchor_at(change.start),
             last: anchor_at(change.end - 1),
@@ -455,7 +455,7 @@ fn a_function_is_rewritten_by_its_number_and_nothing_else_is() {
             let at_margin = map(&own, |line| {
                 line.strip_prefix(pad.as_str()).unwrap_or(line).to_owned()
             });
-            let edit = Edit::Function {
+            let edit = FileEdit::Function {
                 path: path.into(),
                 number: index + 1,
                 text: text(&at_margin),
@@ -466,7 +466,7 @@ fn a_function_is_rewritten_by_its_number_and_nothing_else_is() {
             assert_eq!(result, text(&expected), "{path} {}", function.name);
             assert_eq!(
                 syntax::check(path, Some(source), &result),
-                syntax::Verdict::Fine
+                syntax::SyntaxVerdict::Fine
             );
             checked += 1;
         }
@@ -476,14 +476,17 @@ fn a_function_is_rewritten_by_its_number_and_nothing_else_is() {
 
 #[test]
 fn a_file_written_whole_keeps_its_line_ends() {
-    let edit = Edit::File {
+    let edit = FileEdit::File {
         path: "a.txt".into(),
         text: "a\nb\n".into(),
     };
     assert_eq!(apply(&edit, Some("x\r\ny\r\n")).unwrap().0, "a\r\nb\r\n");
     assert_eq!(
         apply(&edit, None).unwrap(),
-        ("a\nb\n".into(), Applied::Written)
+        ("a\nb\n".into(), AppliedEdit::Written)
     );
-    assert_eq!(apply(&edit, Some("a\nb\n")).unwrap().1, Applied::Nothing);
+    assert_eq!(
+        apply(&edit, Some("a\nb\n")).unwrap().1,
+        AppliedEdit::Nothing
+    );
 }

@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use lula_protocol::canonical;
-use lula_protocol::{ApprovalChallenge, ApprovalToken, Decision, Principal};
+use lula_protocol::{ApprovalChallenge, ApprovalDecision, ApprovalToken, Principal};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 /// Name of the file in the state directory.
 pub const FILE_NAME: &str = "approval-keys.json";
-/// The role of whoever owns the state directory.
+/// The role of the user who owns the state directory.
 pub const OWNER_ROLE: &str = "owner";
 const DOMAIN: &[u8] = b"lula/approval-token/v1\0";
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum ApprovalKeyError {
     /// The file cannot be read or written.
     #[error("the key file {} cannot be used: {source}", path.display())]
     Io {
@@ -57,7 +57,7 @@ pub enum KeyError {
     NoKeyFor {
         /// Who wants to answer.
         principal: Principal,
-        /// In which role.
+        /// The role that no key has for them.
         role: String,
     },
     /// There is no such key.
@@ -73,19 +73,19 @@ pub enum KeyError {
 
 /// Why a token is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TokenRefused {
-    /// Signed with a key nobody knows, or one that was retired.
+pub enum ApprovalTokenError {
+    /// Signed with a key that is not known, or one that was retired.
     #[error("the answer is signed with an unknown or retired key")]
     UnknownKey,
     /// The signature is not the key's over these fields.
     #[error("the answer's signature is wrong")]
     BadSignature,
-    /// The key speaks for somebody else, or not in this role.
+    /// The key speaks for another principal, or not in this role.
     #[error("the key that signed may not answer as {approver} in the role {role:?}")]
     NotTheirs {
         /// Who the token says answered.
         approver: Principal,
-        /// In which role.
+        /// The role that the answer claims.
         role: String,
     },
 }
@@ -95,7 +95,7 @@ pub enum TokenRefused {
 struct Key {
     id: String,
     secret: String,
-    /// For whom it signs; where nobody is named, for `local:UID` principals whose identity the
+    /// For whom it signs; where no principal is named, for `local:UID` principals whose identity the
     /// process holding the key took from peer credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     principal: Option<Principal>,
@@ -139,12 +139,12 @@ impl Key {
 
 /// What may be told about a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KeyView {
+pub struct ApprovalKeyView {
     /// Its id.
     pub id: String,
-    /// For whom it signs; for whoever owns the state directory where nobody is named.
+    /// For whom it signs; where no principal is named, for the owner of the state directory.
     pub principal: Option<Principal>,
-    /// In which roles.
+    /// The roles in which it may sign.
     pub roles: Vec<String>,
     /// Whether it no longer counts.
     pub retired: bool,
@@ -152,7 +152,7 @@ pub struct KeyView {
 
 /// Every key of a state directory.
 #[derive(Debug, Clone)]
-pub struct Keyring {
+pub struct ApprovalKeyring {
     path: PathBuf,
     keys: Vec<Key>,
 }
@@ -163,9 +163,9 @@ struct KeyFile {
     keys: Vec<Key>,
 }
 
-impl Keyring {
+impl ApprovalKeyring {
     /// The keys of a state directory; a first one is made where there are none.
-    pub fn open(state_directory: &Path) -> Result<Self, KeyError> {
+    pub fn open(state_directory: &Path) -> Result<Self, ApprovalKeyError> {
         let path = state_directory.join(FILE_NAME);
         if let Some(keys) = read(&path)? {
             return Ok(Self { path, keys });
@@ -179,13 +179,15 @@ impl Keyring {
         let linked = fs::hard_link(&staged, &path);
         let _ = fs::remove_file(&staged);
         match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(KeyError::Io {
-                path,
-                source: error,
-            }),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(ApprovalKeyError::Io {
+                    path,
+                    source: error,
+                })
+            }
             _ => read(&path)?.map_or_else(
                 || {
-                    Err(KeyError::Io {
+                    Err(ApprovalKeyError::Io {
                         path: path.clone(),
                         source: io::ErrorKind::NotFound.into(),
                     })
@@ -202,7 +204,7 @@ impl Keyring {
 
     /// Adds a newer key with the holder and roles of the newest local one and signs with it from
     /// now on. Returns its id.
-    pub fn rotate(&mut self) -> Result<String, KeyError> {
+    pub fn rotate(&mut self) -> Result<String, ApprovalKeyError> {
         self.add(None, vec![OWNER_ROLE.to_owned()])
     }
 
@@ -211,7 +213,7 @@ impl Keyring {
         &mut self,
         principal: Principal,
         roles: Vec<String>,
-    ) -> Result<String, KeyError> {
+    ) -> Result<String, ApprovalKeyError> {
         self.add(Some(principal), roles)
     }
 
@@ -219,7 +221,7 @@ impl Keyring {
         &mut self,
         principal: Option<Principal>,
         roles: Vec<String>,
-    ) -> Result<String, KeyError> {
+    ) -> Result<String, ApprovalKeyError> {
         let key = new_key(principal, roles)?;
         let id = key.id.clone();
         self.keys.push(key);
@@ -227,27 +229,27 @@ impl Keyring {
         Ok(id)
     }
 
-    /// Writes one key into a private file of its own, for whoever it is for.
-    pub fn hand_out(&self, id: &str, file: &Path) -> Result<(), KeyError> {
+    /// Writes one key into a private file of its own, for the person it is for.
+    pub fn hand_out(&self, id: &str, file: &Path) -> Result<(), ApprovalKeyError> {
         let key = self.keys.iter().find(|key| key.id == id);
-        let key = key.ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))?;
+        let key = key.ok_or_else(|| ApprovalKeyError::NoSuchKey(id.to_owned()))?;
         let one = Self {
             path: file.to_owned(),
             keys: vec![key.clone()],
         };
         let staged = one.stage()?;
-        // Linking does not replace what somebody has there.
+        // Linking does not replace a file that is there.
         let linked = fs::hard_link(&staged, file);
         let _ = fs::remove_file(&staged);
-        linked.map_err(|source| KeyError::Io {
+        linked.map_err(|source| ApprovalKeyError::Io {
             path: file.to_owned(),
             source,
         })
     }
 
     /// The keys in a file that was handed out.
-    pub fn from_file(file: &Path) -> Result<Self, KeyError> {
-        let keys = read(file)?.ok_or_else(|| KeyError::Io {
+    pub fn from_file(file: &Path) -> Result<Self, ApprovalKeyError> {
+        let keys = read(file)?.ok_or_else(|| ApprovalKeyError::Io {
             path: file.to_owned(),
             source: io::ErrorKind::NotFound.into(),
         })?;
@@ -258,10 +260,10 @@ impl Keyring {
     }
 
     /// Every key, the oldest first. No secret is among what is told.
-    pub fn listed(&self) -> Vec<KeyView> {
+    pub fn listed(&self) -> Vec<ApprovalKeyView> {
         self.keys
             .iter()
-            .map(|key| KeyView {
+            .map(|key| ApprovalKeyView {
                 id: key.id.clone(),
                 principal: key.principal.clone(),
                 roles: key.roles.clone(),
@@ -271,9 +273,9 @@ impl Keyring {
     }
 
     /// Makes a key worthless: what it signed no longer counts.
-    pub fn retire(&mut self, id: &str) -> Result<(), KeyError> {
+    pub fn retire(&mut self, id: &str) -> Result<(), ApprovalKeyError> {
         let key = self.keys.iter_mut().find(|key| key.id == id);
-        key.ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))?
+        key.ok_or_else(|| ApprovalKeyError::NoSuchKey(id.to_owned()))?
             .retired = true;
         self.save()
     }
@@ -284,15 +286,15 @@ impl Keyring {
         challenge: &ApprovalChallenge,
         approver: &Principal,
         role: &str,
-        decision: Decision,
-    ) -> Result<ApprovalToken, KeyError> {
+        decision: ApprovalDecision,
+    ) -> Result<ApprovalToken, ApprovalKeyError> {
         let may = |key: &&Key| !key.retired && key.speaks_for(approver, role);
         let key = self
             .keys
             .iter()
             .rev()
             .find(may)
-            .ok_or_else(|| KeyError::NoKeyFor {
+            .ok_or_else(|| ApprovalKeyError::NoKeyFor {
                 principal: approver.clone(),
                 role: role.to_owned(),
             })?;
@@ -307,50 +309,50 @@ impl Keyring {
             key_id: key.id.clone(),
             mac: String::new(),
         };
-        let mac = key.mac(&token).ok_or(KeyError::Unsignable)?;
+        let mac = key.mac(&token).ok_or(ApprovalKeyError::Unsignable)?;
         token.mac = hex(&mac.finalize().into_bytes());
         Ok(token)
     }
 
     /// Whether a token is what it says it is: compared in constant time.
-    pub fn verify(&self, token: &ApprovalToken) -> Result<(), TokenRefused> {
+    pub fn verify(&self, token: &ApprovalToken) -> Result<(), ApprovalTokenError> {
         let key = self
             .keys
             .iter()
             .find(|key| key.id == token.key_id && !key.retired)
-            .ok_or(TokenRefused::UnknownKey)?;
-        let given = unhex(&token.mac).ok_or(TokenRefused::BadSignature)?;
+            .ok_or(ApprovalTokenError::UnknownKey)?;
+        let given = unhex(&token.mac).ok_or(ApprovalTokenError::BadSignature)?;
         key.mac(token)
-            .ok_or(TokenRefused::BadSignature)?
+            .ok_or(ApprovalTokenError::BadSignature)?
             .verify_slice(&given)
-            .map_err(|_| TokenRefused::BadSignature)?;
+            .map_err(|_| ApprovalTokenError::BadSignature)?;
         if key.speaks_for(&token.approver, &token.role) {
             Ok(())
         } else {
-            Err(TokenRefused::NotTheirs {
+            Err(ApprovalTokenError::NotTheirs {
                 approver: token.approver.clone(),
                 role: token.role.clone(),
             })
         }
     }
 
-    fn save(&self) -> Result<(), KeyError> {
+    fn save(&self) -> Result<(), ApprovalKeyError> {
         let staged = self.stage()?;
-        fs::rename(&staged, &self.path).map_err(|source| KeyError::Io {
+        fs::rename(&staged, &self.path).map_err(|source| ApprovalKeyError::Io {
             path: self.path.clone(),
             source,
         })
     }
 
     /// Writes the keys to a private file beside the real one.
-    fn stage(&self) -> Result<PathBuf, KeyError> {
+    fn stage(&self) -> Result<PathBuf, ApprovalKeyError> {
         let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
+        getrandom::fill(&mut random).map_err(|_| ApprovalKeyError::NoRandomness)?;
         let staged = self.path.with_extension(format!("{}.new", hex(&random)));
         let text = serde_json::to_vec_pretty(&KeyFile {
             keys: self.keys.clone(),
         })
-        .map_err(|error| KeyError::Damaged {
+        .map_err(|error| ApprovalKeyError::Damaged {
             path: self.path.clone(),
             reason: error.to_string(),
         })?;
@@ -366,7 +368,7 @@ impl Keyring {
             file.write_all(&text)?;
             file.sync_all()
         };
-        write().map_err(|source| KeyError::Io {
+        write().map_err(|source| ApprovalKeyError::Io {
             path: staged.clone(),
             source,
         })?;
@@ -374,9 +376,9 @@ impl Keyring {
     }
 }
 
-fn new_key(principal: Option<Principal>, roles: Vec<String>) -> Result<Key, KeyError> {
+fn new_key(principal: Option<Principal>, roles: Vec<String>) -> Result<Key, ApprovalKeyError> {
     let mut random = [0; 40];
-    getrandom::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
+    getrandom::fill(&mut random).map_err(|_| ApprovalKeyError::NoRandomness)?;
     Ok(Key {
         id: format!("k_{}", hex(&random[..8])),
         secret: hex(&random[8..]),
@@ -386,12 +388,12 @@ fn new_key(principal: Option<Principal>, roles: Vec<String>) -> Result<Key, KeyE
     })
 }
 
-fn read(path: &Path) -> Result<Option<Vec<Key>>, KeyError> {
-    let unusable = |source| KeyError::Io {
+fn read(path: &Path) -> Result<Option<Vec<Key>>, ApprovalKeyError> {
+    let unusable = |source| ApprovalKeyError::Io {
         path: path.to_owned(),
         source,
     };
-    let damaged = |reason: String| KeyError::Damaged {
+    let damaged = |reason: String| ApprovalKeyError::Damaged {
         path: path.to_owned(),
         reason,
     };
@@ -407,7 +409,7 @@ fn read(path: &Path) -> Result<Option<Vec<Key>>, KeyError> {
     // Of the file that was opened, not of what lies there by then.
     let mode = file.metadata().map_err(unusable)?.mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(KeyError::NotPrivate {
+        return Err(ApprovalKeyError::NotPrivate {
             path: path.to_owned(),
             mode,
         });

@@ -14,11 +14,11 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use desk::{Desk, LocalDesk};
-pub use keys::{KeyError, Keyring};
-pub use question::{Question, Stored, Vote};
-pub use state::{Approval, Refused, Settled, Standing, VoteRefused};
+pub use desk::{ApprovalDesk, LocalApprovalDesk};
+pub use keys::{ApprovalKeyError, ApprovalKeyring};
+pub use question::{ApprovalQuestion, ApprovalVote, StoredApproval};
+pub use state::{Approval, ApprovalRefusal, ApprovalStanding, SettledApproval, VoteRefusal};
 pub use table::{
     ApprovalsError, challenge, expire, for_call, load, migrate, pending, redeem, vote,
 };
-pub use terms::{Beforehand, OnExpiry, Terms};
+pub use terms::{AdvanceApproval, ApprovalExpiryPolicy, ApprovalTerms};

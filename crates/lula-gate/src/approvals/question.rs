@@ -1,15 +1,17 @@
 //! What is asked, and what is kept of it.
 
 use lula_protocol::approval::ApprovalSubject;
-use lula_protocol::{ApprovalChallenge, ApprovalId, Decision, Digest, EffectClass, Principal};
+use lula_protocol::{
+    ApprovalChallenge, ApprovalDecision, ApprovalId, Digest, EffectClass, Principal,
+};
 use serde::Serialize;
 
-use super::state::{Approval, Standing};
-use super::terms::Terms;
+use super::state::{Approval, ApprovalStanding};
+use super::terms::ApprovalTerms;
 
 /// A question to be put to people.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct ApprovalQuestion<'a> {
     /// What the answer will be bound to.
     pub subject: &'a ApprovalSubject,
     /// Exactly what is shown. Its digest must be the subject's.
@@ -19,25 +21,25 @@ pub struct Question<'a> {
     /// Why a person is asked, in one sentence.
     pub reason: &'a str,
     /// What has to be true of the answers.
-    pub terms: &'a Terms,
+    pub terms: &'a ApprovalTerms,
     /// Who wants the act, from a verified identity.
     pub requester: &'a Principal,
 }
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Vote {
+pub struct ApprovalVote {
     /// Who answered.
     pub approver: Principal,
-    /// In which role.
+    /// The role in which the person answers.
     pub role: String,
     /// What.
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
 }
 
 /// A question as it is kept, with everything a person needs to answer it.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredApproval {
     /// The question on the wire.
     pub challenge: ApprovalChallenge,
     /// What the answer is bound to.
@@ -50,14 +52,14 @@ pub struct Stored {
     pub approval: Approval,
 }
 
-impl Stored {
+impl StoredApproval {
     /// Identity of the question.
     pub const fn id(&self) -> &ApprovalId {
         &self.challenge.id
     }
 
     /// Where it stands at a time.
-    pub fn standing(&self, now_ms: u64) -> Standing {
+    pub fn standing(&self, now_ms: u64) -> ApprovalStanding {
         self.approval.standing(now_ms)
     }
 

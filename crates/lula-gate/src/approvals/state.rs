@@ -1,10 +1,10 @@
 //! The state machine of one approval. Pure: the clock is an argument.
 
-use lula_protocol::{Decision, Digest, EffectClass, Principal};
+use lula_protocol::{ApprovalDecision, Digest, EffectClass, Principal};
 use serde::Serialize;
 
-use super::question::Vote;
-use super::terms::Terms;
+use super::question::ApprovalVote;
+use super::terms::ApprovalTerms;
 
 /// One question and its answers so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,35 +14,35 @@ pub struct Approval {
     /// What the act does to the world.
     pub class: EffectClass,
     /// What has to be true of the answers.
-    pub terms: Terms,
+    pub terms: ApprovalTerms,
     /// Who wants the act.
     pub requester: Principal,
     /// When the question closes, in Unix milliseconds.
     pub expires_ms: u64,
     /// The answers, in the order they came.
-    pub votes: Vec<Vote>,
+    pub votes: Vec<ApprovalVote>,
     /// How it ended, once it has.
-    pub settled: Option<Settled>,
+    pub settled: Option<SettledApproval>,
 }
 
 /// An end that nothing changes any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Settled {
+pub enum SettledApproval {
     /// It was spent on the act it was for.
     Used,
     /// What would have been done was no longer what was shown.
     Void,
-    /// Somebody said no.
+    /// An approver said no.
     Rejected,
-    /// Nobody said enough in time.
+    /// Too few said yes in time.
     Expired,
 }
 
 /// Where an approval stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Standing {
+pub enum ApprovalStanding {
     /// People are still asked.
     Pending {
         /// How many agreed.
@@ -58,13 +58,13 @@ pub enum Standing {
     /// It is over.
     Over {
         /// How.
-        end: Settled,
+        end: SettledApproval,
     },
 }
 
 /// Why an act may not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ApprovalRefusal {
     /// What would be done is not what was approved.
     #[error(
         "what would be done now is not what was shown: the approval is void, ask again with the new diff"
@@ -84,21 +84,21 @@ pub enum Refused {
         /// How many have to.
         needed: u32,
     },
-    /// Somebody said no.
+    /// An approver said no.
     #[error("the act was rejected")]
     Rejected,
 }
 
 /// Why an answer does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum VoteRefused {
+pub enum VoteRefusal {
     /// The question is no longer open.
     #[error("the question is settled already: {0:?}")]
-    Settled(Settled),
+    Settled(SettledApproval),
     /// The same principal answered before.
     #[error("{0} has answered already: a quorum counts different people")]
     AlreadyVoted(Principal),
-    /// Whoever asked may not agree.
+    /// The principal who asked may not agree.
     #[error("{0} made the request and cannot approve it: another person has to")]
     OwnRequest(Principal),
     /// Another role is asked for.
@@ -112,27 +112,27 @@ pub enum VoteRefused {
 }
 
 impl Approval {
-    /// Where it stands at a time. Time alone can settle it: nobody has to vote for that.
-    pub fn standing(&self, now_ms: u64) -> Standing {
+    /// Where it stands at a time. Time alone can settle it: no vote is needed for that.
+    pub fn standing(&self, now_ms: u64) -> ApprovalStanding {
         if let Some(end) = self.settled {
-            return Standing::Over { end };
+            return ApprovalStanding::Over { end };
         }
         let approvals = self.agreed();
         let needed = self.terms.quorum.get();
         let open = now_ms < self.expires_ms;
         if open && approvals >= needed {
-            return Standing::Approved { by_silence: false };
+            return ApprovalStanding::Approved { by_silence: false };
         }
         if open {
-            return Standing::Pending { approvals, needed };
+            return ApprovalStanding::Pending { approvals, needed };
         }
         // Consent by silence lasts as long as the question was open.
         let lapses = self.expires_ms.saturating_add(self.terms.open_ms);
         if self.terms.silence_agrees(self.class) && now_ms < lapses {
-            return Standing::Approved { by_silence: true };
+            return ApprovalStanding::Approved { by_silence: true };
         }
-        Standing::Over {
-            end: Settled::Expired,
+        ApprovalStanding::Over {
+            end: SettledApproval::Expired,
         }
     }
 
@@ -141,16 +141,16 @@ impl Approval {
         u32::try_from(agreed).unwrap_or(u32::MAX)
     }
 
-    fn counts(&self, vote: &Vote) -> bool {
-        vote.decision == Decision::Approve && self.check_approver(vote).is_ok()
+    fn counts(&self, vote: &ApprovalVote) -> bool {
+        vote.decision == ApprovalDecision::Approve && self.check_approver(vote).is_ok()
     }
 
-    fn check_approver(&self, vote: &Vote) -> Result<(), VoteRefused> {
+    fn check_approver(&self, vote: &ApprovalVote) -> Result<(), VoteRefusal> {
         if self.terms.four_eyes && vote.approver == self.requester {
-            return Err(VoteRefused::OwnRequest(vote.approver.clone()));
+            return Err(VoteRefusal::OwnRequest(vote.approver.clone()));
         }
         match &self.terms.role {
-            Some(required) if *required != vote.role => Err(VoteRefused::WrongRole {
+            Some(required) if *required != vote.role => Err(VoteRefusal::WrongRole {
                 required: required.clone(),
                 given: vote.role.clone(),
             }),
@@ -159,16 +159,20 @@ impl Approval {
     }
 
     /// Takes an answer. A no is final, also after a yes of the same person, until the act happened.
-    pub fn apply(&mut self, vote: Vote, now_ms: u64) -> Result<Standing, VoteRefused> {
-        if let Standing::Over { end } = self.standing(now_ms) {
-            return Err(VoteRefused::Settled(end));
+    pub fn apply(
+        &mut self,
+        vote: ApprovalVote,
+        now_ms: u64,
+    ) -> Result<ApprovalStanding, VoteRefusal> {
+        if let ApprovalStanding::Over { end } = self.standing(now_ms) {
+            return Err(VoteRefusal::Settled(end));
         }
         match vote.decision {
-            Decision::Reject => self.settled = Some(Settled::Rejected),
-            Decision::Approve => {
+            ApprovalDecision::Reject => self.settled = Some(SettledApproval::Rejected),
+            ApprovalDecision::Approve => {
                 self.check_approver(&vote)?;
                 if self.votes.iter().any(|cast| cast.approver == vote.approver) {
-                    return Err(VoteRefused::AlreadyVoted(vote.approver));
+                    return Err(VoteRefusal::AlreadyVoted(vote.approver));
                 }
             }
         }
@@ -177,31 +181,33 @@ impl Approval {
     }
 
     /// Spends the approval on an act whose digest was computed just now.
-    pub fn redeem(&mut self, digest_now: &Digest, now_ms: u64) -> Result<(), Refused> {
+    pub fn redeem(&mut self, digest_now: &Digest, now_ms: u64) -> Result<(), ApprovalRefusal> {
         match self.standing(now_ms) {
-            Standing::Over { end } => Err(match end {
-                Settled::Used => Refused::Used,
-                Settled::Void => Refused::Void,
-                Settled::Rejected => Refused::Rejected,
-                Settled::Expired => {
-                    self.settled = Some(Settled::Expired);
-                    Refused::Expired
+            ApprovalStanding::Over { end } => Err(match end {
+                SettledApproval::Used => ApprovalRefusal::Used,
+                SettledApproval::Void => ApprovalRefusal::Void,
+                SettledApproval::Rejected => ApprovalRefusal::Rejected,
+                SettledApproval::Expired => {
+                    self.settled = Some(SettledApproval::Expired);
+                    ApprovalRefusal::Expired
                 }
             }),
             _ if *digest_now != self.digest => {
-                self.settled = Some(Settled::Void);
-                Err(Refused::Void)
+                self.settled = Some(SettledApproval::Void);
+                Err(ApprovalRefusal::Void)
             }
-            Standing::Pending { approvals, needed } => Err(Refused::NotYet { approvals, needed }),
-            Standing::Approved { .. } => {
-                self.settled = Some(Settled::Used);
+            ApprovalStanding::Pending { approvals, needed } => {
+                Err(ApprovalRefusal::NotYet { approvals, needed })
+            }
+            ApprovalStanding::Approved { .. } => {
+                self.settled = Some(SettledApproval::Used);
                 Ok(())
             }
         }
     }
 }
 
-impl Settled {
+impl SettledApproval {
     /// The name it is stored under.
     pub(super) const fn name(self) -> &'static str {
         match self {

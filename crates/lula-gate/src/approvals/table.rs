@@ -3,13 +3,13 @@
 use lula_protocol::approval::ApprovalSubject;
 use lula_protocol::canonical::CanonicalError;
 use lula_protocol::{
-    ApprovalChallenge, ApprovalId, ApprovalToken, Decision, Digest, EffectClass, Principal,
+    ApprovalChallenge, ApprovalDecision, ApprovalId, ApprovalToken, Digest, EffectClass, Principal,
 };
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::keys::{Keyring, TokenRefused};
-use super::question::{Question, Stored, Vote};
-use super::state::{Approval, Refused, Settled, Standing, VoteRefused};
+use super::keys::{ApprovalKeyring, ApprovalTokenError};
+use super::question::{ApprovalQuestion, ApprovalVote, StoredApproval};
+use super::state::{Approval, ApprovalRefusal, ApprovalStanding, SettledApproval, VoteRefusal};
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS approvals (
@@ -77,13 +77,13 @@ pub enum ApprovalsError {
     OtherQuestion,
     /// The token is not believed.
     #[error(transparent)]
-    Token(#[from] TokenRefused),
+    Token(#[from] ApprovalTokenError),
     /// The answer does not count.
     #[error(transparent)]
-    Vote(#[from] VoteRefused),
+    Vote(#[from] VoteRefusal),
     /// The act may not happen.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] ApprovalRefusal),
 }
 
 /// Makes the tables where they are missing.
@@ -95,7 +95,7 @@ pub fn migrate(connection: &Connection) -> Result<(), ApprovalsError> {
 /// call that is repeated does not ask twice.
 pub fn challenge(
     tx: &Transaction<'_>,
-    question: &Question<'_>,
+    question: &ApprovalQuestion<'_>,
     now_ms: u64,
 ) -> Result<ApprovalChallenge, ApprovalsError> {
     let digest = question.subject.digest()?;
@@ -105,7 +105,7 @@ pub fn challenge(
     if let Some(open) = for_call(tx, &question.subject.call)?
         && open.challenge.digest == digest
         && open.approval.requester == *question.requester
-        && !matches!(open.standing(now_ms), Standing::Over { .. })
+        && !matches!(open.standing(now_ms), ApprovalStanding::Over { .. })
     {
         return Ok(open.challenge);
     }
@@ -144,7 +144,10 @@ pub fn challenge(
 
 /// The latest question about a call, by the call's digest. A call that is repeated finds its
 /// approval with it; [`redeem`] then voids it if anything but the call has changed.
-pub fn for_call(tx: &Transaction<'_>, call: &Digest) -> Result<Option<Stored>, ApprovalsError> {
+pub fn for_call(
+    tx: &Transaction<'_>,
+    call: &Digest,
+) -> Result<Option<StoredApproval>, ApprovalsError> {
     let id: Option<String> = tx
         .prepare_cached("SELECT id FROM approvals WHERE call = ? ORDER BY asked_ms DESC, id DESC")?
         .query_row([call.as_bytes()], |row| row.get(0))
@@ -153,24 +156,24 @@ pub fn for_call(tx: &Transaction<'_>, call: &Digest) -> Result<Option<Stored>, A
 }
 
 /// One question with its answers.
-pub fn load(tx: &Transaction<'_>, id: &ApprovalId) -> Result<Stored, ApprovalsError> {
+pub fn load(tx: &Transaction<'_>, id: &ApprovalId) -> Result<StoredApproval, ApprovalsError> {
     find(tx, id.as_str())?.ok_or_else(|| ApprovalsError::Unknown(id.clone()))
 }
 
 /// Every question that people can still answer, oldest first.
-pub fn pending(tx: &Transaction<'_>, now_ms: u64) -> Result<Vec<Stored>, ApprovalsError> {
+pub fn pending(tx: &Transaction<'_>, now_ms: u64) -> Result<Vec<StoredApproval>, ApprovalsError> {
     let mut open = unsettled(tx)?;
-    open.retain(|stored| matches!(stored.standing(now_ms), Standing::Pending { .. }));
+    open.retain(|stored| matches!(stored.standing(now_ms), ApprovalStanding::Pending { .. }));
     Ok(open)
 }
 
 /// Takes a signed answer.
 pub fn vote(
     tx: &Transaction<'_>,
-    keys: &Keyring,
+    keys: &ApprovalKeyring,
     token: &ApprovalToken,
     now_ms: u64,
-) -> Result<Standing, ApprovalsError> {
+) -> Result<ApprovalStanding, ApprovalsError> {
     keys.verify(token)?;
     let mut stored = load(tx, &token.id)?;
     let challenge = &stored.challenge;
@@ -181,7 +184,7 @@ pub fn vote(
         return Err(ApprovalsError::OtherQuestion);
     }
     let number = stored.approval.votes.len();
-    let answer = Vote {
+    let answer = ApprovalVote {
         approver: token.approver.clone(),
         role: token.role.clone(),
         decision: token.decision,
@@ -205,7 +208,7 @@ pub fn vote(
 }
 
 /// Spends an approval on an act whose subject was computed just now. Commit in the same transaction
-/// as the intent of the act. After [`Refused::Void`] and [`Refused::Expired`] commit too: that is
+/// as the intent of the act. After [`ApprovalRefusal::Void`] and [`ApprovalRefusal::Expired`] commit too: that is
 /// what keeps the end on record. Nothing is spent unless this returns `Ok`.
 pub fn redeem(
     tx: &Transaction<'_>,
@@ -226,7 +229,7 @@ pub fn redeem(
 pub fn expire(tx: &Transaction<'_>, now_ms: u64) -> Result<Vec<ApprovalId>, ApprovalsError> {
     let mut expired = Vec::new();
     for mut stored in unsettled(tx)? {
-        if let Standing::Over { end } = stored.standing(now_ms) {
+        if let ApprovalStanding::Over { end } = stored.standing(now_ms) {
             stored.approval.settled = Some(end);
             settle(tx, &stored, now_ms)?;
             expired.push(stored.challenge.id);
@@ -235,7 +238,11 @@ pub fn expire(tx: &Transaction<'_>, now_ms: u64) -> Result<Vec<ApprovalId>, Appr
     Ok(expired)
 }
 
-fn settle(tx: &Transaction<'_>, stored: &Stored, now_ms: u64) -> Result<(), ApprovalsError> {
+fn settle(
+    tx: &Transaction<'_>,
+    stored: &StoredApproval,
+    now_ms: u64,
+) -> Result<(), ApprovalsError> {
     if let Some(end) = stored.approval.settled {
         tx.prepare_cached("UPDATE approvals SET settled = ?, settled_ms = ? WHERE id = ?")?
             .execute(params![end.name(), to_sql(now_ms), stored.id().as_str()])?;
@@ -243,7 +250,7 @@ fn settle(tx: &Transaction<'_>, stored: &Stored, now_ms: u64) -> Result<(), Appr
     Ok(())
 }
 
-fn unsettled(tx: &Transaction<'_>) -> Result<Vec<Stored>, ApprovalsError> {
+fn unsettled(tx: &Transaction<'_>) -> Result<Vec<StoredApproval>, ApprovalsError> {
     let ids: Vec<String> = tx
         .prepare_cached("SELECT id FROM approvals WHERE settled IS NULL ORDER BY asked_ms, id")?
         .query_map([], |row| row.get(0))?
@@ -255,7 +262,7 @@ fn unsettled(tx: &Transaction<'_>) -> Result<Vec<Stored>, ApprovalsError> {
     Ok(all)
 }
 
-fn find(tx: &Transaction<'_>, id: &str) -> Result<Option<Stored>, ApprovalsError> {
+fn find(tx: &Transaction<'_>, id: &str) -> Result<Option<StoredApproval>, ApprovalsError> {
     let row = tx
         .prepare_cached(&format!("SELECT {COLUMNS} FROM approvals WHERE id = ?"))?
         .query_row([id], RawRow::read)
@@ -273,7 +280,7 @@ fn find(tx: &Transaction<'_>, id: &str) -> Result<Option<Stored>, ApprovalsError
         .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_, _>>()?;
     for (approver, role, decision) in votes {
-        stored.approval.votes.push(Vote {
+        stored.approval.votes.push(ApprovalVote {
             approver: approver
                 .parse::<Principal>()
                 .map_err(|error| damaged(error.to_string()))?,
@@ -319,7 +326,7 @@ impl RawRow {
     }
 
     /// Fails on anything that was not written by [`challenge`].
-    fn parse(self) -> Result<Stored, String> {
+    fn parse(self) -> Result<StoredApproval, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         let subject: ApprovalSubject =
             serde_json::from_str(&self.subject).map_err(|error| text(&error))?;
@@ -329,7 +336,9 @@ impl RawRow {
         }
         let settled = self
             .settled
-            .map(|name| Settled::from_name(&name).ok_or_else(|| format!("{name:?} is no end")))
+            .map(|name| {
+                SettledApproval::from_name(&name).ok_or_else(|| format!("{name:?} is no end"))
+            })
             .transpose()?;
         let expires_ms = from_sql(self.expires_ms);
         let approval = Approval {
@@ -342,7 +351,7 @@ impl RawRow {
             votes: Vec::new(),
             settled,
         };
-        Ok(Stored {
+        Ok(StoredApproval {
             challenge: ApprovalChallenge {
                 id: self.id.parse().map_err(|error| text(&error))?,
                 digest,
@@ -358,15 +367,15 @@ impl RawRow {
     }
 }
 
-const fn decision_name(decision: Decision) -> &'static str {
+const fn decision_name(decision: ApprovalDecision) -> &'static str {
     match decision {
-        Decision::Approve => "approve",
-        Decision::Reject => "reject",
+        ApprovalDecision::Approve => "approve",
+        ApprovalDecision::Reject => "reject",
     }
 }
 
-fn decision_from(name: &str) -> Option<Decision> {
-    [Decision::Approve, Decision::Reject]
+fn decision_from(name: &str) -> Option<ApprovalDecision> {
+    [ApprovalDecision::Approve, ApprovalDecision::Reject]
         .into_iter()
         .find(|decision| decision_name(*decision) == name)
 }

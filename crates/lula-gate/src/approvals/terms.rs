@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 /// The terms of an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Terms {
+pub struct ApprovalTerms {
     /// How many different principals have to agree.
     pub quorum: NonZeroU32,
     /// The role each of them must answer in; any role where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Whether whoever asked may not agree to it.
+    /// Whether the principal who asked may not agree to it.
     pub four_eyes: bool,
     /// How long the question stays open.
     pub open_ms: u64,
     /// What silence means.
-    pub on_expiry: OnExpiry,
+    pub on_expiry: ApprovalExpiryPolicy,
 }
 
 /// What silence means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnExpiry {
+pub enum ApprovalExpiryPolicy {
     /// No.
     Deny,
     /// Yes for changes of a workspace, which can be undone; no for everything else.
     ApproveTree,
 }
 
-/// What whoever starts the work may agree to before it is known.
+/// What the operator who starts the work may agree to before it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beforehand {
+pub enum AdvanceApproval {
     /// Nothing.
     #[default]
     Never,
@@ -44,28 +44,28 @@ pub enum Beforehand {
     Tree,
 }
 
-impl Default for Terms {
+impl Default for ApprovalTerms {
     fn default() -> Self {
         Self {
             quorum: NonZeroU32::MIN,
             role: None,
             four_eyes: false,
             open_ms: 60 * 60 * 1000,
-            on_expiry: OnExpiry::Deny,
+            on_expiry: ApprovalExpiryPolicy::Deny,
         }
     }
 }
 
-impl Terms {
-    /// Whether silence agrees to an act of this class. Where somebody in particular has to agree,
-    /// silence never does.
+impl ApprovalTerms {
+    /// Whether silence agrees to an act of this class. Where a role, another person or several
+    /// have to agree, silence never does.
     pub(super) fn silence_agrees(&self, class: EffectClass) -> bool {
-        self.on_expiry == OnExpiry::ApproveTree
+        self.on_expiry == ApprovalExpiryPolicy::ApproveTree
             && class == EffectClass::Tree
             && self.anyone_will_do()
     }
 
-    /// Whether one person's agreement is enough, whoever it is.
+    /// Whether one person's agreement is enough, whichever person it is.
     pub fn anyone_will_do(&self) -> bool {
         self.quorum == NonZeroU32::MIN && self.role.is_none() && !self.four_eyes
     }
@@ -76,7 +76,7 @@ impl Terms {
         let on_expiry = if self.on_expiry == other.on_expiry {
             self.on_expiry
         } else {
-            OnExpiry::Deny
+            ApprovalExpiryPolicy::Deny
         };
         Self {
             quorum: self.quorum.max(other.quorum),

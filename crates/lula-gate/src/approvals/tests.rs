@@ -2,11 +2,13 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt;
 
 use lula_protocol::approval::ApprovalSubject;
-use lula_protocol::{ApprovalChallenge, ApprovalToken, Decision, Digest, EffectClass, Principal};
+use lula_protocol::{
+    ApprovalChallenge, ApprovalDecision, ApprovalToken, Digest, EffectClass, Principal,
+};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::keys::TokenRefused;
+use super::keys::ApprovalTokenError;
 use super::*;
 
 const DIFF: &[u8] = b"-old\n+new\n";
@@ -27,7 +29,7 @@ fn subject(diff: &[u8]) -> ApprovalSubject {
 
 struct Desk {
     connection: Connection,
-    keys: Keyring,
+    keys: ApprovalKeyring,
     state: tempfile::TempDir,
 }
 
@@ -37,7 +39,7 @@ impl Desk {
         let connection = Connection::open(state.path().join("hands.db")).unwrap();
         migrate(&connection).unwrap();
         migrate(&connection).unwrap();
-        let mut keys = Keyring::open(state.path()).unwrap();
+        let mut keys = ApprovalKeyring::open(state.path()).unwrap();
         for name in ["alice", "bob"] {
             keys.add_for(who(name), vec!["maintainer".into(), "owner".into()])
                 .unwrap();
@@ -49,9 +51,9 @@ impl Desk {
         }
     }
 
-    fn ask(&mut self, terms: &Terms, class: EffectClass, now: u64) -> ApprovalChallenge {
+    fn ask(&mut self, terms: &ApprovalTerms, class: EffectClass, now: u64) -> ApprovalChallenge {
         let tx = self.connection.transaction().unwrap();
-        let question = Question {
+        let question = ApprovalQuestion {
             subject: &subject(DIFF),
             rendered: DIFF,
             class,
@@ -68,9 +70,9 @@ impl Desk {
         &mut self,
         challenge: &ApprovalChallenge,
         name: &str,
-        decision: Decision,
+        decision: ApprovalDecision,
         now: u64,
-    ) -> Result<Standing, ApprovalsError> {
+    ) -> Result<ApprovalStanding, ApprovalsError> {
         let token = self
             .keys
             .sign(challenge, &who(name), "owner", decision)
@@ -78,14 +80,23 @@ impl Desk {
         self.hand_in(&token, now)
     }
 
-    fn hand_in(&mut self, token: &ApprovalToken, now: u64) -> Result<Standing, ApprovalsError> {
+    fn hand_in(
+        &mut self,
+        token: &ApprovalToken,
+        now: u64,
+    ) -> Result<ApprovalStanding, ApprovalsError> {
         let tx = self.connection.transaction().unwrap();
         let standing = vote(&tx, &self.keys, token, now);
         tx.commit().unwrap();
         standing
     }
 
-    fn spend(&mut self, asked: &ApprovalChallenge, diff: &[u8], now: u64) -> Result<(), Refused> {
+    fn spend(
+        &mut self,
+        asked: &ApprovalChallenge,
+        diff: &[u8],
+        now: u64,
+    ) -> Result<(), ApprovalRefusal> {
         let tx = self.connection.transaction().unwrap();
         let redeemed = redeem(&tx, &asked.id, &subject(diff).digest().unwrap(), now);
         tx.commit().unwrap();
@@ -100,35 +111,42 @@ impl Desk {
 #[test]
 fn an_approved_act_happens_once() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let not_yet = desk.spend(&asked, DIFF, 2);
     assert!(matches!(
         not_yet,
-        Err(Refused::NotYet {
+        Err(ApprovalRefusal::NotYet {
             approvals: 0,
             needed: 1
         })
     ));
-    let standing = desk.answer(&asked, "bob", Decision::Approve, 3).unwrap();
-    assert_eq!(standing, Standing::Approved { by_silence: false });
+    let standing = desk
+        .answer(&asked, "bob", ApprovalDecision::Approve, 3)
+        .unwrap();
+    assert_eq!(standing, ApprovalStanding::Approved { by_silence: false });
     assert_eq!(desk.spend(&asked, DIFF, 4), Ok(()));
-    assert_eq!(desk.spend(&asked, DIFF, 5), Err(Refused::Used));
+    assert_eq!(desk.spend(&asked, DIFF, 5), Err(ApprovalRefusal::Used));
 }
 
 #[test]
 fn one_changed_byte_voids_the_approval_for_good() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
-    desk.answer(&asked, "bob", Decision::Approve, 3).unwrap();
-    assert_eq!(desk.spend(&asked, b"-old\n+evil\n", 4), Err(Refused::Void));
-    assert_eq!(desk.spend(&asked, DIFF, 5), Err(Refused::Void));
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
+    desk.answer(&asked, "bob", ApprovalDecision::Approve, 3)
+        .unwrap();
+    assert_eq!(
+        desk.spend(&asked, b"-old\n+evil\n", 4),
+        Err(ApprovalRefusal::Void)
+    );
+    assert_eq!(desk.spend(&asked, DIFF, 5), Err(ApprovalRefusal::Void));
 }
 
 #[test]
 fn spending_is_undone_with_the_transaction_it_belongs_to() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::Tree, 1);
-    desk.answer(&asked, "bob", Decision::Approve, 2).unwrap();
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::Tree, 1);
+    desk.answer(&asked, "bob", ApprovalDecision::Approve, 2)
+        .unwrap();
     let digest = subject(DIFF).digest().unwrap();
     {
         let tx = desk.connection.transaction().unwrap();
@@ -141,69 +159,80 @@ fn spending_is_undone_with_the_transaction_it_belongs_to() {
 #[test]
 fn one_person_cannot_fill_a_quorum() {
     let mut desk = Desk::new();
-    let terms = Terms {
+    let terms = ApprovalTerms {
         quorum: NonZeroU32::new(2).unwrap(),
-        ..Terms::default()
+        ..ApprovalTerms::default()
     };
     let asked = desk.ask(&terms, EffectClass::External, 1);
-    desk.answer(&asked, "bob", Decision::Approve, 2).unwrap();
-    let again = desk.answer(&asked, "bob", Decision::Approve, 3);
+    desk.answer(&asked, "bob", ApprovalDecision::Approve, 2)
+        .unwrap();
+    let again = desk.answer(&asked, "bob", ApprovalDecision::Approve, 3);
     assert!(matches!(
         again,
-        Err(ApprovalsError::Vote(VoteRefused::AlreadyVoted(_)))
+        Err(ApprovalsError::Vote(VoteRefusal::AlreadyVoted(_)))
     ));
     assert!(desk.spend(&asked, DIFF, 4).is_err());
-    desk.answer(&asked, "alice", Decision::Approve, 5).unwrap();
+    desk.answer(&asked, "alice", ApprovalDecision::Approve, 5)
+        .unwrap();
     assert_eq!(desk.spend(&asked, DIFF, 6), Ok(()));
 }
 
 #[test]
 fn with_four_eyes_whoever_asks_cannot_approve_but_can_withdraw() {
     let mut desk = Desk::new();
-    let terms = Terms {
+    let terms = ApprovalTerms {
         four_eyes: true,
-        ..Terms::default()
+        ..ApprovalTerms::default()
     };
     let asked = desk.ask(&terms, EffectClass::External, 1);
-    let own = desk.answer(&asked, "alice", Decision::Approve, 2);
+    let own = desk.answer(&asked, "alice", ApprovalDecision::Approve, 2);
     assert!(matches!(
         own,
-        Err(ApprovalsError::Vote(VoteRefused::OwnRequest(_)))
+        Err(ApprovalsError::Vote(VoteRefusal::OwnRequest(_)))
     ));
-    desk.answer(&asked, "alice", Decision::Reject, 3).unwrap();
-    assert_eq!(desk.spend(&asked, DIFF, 4), Err(Refused::Rejected));
+    desk.answer(&asked, "alice", ApprovalDecision::Reject, 3)
+        .unwrap();
+    assert_eq!(desk.spend(&asked, DIFF, 4), Err(ApprovalRefusal::Rejected));
 }
 
 #[test]
 fn a_no_is_final() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
-    desk.answer(&asked, "alice", Decision::Approve, 2).unwrap();
-    desk.answer(&asked, "bob", Decision::Reject, 3).unwrap();
-    assert!(desk.answer(&asked, "bob", Decision::Approve, 4).is_err());
-    assert_eq!(desk.spend(&asked, DIFF, 5), Err(Refused::Rejected));
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
+    desk.answer(&asked, "alice", ApprovalDecision::Approve, 2)
+        .unwrap();
+    desk.answer(&asked, "bob", ApprovalDecision::Reject, 3)
+        .unwrap();
+    assert!(
+        desk.answer(&asked, "bob", ApprovalDecision::Approve, 4)
+            .is_err()
+    );
+    assert_eq!(desk.spend(&asked, DIFF, 5), Err(ApprovalRefusal::Rejected));
 }
 
 #[test]
 fn a_role_is_what_the_key_says_not_what_the_answer_says() {
     let mut desk = Desk::new();
-    let terms = Terms {
+    let terms = ApprovalTerms {
         role: Some("maintainer".into()),
-        ..Terms::default()
+        ..ApprovalTerms::default()
     };
     let asked = desk.ask(&terms, EffectClass::External, 1);
-    let as_owner = desk.answer(&asked, "bob", Decision::Approve, 2);
+    let as_owner = desk.answer(&asked, "bob", ApprovalDecision::Approve, 2);
     assert!(matches!(
         as_owner,
-        Err(ApprovalsError::Vote(VoteRefused::WrongRole { .. }))
+        Err(ApprovalsError::Vote(VoteRefusal::WrongRole { .. }))
     ));
-    let claimed = desk
-        .keys
-        .sign(&asked, &who("local:1000"), "maintainer", Decision::Approve);
-    assert!(matches!(claimed, Err(KeyError::NoKeyFor { .. })));
+    let claimed = desk.keys.sign(
+        &asked,
+        &who("local:1000"),
+        "maintainer",
+        ApprovalDecision::Approve,
+    );
+    assert!(matches!(claimed, Err(ApprovalKeyError::NoKeyFor { .. })));
     let rightly = desk
         .keys
-        .sign(&asked, &who("bob"), "maintainer", Decision::Approve)
+        .sign(&asked, &who("bob"), "maintainer", ApprovalDecision::Approve)
         .unwrap();
     desk.hand_in(&rightly, 3).unwrap();
     assert_eq!(desk.spend(&asked, DIFF, 4), Ok(()));
@@ -212,26 +241,30 @@ fn a_role_is_what_the_key_says_not_what_the_answer_says() {
 #[test]
 fn silence_is_a_no_even_if_nobody_looks() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::Tree, 1);
-    desk.answer(&asked, "bob", Decision::Approve, 2).unwrap();
-    assert_eq!(desk.spend(&asked, DIFF, 1 + HOUR), Err(Refused::Expired));
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::Tree, 1);
+    desk.answer(&asked, "bob", ApprovalDecision::Approve, 2)
+        .unwrap();
+    assert_eq!(
+        desk.spend(&asked, DIFF, 1 + HOUR),
+        Err(ApprovalRefusal::Expired)
+    );
     assert_eq!(
         desk.spend(&asked, DIFF, 3),
-        Err(Refused::Expired),
+        Err(ApprovalRefusal::Expired),
         "a clock set back"
     );
 }
 
 #[test]
 fn silence_agrees_only_to_changes_of_a_workspace_and_only_if_told_so() {
-    let terms = Terms {
-        on_expiry: OnExpiry::ApproveTree,
-        ..Terms::default()
+    let terms = ApprovalTerms {
+        on_expiry: ApprovalExpiryPolicy::ApproveTree,
+        ..ApprovalTerms::default()
     };
     for (class, agreed) in [
         (EffectClass::Tree, Ok(())),
-        (EffectClass::Cas, Err(Refused::Expired)),
-        (EffectClass::External, Err(Refused::Expired)),
+        (EffectClass::Cas, Err(ApprovalRefusal::Expired)),
+        (EffectClass::External, Err(ApprovalRefusal::Expired)),
     ] {
         let mut desk = Desk::new();
         let asked = desk.ask(&terms, class, 1);
@@ -239,18 +272,21 @@ fn silence_agrees_only_to_changes_of_a_workspace_and_only_if_told_so() {
         assert_eq!(desk.spend(&asked, DIFF, 1 + HOUR), agreed, "{class}");
     }
     let mut desk = Desk::new();
-    let strict = Terms {
+    let strict = ApprovalTerms {
         four_eyes: true,
         ..terms
     };
     let asked = desk.ask(&strict, EffectClass::Tree, 1);
-    assert_eq!(desk.spend(&asked, DIFF, 1 + HOUR), Err(Refused::Expired));
+    assert_eq!(
+        desk.spend(&asked, DIFF, 1 + HOUR),
+        Err(ApprovalRefusal::Expired)
+    );
 }
 
 #[test]
 fn what_expired_is_written_down_once() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let tx = desk.connection.transaction().unwrap();
     assert_eq!(pending(&tx, 2).unwrap().len(), 1);
     assert_eq!(expire(&tx, 2).unwrap(), []);
@@ -262,10 +298,14 @@ fn what_expired_is_written_down_once() {
 #[test]
 fn asking_the_same_again_is_the_same_question() {
     let mut desk = Desk::new();
-    let first = desk.ask(&Terms::default(), EffectClass::External, 1);
-    assert_eq!(desk.ask(&Terms::default(), EffectClass::External, 2), first);
-    desk.answer(&first, "bob", Decision::Reject, 3).unwrap();
-    let second = desk.ask(&Terms::default(), EffectClass::External, 4);
+    let first = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
+    assert_eq!(
+        desk.ask(&ApprovalTerms::default(), EffectClass::External, 2),
+        first
+    );
+    desk.answer(&first, "bob", ApprovalDecision::Reject, 3)
+        .unwrap();
+    let second = desk.ask(&ApprovalTerms::default(), EffectClass::External, 4);
     assert_ne!(second.id, first.id);
     assert_ne!(second.nonce, first.nonce);
 }
@@ -274,12 +314,12 @@ fn asking_the_same_again_is_the_same_question() {
 fn nothing_is_asked_about_bytes_that_are_not_shown() {
     let mut desk = Desk::new();
     let tx = desk.connection.transaction().unwrap();
-    let question = Question {
+    let question = ApprovalQuestion {
         subject: &subject(DIFF),
         rendered: b"something harmless",
         class: EffectClass::Tree,
         reason: "",
-        terms: &Terms::default(),
+        terms: &ApprovalTerms::default(),
         requester: &who("alice"),
     };
     let asked = challenge(&tx, &question, 1);
@@ -289,10 +329,10 @@ fn nothing_is_asked_about_bytes_that_are_not_shown() {
 #[test]
 fn a_token_with_any_field_changed_is_refused() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let token = desk
         .keys
-        .sign(&asked, &who("bob"), "owner", Decision::Reject)
+        .sign(&asked, &who("bob"), "owner", ApprovalDecision::Reject)
         .unwrap();
     let other = Digest::of_bytes(b"other");
     let forged = [
@@ -309,7 +349,7 @@ fn a_token_with_any_field_changed_is_refused() {
             ..token.clone()
         },
         ApprovalToken {
-            decision: Decision::Approve,
+            decision: ApprovalDecision::Approve,
             ..token.clone()
         },
         ApprovalToken {
@@ -338,7 +378,7 @@ fn a_token_with_any_field_changed_is_refused() {
         assert!(
             matches!(
                 refused,
-                Err(ApprovalsError::Token(TokenRefused::BadSignature))
+                Err(ApprovalsError::Token(ApprovalTokenError::BadSignature))
             ),
             "{forged:?}: {refused:?}"
         );
@@ -349,12 +389,12 @@ fn a_token_with_any_field_changed_is_refused() {
 #[test]
 fn a_token_for_an_older_question_about_the_same_bytes_does_not_fit() {
     let mut desk = Desk::new();
-    let first = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let first = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let mut token = desk
         .keys
-        .sign(&first, &who("bob"), "owner", Decision::Approve)
+        .sign(&first, &who("bob"), "owner", ApprovalDecision::Approve)
         .unwrap();
-    let second = desk.ask(&Terms::default(), EffectClass::External, 1 + HOUR);
+    let second = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1 + HOUR);
     assert_ne!(first.id, second.id);
     token.id = second.id;
     assert!(desk.hand_in(&token, 2 + HOUR).is_err());
@@ -363,7 +403,7 @@ fn a_token_for_an_older_question_about_the_same_bytes_does_not_fit() {
 #[test]
 fn an_edited_row_is_not_believed() {
     let mut desk = Desk::new();
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let other = serde_json::to_string(&subject(b"other")).unwrap();
     desk.connection
         .execute("UPDATE approvals SET subject = ?", [other])
@@ -381,32 +421,32 @@ fn keys_are_private_rotate_and_retire() {
     let path = desk.state.path().join(keys::FILE_NAME);
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let asked = desk.ask(&Terms::default(), EffectClass::External, 1);
+    let asked = desk.ask(&ApprovalTerms::default(), EffectClass::External, 1);
     let me = who("local:1000");
     let old = desk
         .keys
-        .sign(&asked, &me, "owner", Decision::Approve)
+        .sign(&asked, &me, "owner", ApprovalDecision::Approve)
         .unwrap();
     desk.keys.rotate().unwrap();
     let new = desk
         .keys
-        .sign(&asked, &me, "owner", Decision::Approve)
+        .sign(&asked, &me, "owner", ApprovalDecision::Approve)
         .unwrap();
     assert_ne!(old.key_id, new.key_id);
-    let reread = Keyring::open(desk.state.path()).unwrap();
+    let reread = ApprovalKeyring::open(desk.state.path()).unwrap();
     assert_eq!(reread.verify(&old), Ok(()));
     assert_eq!(reread.verify(&new), Ok(()));
     desk.keys.retire(&old.key_id).unwrap();
-    let reread = Keyring::open(desk.state.path()).unwrap();
-    assert_eq!(reread.verify(&old), Err(TokenRefused::UnknownKey));
+    let reread = ApprovalKeyring::open(desk.state.path()).unwrap();
+    assert_eq!(reread.verify(&old), Err(ApprovalTokenError::UnknownKey));
     assert_eq!(reread.verify(&new), Ok(()));
     assert!(!format!("{reread:?}").contains("secret"));
 
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    let opened = Keyring::open(desk.state.path());
+    let opened = ApprovalKeyring::open(desk.state.path());
     assert!(matches!(
         opened,
-        Err(KeyError::NotPrivate { mode: 0o640, .. })
+        Err(ApprovalKeyError::NotPrivate { mode: 0o640, .. })
     ));
 }
 
@@ -414,7 +454,7 @@ fn keys_are_private_rotate_and_retire() {
 fn a_key_of_one_person_does_not_sign_for_another() {
     let desk = Desk::new();
     let state = tempfile::tempdir().unwrap();
-    let mut others = Keyring::open(state.path()).unwrap();
+    let mut others = ApprovalKeyring::open(state.path()).unwrap();
     others
         .add_for(who("mallory"), vec!["owner".into()])
         .unwrap();
@@ -426,9 +466,12 @@ fn a_key_of_one_person_does_not_sign_for_another() {
         reason: String::new(),
     };
     let theirs = others
-        .sign(&asked, &who("mallory"), "owner", Decision::Approve)
+        .sign(&asked, &who("mallory"), "owner", ApprovalDecision::Approve)
         .unwrap();
-    assert_eq!(desk.keys.verify(&theirs), Err(TokenRefused::UnknownKey));
+    assert_eq!(
+        desk.keys.verify(&theirs),
+        Err(ApprovalTokenError::UnknownKey)
+    );
 }
 
 #[derive(Debug, Clone)]
@@ -449,7 +492,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     /// Whatever is answered, in whatever order: the act happens at most once, only with the shown
-    /// bytes, only after enough different eligible people agreed and nobody refused, or after
+    /// bytes, only after enough different eligible people agreed and none refused, or after
     /// silence where silence agrees.
     #[test]
     fn no_sequence_of_answers_gets_more_than_it_should(
@@ -459,12 +502,12 @@ proptest! {
         let names = ["alice", "bob", "carol", "dave"].map(who);
         let roles = ["owner", "guest"];
         let right = Digest::of_bytes(b"right");
-        let terms = Terms {
+        let terms = ApprovalTerms {
             quorum: NonZeroU32::new(quorum).unwrap(),
             role: role.then(|| "owner".to_owned()),
             four_eyes,
             open_ms: 100,
-            on_expiry: if silence { OnExpiry::ApproveTree } else { OnExpiry::Deny },
+            on_expiry: if silence { ApprovalExpiryPolicy::ApproveTree } else { ApprovalExpiryPolicy::Deny },
         };
         let class = if tree { EffectClass::Tree } else { EffectClass::External };
         let mut approval = Approval {
@@ -477,8 +520,8 @@ proptest! {
             match step {
                 Step::Wait(ms) => now += ms,
                 Step::Vote(index, role_index, yes) => {
-                    let decision = if yes { Decision::Approve } else { Decision::Reject };
-                    let vote = Vote { approver: names[index].clone(), role: roles[role_index].into(), decision };
+                    let decision = if yes { ApprovalDecision::Approve } else { ApprovalDecision::Reject };
+                    let vote = ApprovalVote { approver: names[index].clone(), role: roles[role_index].into(), decision };
                     let taken = approval.apply(vote, now).is_ok();
                     if taken && !yes { refused = true; }
                     if taken && yes {

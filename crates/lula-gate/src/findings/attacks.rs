@@ -4,14 +4,15 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Confidence, Finding, Label, pattern};
+use super::{Finding, FindingConfidence, FindingLabel, pattern};
 
-static PATTERNS: LazyLock<Vec<(Regex, Label, Confidence, &str)>> = LazyLock::new(|| {
-    use Confidence::{High, Low, Medium};
-    use Label::{DownloadAndRun, Mining, RemoteShell};
-    let shell = r"(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:ba|da|z|k|a)?sh\b";
-    let interpreter = r"(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:(?:ba|da|z|k|a)?sh|python[23]?|perl|ruby|node|php)\b";
-    [
+static PATTERNS: LazyLock<Vec<(Regex, FindingLabel, FindingConfidence, &str)>> = LazyLock::new(
+    || {
+        use FindingConfidence::{High, Low, Medium};
+        use FindingLabel::{DownloadAndRun, Mining, RemoteShell};
+        let shell = r"(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:ba|da|z|k|a)?sh\b";
+        let interpreter = r"(?:sudo\s+(?:-\S+\s+)*)?(?:/\S*/)?(?:(?:ba|da|z|k|a)?sh|python[23]?|perl|ruby|node|php)\b";
+        [
         (r"/dev/(?:tcp|udp)/[\w.$\{\}-]+/[\w$\{\}]+".to_owned(), RemoteShell, High, "connection through /dev/tcp"),
         (r"\b(?:nc|ncat|netcat)\b[^\n|;&]{0,80}\s(?:-[a-z]*[ec]|--exec|--sh-exec)\s+\S*(?:sh|cmd|powershell)\b".to_owned(), RemoteShell, High, "netcat that hands out a shell"),
         (r"\bmkfifo\b[^\n]{0,80}\b(?:nc|ncat|netcat|telnet)\b".to_owned(), RemoteShell, High, "shell through a named pipe"),
@@ -43,7 +44,8 @@ static PATTERNS: LazyLock<Vec<(Regex, Label, Confidence, &str)>> = LazyLock::new
     .into_iter()
     .map(|(text, label, confidence, what)| (pattern(&text), label, confidence, what))
     .collect()
-});
+    },
+);
 
 pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
     for (pattern, label, confidence, what) in PATTERNS.iter() {

@@ -25,7 +25,7 @@ const MAX_PER_LABEL: usize = 64;
 /// What a place looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Label {
+pub enum FindingLabel {
     /// Characters that reorder what a reader sees.
     Bidi,
     /// Characters that a reader does not see.
@@ -42,7 +42,7 @@ pub enum Label {
     Secret,
 }
 
-impl Label {
+impl FindingLabel {
     /// Every label.
     pub const ALL: [Self; 7] = [
         Self::Bidi,
@@ -76,7 +76,7 @@ impl Label {
 /// How sure a detector is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Confidence {
+pub enum FindingConfidence {
     /// It could well be something else.
     Low,
     /// It is probably that.
@@ -89,33 +89,33 @@ pub enum Confidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it looks like.
-    pub label: Label,
+    pub label: FindingLabel,
     /// Where, in bytes.
     pub span: Range<usize>,
     /// How sure the detector is.
-    pub confidence: Confidence,
+    pub confidence: FindingConfidence,
     /// What exactly was recognised. Never the text itself.
     pub what: &'static str,
 }
 
 /// Everything found in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Scan {
+pub struct TextScan {
     /// In the order they stand.
     pub findings: Vec<Finding>,
     /// Whether the end of the text was not read.
     pub truncated: bool,
 }
 
-impl Scan {
+impl TextScan {
     /// Whether anything carries this label.
-    pub fn has(&self, label: Label) -> bool {
+    pub fn has(&self, label: FindingLabel) -> bool {
         self.findings.iter().any(|finding| finding.label == label)
     }
 }
 
 /// Looks at a text with every detector.
-pub fn scan(text: &str) -> Scan {
+pub fn scan(text: &str) -> TextScan {
     let end = text.floor_char_boundary(MAX_TEXT.min(text.len()));
     let read = &text[..end];
     let mut findings = Vec::new();
@@ -123,14 +123,14 @@ pub fn scan(text: &str) -> Scan {
     instructions::find(read, &mut findings);
     attacks::find(read, &mut findings);
     secrets::find(read, &mut findings);
-    let mut counts = [0_usize; Label::ALL.len()];
+    let mut counts = [0_usize; FindingLabel::ALL.len()];
     findings.retain(|finding| {
         let count = &mut counts[finding.label as usize];
         *count += 1;
         *count <= MAX_PER_LABEL
     });
     findings.sort_by_key(|finding| (finding.span.start, finding.span.end, finding.label));
-    Scan {
+    TextScan {
         findings,
         truncated: end < text.len(),
     }
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn every_label_has_a_name_of_its_own() {
-        for (index, label) in Label::ALL.into_iter().enumerate() {
-            assert_eq!(Label::from_name(label.name()), Some(label));
+        for (index, label) in FindingLabel::ALL.into_iter().enumerate() {
+            assert_eq!(FindingLabel::from_name(label.name()), Some(label));
             assert_eq!(label as usize, index);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::{Confidence, Finding, Label, pattern};
+use super::{Finding, FindingConfidence, FindingLabel, pattern};
 
 /// What kind of secret it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,10 +18,10 @@ pub struct SecretKind(
 
 /// One secret: where it stands, and what it is. The span covers the secret alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Secret {
+pub(crate) struct FoundSecret {
     pub(crate) span: Range<usize>,
     pub(crate) kind: SecretKind,
-    pub(crate) confidence: Confidence,
+    pub(crate) confidence: FindingConfidence,
 }
 
 /// A form that hardly anything else has.
@@ -109,7 +109,7 @@ static ASSIGNMENT: Form = Form::new(
 
 pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
     findings.extend(secrets(text).into_iter().map(|secret| Finding {
-        label: Label::Secret,
+        label: FindingLabel::Secret,
         span: secret.span,
         confidence: secret.confidence,
         what: secret.kind.0,
@@ -117,7 +117,7 @@ pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
 }
 
 /// Every secret in a text, in order and without overlap.
-pub(crate) fn secrets(text: &str) -> Vec<Secret> {
+pub(crate) fn secrets(text: &str) -> Vec<FoundSecret> {
     let mut all = Vec::new();
     let lower = text.to_ascii_lowercase();
     for form in &FORMS {
@@ -128,10 +128,10 @@ pub(crate) fn secrets(text: &str) -> Vec<Secret> {
             if let Some(value) = found.get(1)
                 && !is_placeholder(value.as_str())
             {
-                all.push(Secret {
+                all.push(FoundSecret {
                     span: value.range(),
                     kind: SecretKind(form.kind),
-                    confidence: Confidence::High,
+                    confidence: FindingConfidence::High,
                 });
             }
         }
@@ -144,10 +144,10 @@ pub(crate) fn secrets(text: &str) -> Vec<Secret> {
         if let Some(value) = found.get(1).or_else(|| found.get(2))
             && looks_random(value.as_str())
         {
-            all.push(Secret {
+            all.push(FoundSecret {
                 span: value.range(),
                 kind: SecretKind(ASSIGNMENT.kind),
-                confidence: Confidence::Medium,
+                confidence: FindingConfidence::Medium,
             });
         }
     }

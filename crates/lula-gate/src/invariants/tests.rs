@@ -7,8 +7,8 @@ fn paths(paths: &[&str]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
-fn seen<'a>(changed: &'a [String], diff: &'a str) -> Observed<'a> {
-    Observed {
+fn seen<'a>(changed: &'a [String], diff: &'a str) -> ObservedEffect<'a> {
+    ObservedEffect {
         changed,
         base_tree: None,
         diff,
@@ -17,9 +17,9 @@ fn seen<'a>(changed: &'a [String], diff: &'a str) -> Observed<'a> {
 
 #[test]
 fn writes_stay_in_their_scope_and_off_protected_paths() {
-    let rules = Invariants {
-        write_scope: Some(Globs::new(&["src/**"]).unwrap()),
-        protected: Some(Globs::new(&["src/keys/**"]).unwrap()),
+    let rules = ActInvariants {
+        write_scope: Some(PathGlobs::new(&["src/**"]).unwrap()),
+        protected: Some(PathGlobs::new(&["src/keys/**"]).unwrap()),
         base_tree: None,
     };
     assert_eq!(rules.before(seen(&paths(&["src/x.rs"]), "")), []);
@@ -36,9 +36,9 @@ fn writes_stay_in_their_scope_and_off_protected_paths() {
     let kinds: Vec<_> = violations
         .iter()
         .map(|violation| match violation {
-            Violation::OutsideScope { path, .. } => ("scope", path.as_str()),
-            Violation::Protected { path } => ("protected", path.as_str()),
-            Violation::LeavesWorkspace { path } => ("leaves", path.as_str()),
+            InvariantViolation::OutsideScope { path, .. } => ("scope", path.as_str()),
+            InvariantViolation::Protected { path } => ("protected", path.as_str()),
+            InvariantViolation::LeavesWorkspace { path } => ("leaves", path.as_str()),
             other => panic!("{other}"),
         })
         .collect();
@@ -56,26 +56,26 @@ fn writes_stay_in_their_scope_and_off_protected_paths() {
 
 #[test]
 fn a_diff_cannot_touch_more_than_it_lists() {
-    let rules = Invariants {
-        write_scope: Some(Globs::new(&["src/**"]).unwrap()),
-        ..Invariants::default()
+    let rules = ActInvariants {
+        write_scope: Some(PathGlobs::new(&["src/**"]).unwrap()),
+        ..ActInvariants::default()
     };
     let diff = "--- a/src/x\n+++ b/.github/x.yml\n@@ -1 +1 @@\n-a\n+b\n";
     let violations = rules.before(seen(&paths(&["src/x"]), diff));
     assert!(
-        matches!(&violations[..], [Violation::OutsideScope { path, .. }] if path == ".github/x.yml")
+        matches!(&violations[..], [InvariantViolation::OutsideScope { path, .. }] if path == ".github/x.yml")
     );
 }
 
 #[test]
 fn a_change_is_for_one_tree() {
     let tree = Digest::of_bytes(b"tree");
-    let rules = Invariants {
+    let rules = ActInvariants {
         base_tree: Some(tree),
-        ..Invariants::default()
+        ..ActInvariants::default()
     };
     let on = |base_tree| {
-        rules.before(Observed {
+        rules.before(ObservedEffect {
             changed: &[],
             base_tree,
             diff: "",
@@ -84,10 +84,10 @@ fn a_change_is_for_one_tree() {
     assert_eq!(on(Some(tree)), []);
     assert!(matches!(
         on(Some(Digest::of_bytes(b"x")))[..],
-        [Violation::BaseChanged { .. }]
+        [InvariantViolation::BaseChanged { .. }]
     ));
     assert!(
-        matches!(on(None)[..], [Violation::BaseChanged { .. }]),
+        matches!(on(None)[..], [InvariantViolation::BaseChanged { .. }]),
         "unreadable is changed"
     );
 }
@@ -96,11 +96,11 @@ fn a_change_is_for_one_tree() {
 fn a_secret_in_a_diff_is_located_and_never_repeated() {
     let key = format!("AKIA{}", "Q7RZ2MWX5NPL4KDT");
     let added = format!("--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n+ok\n+key = \"{key}\"\n");
-    let violations = Invariants::default().before(seen(&[], &added));
+    let violations = ActInvariants::default().before(seen(&[], &added));
     assert!(
         matches!(
             violations[..],
-            [Violation::SecretAdded {
+            [InvariantViolation::SecretAdded {
                 kind: "aws-access-key",
                 line: 2
             }]
@@ -114,10 +114,13 @@ fn a_secret_in_a_diff_is_located_and_never_repeated() {
 
 #[test]
 fn what_was_not_declared_is_named_afterwards() {
-    let rules = Invariants::default();
+    let rules = ActInvariants::default();
     let declared = paths(&["a", "./b"]);
     let violations = rules.after(Some(&declared), seen(&paths(&["a", "b", "c"]), ""));
-    assert_eq!(violations, [Violation::Undeclared { path: "c".into() }]);
+    assert_eq!(
+        violations,
+        [InvariantViolation::Undeclared { path: "c".into() }]
+    );
     assert_eq!(rules.after(None, seen(&paths(&["c"]), "")), []);
 }
 
@@ -127,9 +130,9 @@ proptest! {
         some in proptest::collection::vec("[a-c./]{1,6}", 0..4),
         more in proptest::collection::vec("[a-c./]{1,6}", 0..4),
     ) {
-        let rules = Invariants {
-            write_scope: Some(Globs::new(&["a/**"]).unwrap()),
-            protected: Some(Globs::new(&["a/b"]).unwrap()),
+        let rules = ActInvariants {
+            write_scope: Some(PathGlobs::new(&["a/**"]).unwrap()),
+            protected: Some(PathGlobs::new(&["a/b"]).unwrap()),
             base_tree: None,
         };
         let before = rules.before(seen(&some, ""));

@@ -1,35 +1,35 @@
 //! What is judged.
 
-use lula_protocol::Action;
-use lula_protocol::call::{ApplyPatch, Git};
+use lula_protocol::ToolAction;
+use lula_protocol::call::{ApplyPatch, GitAction};
 
-use crate::findings::{self, Label};
-use crate::globs::Globs;
-use crate::shell::Reading;
+use crate::findings::{self, FindingLabel};
+use crate::globs::PathGlobs;
+use crate::shell::ShellReading;
 
 /// Something that is about to happen, as far as rules care.
 #[derive(Debug, Clone, Default)]
-pub struct Act {
+pub struct GateAct {
     pub(super) tool: String,
     pub(super) mutates: bool,
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<ShellReading>,
     pub(super) writes: Vec<String>,
-    pub(super) findings: Vec<Label>,
-    pub(super) scope: Option<Globs>,
+    pub(super) findings: Vec<FindingLabel>,
+    pub(super) scope: Option<PathGlobs>,
 }
 
-impl Act {
+impl GateAct {
     /// A program with its arguments.
     pub fn command(argv: &[String]) -> Self {
-        Self::exec(Reading::of_argv(argv, &[], None))
+        Self::exec(ShellReading::of_argv(argv, &[], None))
     }
 
     /// Shell text.
     pub fn shell(text: &str) -> Self {
-        Self::exec(Reading::of_shell(text))
+        Self::exec(ShellReading::of_shell(text))
     }
 
-    fn exec(reading: Reading) -> Self {
+    fn exec(reading: ShellReading) -> Self {
         Self {
             tool: "exec".to_owned(),
             mutates: true,
@@ -39,54 +39,58 @@ impl Act {
     }
 
     /// A tool call.
-    pub fn of(action: &Action) -> Self {
+    pub fn of(action: &ToolAction) -> Self {
         let mut act = Self {
             tool: action.tool().to_owned(),
             mutates: action.mutates(),
             ..Self::default()
         };
         match action {
-            Action::Exec(exec) => {
+            ToolAction::Exec(exec) => {
                 let names: Vec<String> = exec.env.keys().cloned().collect();
-                act.reading = Some(Reading::of_argv(&exec.argv, &names, exec.stdin.as_deref()));
+                act.reading = Some(ShellReading::of_argv(
+                    &exec.argv,
+                    &names,
+                    exec.stdin.as_deref(),
+                ));
             }
-            Action::WriteFile(write) => {
+            ToolAction::WriteFile(write) => {
                 act.writes.push(write.path.clone());
                 act.look_at(&write.content);
             }
-            Action::ApplyPatch(ApplyPatch::UnifiedDiff { diff }) => {
+            ToolAction::ApplyPatch(ApplyPatch::UnifiedDiff { diff }) => {
                 act.writes = paths_of_diff(diff);
                 act.look_at(&added_lines(diff));
             }
-            Action::ApplyPatch(ApplyPatch::SearchReplace { edits }) => {
+            ToolAction::ApplyPatch(ApplyPatch::SearchReplace { edits }) => {
                 for edit in edits {
                     act.writes.push(edit.path.clone());
                     act.look_at(&edit.replace);
                 }
             }
-            Action::Git(Git::Commit { message }) => {
+            ToolAction::Git(GitAction::Commit { message }) => {
                 let argv = ["git", "commit", "-m", message].map(str::to_owned);
-                act.reading = Some(Reading::of_argv(&argv, &[], None));
+                act.reading = Some(ShellReading::of_argv(&argv, &[], None));
             }
-            Action::Git(_)
-            | Action::ReadFile(_)
-            | Action::ListFiles(_)
-            | Action::Search(_)
-            | Action::Outline(_)
-            | Action::Snapshot(_)
-            | Action::Undo(_) => {}
+            ToolAction::Git(_)
+            | ToolAction::ReadFile(_)
+            | ToolAction::ListFiles(_)
+            | ToolAction::Search(_)
+            | ToolAction::Outline(_)
+            | ToolAction::Snapshot(_)
+            | ToolAction::Undo(_) => {}
         }
         act
     }
 
     /// Changes leaving a workspace for the user's tree: where they go, and the text they add.
-    /// Whoever wrote it, a command included, it is looked at here.
+    /// No matter what wrote it, a command included, it is looked at here.
     pub fn commit<S: AsRef<str>>(paths: Vec<String>, added: impl IntoIterator<Item = S>) -> Self {
         let argv = ["lula", "commit"].map(str::to_owned);
         let mut act = Self {
             tool: "commit".to_owned(),
             mutates: true,
-            reading: Some(Reading::of_argv(&argv, &[], None)),
+            reading: Some(ShellReading::of_argv(&argv, &[], None)),
             writes: paths,
             ..Self::default()
         };
@@ -98,7 +102,7 @@ impl Act {
 
     /// The same act by an agent that may write only there.
     #[must_use]
-    pub fn within(mut self, scope: Globs) -> Self {
+    pub fn within(mut self, scope: PathGlobs) -> Self {
         self.scope = Some(scope);
         self
     }
@@ -112,13 +116,13 @@ impl Act {
 
     /// The same act, knowing what was found in its text.
     #[must_use]
-    pub fn finding(mut self, labels: impl IntoIterator<Item = Label>) -> Self {
+    pub fn finding(mut self, labels: impl IntoIterator<Item = FindingLabel>) -> Self {
         self.findings.extend(labels);
         self
     }
 
     /// Labels of what was found in the text it writes.
-    pub fn findings(&self) -> &[Label] {
+    pub fn findings(&self) -> &[FindingLabel] {
         &self.findings
     }
 

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::pattern::Pattern;
-use super::rule::{Example, Place, Rule};
+use super::rule::{Example, GateRule, RulePosition};
 use super::ruling::Ruling;
-use crate::approvals::{Beforehand, OnExpiry, Terms};
-use crate::findings::Label;
-use crate::globs::Globs;
+use crate::approvals::{AdvanceApproval, ApprovalExpiryPolicy, ApprovalTerms};
+use crate::findings::FindingLabel;
+use crate::globs::PathGlobs;
 
-/// Longer files are nobody's rules.
+/// Longer files are not taken for rules.
 const MAX_BYTES: usize = 256 * 1024;
 const SOMEBODY: &str = "somebody has to agree here";
 const TOOLS: [&str; 11] = [
@@ -33,7 +33,7 @@ const TOOLS: [&str; 11] = [
 /// A mistake in a rules file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
-pub struct RulesError {
+pub struct RulesFileError {
     /// The file.
     pub file: String,
     /// The line, counted from 1.
@@ -44,28 +44,28 @@ pub struct RulesError {
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Written by whoever runs Lula: may switch built-in rules off and say what silence means.
+pub enum RulesFileTrust {
+    /// Written by the operator: may switch built-in rules off and say what silence means.
     Operator,
-    /// Written by whoever wrote the repository: can only tighten.
+    /// Written by the authors of the repository: can only tighten.
     Repository,
 }
 
 /// One rules file.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct RulesFileSource<'a> {
     /// What to call it in messages.
     pub file: &'a str,
     /// Its text.
     pub text: &'a str,
     /// Whose it is.
-    pub trust: Trust,
+    pub trust: RulesFileTrust,
 }
 
 /// What a file says.
 #[derive(Debug, Clone)]
-pub(super) struct Parsed {
-    pub(super) rules: Vec<Rule>,
+pub(super) struct ParsedRulesFile {
+    pub(super) rules: Vec<GateRule>,
     pub(super) off: Vec<(String, usize)>,
     pub(super) default: Option<Ruling>,
     pub(super) terms: Option<TermsText>,
@@ -92,8 +92,8 @@ pub(super) struct TermsText {
     role: Option<String>,
     four_eyes: Option<bool>,
     expires: Option<String>,
-    on_expiry: Option<OnExpiry>,
-    pub(super) beforehand: Option<Beforehand>,
+    on_expiry: Option<ApprovalExpiryPolicy>,
+    pub(super) beforehand: Option<AdvanceApproval>,
 }
 
 #[derive(Deserialize)]
@@ -144,26 +144,26 @@ impl OneOrMany {
 
 impl TermsText {
     /// These terms over others.
-    pub(super) fn over(&self, base: &Terms) -> Result<Terms, String> {
+    pub(super) fn over(&self, base: &ApprovalTerms) -> Result<ApprovalTerms, String> {
         let open_ms = match &self.expires {
             None => base.open_ms,
             Some(text) => duration_ms(text)
                 .ok_or_else(|| format!("expires = {text:?} is not a duration such as 30m"))?,
         };
-        let terms = Terms {
+        let terms = ApprovalTerms {
             quorum: self.quorum.unwrap_or(base.quorum),
             role: self.role.clone().or_else(|| base.role.clone()),
             four_eyes: self.four_eyes.unwrap_or(base.four_eyes),
             open_ms,
             on_expiry: self.on_expiry.unwrap_or(base.on_expiry),
         };
-        if terms.on_expiry == OnExpiry::ApproveTree && !terms.anyone_will_do() {
+        if terms.on_expiry == ApprovalExpiryPolicy::ApproveTree && !terms.anyone_will_do() {
             return Err(
                 "on_expiry = \"approve_tree\" goes with no quorum, role or four_eyes: silence is nobody"
                     .to_owned(),
             );
         }
-        if self.beforehand == Some(Beforehand::Tree) && !terms.anyone_will_do() {
+        if self.beforehand == Some(AdvanceApproval::Tree) && !terms.anyone_will_do() {
             return Err(
                 "beforehand = \"tree\" goes with no quorum, role or four_eyes: it is one person's word"
                     .to_owned(),
@@ -172,9 +172,10 @@ impl TermsText {
         Ok(terms)
     }
 
-    /// Whether nobody in particular is asked, which only whoever runs this may say.
+    /// Whether silence or a word beforehand is enough, which only the operator may say.
     fn loosens(&self) -> bool {
-        self.on_expiry == Some(OnExpiry::ApproveTree) || self.beforehand == Some(Beforehand::Tree)
+        self.on_expiry == Some(ApprovalExpiryPolicy::ApproveTree)
+            || self.beforehand == Some(AdvanceApproval::Tree)
     }
 }
 
@@ -194,10 +195,10 @@ fn duration_ms(text: &str) -> Option<u64> {
 }
 
 /// Reads a file without running its examples.
-pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
+pub(super) fn parse(source: &RulesFileSource<'_>) -> Result<ParsedRulesFile, RulesFileError> {
     let text = source.text;
     let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-    let wrong = |at: usize, what: String| RulesError {
+    let wrong = |at: usize, what: String| RulesFileError {
         file: source.file.to_owned(),
         line: line_of(at),
         what,
@@ -213,7 +214,7 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
     })?;
     let only_operator =
         |at: usize, what: &str| wrong(at, format!("{what}: a repository can only tighten"));
-    let from_repository = source.trust == Trust::Repository;
+    let from_repository = source.trust == RulesFileTrust::Repository;
     if from_repository && let Some(off) = file.off.first() {
         return Err(only_operator(
             off.span().start,
@@ -224,17 +225,17 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
         let at = terms.span().start;
         terms
             .get_ref()
-            .over(&Terms::default())
+            .over(&ApprovalTerms::default())
             .map_err(|what| wrong(at, what))?;
         if from_repository && terms.get_ref().loosens() {
             return Err(only_operator(at, SOMEBODY));
         }
     }
-    let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());
+    let mut rules: Vec<GateRule> = Vec::with_capacity(file.rule.len());
     for spanned in file.rule {
         let at = spanned.span().start;
         let line = line_of(at);
-        let place = Place {
+        let place = RulePosition {
             file: source.file.to_owned(),
             line,
         };
@@ -248,7 +249,7 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
         }
         rules.push(rule);
     }
-    Ok(Parsed {
+    Ok(ParsedRulesFile {
         rules,
         off: file
             .off
@@ -263,7 +264,11 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed, RulesError> {
     })
 }
 
-fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Result<Rule, String> {
+fn rule(
+    text: RuleText,
+    place: RulePosition,
+    line_of: &dyn Fn(usize) -> usize,
+) -> Result<GateRule, String> {
     let id = text
         .id
         .unwrap_or_else(|| format!("{}:{}", place.file, place.line));
@@ -291,8 +296,8 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
     let names = text.finding.map(OneOrMany::into_vec).unwrap_or_default();
     let mut findings = Vec::with_capacity(names.len());
     for name in names {
-        findings.push(Label::from_name(&name).ok_or_else(|| {
-            let known: Vec<_> = Label::ALL.iter().map(|label| label.name()).collect();
+        findings.push(FindingLabel::from_name(&name).ok_or_else(|| {
+            let known: Vec<_> = FindingLabel::ALL.iter().map(|label| label.name()).collect();
             format!(
                 "there is no finding {name:?}: findings are {}",
                 known.join(", ")
@@ -302,7 +307,7 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
     let paths = if text.paths.is_empty() {
         None
     } else {
-        Some(Globs::new(&text.paths).map_err(|error| error.to_string())?)
+        Some(PathGlobs::new(&text.paths).map_err(|error| error.to_string())?)
     };
     if words.is_empty()
         && tools.is_empty()
@@ -318,7 +323,7 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
     let beforehand = text.approval.as_ref().and_then(|terms| terms.beforehand);
     let terms = text
         .approval
-        .map(|terms| terms.over(&Terms::default()))
+        .map(|terms| terms.over(&ApprovalTerms::default()))
         .transpose()?;
     let of = |examples: Vec<Spanned<String>>, matches: bool| {
         examples.into_iter().map(move |example| Example {
@@ -329,7 +334,7 @@ fn rule(text: RuleText, place: Place, line_of: &dyn Fn(usize) -> usize) -> Resul
     };
     let mut examples: Vec<_> = of(text.examples.matching, true).collect();
     examples.extend(of(text.examples.not, false));
-    Ok(Rule {
+    Ok(GateRule {
         reason: text.reason.unwrap_or_else(|| "a rule says so".to_owned()),
         ruling: text.decision,
         command: (!words.is_empty()).then_some(Pattern {

@@ -1,13 +1,13 @@
 //! A force-push is caught however it is spelled, and a text that speaks of one is not.
 
-use lula_protocol::Action;
-use lula_protocol::call::{Git, WriteFile};
+use lula_protocol::ToolAction;
+use lula_protocol::call::{GitAction, WriteFile};
 use proptest::prelude::*;
 
-use super::{Act, Policy, Ruling};
+use super::{GateAct, RuleSet, Ruling};
 
-fn ruling(act: &Act) -> Ruling {
-    Policy::built_in().unwrap().judge(act).ruling
+fn ruling(act: &GateAct) -> Ruling {
+    RuleSet::built_in().unwrap().judge(act).ruling
 }
 
 const SPELLED: [&str; 14] = [
@@ -73,7 +73,7 @@ proptest! {
         outer in 0..13_u8,
     ) {
         let text = wrapped(&wrapped(&disguised(spelled, how), inner), outer);
-        let ruling = ruling(&Act::shell(&text));
+        let ruling = ruling(&GateAct::shell(&text));
         prop_assert!(ruling > Ruling::Allow, "{text}: {ruling:?}");
         // Where nothing is known only when it runs, it is refused, not asked about.
         let plain = how != 4 && how != 5 && ![4, 9].contains(&inner) && ![4, 9].contains(&outer);
@@ -88,18 +88,18 @@ proptest! {
         how in 0..6_u8,
     ) {
         let act = match how {
-            0 => Act::of(&Action::WriteFile(WriteFile {
+            0 => GateAct::of(&ToolAction::WriteFile(WriteFile {
                 path: "docs/git.md".to_owned(),
                 content: format!("Never run `{spelled}`.\n"),
                 executable: false,
             })),
-            1 => Act::of(&Action::Git(Git::Commit {
+            1 => GateAct::of(&ToolAction::Git(GitAction::Commit {
                 message: format!("Explain why {spelled} loses work"),
             })),
-            2 => Act::shell(&format!("echo '{spelled}'")),
-            3 => Act::shell(&format!("grep -rn '{spelled}' docs")),
-            4 => Act::shell(&format!("cat > doc.md <<'EOF'\n{spelled}\nEOF")),
-            _ => Act::shell(&format!("git commit -m 'about {spelled}'")),
+            2 => GateAct::shell(&format!("echo '{spelled}'")),
+            3 => GateAct::shell(&format!("grep -rn '{spelled}' docs")),
+            4 => GateAct::shell(&format!("cat > doc.md <<'EOF'\n{spelled}\nEOF")),
+            _ => GateAct::shell(&format!("git commit -m 'about {spelled}'")),
         };
         prop_assert_eq!(ruling(&act), Ruling::Allow, "{}", spelled);
     }
@@ -108,6 +108,9 @@ proptest! {
 #[test]
 fn a_program_text_that_pushes_is_asked_about() {
     let text = "python3 -c 'import os; os.system(\"git push -f\")'";
-    assert_eq!(ruling(&Act::shell(text)), Ruling::Ask);
-    assert_eq!(ruling(&Act::shell("python3 -c 'print(1)'")), Ruling::Allow);
+    assert_eq!(ruling(&GateAct::shell(text)), Ruling::Ask);
+    assert_eq!(
+        ruling(&GateAct::shell("python3 -c 'print(1)'")),
+        Ruling::Allow
+    );
 }

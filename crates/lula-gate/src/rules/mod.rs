@@ -17,15 +17,15 @@ mod tests;
 
 use lula_protocol::Digest;
 use lula_protocol::canonical::CanonicalError;
-use lula_protocol::digest::Domain;
+use lula_protocol::digest::DigestDomain;
 
-use crate::approvals::{Beforehand, Terms};
-use crate::shell::{Reading, Simple};
+use crate::approvals::{AdvanceApproval, ApprovalTerms};
+use crate::shell::{ShellReading, SimpleCommand};
 
-pub use act::{Act, added_lines, paths_of_diff};
-pub use file::{RulesError, Source, Trust};
-pub use rule::{Place, Rule};
-pub use ruling::{Because, Ruling, Verdict};
+pub use act::{GateAct, added_lines, paths_of_diff};
+pub use file::{RulesFileError, RulesFileSource, RulesFileTrust};
+pub use rule::{GateRule, RulePosition};
+pub use ruling::{GateVerdict, Ruling, RulingReason};
 
 /// Name of the built-in file in messages.
 pub const BUILT_IN_FILE: &str = "built-in";
@@ -40,38 +40,38 @@ pub const fn built_in_text() -> &'static str {
 
 /// Every rule in force.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct RuleSet {
     layers: Vec<Layer>,
     default: Ruling,
-    terms: Terms,
-    beforehand: Beforehand,
+    terms: ApprovalTerms,
+    beforehand: AdvanceApproval,
 }
 
 #[derive(Debug, Clone)]
 struct Layer {
-    trust: Trust,
-    rules: Vec<Rule>,
+    trust: RulesFileTrust,
+    rules: Vec<GateRule>,
 }
 
-impl Policy {
+impl RuleSet {
     /// The built-in rules alone.
-    pub fn built_in() -> Result<Self, RulesError> {
+    pub fn built_in() -> Result<Self, RulesFileError> {
         Self::load(&[])
     }
 
     /// The built-in rules and these files, in order. A mistake or a failing example anywhere
     /// refuses them all.
-    pub fn load(sources: &[Source<'_>]) -> Result<Self, RulesError> {
-        let built_in = Source {
+    pub fn load(sources: &[RulesFileSource<'_>]) -> Result<Self, RulesFileError> {
+        let built_in = RulesFileSource {
             file: BUILT_IN_FILE,
             text: BUILT_IN,
-            trust: Trust::Operator,
+            trust: RulesFileTrust::Operator,
         };
         let mut policy = Self {
             layers: Vec::new(),
             default: Ruling::Allow,
-            terms: Terms::default(),
-            beforehand: Beforehand::default(),
+            terms: ApprovalTerms::default(),
+            beforehand: AdvanceApproval::default(),
         };
         // Its examples cannot change after the build that ran them as tests.
         policy.add(&built_in)?;
@@ -84,9 +84,9 @@ impl Policy {
         Ok(policy)
     }
 
-    fn add(&mut self, source: &Source<'_>) -> Result<(), RulesError> {
+    fn add(&mut self, source: &RulesFileSource<'_>) -> Result<(), RulesFileError> {
         let parsed = file::parse(source)?;
-        let wrong = |line: usize, what: String| RulesError {
+        let wrong = |line: usize, what: String| RulesFileError {
             file: source.file.to_owned(),
             line,
             what,
@@ -111,8 +111,8 @@ impl Policy {
             self.beforehand = text.beforehand.unwrap_or(self.beforehand);
             let terms = text.over(&self.terms).map_err(|what| wrong(1, what))?;
             self.terms = match source.trust {
-                Trust::Operator => terms,
-                Trust::Repository => self.terms.strictest(&terms),
+                RulesFileTrust::Operator => terms,
+                RulesFileTrust::Repository => self.terms.strictest(&terms),
             };
         }
         self.layers.push(Layer {
@@ -123,13 +123,13 @@ impl Policy {
     }
 
     /// What all rules say about an act.
-    pub fn judge(&self, act: &Act) -> Verdict {
+    pub fn judge(&self, act: &GateAct) -> GateVerdict {
         let mut because = Vec::new();
         let mut ruling = self.judge_beside_commands(act, &mut because);
         if let Some(reading) = &act.reading {
             ruling = ruling.max(self.judge_commands(act, reading, &mut because));
         }
-        because.sort_by_key(|one: &Because| std::cmp::Reverse(one.ruling));
+        because.sort_by_key(|one: &RulingReason| std::cmp::Reverse(one.ruling));
         let mut terms = self.terms.clone();
         for one in &because {
             let rule = self.rules().find(|rule| rule.id == one.rule);
@@ -137,9 +137,9 @@ impl Policy {
                 terms = terms.strictest(asked);
             }
         }
-        let asks = |one: &&Because| one.ruling == Ruling::Ask;
-        let agreed = |one: &Because| self.beforehand(&one.rule) == Beforehand::Tree;
-        Verdict {
+        let asks = |one: &&RulingReason| one.ruling == Ruling::Ask;
+        let agreed = |one: &RulingReason| self.beforehand(&one.rule) == AdvanceApproval::Tree;
+        GateVerdict {
             beforehand: terms.anyone_will_do() && because.iter().filter(asks).all(agreed),
             ruling,
             because,
@@ -148,24 +148,24 @@ impl Policy {
     }
 
     /// What may be agreed to beforehand where a rule asks: as it says, or as all do.
-    fn beforehand(&self, rule: &str) -> Beforehand {
+    fn beforehand(&self, rule: &str) -> AdvanceApproval {
         let named = self.rules().filter(|known| known.id == rule);
         let own = named
             .filter_map(|known| known.beforehand)
             .collect::<Vec<_>>();
         match own.as_slice() {
             [] => self.beforehand,
-            own if own.contains(&Beforehand::Never) => Beforehand::Never,
-            _ => Beforehand::Tree,
+            own if own.contains(&AdvanceApproval::Never) => AdvanceApproval::Never,
+            _ => AdvanceApproval::Tree,
         }
     }
 
-    fn judge_beside_commands(&self, act: &Act, because: &mut Vec<Because>) -> Ruling {
+    fn judge_beside_commands(&self, act: &GateAct, because: &mut Vec<RulingReason>) -> Ruling {
         let mut matched = Vec::new();
         let mut allowed = false;
         for (trust, rule) in self.ranked() {
             if let Some((ruling, part)) = rule.on_act(act) {
-                allowed |= ruling == Ruling::Allow && trust == Trust::Operator;
+                allowed |= ruling == Ruling::Allow && trust == RulesFileTrust::Operator;
                 matched.push(one(rule, ruling, part));
             }
         }
@@ -179,11 +179,16 @@ impl Policy {
         strictest.unwrap_or_default().max(by_default)
     }
 
-    fn judge_commands(&self, act: &Act, reading: &Reading, because: &mut Vec<Because>) -> Ruling {
+    fn judge_commands(
+        &self,
+        act: &GateAct,
+        reading: &ShellReading,
+        because: &mut Vec<RulingReason>,
+    ) -> Ruling {
         let mut strictest = Ruling::Allow;
         for doubt in &reading.doubts {
             strictest = strictest.max(Ruling::Ask);
-            because.push(Because {
+            because.push(RulingReason {
                 rule: "doubt".to_owned(),
                 ruling: Ruling::Ask,
                 reason: doubt.why.to_owned(),
@@ -196,12 +201,17 @@ impl Policy {
         strictest
     }
 
-    fn judge_command(&self, act: &Act, command: &Simple, because: &mut Vec<Because>) -> Ruling {
+    fn judge_command(
+        &self,
+        act: &GateAct,
+        command: &SimpleCommand,
+        because: &mut Vec<RulingReason>,
+    ) -> Ruling {
         let mut strictest = Ruling::Allow;
         let mut allowed = false;
         for (trust, rule) in self.ranked() {
             if let Some((ruling, part)) = rule.on_command(act, command) {
-                allowed |= ruling == Ruling::Allow && trust == Trust::Operator;
+                allowed |= ruling == Ruling::Allow && trust == RulesFileTrust::Operator;
                 strictest = strictest.max(ruling);
                 because.push(one(rule, ruling, part));
             }
@@ -212,9 +222,9 @@ impl Policy {
         strictest
     }
 
-    fn by_default(&self, matched: &str, because: &mut Vec<Because>) -> Ruling {
+    fn by_default(&self, matched: &str, because: &mut Vec<RulingReason>) -> Ruling {
         if self.default > Ruling::Allow {
-            because.push(Because {
+            because.push(RulingReason {
                 rule: "default".to_owned(),
                 ruling: self.default,
                 reason: "no rule allows it".to_owned(),
@@ -224,14 +234,14 @@ impl Policy {
         self.default
     }
 
-    fn ranked(&self) -> impl Iterator<Item = (Trust, &Rule)> {
+    fn ranked(&self) -> impl Iterator<Item = (RulesFileTrust, &GateRule)> {
         self.layers
             .iter()
             .flat_map(|layer| layer.rules.iter().map(|rule| (layer.trust, rule)))
     }
 
     /// Every rule in force.
-    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+    pub fn rules(&self) -> impl Iterator<Item = &GateRule> {
         self.ranked().map(|(_, rule)| rule)
     }
 
@@ -241,12 +251,12 @@ impl Policy {
     }
 
     /// What has to be true of answers, where no rule asks for more.
-    pub const fn terms(&self) -> &Terms {
+    pub const fn terms(&self) -> &ApprovalTerms {
         &self.terms
     }
 
-    /// What whoever starts the work may agree to before it is known, where no rule says otherwise.
-    pub const fn agreed_beforehand(&self) -> Beforehand {
+    /// What the operator who starts the work may agree to before it is known, where no rule says otherwise.
+    pub const fn agreed_beforehand(&self) -> AdvanceApproval {
         self.beforehand
     }
 
@@ -256,7 +266,7 @@ impl Policy {
             .ranked()
             .map(|(trust, rule)| {
                 let mut value = rule.as_value();
-                value["tightens_only"] = (trust == Trust::Repository).into();
+                value["tightens_only"] = (trust == RulesFileTrust::Repository).into();
                 value
             })
             .collect();
@@ -266,12 +276,12 @@ impl Policy {
             "terms": self.terms,
             "beforehand": self.beforehand,
         });
-        Digest::of(Domain::Policy, &whole)
+        Digest::of(DigestDomain::Policy, &whole)
     }
 }
 
-fn one(rule: &Rule, ruling: Ruling, matched: String) -> Because {
-    Because {
+fn one(rule: &GateRule, ruling: Ruling, matched: String) -> RulingReason {
+    RulingReason {
         rule: rule.id.clone(),
         ruling,
         reason: rule.reason.clone(),
@@ -280,7 +290,7 @@ fn one(rule: &Rule, ruling: Ruling, matched: String) -> Because {
 }
 
 /// Runs the examples of a file. Returns those that do not come out as they say.
-pub fn test(source: &Source<'_>) -> Result<Vec<RulesError>, RulesError> {
+pub fn test(source: &RulesFileSource<'_>) -> Result<Vec<RulesFileError>, RulesFileError> {
     let parsed = file::parse(source)?;
     let mut failures = Vec::new();
     for rule in &parsed.rules {
@@ -290,7 +300,7 @@ pub fn test(source: &Source<'_>) -> Result<Vec<RulesError>, RulesError> {
             } else {
                 ("not match", "does")
             };
-            failures.push(RulesError {
+            failures.push(RulesFileError {
                 file: source.file.to_owned(),
                 line: example.line,
                 what: format!(

@@ -1,6 +1,6 @@
 //! Patterns over the words of a command.
 
-use crate::shell::{Simple, Word};
+use crate::shell::{SimpleCommand, Word};
 
 /// A program, words that follow it, and arguments that must be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Pattern {
 
 /// How well a command fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(super) enum PatternFit {
     No,
     /// It depends on words that are known only when it runs.
     Maybe,
@@ -23,7 +23,7 @@ pub(super) enum Fit {
 impl Pattern {
     /// How a command fits. Options may stand before and between the words that are asked for, so
     /// that `kubectl -n prod delete` is a `kubectl delete`.
-    pub(super) fn fits(&self, command: &Simple) -> Fit {
+    pub(super) fn fits(&self, command: &SimpleCommand) -> PatternFit {
         let mut reached = vec![0];
         for (place, alternatives) in self.words.iter().enumerate() {
             let mut next = Vec::new();
@@ -35,7 +35,7 @@ impl Pattern {
                 };
                 for position in positions {
                     match command.words.get(position) {
-                        Some(Word::Unknown) => return Fit::Maybe,
+                        Some(Word::Unknown) => return PatternFit::Maybe,
                         Some(Word::Known(word))
                             if alternatives.iter().any(|pattern| wild(pattern, word)) =>
                         {
@@ -46,21 +46,21 @@ impl Pattern {
                 }
             }
             if next.is_empty() {
-                return Fit::No;
+                return PatternFit::No;
             }
             next.sort_unstable();
             next.dedup();
             reached = next;
         }
         if self.with.is_empty() {
-            Fit::Yes
+            PatternFit::Yes
         } else {
             self.has_argument(command.words.get(1..).unwrap_or_default())
         }
     }
 
     /// How a command fits word by word, with nothing skipped: what is allowed must be exactly that.
-    pub(super) fn fits_exactly(&self, command: &Simple) -> bool {
+    pub(super) fn fits_exactly(&self, command: &SimpleCommand) -> bool {
         command.words.len() >= self.words.len()
             && command.words.iter().all(|word| word.known().is_some())
             && self
@@ -72,18 +72,18 @@ impl Pattern {
                         .is_some_and(|word| alternatives.iter().any(|pattern| wild(pattern, word)))
                 })
             && (self.with.is_empty()
-                || self.has_argument(&command.words[self.words.len()..]) == Fit::Yes)
+                || self.has_argument(&command.words[self.words.len()..]) == PatternFit::Yes)
     }
 
-    fn has_argument(&self, words: &[Word]) -> Fit {
+    fn has_argument(&self, words: &[Word]) -> PatternFit {
         let fit = |word: &Word| match word {
-            Word::Unknown => Fit::Maybe,
+            Word::Unknown => PatternFit::Maybe,
             Word::Known(word) if self.with.iter().any(|wanted| is_argument(wanted, word)) => {
-                Fit::Yes
+                PatternFit::Yes
             }
-            Word::Known(_) => Fit::No,
+            Word::Known(_) => PatternFit::No,
         };
-        words.iter().map(fit).max().unwrap_or(Fit::No)
+        words.iter().map(fit).max().unwrap_or(PatternFit::No)
     }
 }
 
@@ -158,7 +158,7 @@ fn wild(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::Reading;
+    use crate::shell::ShellReading;
 
     fn pattern(words: &[&[&str]], with: &[&str]) -> Pattern {
         let own = |words: &[&str]| words.iter().map(ToString::to_string).collect();
@@ -168,23 +168,23 @@ mod tests {
         }
     }
 
-    fn fit(pattern: &Pattern, text: &str) -> Fit {
-        let reading = Reading::of_shell(text);
+    fn fit(pattern: &Pattern, text: &str) -> PatternFit {
+        let reading = ShellReading::of_shell(text);
         let fits = reading.commands.iter().map(|command| pattern.fits(command));
-        fits.max().unwrap_or(Fit::No)
+        fits.max().unwrap_or(PatternFit::No)
     }
 
     #[test]
     fn options_do_not_hide_a_subcommand() {
         let delete = pattern(&[&["kubectl"], &["delete", "drain"]], &[]);
-        assert_eq!(fit(&delete, "kubectl delete pod x"), Fit::Yes);
+        assert_eq!(fit(&delete, "kubectl delete pod x"), PatternFit::Yes);
         assert_eq!(
             fit(&delete, "kubectl -n prod --context=x drain n"),
-            Fit::Yes
+            PatternFit::Yes
         );
-        assert_eq!(fit(&delete, "kubectl get delete"), Fit::No);
-        assert_eq!(fit(&delete, "kubectl $X pod"), Fit::Maybe);
-        assert_eq!(fit(&delete, "echo kubectl delete"), Fit::No);
+        assert_eq!(fit(&delete, "kubectl get delete"), PatternFit::No);
+        assert_eq!(fit(&delete, "kubectl $X pod"), PatternFit::Maybe);
+        assert_eq!(fit(&delete, "echo kubectl delete"), PatternFit::No);
     }
 
     #[test]
@@ -199,17 +199,17 @@ mod tests {
             "git push origin +main",
             "git push origin -- +main",
         ] {
-            assert_eq!(fit(&force, text), Fit::Yes, "{text}");
+            assert_eq!(fit(&force, text), PatternFit::Yes, "{text}");
         }
-        assert_eq!(fit(&force, "git push -u origin main"), Fit::No);
-        assert_eq!(fit(&force, "git push --follow-tags"), Fit::No);
-        assert_eq!(fit(&force, "git push $ARGS"), Fit::Maybe);
+        assert_eq!(fit(&force, "git push -u origin main"), PatternFit::No);
+        assert_eq!(fit(&force, "git push --follow-tags"), PatternFit::No);
+        assert_eq!(fit(&force, "git push $ARGS"), PatternFit::Maybe);
     }
 
     #[test]
     fn what_is_allowed_must_be_exactly_that() {
         let get = pattern(&[&["kubectl"], &["get"]], &[]);
-        let exactly = |text: &str| get.fits_exactly(&Reading::of_shell(text).commands[0]);
+        let exactly = |text: &str| get.fits_exactly(&ShellReading::of_shell(text).commands[0]);
         assert!(exactly("kubectl get pods"));
         assert!(!exactly("kubectl -n get delete"));
         assert!(!exactly("kubectl get $X"));

@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use super::act::Act;
-use super::pattern::{Fit, Pattern};
+use super::act::GateAct;
+use super::pattern::{Pattern, PatternFit};
 use super::ruling::Ruling;
-use crate::approvals::{Beforehand, Terms};
-use crate::findings::{self, Label};
-use crate::globs::Globs;
-use crate::shell::{Reading, Simple};
+use crate::approvals::{AdvanceApproval, ApprovalTerms};
+use crate::findings::{self, FindingLabel};
+use crate::globs::PathGlobs;
+use crate::shell::{ShellReading, SimpleCommand};
 
 /// A rule as it was read from a file.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct GateRule {
     /// Its name.
     pub id: String,
     /// What it says.
@@ -20,20 +20,20 @@ pub struct Rule {
     /// Why it is there.
     pub reason: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: RulePosition,
     pub(super) command: Option<Pattern>,
     pub(super) tools: Vec<String>,
-    pub(super) paths: Option<Globs>,
-    pub(super) findings: Vec<Label>,
+    pub(super) paths: Option<PathGlobs>,
+    pub(super) findings: Vec<FindingLabel>,
     pub(super) outside_scope: bool,
-    pub(super) terms: Option<Terms>,
-    pub(super) beforehand: Option<Beforehand>,
+    pub(super) terms: Option<ApprovalTerms>,
+    pub(super) beforehand: Option<AdvanceApproval>,
     pub(super) examples: Vec<Example>,
 }
 
 /// Where a rule stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct RulePosition {
     /// The file.
     pub file: String,
     /// Its line.
@@ -48,9 +48,9 @@ pub(super) struct Example {
     pub(super) line: usize,
 }
 
-impl Rule {
+impl GateRule {
     /// What the rule matches of an act apart from its command: the matching part, or nothing.
-    fn beside_command(&self, act: &Act) -> Option<Vec<String>> {
+    fn beside_command(&self, act: &GateAct) -> Option<Vec<String>> {
         let mut parts = Vec::new();
         if !self.tools.is_empty() {
             if !self.tools.contains(&act.tool) {
@@ -75,7 +75,7 @@ impl Rule {
     }
 
     /// What the rule says about an act without a command, and about which part.
-    pub(super) fn on_act(&self, act: &Act) -> Option<(Ruling, String)> {
+    pub(super) fn on_act(&self, act: &GateAct) -> Option<(Ruling, String)> {
         if self.command.is_some() {
             return None;
         }
@@ -84,16 +84,20 @@ impl Rule {
     }
 
     /// What the rule says about one command of an act.
-    pub(super) fn on_command(&self, act: &Act, command: &Simple) -> Option<(Ruling, String)> {
+    pub(super) fn on_command(
+        &self,
+        act: &GateAct,
+        command: &SimpleCommand,
+    ) -> Option<(Ruling, String)> {
         let pattern = self.command.as_ref()?;
         self.beside_command(act)?;
         let ruling = match self.ruling {
             Ruling::Allow => pattern.fits_exactly(command).then_some(Ruling::Allow)?,
             strict => match pattern.fits(command) {
-                Fit::No => return None,
-                Fit::Yes => strict,
+                PatternFit::No => return None,
+                PatternFit::Yes => strict,
                 // Whether it is forbidden is known only when it runs: a person looks first.
-                Fit::Maybe => Ruling::Ask,
+                PatternFit::Maybe => Ruling::Ask,
             },
         };
         Some((ruling, command.text()))
@@ -110,10 +114,10 @@ impl Rule {
     /// An example is a command, a path, a text or a tool: what the rule is about first.
     fn is_about(&self, text: &str) -> bool {
         if let Some(pattern) = &self.command {
-            let reading = Reading::of_shell(text);
+            let reading = ShellReading::of_shell(text);
             return reading.commands.iter().any(|command| match self.ruling {
                 Ruling::Allow => pattern.fits_exactly(command),
-                _ => pattern.fits(command) != Fit::No,
+                _ => pattern.fits(command) != PatternFit::No,
             });
         }
         if let Some(globs) = &self.paths {
@@ -140,7 +144,7 @@ impl Rule {
             "match": self.command.as_ref().map(|pattern| &pattern.words),
             "with": self.command.as_ref().map(|pattern| &pattern.with),
             "tools": self.tools,
-            "paths": self.paths.as_ref().map(Globs::patterns),
+            "paths": self.paths.as_ref().map(PathGlobs::patterns),
             "findings": self.findings.iter().map(|label| label.name()).collect::<Vec<_>>(),
             "outside_scope": self.outside_scope,
             "terms": self.terms,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use lula_protocol::Denial;
-use lula_protocol::denial::Attempt;
+use lula_protocol::SandboxDenial;
+use lula_protocol::denial::DeniedAttempt;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::Terms;
+use crate::approvals::ApprovalTerms;
 
 /// What a rule says about an act. The order is the order of strictness.
 #[derive(
@@ -35,8 +35,8 @@ impl fmt::Display for Ruling {
 
 /// One reason for a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Because {
-    /// The rule.
+pub struct RulingReason {
+    /// The id of the rule that matched.
     pub rule: String,
     /// What it says here.
     pub ruling: Ruling,
@@ -48,18 +48,18 @@ pub struct Because {
 
 /// What all rules together say about an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct GateVerdict {
     /// The strictest of all that matched.
     pub ruling: Ruling,
     /// Everything that matched, strictest first.
-    pub because: Vec<Because>,
+    pub because: Vec<RulingReason>,
     /// What has to be true of the answers, where people are asked.
-    pub terms: Terms,
-    /// Whether whoever started the work may have agreed before, if it stays in a workspace.
+    pub terms: ApprovalTerms,
+    /// Whether the operator who started the work may have agreed before, if it stays in a workspace.
     pub beforehand: bool,
 }
 
-impl Verdict {
+impl GateVerdict {
     /// Why, in one sentence.
     pub fn reason(&self) -> String {
         match self.because.first() {
@@ -74,13 +74,13 @@ impl Verdict {
     }
 
     /// The refusals as they go over the wire.
-    pub fn denials(&self, tool: &str) -> Vec<Denial> {
-        let denied = |because: &&Because| because.ruling == Ruling::Deny;
+    pub fn denials(&self, tool: &str) -> Vec<SandboxDenial> {
+        let denied = |because: &&RulingReason| because.ruling == Ruling::Deny;
         self.because
             .iter()
             .filter(denied)
-            .map(|because| Denial {
-                attempt: Attempt::Call {
+            .map(|because| SandboxDenial {
+                attempt: DeniedAttempt::Call {
                     tool: tool.to_owned(),
                 },
                 rule: format!("{}: {}", because.rule, because.reason),

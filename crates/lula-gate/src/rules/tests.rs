@@ -1,44 +1,44 @@
-use lula_protocol::Action;
+use lula_protocol::ToolAction;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::approvals::OnExpiry;
-use crate::globs::Globs;
+use crate::approvals::ApprovalExpiryPolicy;
+use crate::globs::PathGlobs;
 
-fn operator(text: &str) -> Source<'_> {
-    Source {
+fn operator(text: &str) -> RulesFileSource<'_> {
+    RulesFileSource {
         file: "rules.toml",
         text,
-        trust: Trust::Operator,
+        trust: RulesFileTrust::Operator,
     }
 }
 
-fn repository(text: &str) -> Source<'_> {
-    Source {
+fn repository(text: &str) -> RulesFileSource<'_> {
+    RulesFileSource {
         file: ".lula-rules.toml",
         text,
-        trust: Trust::Repository,
+        trust: RulesFileTrust::Repository,
     }
 }
 
-fn action(value: serde_json::Value) -> Action {
+fn action(value: serde_json::Value) -> ToolAction {
     serde_json::from_value(value).unwrap()
 }
 
-static BUILT_IN: std::sync::LazyLock<Policy> =
-    std::sync::LazyLock::new(|| Policy::built_in().unwrap());
+static BUILT_IN: std::sync::LazyLock<RuleSet> =
+    std::sync::LazyLock::new(|| RuleSet::built_in().unwrap());
 
 #[track_caller]
-fn ruling(policy: &Policy, text: &str) -> Ruling {
-    policy.judge(&Act::shell(text)).ruling
+fn ruling(policy: &RuleSet, text: &str) -> Ruling {
+    policy.judge(&GateAct::shell(text)).ruling
 }
 
 #[test]
 fn the_built_in_rules_pass_their_own_examples() {
     let built_in = operator(built_in_text());
     assert_eq!(test(&built_in).unwrap(), []);
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     let without: Vec<_> = policy
         .rules()
         .filter(|rule| rule.example_count() == 0 && !rule.outside_scope)
@@ -49,7 +49,7 @@ fn the_built_in_rules_pass_their_own_examples() {
 
 #[test]
 fn everyday_work_is_not_asked_about() {
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     for text in [
         "pytest -q tests/unit",
         "cargo test --workspace",
@@ -72,7 +72,7 @@ fn everyday_work_is_not_asked_about() {
         "bash ./scripts/test.sh",
         "curl -sSfL https://example.org/x.json -o x.json",
     ] {
-        let verdict = policy.judge(&Act::shell(text));
+        let verdict = policy.judge(&GateAct::shell(text));
         assert_eq!(
             verdict.ruling,
             Ruling::Allow,
@@ -84,7 +84,7 @@ fn everyday_work_is_not_asked_about() {
 
 #[test]
 fn a_force_push_is_caught_however_it_is_spelled() {
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     for text in [
         "git push -f",
         "git push --force-with-lease",
@@ -104,7 +104,7 @@ fn a_force_push_is_caught_however_it_is_spelled() {
         "git --no-pager -c user.name=x push -fu origin x",
         "if true; then command git push -f; fi",
     ] {
-        let verdict = policy.judge(&Act::shell(text));
+        let verdict = policy.judge(&GateAct::shell(text));
         assert_eq!(
             verdict.ruling,
             Ruling::Deny,
@@ -123,12 +123,12 @@ fn a_force_push_is_caught_however_it_is_spelled() {
         assert_eq!(ruling(&policy, text), Ruling::Ask, "{text}");
     }
     let argv = ["bash", "-lc", "git push -f"].map(str::to_owned);
-    assert_eq!(policy.judge(&Act::command(&argv)).ruling, Ruling::Deny);
+    assert_eq!(policy.judge(&GateAct::command(&argv)).ruling, Ruling::Deny);
 }
 
 #[test]
 fn a_document_that_mentions_a_force_push_is_not_one() {
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     for text in [
         "echo 'git push --force'",
         "cat > x.md <<'EOF'\nnever `git push --force`\nEOF",
@@ -139,17 +139,17 @@ fn a_document_that_mentions_a_force_push_is_not_one() {
     }
     let write = action(json!({"tool": "write_file", "input": {
         "path": "docs/git.md", "content": "never run `git push --force`\n"}}));
-    assert_eq!(policy.judge(&Act::of(&write)).ruling, Ruling::Allow);
+    assert_eq!(policy.judge(&GateAct::of(&write)).ruling, Ruling::Allow);
 }
 
 #[test]
 fn paths_findings_tools_and_scope_decide_too() {
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     let write = |path: &str, content: &str| {
         action(json!({"tool": "write_file", "input": {"path": path, "content": content}}))
     };
-    let of = |action: &Action| {
-        let verdict = policy.judge(&Act::of(action));
+    let of = |action: &ToolAction| {
+        let verdict = policy.judge(&GateAct::of(action));
         (verdict.ruling, verdict.rule().map(str::to_owned))
     };
     assert_eq!(of(&write("src/x.rs", "fn x() {}")), (Ruling::Allow, None));
@@ -170,23 +170,23 @@ fn paths_findings_tools_and_scope_decide_too() {
     let patch =
         action(json!({"tool": "apply_patch", "input": {"format": "unified_diff", "diff": diff}}));
     assert_eq!(of(&patch).0, Ruling::Ask);
-    let scoped = Act::of(&write("docs/x.md", "")).within(Globs::new(&["src/**"]).unwrap());
+    let scoped = GateAct::of(&write("docs/x.md", "")).within(PathGlobs::new(&["src/**"]).unwrap());
     let verdict = policy.judge(&scoped);
     assert_eq!(
         (verdict.ruling, verdict.rule()),
         (Ruling::Deny, Some("scope"))
     );
     assert_eq!(verdict.denials("write_file").len(), 1);
-    let inside = Act::of(&write("src/x.rs", "")).within(Globs::new(&["src/**"]).unwrap());
+    let inside = GateAct::of(&write("src/x.rs", "")).within(PathGlobs::new(&["src/**"]).unwrap());
     assert_eq!(policy.judge(&inside).ruling, Ruling::Allow);
 }
 
 #[test]
 fn variables_and_input_of_a_call_are_seen() {
-    let policy = Policy::built_in().unwrap();
+    let policy = RuleSet::built_in().unwrap();
     let exec = |input: serde_json::Value| {
         let action = action(json!({"tool": "exec", "input": input}));
-        policy.judge(&Act::of(&action)).ruling
+        policy.judge(&GateAct::of(&action)).ruling
     };
     assert_eq!(
         exec(json!({"argv": ["ls"], "env": {"RUST_LOG": "x"}})),
@@ -210,7 +210,7 @@ fn variables_and_input_of_a_call_are_seen() {
 fn a_failing_example_refuses_the_file_with_its_line() {
     let text = "[[rule]]\nmatch = [\"git\", [\"push\", \"tag\"]]\ndecision = \"ask\"\n\
                 examples.match = [\"git push origin main\"]\nexamples.not = [\n  \"git pull\",\n  \"git tag v1\",\n]\n";
-    let error = Policy::load(&[operator(text)]).unwrap_err();
+    let error = RuleSet::load(&[operator(text)]).unwrap_err();
     assert_eq!((error.file.as_str(), error.line), ("rules.toml", 7));
     assert!(error.what.contains("git tag v1"), "{error}");
 }
@@ -263,7 +263,7 @@ fn mistakes_are_refused_with_their_line() {
             "two rules",
         ),
     ] {
-        let error = Policy::load(&[operator(text)]).unwrap_err();
+        let error = RuleSet::load(&[operator(text)]).unwrap_err();
         assert!(error.what.contains(says), "{text}: {error}");
         assert_eq!(error.line, line, "{text}: {error}");
     }
@@ -272,34 +272,35 @@ fn mistakes_are_refused_with_their_line() {
 #[test]
 fn the_operator_can_switch_a_rule_off_and_a_repository_cannot() {
     let text = "off = [\"git.push\"]\n";
-    let policy = Policy::load(&[operator(text)]).unwrap();
+    let policy = RuleSet::load(&[operator(text)]).unwrap();
     assert_eq!(ruling(&policy, "git push origin main"), Ruling::Allow);
-    let error = Policy::load(&[repository(text)]).unwrap_err();
+    let error = RuleSet::load(&[repository(text)]).unwrap_err();
     assert!(error.what.contains("only tighten"), "{error}");
     let silence = "[approval]\non_expiry = \"approve_tree\"\n";
-    assert!(Policy::load(&[repository(silence)]).is_err());
-    let policy = Policy::load(&[operator(silence)]).unwrap();
-    assert_eq!(policy.terms().on_expiry, OnExpiry::ApproveTree);
+    assert!(RuleSet::load(&[repository(silence)]).is_err());
+    let policy = RuleSet::load(&[operator(silence)]).unwrap();
+    assert_eq!(policy.terms().on_expiry, ApprovalExpiryPolicy::ApproveTree);
 }
 
 #[test]
 fn only_the_operator_says_that_agreeing_beforehand_is_enough() {
-    let beforehand = |policy: &Policy, command: &str| policy.judge(&Act::shell(command)).beforehand;
+    let beforehand =
+        |policy: &RuleSet, command: &str| policy.judge(&GateAct::shell(command)).beforehand;
     assert!(!beforehand(
-        &Policy::built_in().unwrap(),
+        &RuleSet::built_in().unwrap(),
         "git push origin main"
     ));
     let tree = "[approval]\nbeforehand = \"tree\"\n";
-    let policy = Policy::load(&[operator(tree)]).unwrap();
+    let policy = RuleSet::load(&[operator(tree)]).unwrap();
     assert!(beforehand(&policy, "git push origin main"));
     assert!(beforehand(&policy, "$UNKNOWN"), "doubts are questions too");
-    let error = Policy::load(&[repository(tree)]).unwrap_err();
+    let error = RuleSet::load(&[repository(tree)]).unwrap_err();
     assert!(error.what.contains("only tighten"), "{error}");
     let in_a_rule =
         "[[rule]]\ntool = \"exec\"\ndecision = \"ask\"\napproval = { beforehand = \"tree\" }\n";
-    assert!(Policy::load(&[repository(in_a_rule)]).is_err());
+    assert!(RuleSet::load(&[repository(in_a_rule)]).is_err());
     let never = "[approval]\nbeforehand = \"never\"\n";
-    let policy = Policy::load(&[operator(tree), repository(never)]).unwrap();
+    let policy = RuleSet::load(&[operator(tree), repository(never)]).unwrap();
     assert!(!beforehand(&policy, "git push origin main"));
 }
 
@@ -308,44 +309,52 @@ fn one_rule_that_wants_to_be_asked_is_asked() {
     let text = "[approval]\nbeforehand = \"tree\"\n\
         [[rule]]\nmatch = [\"deploy\"]\ndecision = \"ask\"\napproval = { beforehand = \"never\" }\n\
         [[rule]]\nmatch = [\"release\"]\ndecision = \"ask\"\napproval = { quorum = 2 }\n";
-    let policy = Policy::load(&[operator(text)]).unwrap();
-    let beforehand = |command: &str| policy.judge(&Act::shell(command)).beforehand;
+    let policy = RuleSet::load(&[operator(text)]).unwrap();
+    let beforehand = |command: &str| policy.judge(&GateAct::shell(command)).beforehand;
     assert!(beforehand("ssh host"));
     assert!(!beforehand("deploy && ssh host"));
     assert!(!beforehand("release"), "two people cannot be one");
     let own = "[[rule]]\nmatch = [\"deploy\"]\ndecision = \"ask\"\napproval = { beforehand = \"tree\" }\n";
-    let policy = Policy::load(&[operator(own)]).unwrap();
-    assert!(policy.judge(&Act::shell("deploy")).beforehand);
-    assert!(!policy.judge(&Act::shell("deploy && ssh host")).beforehand);
+    let policy = RuleSet::load(&[operator(own)]).unwrap();
+    assert!(policy.judge(&GateAct::shell("deploy")).beforehand);
+    assert!(
+        !policy
+            .judge(&GateAct::shell("deploy && ssh host"))
+            .beforehand
+    );
 }
 
 #[test]
 fn with_a_strict_default_only_what_the_operator_allows_is_allowed() {
     let allow = "default = \"ask\"\n[[rule]]\nmatch = [\"pytest\"]\ndecision = \"allow\"\n";
-    let policy = Policy::load(&[operator(allow)]).unwrap();
+    let policy = RuleSet::load(&[operator(allow)]).unwrap();
     assert_eq!(ruling(&policy, "pytest -q"), Ruling::Allow);
     assert_eq!(ruling(&policy, "pytest -q && make"), Ruling::Ask);
     assert_eq!(ruling(&policy, "pytest $(x)"), Ruling::Ask);
     let by_repository = "[[rule]]\nmatch = [\"make\"]\ndecision = \"allow\"\n";
-    let policy = Policy::load(&[operator(allow), repository(by_repository)]).unwrap();
+    let policy = RuleSet::load(&[operator(allow), repository(by_repository)]).unwrap();
     assert_eq!(ruling(&policy, "make"), Ruling::Ask);
 }
 
 #[test]
 fn a_rule_can_ask_for_more_people() {
     let text = "[[rule]]\nmatch = [\"deploy\"]\ndecision = \"ask\"\napproval = { quorum = 2, role = \"ops\" }\n";
-    let policy = Policy::load(&[operator(text)]).unwrap();
-    let verdict = policy.judge(&Act::shell("deploy prod"));
+    let policy = RuleSet::load(&[operator(text)]).unwrap();
+    let verdict = policy.judge(&GateAct::shell("deploy prod"));
     assert_eq!(
         (verdict.terms.quorum.get(), verdict.terms.role.as_deref()),
         (2, Some("ops"))
     );
-    assert_eq!(policy.judge(&Act::shell("git push")).terms.quorum.get(), 1);
+    assert_eq!(
+        policy.judge(&GateAct::shell("git push")).terms.quorum.get(),
+        1
+    );
 }
 
 #[test]
 fn every_change_that_decides_is_another_version() {
-    let version = |sources: &[Source<'_>]| Policy::load(sources).unwrap().version().unwrap();
+    let version =
+        |sources: &[RulesFileSource<'_>]| RuleSet::load(sources).unwrap().version().unwrap();
     let base = version(&[]);
     assert_eq!(version(&[]), base);
     let rule = "[[rule]]\nid = \"x\"\nmatch = [\"x\"]\ndecision = \"ask\"\n";
@@ -405,7 +414,7 @@ proptest! {
     fn adding_a_rule_never_loosens(rule in strict_rule(), text in command(), theirs in any::<bool>()) {
         let before = &*BUILT_IN;
         let source = if theirs { repository(&rule) } else { operator(&rule) };
-        let after = Policy::load(&[source]).unwrap();
+        let after = RuleSet::load(&[source]).unwrap();
         prop_assert!(ruling(&after, &text) >= ruling(before, &text));
     }
 
@@ -414,10 +423,10 @@ proptest! {
         rule in strict_rule(), allow in any::<bool>(), default in 0..3_usize, text in command(),
     ) {
         let strict = "default = \"ask\"\n[[rule]]\nmatch = [\"make\"]\ndecision = \"allow\"\n";
-        let before = Policy::load(&[operator(strict)]).unwrap();
+        let before = RuleSet::load(&[operator(strict)]).unwrap();
         let rule = if allow { rule.replace("ask", "allow").replace("deny", "allow") } else { rule };
         let theirs = format!("default = \"{}\"\n{rule}", ["allow", "ask", "deny"][default]);
-        let after = Policy::load(&[operator(strict), repository(&theirs)]).unwrap();
+        let after = RuleSet::load(&[operator(strict), repository(&theirs)]).unwrap();
         prop_assert!(ruling(&after, &text) >= ruling(&before, &text));
     }
 }

@@ -3,7 +3,7 @@
 use super::word::Word;
 
 /// A git command without its global options.
-pub(super) struct Read {
+pub(super) struct GitCommandLine {
     pub(super) words: Vec<Word>,
     pub(super) doubts: Vec<(&'static str, String)>,
     /// Shell text that git would run.
@@ -44,8 +44,8 @@ const HARMLESS: [&str; 14] = [
     "core.autocrlf",
 ];
 
-pub(super) fn without_global_options(words: Vec<Word>) -> Read {
-    let mut read = Read {
+pub(super) fn without_global_options(words: Vec<Word>) -> GitCommandLine {
+    let mut read = GitCommandLine {
         words: Vec::with_capacity(words.len()),
         doubts: Vec::new(),
         shell: Vec::new(),
@@ -81,7 +81,7 @@ pub(super) fn without_global_options(words: Vec<Word>) -> Read {
     read
 }
 
-impl Read {
+impl GitCommandLine {
     fn setting(&mut self, setting: &str) {
         let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
         let key = key.to_lowercase();

@@ -1,8 +1,11 @@
 //! What a command line would run, as far as that can be told without running it.
 //!
-//! A [`Reading`] lists every simple command in a command line, with quotes resolved, wrappers such
+//! A [`ShellReading`] lists every simple command in a command line, with quotes resolved, wrappers such
 //! as `sudo` and `sh -c` looked through, and every reason to doubt the list. What cannot be told
 //! is a doubt, never an omission.
+//!
+//! It is our own reader and not the tree-sitter grammar, whose C scanner crashes on some texts;
+//! these texts come from sources that are not trusted.
 
 mod git;
 mod scan;
@@ -26,11 +29,11 @@ const MAX_COMMANDS: usize = 256;
 
 /// One simple command: a program and its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Simple {
+pub struct SimpleCommand {
     pub(crate) words: Vec<Word>,
 }
 
-impl Simple {
+impl SimpleCommand {
     /// For people: unknown words are written `…`.
     pub fn text(&self) -> String {
         let words: Vec<_> = self.words.iter().map(Word::shown).collect();
@@ -40,7 +43,7 @@ impl Simple {
 
 /// Why a reading may be incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Doubt {
+pub struct ShellReadingDoubt {
     /// What cannot be told.
     pub why: &'static str,
     /// The part of the command line.
@@ -49,14 +52,14 @@ pub struct Doubt {
 
 /// What a command line would run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
+pub struct ShellReading {
     /// Every simple command found.
-    pub commands: Vec<Simple>,
+    pub commands: Vec<SimpleCommand>,
     /// Why there may be more.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<ShellReadingDoubt>,
 }
 
-impl Reading {
+impl ShellReading {
     /// Reads a program with its arguments, as they reach the kernel.
     pub fn of_argv(argv: &[String], variables: &[String], stdin: Option<&str>) -> Self {
         let mut reader = Reader::default();
@@ -78,13 +81,13 @@ impl Reading {
 
 #[derive(Debug, Default)]
 struct Reader {
-    reading: Reading,
+    reading: ShellReading,
 }
 
 impl Reader {
     fn doubt(&mut self, why: &'static str, part: &str) {
         let part: String = part.chars().take(120).collect();
-        let doubt = Doubt { why, part };
+        let doubt = ShellReadingDoubt { why, part };
         if self.reading.doubts.len() < MAX_COMMANDS && !self.reading.doubts.contains(&doubt) {
             self.reading.doubts.push(doubt);
         }
@@ -104,7 +107,7 @@ impl Reader {
         if self.is_full() {
             return false;
         }
-        self.reading.commands.push(Simple { words });
+        self.reading.commands.push(SimpleCommand { words });
         true
     }
 

@@ -2,9 +2,9 @@
 //!
 //! This is no shell: it never decides what a construct does, only which simple commands stand in
 //! the text. Where it is not sure, it says so. It is written here, in safe code, because the text
-//! comes from those nobody trusts and the reader runs among those who decide.
+//! comes from models and repositories, which are not trusted, and this parser runs among those who decide.
 
-use super::word::{Draft, Word};
+use super::word::{Word, WordDraft};
 use super::{MAX_DEPTH, MAX_TEXT, Reader};
 
 /// Parentheses and braces inside each other, at most this deep.
@@ -16,7 +16,7 @@ impl Reader {
             self.doubt("the text is too long or too deep to read", text);
             return;
         }
-        let mut scan = Scan {
+        let mut scan = ShellCursor {
             reader: self,
             text: text.chars().collect(),
             at: 0,
@@ -28,7 +28,7 @@ impl Reader {
 }
 
 /// A place in a text.
-pub(super) struct Scan<'a> {
+pub(super) struct ShellCursor<'a> {
     reader: &'a mut Reader,
     text: Vec<char>,
     pub(super) at: usize,
@@ -69,7 +69,7 @@ struct List {
     cases: usize,
 }
 
-impl Scan<'_> {
+impl ShellCursor<'_> {
     pub(super) fn peek(&self) -> Option<char> {
         self.peek_at(0)
     }
@@ -251,7 +251,7 @@ impl Scan<'_> {
     }
 
     /// A word at the start or in the middle of a command.
-    fn take(&mut self, word: Draft, list: &mut List) {
+    fn take(&mut self, word: WordDraft, list: &mut List) {
         // A number right before a redirection names a descriptor.
         if let (Some(text), Some('<' | '>')) = (word.as_keyword(), self.peek())
             && !text.is_empty()
@@ -503,14 +503,14 @@ impl Scan<'_> {
             body.push('\n');
         }
         if document.expands && self.deeper() {
-            let mut inside = Scan {
+            let mut inside = ShellCursor {
                 reader: &mut *self.reader,
                 text: body.chars().collect(),
                 at: 0,
                 depth: self.depth,
                 nesting: self.nesting,
             };
-            inside.double_quoted(&mut Draft::default(), None);
+            inside.double_quoted(&mut WordDraft::default(), None);
             self.shallower();
         }
         body

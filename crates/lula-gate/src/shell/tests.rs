@@ -1,10 +1,14 @@
 use proptest::prelude::*;
 
-use super::Reading;
+use super::ShellReading;
 
 fn commands(text: &str) -> Vec<String> {
-    let reading = Reading::of_shell(text);
-    reading.commands.iter().map(super::Simple::text).collect()
+    let reading = ShellReading::of_shell(text);
+    reading
+        .commands
+        .iter()
+        .map(super::SimpleCommand::text)
+        .collect()
 }
 
 #[track_caller]
@@ -15,13 +19,13 @@ fn runs(text: &str, command: &str) {
 
 #[track_caller]
 fn doubted(text: &str) {
-    let reading = Reading::of_shell(text);
+    let reading = ShellReading::of_shell(text);
     assert!(!reading.doubts.is_empty(), "{text}: {reading:?}");
 }
 
 #[track_caller]
 fn certain(text: &str) {
-    let reading = Reading::of_shell(text);
+    let reading = ShellReading::of_shell(text);
     assert!(reading.doubts.is_empty(), "{text}: {reading:?}");
 }
 
@@ -203,7 +207,7 @@ fn everyday_commands_are_read_with_certainty() {
 
 #[test]
 fn a_shell_reading_known_input_is_read_too() {
-    let reading = Reading::of_argv(&["bash".into()], &[], Some("git push -f"));
+    let reading = ShellReading::of_argv(&["bash".into()], &[], Some("git push -f"));
     assert!(
         reading
             .commands
@@ -215,7 +219,7 @@ fn a_shell_reading_known_input_is_read_too() {
 
 #[test]
 fn arguments_that_reach_the_kernel_are_not_expanded() {
-    let reading = Reading::of_argv(&["echo".into(), "$(git push)".into()], &[], None);
+    let reading = ShellReading::of_argv(&["echo".into(), "$(git push)".into()], &[], None);
     assert_eq!(reading.commands.len(), 1);
     assert!(reading.doubts.is_empty());
 }
@@ -242,7 +246,7 @@ fn shell_quote(text: &str) -> String {
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in ".{0,200}") {
-        let _ = Reading::of_shell(&text);
+        let _ = ShellReading::of_shell(&text);
     }
 
     #[test]
@@ -257,13 +261,13 @@ proptest! {
             0..40,
         )
     ) {
-        let _ = Reading::of_shell(&pieces.concat());
+        let _ = ShellReading::of_shell(&pieces.concat());
     }
 
     #[test]
     fn quoting_a_word_reads_it_back(words in proptest::collection::vec("[ -~é]{1,12}", 1..5)) {
         let text = format!("echo {}", words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "));
-        let reading = Reading::of_shell(&text);
+        let reading = ShellReading::of_shell(&text);
         let expected = format!("echo {}", words.join(" "));
         prop_assert_eq!(reading.commands[0].text(), expected);
     }
@@ -272,7 +276,7 @@ proptest! {
     fn argv_is_kept_word_for_word(words in proptest::collection::vec(".{0,12}", 0..5)) {
         let mut argv = vec!["echo".to_owned()];
         argv.extend(words);
-        let reading = Reading::of_argv(&argv, &[], None);
+        let reading = ShellReading::of_argv(&argv, &[], None);
         prop_assert_eq!(reading.commands[0].text(), argv.join(" "));
     }
 }

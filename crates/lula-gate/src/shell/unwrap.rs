@@ -244,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// Looks for the command behind a wrapper's options. An option nobody here knows may take the
+    /// Looks for the command behind a wrapper's options. An option not known here may take the
     /// next word or not: both readings count.
     fn runs_rest(&mut self, wrapper: &Wrapper, words: &[Word], input: Option<&str>, depth: usize) {
         let mut reached = vec![false; words.len() + 3];

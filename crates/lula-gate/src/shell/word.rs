@@ -1,6 +1,6 @@
 //! Words: what quoting and escaping leave of a piece of shell text.
 
-use super::scan::Scan;
+use super::scan::ShellCursor;
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Word {
     clippy::struct_excessive_bools,
     reason = "each is a thing seen, in any combination"
 )]
-pub(super) struct Draft {
+pub(super) struct WordDraft {
     text: String,
     /// What stands before the first quote or expansion.
     bare: String,
@@ -40,7 +40,7 @@ pub(super) struct Draft {
     brace: bool,
 }
 
-impl Draft {
+impl WordDraft {
     /// The text, if no quote and no expansion took part in it: only then is it a keyword.
     pub(super) fn as_keyword(&self) -> Option<&str> {
         (!self.quoted && !self.unknown).then_some(self.text.as_str())
@@ -92,10 +92,10 @@ impl Draft {
     }
 }
 
-impl Scan<'_> {
+impl ShellCursor<'_> {
     /// The word that starts here, up to the next character that ends words.
-    pub(super) fn word(&mut self) -> Draft {
-        let mut word = Draft::default();
+    pub(super) fn word(&mut self) -> WordDraft {
+        let mut word = WordDraft::default();
         while let Some(character) = self.peek() {
             match character {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
@@ -139,7 +139,7 @@ impl Scan<'_> {
         word
     }
 
-    fn single_quoted(&mut self, word: &mut Draft) {
+    fn single_quoted(&mut self, word: &mut WordDraft) {
         loop {
             match self.next() {
                 Some('\'') => return,
@@ -153,7 +153,7 @@ impl Scan<'_> {
     }
 
     /// Text in which only expansions and a few escapes mean something.
-    pub(super) fn double_quoted(&mut self, word: &mut Draft, end: Option<char>) {
+    pub(super) fn double_quoted(&mut self, word: &mut WordDraft, end: Option<char>) {
         loop {
             match self.peek() {
                 None => {
@@ -188,7 +188,7 @@ impl Scan<'_> {
     }
 
     /// A dollar sign and what it expands.
-    fn dollar(&mut self, word: &mut Draft) {
+    fn dollar(&mut self, word: &mut WordDraft) {
         self.skip();
         match self.peek() {
             Some('(') => {
@@ -229,7 +229,7 @@ impl Scan<'_> {
         if !self.deeper() {
             return;
         }
-        let mut ignored = Draft::default();
+        let mut ignored = WordDraft::default();
         loop {
             match self.peek() {
                 None => {
@@ -257,7 +257,7 @@ impl Scan<'_> {
         self.shallower();
     }
 
-    fn backtick(&mut self, word: &mut Draft) {
+    fn backtick(&mut self, word: &mut WordDraft) {
         self.skip();
         word.unknown = true;
         self.doubt("a command's output becomes part of it");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lula_gate::findings::{Label, scan};
+use lula_gate::findings::{FindingLabel, scan};
 
 const CORPUS: &str = include_str!("../corpus/findings.txt");
 
@@ -12,7 +12,7 @@ const RECALL: usize = 90;
 
 struct Sample {
     line: usize,
-    label: Option<Label>,
+    label: Option<FindingLabel>,
     text: String,
 }
 
@@ -22,7 +22,7 @@ fn samples() -> Vec<Sample> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(index, line)| {
             let (name, text) = line.split_once(" | ").unwrap();
-            let label = (name != "none").then(|| Label::from_name(name).unwrap());
+            let label = (name != "none").then(|| FindingLabel::from_name(name).unwrap());
             Sample {
                 line: index + 1,
                 label,
@@ -55,11 +55,11 @@ struct Score {
 fn detectors_find_what_they_should_and_little_else() {
     let samples = samples();
     assert!(samples.len() >= 200, "{} samples", samples.len());
-    let mut scores: BTreeMap<Label, Score> = BTreeMap::new();
+    let mut scores: BTreeMap<FindingLabel, Score> = BTreeMap::new();
     let mut mistakes = Vec::new();
     for sample in &samples {
         let found = scan(&sample.text);
-        for label in Label::ALL {
+        for label in FindingLabel::ALL {
             let score = scores.entry(label).or_default();
             match (found.has(label), sample.label == Some(label)) {
                 (true, true) => score.right += 1,

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_graph::{
-    Clock, Effect, EngineError, Order, Performed, Rested, Start, SystemClock, Trouble, World,
-    async_trait, bundle,
+    EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld, EngineError, RestReason,
+    RunStart, SystemWallClock, WallClock, async_trait, bundle,
 };
-use lula_protocol::Signal;
+use lula_protocol::RunSignal;
 use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
-    Durability, PostgresStore, RedisStore, SecretGuard, SqliteStore, Status, Store, StoreError,
-    check_store, copy_store,
+    Durability, PostgresStore, RedisStore, RunStatus, RunStore, SecretGuard, SqliteStore,
+    StoreError, check_store, copy_store,
 };
 
 use crate::delivery::{Delivery, HandClock, Job, Yard, engine};
 use crate::single::Single;
 
-pub(crate) async fn open_guarded(place: &str, guard: SecretGuard) -> Arc<dyn Store> {
+pub(crate) async fn open_guarded(place: &str, guard: SecretGuard) -> Arc<dyn RunStore> {
     let (kind, name) = place.split_once(' ').unwrap();
     let durability = Durability::ProcessCrash;
     let server = |variable: &str| {
@@ -62,12 +62,12 @@ pub(crate) async fn open_guarded(place: &str, guard: SecretGuard) -> Arc<dyn Sto
     }
 }
 
-pub(crate) async fn open(place: &str) -> Arc<dyn Store> {
+pub(crate) async fn open(place: &str) -> Arc<dyn RunStore> {
     open_guarded(place, SecretGuard::default()).await
 }
 
 pub(crate) fn fresh_name() -> String {
-    format!("it_{}_{}", std::process::id(), SystemClock.now_ms())
+    format!("it_{}_{}", std::process::id(), SystemWallClock.now_ms())
 }
 
 /// One place of every kind.
@@ -86,14 +86,14 @@ const CANARY: &str = "canary-2f9c1b7e-deploy-key";
 struct Careless;
 
 #[async_trait]
-impl World for Careless {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Careless {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let shown = match order.name.as_str() {
             "greet" => "welcome".to_owned(),
             "leak a little" => format!("welcome, {CANARY}"),
             _ => format!("{} {CANARY}", "welcome ".repeat(1_000)),
         };
-        Ok(Performed::free(shown.into()))
+        Ok(EffectOutput::free(shown.into()))
     }
 }
 
@@ -107,7 +107,7 @@ async fn no_secret_reaches_any_backend_even_when_the_world_leaks_it() {
             // The request names the secret; the world holds it.
             let graph = Single::new(move |ctx| {
                 Box::pin(async move {
-                    ctx.effect(Effect::external(name, "secret:deploy-key"))
+                    ctx.effect(EffectRequest::external(name, "secret:deploy-key"))
                         .await
                 })
             });
@@ -117,13 +117,13 @@ async fn no_secret_reaches_any_backend_even_when_the_world_leaks_it() {
                 Arc::new(Careless),
                 &HandClock::new(),
             );
-            let run = engine.start(&(), &Start::default()).await.unwrap();
+            let run = engine.start(&(), &RunStart::default()).await.unwrap();
             match engine.resume(&run).await {
-                Ok(Some(Rested::Done(_))) if name == "greet" => {}
+                Ok(Some(RestReason::Done(_))) if name == "greet" => {}
                 Err(EngineError::Store(StoreError::Secret { .. })) if name != "greet" => {}
                 other => panic!("{place}, {name}: {other:?}"),
             }
-            let gossip = Signal::Cancel {
+            let gossip = RunSignal::Cancel {
                 by: "alice".parse().unwrap(),
                 reason: CANARY.to_owned(),
             };
@@ -158,13 +158,13 @@ async fn a_store_moves_from_backend_to_backend_and_its_runs_go_on() {
     let [first, second, third] = places(&directory);
     let mut store = open(&first).await;
     let engine_on =
-        |store: &Arc<dyn Store>| engine(Delivery, Arc::clone(store), yard.clone(), &clock);
+        |store: &Arc<dyn RunStore>| engine(Delivery, Arc::clone(store), yard.clone(), &clock);
     let (over, _) = engine_on(&store)
-        .run(&job, &Start::default())
+        .run(&job, &RunStart::default())
         .await
         .unwrap();
     let waiting = engine_on(&store)
-        .start(&job, &Start::default())
+        .start(&job, &RunStart::default())
         .await
         .unwrap();
     let back = format!("sqlite {}", directory.path().join("back.db").display());
@@ -181,9 +181,9 @@ async fn a_store_moves_from_backend_to_backend_and_its_runs_go_on() {
     }
     assert_eq!(
         store.run(&over).await.unwrap().unwrap().status,
-        Status::Done
+        RunStatus::Done
     );
     let rested = engine_on(&store).resume(&waiting).await.unwrap().unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(yard.pushes(&waiting), 1);
 }

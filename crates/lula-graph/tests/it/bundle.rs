@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lula_graph::{Options, SigningKey, Start, bundle, seal};
+use lula_graph::{EngineOptions, RunStart, SigningKey, bundle, seal};
 use proptest::prelude::*;
 
 use crate::delivery::{Delivery, HandClock, Job, Yard, engine_with, options, sqlite};
@@ -12,7 +12,7 @@ async fn bundled() -> (Vec<u8>, String) {
     let store = sqlite(directory.path());
     let key = SigningKey::from_bytes(&[9; 32]);
     let public = seal::public_key(&key);
-    let sealed = Options {
+    let sealed = EngineOptions {
         seal: Some(key),
         seal_every: 10,
         ..options()
@@ -30,7 +30,7 @@ async fn bundled() -> (Vec<u8>, String) {
         weight: 5_000,
         price: 0,
     };
-    let (run, _) = engine.run(&job, &Start::default()).await.unwrap();
+    let (run, _) = engine.run(&job, &RunStart::default()).await.unwrap();
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
     let mut file = Vec::new();
     bundle::export(&*store, &run, &mut file).await.unwrap();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lula_graph::{Effect, Engine, OnBudget, Options, Rested, Start};
-use lula_protocol::event::Ending;
-use lula_protocol::{Amounts, Digest, Dimension, RunId};
-use lula_store::{Status, Store, check_run};
+use lula_graph::{BudgetPolicy, EffectRequest, EngineOptions, GraphEngine, RestReason, RunStart};
+use lula_protocol::event::RunEnding;
+use lula_protocol::{BudgetAmounts, BudgetDimension, Digest, RunId};
+use lula_store::{RunStatus, RunStore, check_run};
 use proptest::prelude::*;
 
 use crate::delivery::{
@@ -14,11 +14,11 @@ use crate::delivery::{
 };
 use crate::single::{Obliging, Single};
 
-pub(crate) fn start() -> Start {
-    Start {
-        limits: Amounts::none().with(Dimension::MicroUsd, 100_000),
+pub(crate) fn start() -> RunStart {
+    RunStart {
+        limits: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100_000),
         seed: Some([5; 32]),
-        ..Start::default()
+        ..RunStart::default()
     }
 }
 
@@ -40,11 +40,11 @@ struct End {
     summary: String,
 }
 
-async fn end_of(engine: &Engine<Delivery>, yard: &Yard, run: &RunId) -> End {
+async fn end_of(engine: &GraphEngine<Delivery>, yard: &Yard, run: &RunId) -> End {
     let state = engine.show(run, None).await.unwrap();
     let Site { tree, commit, .. } = yard.site(run);
     let ended = state.progress.ended.clone().expect("the run has not ended");
-    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!(ended.ending, RunEnding::Completed);
     End {
         state: state.digest().unwrap(),
         tree,
@@ -55,7 +55,11 @@ async fn end_of(engine: &Engine<Delivery>, yard: &Yard, run: &RunId) -> End {
 }
 
 /// Runs the job with lives that end as told, until one of them finishes it.
-async fn live_through(store: &Arc<dyn Store>, deaths: &[Death], settings: &Options) -> (End, u32) {
+async fn live_through(
+    store: &Arc<dyn RunStore>,
+    deaths: &[Death],
+    settings: &EngineOptions,
+) -> (End, u32) {
     let clock = HandClock::new();
     let yard = Arc::new(Yard::default());
     let first = engine(Delivery, Arc::clone(store), yard.clone(), &clock);
@@ -74,7 +78,7 @@ async fn live_through(store: &Arc<dyn Store>, deaths: &[Death], settings: &Optio
         let rested = life.resume(&run).await;
         appends = mortal.appends();
         match rested {
-            Ok(Some(Rested::Done(_)) | None) => break,
+            Ok(Some(RestReason::Done(_)) | None) => break,
             Ok(Some(other)) => panic!("{other:?}"),
             Err(error) => assert!(mortal.is_dead(), "{error}"),
         }
@@ -118,19 +122,19 @@ async fn a_run_commits_before_each_effect_and_at_its_end() {
     let graph = Single::new(|ctx| {
         Box::pin(async {
             ctx.now().await?;
-            let _: String = ctx.effect(Effect::model("think", "")).await?;
-            let _: String = ctx.effect(Effect::model("think again", "")).await?;
-            ctx.effect(Effect::external("push", "")).await
+            let _: String = ctx.effect(EffectRequest::model("think", "")).await?;
+            let _: String = ctx.effect(EffectRequest::model("think again", "")).await?;
+            ctx.effect(EffectRequest::external("push", "")).await
         })
     });
-    let settings = Options {
+    let settings = EngineOptions {
         linger: std::time::Duration::from_hours(1),
         ..options()
     };
     let clock = HandClock::new();
     let engine = engine_with(graph, mortal.clone(), Arc::new(Obliging), &clock, settings);
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(
         mortal.appends(),
         5,
@@ -141,22 +145,22 @@ async fn a_run_commits_before_each_effect_and_at_its_end() {
 /// A run is there before anything is asked of the world, however little that is.
 #[tokio::test]
 async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
-    struct Asks(Arc<dyn Store>);
+    struct Asks(Arc<dyn RunStore>);
     #[lula_graph::async_trait]
-    impl lula_graph::World for Asks {
+    impl lula_graph::EffectWorld for Asks {
         async fn perform(
             &self,
-            order: &lula_graph::Order,
-        ) -> Result<lula_graph::Performed, lula_graph::Trouble> {
+            order: &lula_graph::EffectOrder,
+        ) -> Result<lula_graph::EffectOutput, lula_graph::EffectTrouble> {
             let there = self.0.run(&order.run).await.unwrap();
             let seen = if there.is_some() { "there" } else { "nowhere" };
-            Ok(lula_graph::Performed::free(seen.into()))
+            Ok(lula_graph::EffectOutput::free(seen.into()))
         }
     }
     for effect in [
-        Effect::read as fn(&str, &str) -> Effect,
-        Effect::model,
-        Effect::external,
+        EffectRequest::read as fn(&str, &str) -> EffectRequest,
+        EffectRequest::model,
+        EffectRequest::external,
     ] {
         let directory = tempfile::tempdir().unwrap();
         let store = sqlite(directory.path());
@@ -166,7 +170,7 @@ async fn nothing_is_asked_of_the_world_before_the_run_is_there() {
         let world = Arc::new(Asks(Arc::clone(&store)));
         let engine = engine(graph, store, world, &HandClock::new());
         let (_, rested) = engine.run(&(), &start()).await.unwrap();
-        let Rested::Done(ended) = rested else {
+        let RestReason::Done(ended) = rested else {
             panic!("{rested:?}")
         };
         assert_eq!(ended.summary, "there");
@@ -195,7 +199,7 @@ proptest! {
         runtime.block_on(async {
             let directory = tempfile::tempdir().unwrap();
             let store = sqlite(directory.path());
-            let settings = Options {
+            let settings = EngineOptions {
                 snapshot_every,
                 seal: sealed.then(|| lula_graph::SigningKey::from_bytes(&[3; 32])),
                 seal_every: 7,
@@ -215,8 +219,11 @@ async fn a_model_call_lost_twice_fails_and_stays_charged() {
     let clock = HandClock::new();
     let graph = || {
         Single::new(|ctx| {
-            let cost = Amounts::none().with(Dimension::MicroUsd, 100);
-            Box::pin(async { ctx.effect(Effect::model("plan", "").reserving(cost)).await })
+            let cost = BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100);
+            Box::pin(async {
+                ctx.effect(EffectRequest::model("plan", "").reserving(cost))
+                    .await
+            })
         })
     };
     let first = engine(graph(), Arc::clone(&store), Arc::new(Obliging), &clock);
@@ -232,10 +239,10 @@ async fn a_model_call_lost_twice_fails_and_stays_charged() {
     }
     clock.forward(LEASE);
     let rested = first.resume(&run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
-    assert_eq!(ended.ending, Ending::Halted);
+    assert_eq!(ended.ending, RunEnding::Halted);
     assert!(ended.summary.contains("lost twice"), "{}", ended.summary);
     let row = store.ledger(&run).await.unwrap()[0];
     assert_eq!(
@@ -268,7 +275,7 @@ async fn two_engines_on_one_store_never_both_write() {
             }
         })
     };
-    let work = |engine: Engine<Delivery>| async move {
+    let work = |engine: GraphEngine<Delivery>| async move {
         for _ in 0..200 {
             engine.sweep().await.unwrap();
         }
@@ -280,11 +287,11 @@ async fn two_engines_on_one_store_never_both_write() {
     let mut taken = 0;
     for run in &runs {
         let row = store.run(run).await.unwrap().unwrap();
-        assert_eq!(row.status, Status::Done);
+        assert_eq!(row.status, RunStatus::Done);
         taken += row.epoch - 1;
         check_run(&*store, run).await.unwrap();
         let ended = one.show(run, None).await.unwrap().progress.ended.unwrap();
-        assert_eq!(ended.ending, Ending::Completed, "{}", ended.summary);
+        assert_eq!(ended.ending, RunEnding::Completed, "{}", ended.summary);
         assert_eq!(yard.pushes(run), 1, "{run}");
         assert_eq!(one.replay(run).await.unwrap().differences, []);
     }
@@ -296,9 +303,9 @@ async fn two_engines_on_one_store_never_both_write() {
 async fn a_run_goes_on_without_its_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
-    let settings = Options {
+    let settings = EngineOptions {
         snapshot_every: 2,
-        on_budget: OnBudget::Refuse,
+        on_budget: BudgetPolicy::Refuse,
         ..options()
     };
     let clock = HandClock::new();
@@ -338,5 +345,5 @@ async fn a_run_goes_on_without_its_snapshot() {
     );
     clock.forward(LEASE);
     let rested = engine.resume(&run).await.unwrap().unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
 }

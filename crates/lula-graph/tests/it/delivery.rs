@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use lula_graph::{
-    Clock, Ctx, Effect, EffectError, Engine, Evidence, Graph, Leave, Options, Order, Performed,
-    Report, Stop, Table, Trouble, Visit, World, async_trait, labels,
+    CrashEvidence, EffectError, EffectOrder, EffectOutput, EffectRequest, EffectTrouble,
+    EffectWorld, EngineOptions, Graph, GraphEngine, NodeContext, NodeExit, NodeVisitFuture,
+    RunEndReport, TransitionTable, VisitStop, WallClock, async_trait, labels,
 };
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, Exit, RunId, Signal};
+use lula_protocol::{
+    ApprovalId, BudgetAmounts, BudgetDimension, Digest, RunExit, RunId, RunSignal,
+};
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
-    Append, ApprovalRow, ApprovalState, Claim, Durability, EffectRow, EffectState, Head, Hint,
-    Lease, LedgerRow, NewRun, Record, Result as StoreResult, RunFilter, RunRow, Snapshot,
-    SqliteStore, Store, StoreError,
+    ApprovalRow, ApprovalState, Durability, EffectRow, EffectState, LeaseClaim, LedgerRow,
+    LogAppend, LogHead, LogRecord, NewRun, RunFilter, RunLease, RunRow, RunStore, SqliteStore,
+    StateSnapshot, StoreError, StoreHint, StoreResult,
 };
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -83,8 +86,8 @@ impl Graph for Delivery {
         }
     }
 
-    fn table(&self) -> Table<Self> {
-        Table::starting_at(Node::Plan)
+    fn table(&self) -> TransitionTable<Self> {
+        TransitionTable::starting_at(Node::Plan)
             .on(Node::Plan, Way::Ok, Node::Edit)
             .on(Node::Plan, Way::Poor, Node::Report)
             .on(Node::Edit, Way::Ok, Node::Review)
@@ -116,34 +119,41 @@ impl Graph for Delivery {
         }
     }
 
-    async fn visit(&self, node: Node, work: &Work, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(
+        &self,
+        node: Node,
+        work: &Work,
+        ctx: &mut NodeContext<'_>,
+    ) -> NodeVisitFuture<Self> {
         match node {
             Node::Plan => {
                 let ask = json!({"style": work.style});
-                let cost = Amounts::none().with(Dimension::MicroUsd, work.price);
+                let cost = BudgetAmounts::none().with(BudgetDimension::MicroUsd, work.price);
                 // A call that was lost for good is made anew, as another call.
                 for _ in 0..5 {
-                    let call = Effect::model("plan", &ask).reserving(cost.clone());
+                    let call = EffectRequest::model("plan", &ask).reserving(cost.clone());
                     match ctx.effect::<String>(call).await {
-                        Ok(plan) => return Ok(Leave::by(Way::Ok).with(Change::Noted(plan))),
-                        Err(Stop::Effect(EffectError::Failed { .. })) => {}
-                        Err(Stop::Effect(error @ EffectError::OverBudget { .. })) => {
-                            return Ok(Leave::by(Way::Poor).with(Change::Noted(error.to_string())));
+                        Ok(plan) => return Ok(NodeExit::by(Way::Ok).with(Change::Noted(plan))),
+                        Err(VisitStop::Effect(EffectError::Failed { .. })) => {}
+                        Err(VisitStop::Effect(error @ EffectError::OverBudget { .. })) => {
+                            return Ok(
+                                NodeExit::by(Way::Poor).with(Change::Noted(error.to_string()))
+                            );
                         }
                         Err(stop) => return Err(stop),
                     }
                 }
-                Err(Stop::Halt("no plan could be made".to_owned()))
+                Err(VisitStop::Halt("no plan could be made".to_owned()))
             }
             Node::Edit => {
-                let seen: String = ctx.effect(Effect::read("look", &work.done)).await?;
+                let seen: String = ctx.effect(EffectRequest::read("look", &work.done)).await?;
                 let dice = ctx.rng().next_u32();
                 let line = json!({"line": format!("{seen}/{dice}")});
-                let _: String = ctx.effect(Effect::tree("edit", &line)).await?;
-                let _: String = ctx.effect(Effect::tree("format", &line)).await?;
+                let _: String = ctx.effect(EffectRequest::tree("edit", &line)).await?;
+                let _: String = ctx.effect(EffectRequest::tree("format", &line)).await?;
                 let noise = "n".repeat(work.weight);
                 let round = work.done;
-                Ok(Leave::by(Way::Ok).with(Change::Edited { round, noise }))
+                Ok(NodeExit::by(Way::Ok).with(Change::Edited { round, noise }))
             }
             Node::Review => {
                 let way = if work.done < work.rounds {
@@ -151,28 +161,34 @@ impl Graph for Delivery {
                 } else {
                     Way::Ok
                 };
-                Ok(Leave::by(way))
+                Ok(NodeExit::by(way))
             }
             Node::Commit => {
                 let _: u64 = ctx
-                    .effect(Effect::cas("commit", &json!({"onto": 0})))
+                    .effect(EffectRequest::cas("commit", &json!({"onto": 0})))
                     .await?;
-                Ok(Leave::by(Way::Ok))
+                Ok(NodeExit::by(Way::Ok))
             }
             Node::Push => {
                 let at = ctx.now().await?;
                 assert!(at > 0);
-                let _: serde_json::Value = ctx.effect(Effect::external("push", &work.done)).await?;
-                Ok(Leave::by(Way::Ok).with(Change::Noted("pushed".to_owned())))
+                let _: serde_json::Value = ctx
+                    .effect(EffectRequest::external("push", &work.done))
+                    .await?;
+                Ok(NodeExit::by(Way::Ok).with(Change::Noted("pushed".to_owned())))
             }
-            Node::Report => Ok(Leave::by(Way::Ok)),
+            Node::Report => Ok(NodeExit::by(Way::Ok)),
         }
     }
 
-    fn report(&self, work: &Work) -> Report {
+    fn report(&self, work: &Work) -> RunEndReport {
         let pushed = work.notes.iter().any(|note| note == "pushed");
-        Report {
-            exit: if pushed { Exit::Verified } else { Exit::Budget },
+        RunEndReport {
+            exit: if pushed {
+                RunExit::Verified
+            } else {
+                RunExit::Budget
+            },
             summary: format!("{} rounds", work.done),
         }
     }
@@ -221,12 +237,14 @@ impl Yard {
 }
 
 #[async_trait]
-impl World for Yard {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Yard {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let mut sites = self.sites();
         let site = sites.entry(order.run.clone()).or_default();
         if order.epoch < site.epoch {
-            return Err(Trouble::Unreachable("an owner of the past".to_owned()));
+            return Err(EffectTrouble::Unreachable(
+                "an owner of the past".to_owned(),
+            ));
         }
         site.epoch = order.epoch;
         let value = match order.name.as_str() {
@@ -249,28 +267,28 @@ impl World for Yard {
                 json!({"pushed": order.request})
             }
             other => {
-                return Err(Trouble::Failed {
+                return Err(EffectTrouble::Failed {
                     message: format!("nobody can {other}"),
-                    spent: Amounts::none(),
+                    spent: BudgetAmounts::none(),
                 });
             }
         };
         if self.lose.lock().unwrap().remove(order.name.as_str()) {
-            return Err(Trouble::Lost("the line went dead".to_owned()));
+            return Err(EffectTrouble::Lost("the line went dead".to_owned()));
         }
         let spent = match order.name.as_str() {
-            "plan" => Amounts::none().with(Dimension::MicroUsd, 7),
-            _ => Amounts::none(),
+            "plan" => BudgetAmounts::none().with(BudgetDimension::MicroUsd, 7),
+            _ => BudgetAmounts::none(),
         };
-        Ok(Performed { value, spent })
+        Ok(EffectOutput { value, spent })
     }
 
-    async fn probe(&self, order: &Order) -> Evidence {
+    async fn probe(&self, order: &EffectOrder) -> CrashEvidence {
         let mut sites = self.sites();
         let site = sites.entry(order.run.clone()).or_default();
         site.epoch = site.epoch.max(order.epoch);
         if self.forgetful.load(Ordering::Relaxed) {
-            return Evidence::Unknown("the yard keeps no book".to_owned());
+            return CrashEvidence::Unknown("the yard keeps no book".to_owned());
         }
         let done = match order.name.as_str() {
             "commit" if site.commit == 1 => Some(json!(1)),
@@ -279,12 +297,12 @@ impl World for Yard {
             }
             _ => None,
         };
-        done.map_or(Evidence::NotDone, |value| {
-            Evidence::Done(Performed::free(value))
+        done.map_or(CrashEvidence::NotDone, |value| {
+            CrashEvidence::Done(EffectOutput::free(value))
         })
     }
 
-    async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
+    async fn tree(&self, order: &EffectOrder) -> Result<Option<Digest>, EffectTrouble> {
         let mut sites = self.sites();
         let site = sites.entry(order.run.clone()).or_default();
         let tree = site.tree.clone();
@@ -293,11 +311,15 @@ impl World for Yard {
         Ok(Some(digest))
     }
 
-    async fn restore(&self, order: &Order, tree: Option<Digest>) -> Result<(), Trouble> {
+    async fn restore(
+        &self,
+        order: &EffectOrder,
+        tree: Option<Digest>,
+    ) -> Result<(), EffectTrouble> {
         let mut sites = self.sites();
         let site = sites.entry(order.run.clone()).or_default();
         let known = tree.and_then(|tree| site.trees.get(&tree).cloned());
-        site.tree = known.ok_or_else(|| Trouble::Unreachable("no such tree".to_owned()))?;
+        site.tree = known.ok_or_else(|| EffectTrouble::Unreachable("no such tree".to_owned()))?;
         Ok(())
     }
 }
@@ -321,7 +343,7 @@ impl HandClock {
     }
 }
 
-impl Clock for HandClock {
+impl WallClock for HandClock {
     fn now_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -340,7 +362,7 @@ pub(crate) type Slowly = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>
 
 /// A store whose process dies. From then on it answers nothing.
 pub(crate) struct Mortal {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RunStore>,
     state: Mutex<(Death, u32, bool)>,
     slowly: OnceLock<Slowly>,
     /// Takes the whole process along.
@@ -348,7 +370,7 @@ pub(crate) struct Mortal {
 }
 
 impl Mortal {
-    pub(crate) fn new(store: Arc<dyn Store>, death: Death) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn RunStore>, death: Death) -> Arc<Self> {
         Arc::new(Self {
             store,
             state: Mutex::new((death, 0, false)),
@@ -358,7 +380,7 @@ impl Mortal {
     }
 
     /// The same, and the process really dies.
-    pub(crate) fn really(store: Arc<dyn Store>, death: Death) -> Arc<Self> {
+    pub(crate) fn really(store: Arc<dyn RunStore>, death: Death) -> Arc<Self> {
         Arc::new(Self {
             store,
             state: Mutex::new((death, 0, false)),
@@ -396,7 +418,7 @@ impl Mortal {
         }
     }
 
-    fn alive(&self) -> StoreResult<&dyn Store> {
+    fn alive(&self) -> StoreResult<&dyn RunStore> {
         if self.is_dead() {
             Err(Self::dead())
         } else {
@@ -406,12 +428,12 @@ impl Mortal {
 }
 
 #[async_trait]
-impl Store for Mortal {
+impl RunStore for Mortal {
     fn backend(&self) -> &'static str {
         "mortal"
     }
 
-    async fn append(&self, append: Append) -> StoreResult<Head> {
+    async fn append(&self, append: LogAppend) -> StoreResult<LogHead> {
         let number = {
             let mut state = self.state.lock().unwrap();
             if state.2 {
@@ -438,7 +460,7 @@ impl Store for Mortal {
     async fn create(&self, run: NewRun) -> StoreResult<()> {
         self.alive()?.create(run).await
     }
-    async fn read(&self, run: &RunId, from: u64, limit: u32) -> StoreResult<Vec<Record>> {
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> StoreResult<Vec<LogRecord>> {
         self.alive()?.read(run, from, limit).await
     }
     async fn run(&self, run: &RunId) -> StoreResult<Option<RunRow>> {
@@ -447,19 +469,24 @@ impl Store for Mortal {
     async fn runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         self.alive()?.runs(filter).await
     }
-    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> StoreResult<Vec<Lease>> {
+    async fn claim(
+        &self,
+        graph: &str,
+        claim: &LeaseClaim,
+        limit: u32,
+    ) -> StoreResult<Vec<RunLease>> {
         self.alive()?.claim(graph, claim, limit).await
     }
-    async fn claim_run(&self, run: &RunId, claim: &Claim) -> StoreResult<Option<Lease>> {
+    async fn claim_run(&self, run: &RunId, claim: &LeaseClaim) -> StoreResult<Option<RunLease>> {
         self.alive()?.claim_run(run, claim).await
     }
-    async fn renew(&self, lease: &Lease, until_ms: u64) -> StoreResult<bool> {
+    async fn renew(&self, lease: &RunLease, until_ms: u64) -> StoreResult<bool> {
         self.alive()?.renew(lease, until_ms).await
     }
-    async fn send(&self, run: &RunId, signal: &Signal) -> StoreResult<u64> {
+    async fn send(&self, run: &RunId, signal: &RunSignal) -> StoreResult<u64> {
         self.alive()?.send(run, signal).await
     }
-    async fn signals(&self, run: &RunId) -> StoreResult<Vec<(u64, Signal)>> {
+    async fn signals(&self, run: &RunId) -> StoreResult<Vec<(u64, RunSignal)>> {
         self.alive()?.signals(run).await
     }
     async fn blob(&self, digest: &Digest) -> StoreResult<Vec<u8>> {
@@ -486,22 +513,22 @@ impl Store for Mortal {
     async fn ledger(&self, run: &RunId) -> StoreResult<Vec<LedgerRow>> {
         self.alive()?.ledger(run).await
     }
-    async fn snapshot(&self, run: &RunId) -> StoreResult<Option<Snapshot>> {
+    async fn snapshot(&self, run: &RunId) -> StoreResult<Option<StateSnapshot>> {
         self.alive()?.snapshot(run).await
     }
     async fn drop_snapshots(&self, run: &RunId) -> StoreResult<()> {
         self.alive()?.drop_snapshots(run).await
     }
-    fn watch(&self) -> tokio::sync::broadcast::Receiver<Hint> {
+    fn watch(&self) -> tokio::sync::broadcast::Receiver<StoreHint> {
         self.store.watch()
     }
-    fn watch_signals(&self) -> tokio::sync::broadcast::Receiver<Hint> {
+    fn watch_signals(&self) -> tokio::sync::broadcast::Receiver<StoreHint> {
         self.store.watch_signals()
     }
 }
 
 /// A database in a directory.
-pub(crate) fn sqlite(directory: &Path) -> Arc<dyn Store> {
+pub(crate) fn sqlite(directory: &Path) -> Arc<dyn RunStore> {
     let options = SqliteOptions {
         durability: Durability::ProcessCrash,
         ..SqliteOptions::default()
@@ -509,32 +536,32 @@ pub(crate) fn sqlite(directory: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(directory.join("runs.db"), options).unwrap())
 }
 
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> EngineOptions {
+    EngineOptions {
         worker: "tester".to_owned(),
-        ..Options::default()
+        ..EngineOptions::default()
     }
 }
 
 /// An engine for a graph over a store and a world.
 pub(crate) fn engine<G: Graph>(
     graph: G,
-    store: Arc<dyn Store>,
-    world: Arc<dyn World>,
+    store: Arc<dyn RunStore>,
+    world: Arc<dyn EffectWorld>,
     clock: &Arc<HandClock>,
-) -> Engine<G> {
+) -> GraphEngine<G> {
     engine_with(graph, store, world, clock, options())
 }
 
 pub(crate) fn engine_with<G: Graph>(
     graph: G,
-    store: Arc<dyn Store>,
-    world: Arc<dyn World>,
+    store: Arc<dyn RunStore>,
+    world: Arc<dyn EffectWorld>,
     clock: &Arc<HandClock>,
-    options: Options,
-) -> Engine<G> {
-    let clock: Arc<dyn Clock> = clock.clone();
-    Engine::with_clock(graph, store, world, options, clock).unwrap()
+    options: EngineOptions,
+) -> GraphEngine<G> {
+    let clock: Arc<dyn WallClock> = clock.clone();
+    GraphEngine::with_clock(graph, store, world, options, clock).unwrap()
 }
 
 /// Long enough for any lease to end.

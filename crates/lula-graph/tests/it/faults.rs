@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lula_graph::{
-    Effect, EngineError, Evidence, Options, Order, Performed, Rested, Start, Trouble, World,
-    async_trait,
+    CrashEvidence, EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld,
+    EngineError, EngineOptions, RestReason, RunStart, async_trait,
 };
-use lula_protocol::event::Ending;
-use lula_protocol::{Interrupt, Signal};
+use lula_protocol::event::RunEnding;
+use lula_protocol::{RunInterrupt, RunSignal};
 use lula_store::sqlite::SqliteOptions;
-use lula_store::{Durability, EffectState, SqliteStore, Status, StoreError, check_run};
+use lula_store::{Durability, EffectState, RunStatus, SqliteStore, StoreError, check_run};
 
 use crate::delivery::{
     Death, Delivery, HandClock, Job, LEASE, Mortal, Yard, engine, engine_with, options, sqlite,
@@ -34,8 +34,8 @@ async fn lost_answers_are_reconciled_by_class_without_a_crash() {
         let yard = Arc::new(Yard::default());
         yard.lose.lock().unwrap().insert(name);
         let engine = engine(Delivery, sqlite(directory.path()), yard.clone(), &clock);
-        let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
-        assert!(matches!(rested, Rested::Done(_)), "{name}: {rested:?}");
+        let (run, rested) = engine.run(&job(), &RunStart::default()).await.unwrap();
+        assert!(matches!(rested, RestReason::Done(_)), "{name}: {rested:?}");
         let site = yard.site(&run);
         assert_eq!(
             (yard.pushes(&run), site.commit, site.tree.len()),
@@ -47,7 +47,7 @@ async fn lost_answers_are_reconciled_by_class_without_a_crash() {
 }
 
 /// A push was ordered, the answer was lost, and the world kept no book.
-async fn unknown_push(choice: &str) -> (Rested, u32) {
+async fn unknown_push(choice: &str) -> (RestReason, u32) {
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
@@ -55,11 +55,14 @@ async fn unknown_push(choice: &str) -> (Rested, u32) {
     let engine = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
     yard.lose.lock().unwrap().insert("push");
     yard.forgetful.store(true, Ordering::Relaxed);
-    let (run, rested) = engine.run(&job(), &Start::default()).await.unwrap();
-    let Rested::Waiting(pending) = rested else {
+    let (run, rested) = engine.run(&job(), &RunStart::default()).await.unwrap();
+    let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
     };
-    assert!(matches!(pending.interrupt, Interrupt::UnknownEffect { .. }));
+    assert!(matches!(
+        pending.interrupt,
+        RunInterrupt::UnknownEffect { .. }
+    ));
     assert_eq!(
         store.effects_in(EffectState::Unknown).await.unwrap().len(),
         1
@@ -69,7 +72,7 @@ async fn unknown_push(choice: &str) -> (Rested, u32) {
         engine.sweep().await.unwrap().is_empty(),
         "nobody tries again by himself"
     );
-    let answer = Signal::Answer {
+    let answer = RunSignal::Answer {
         interrupt: pending.seq,
         choice: choice.to_owned(),
         by: "alice".parse().unwrap(),
@@ -88,13 +91,13 @@ async fn unknown_push(choice: &str) -> (Rested, u32) {
 #[tokio::test]
 async fn an_effect_nobody_knows_about_waits_for_a_persons_word() {
     let (rested, pushes) = unknown_push("mark-done").await;
-    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Completed));
+    assert!(matches!(rested, RestReason::Done(ended) if ended.ending == RunEnding::Completed));
     assert_eq!(pushes, 1, "it was done, and the person said so");
     let (rested, pushes) = unknown_push("retry").await;
-    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Completed));
+    assert!(matches!(rested, RestReason::Done(ended) if ended.ending == RunEnding::Completed));
     assert_eq!(pushes, 2, "the person took it upon himself");
     let (rested, pushes) = unknown_push("abort").await;
-    assert!(matches!(rested, Rested::Done(ended) if ended.ending == Ending::Halted));
+    assert!(matches!(rested, RestReason::Done(ended) if ended.ending == RunEnding::Halted));
     assert_eq!(pushes, 1);
 }
 
@@ -112,28 +115,28 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
             } else {
                 "test"
             };
-            Box::pin(async move { ctx.effect(Effect::external("deploy", target)).await })
+            Box::pin(async move { ctx.effect(EffectRequest::external("deploy", target)).await })
         })
     };
     let mortal = Mortal::new(Arc::clone(&store), Death::Before(1));
     let first = engine(graph(&mad), mortal, Arc::new(Obliging), &clock);
-    let run = first.start(&(), &Start::default()).await.unwrap();
+    let run = first.start(&(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     clock.forward(LEASE);
 
     mad.store(true, Ordering::Relaxed);
     let second = engine(graph(&mad), Arc::clone(&store), Arc::new(Remembers), &clock);
     let rested = second.resume(&run).await.unwrap().unwrap();
-    let Rested::Waiting(pending) = rested else {
+    let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
     };
     assert!(matches!(
         pending.interrupt,
-        Interrupt::NonDeterminism { ordinal: 0, .. }
+        RunInterrupt::NonDeterminism { ordinal: 0, .. }
     ));
 
     mad.store(false, Ordering::Relaxed);
-    let retry = Signal::Answer {
+    let retry = RunSignal::Answer {
         interrupt: pending.seq,
         choice: "retry".to_owned(),
         by: "alice".parse().unwrap(),
@@ -141,7 +144,7 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
     };
     second.send(&run, &retry).await.unwrap();
     let rested = second.resume(&run).await.unwrap().unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(second.replay(&run).await.unwrap().differences, []);
     mad.store(true, Ordering::Relaxed);
     assert!(
@@ -154,12 +157,12 @@ async fn a_program_that_asks_otherwise_after_a_crash_is_stopped_not_followed() {
 struct Remembers;
 
 #[async_trait]
-impl World for Remembers {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Remembers {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         panic!("{} was done again", order.name);
     }
-    async fn probe(&self, _: &Order) -> Evidence {
-        Evidence::Done(Performed::free("deployed".into()))
+    async fn probe(&self, _: &EffectOrder) -> CrashEvidence {
+        CrashEvidence::Done(EffectOutput::free("deployed".into()))
     }
 }
 
@@ -167,8 +170,8 @@ impl World for Remembers {
 struct Slow(tokio::sync::Notify);
 
 #[async_trait]
-impl World for Slow {
-    async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Slow {
+    async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         self.0.notify_one();
         std::future::pending().await
     }
@@ -180,14 +183,14 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
     let store = sqlite(directory.path());
     let clock = HandClock::new();
     let graph =
-        || Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("wait", "")).await }));
-    let quick = Options {
+        || Single::new(|ctx| Box::pin(async { ctx.effect(EffectRequest::read("wait", "")).await }));
+    let quick = EngineOptions {
         renew: Duration::from_millis(20),
         ..options()
     };
     let slow = Arc::new(Slow(tokio::sync::Notify::new()));
     let first = engine_with(graph(), Arc::clone(&store), slow.clone(), &clock, quick);
-    let run = first.start(&(), &Start::default()).await.unwrap();
+    let run = first.start(&(), &RunStart::default()).await.unwrap();
     let driving = {
         let (first, run) = (first.clone(), run.clone());
         tokio::spawn(async move { first.resume(&run).await })
@@ -206,7 +209,7 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
             break rested;
         }
     };
-    assert!(matches!(taken, Rested::Done(_)), "{taken:?}");
+    assert!(matches!(taken, RestReason::Done(_)), "{taken:?}");
     let lost = driving.await.unwrap().unwrap_err();
     assert!(
         matches!(lost, EngineError::Store(StoreError::Fenced { .. })),
@@ -219,26 +222,30 @@ async fn an_owner_whose_lease_was_taken_stops_in_the_middle_of_an_effect() {
 async fn a_world_that_cannot_be_reached_is_tried_again_later() {
     struct Closed(AtomicBool);
     #[async_trait]
-    impl World for Closed {
-        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+    impl EffectWorld for Closed {
+        async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             if self.0.swap(false, Ordering::Relaxed) {
-                return Err(Trouble::Unreachable("nobody answers".to_owned()));
+                return Err(EffectTrouble::Unreachable("nobody answers".to_owned()));
             }
-            Ok(Performed::free("open again".into()))
+            Ok(EffectOutput::free("open again".into()))
         }
     }
     let directory = tempfile::tempdir().unwrap();
     let store = sqlite(directory.path());
     let clock = HandClock::new();
-    let graph = Single::new(|ctx| Box::pin(async { ctx.effect(Effect::read("call", "")).await }));
+    let graph =
+        Single::new(|ctx| Box::pin(async { ctx.effect(EffectRequest::read("call", "")).await }));
     let world = Arc::new(Closed(AtomicBool::new(true)));
     let engine = engine(graph, Arc::clone(&store), world, &clock);
-    let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
-    assert_eq!(rested, Rested::Trouble("nobody answers".to_owned()));
+    let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
+    assert_eq!(rested, RestReason::Trouble("nobody answers".to_owned()));
     assert!(engine.sweep().await.unwrap().is_empty(), "not at once");
     clock.forward(LEASE);
     assert_eq!(engine.sweep().await.unwrap().len(), 1);
-    assert_eq!(store.run(&run).await.unwrap().unwrap().status, Status::Done);
+    assert_eq!(
+        store.run(&run).await.unwrap().unwrap().status,
+        RunStatus::Done
+    );
 }
 
 #[tokio::test]
@@ -248,26 +255,26 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
     #[derive(Default)]
     struct Careful(Mutex<Vec<EffectId>>);
     #[async_trait]
-    impl World for Careful {
-        async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+    impl EffectWorld for Careful {
+        async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             let mut orders = self.0.lock().unwrap();
             orders.push(order.effect.clone());
             if orders.len() < 3 {
-                return Err(Trouble::Held {
+                return Err(EffectTrouble::Held {
                     approval: ApprovalId::from_parts(1, [1; 10]),
                     reason: "it is guarded".to_owned(),
                 });
             }
-            Ok(Performed::free("done".into()))
+            Ok(EffectOutput::free("done".into()))
         }
-        async fn probe(&self, _: &Order) -> Evidence {
-            Evidence::NotDone
+        async fn probe(&self, _: &EffectOrder) -> CrashEvidence {
+            CrashEvidence::NotDone
         }
         async fn restore(
             &self,
-            _: &Order,
+            _: &EffectOrder,
             _: Option<lula_protocol::Digest>,
-        ) -> Result<(), Trouble> {
+        ) -> Result<(), EffectTrouble> {
             Ok(())
         }
     }
@@ -276,21 +283,21 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
         let store = sqlite(directory.path());
         let clock = HandClock::new();
         let graph = Single::new(move |ctx| {
-            Box::pin(async move { ctx.effect(Effect::new(class, "write", "x")).await })
+            Box::pin(async move { ctx.effect(EffectRequest::new(class, "write", "x")).await })
         });
         let world = Arc::new(Careful::default());
         let engine = engine(graph, Arc::clone(&store), world.clone(), &clock);
-        let (run, mut rested) = engine.run(&(), &Start::default()).await.unwrap();
+        let (run, mut rested) = engine.run(&(), &RunStart::default()).await.unwrap();
         for _ in 0..2 {
-            let Rested::Waiting(pending) = &rested else {
+            let RestReason::Waiting(pending) = &rested else {
                 panic!("{class}: {rested:?}")
             };
-            assert!(matches!(pending.interrupt, Interrupt::Held { .. }));
+            assert!(matches!(pending.interrupt, RunInterrupt::Held { .. }));
             assert_eq!(
                 store.run(&run).await.unwrap().unwrap().status,
-                Status::Suspended
+                RunStatus::Suspended
             );
-            let answer = Signal::Answer {
+            let answer = RunSignal::Answer {
                 interrupt: pending.seq,
                 choice: "retry".to_owned(),
                 by: "alice".parse().unwrap(),
@@ -299,7 +306,7 @@ async fn what_the_world_asks_people_about_waits_and_is_ordered_again_under_its_n
             engine.send(&run, &answer).await.unwrap();
             rested = engine.resume(&run).await.unwrap().unwrap();
         }
-        assert!(matches!(rested, Rested::Done(_)), "{class}: {rested:?}");
+        assert!(matches!(rested, RestReason::Done(_)), "{class}: {rested:?}");
         let orders = world.0.lock().unwrap().clone();
         assert_eq!(orders.len(), 3);
         assert!(orders.iter().all(|effect| *effect == orders[0]), "one name");
@@ -314,7 +321,7 @@ async fn clocks_that_jump_cost_time_never_correctness() {
     let clock = HandClock::new();
     let yard = Arc::new(Yard::default());
     let first = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
-    let run = first.start(&job(), &Start::default()).await.unwrap();
+    let run = first.start(&job(), &RunStart::default()).await.unwrap();
     let hour = Duration::from_hours(1);
     for number in 0..6 {
         if number % 2 == 0 {
@@ -330,7 +337,10 @@ async fn clocks_that_jump_cost_time_never_correctness() {
     }
     clock.forward(10 * hour);
     let rested = first.resume(&run).await.unwrap();
-    assert!(matches!(rested, Some(Rested::Done(_)) | None), "{rested:?}");
+    assert!(
+        matches!(rested, Some(RestReason::Done(_)) | None),
+        "{rested:?}"
+    );
     assert_eq!(yard.pushes(&run), 1);
     let log = store.read(&run, 0, 1000).await.unwrap();
     assert!(
@@ -361,14 +371,14 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
                 for _ in 0..3 {
                     let text = format!("{noise:x?}");
                     noise.rotate_left(1);
-                    let _: String = ctx.effect(Effect::model("echo", &text)).await?;
+                    let _: String = ctx.effect(EffectRequest::model("echo", &text)).await?;
                 }
                 Ok("all written".to_owned())
             })
         })
     };
     let small = engine(heavy(), open(Some(180_000)), Arc::new(Obliging), &clock);
-    let run = small.start(&(), &Start::default()).await.unwrap();
+    let run = small.start(&(), &RunStart::default()).await.unwrap();
     let full = small.resume(&run).await.unwrap_err();
     assert!(
         matches!(full, EngineError::Store(StoreError::Full(_))),
@@ -377,7 +387,7 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
     clock.forward(LEASE);
     let roomy = engine(heavy(), open(None), Arc::new(Obliging), &clock);
     let rested = roomy.resume(&run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
     assert_eq!(ended.summary, "all written");
@@ -389,15 +399,15 @@ async fn a_full_disk_stops_a_run_which_goes_on_when_there_is_room() {
 async fn a_database_that_stays_busy_stops_a_run_which_goes_on_later() {
     struct Locks(std::sync::Mutex<Option<rusqlite::Connection>>);
     #[async_trait]
-    impl World for Locks {
-        async fn perform(&self, _: &Order) -> Result<Performed, Trouble> {
+    impl EffectWorld for Locks {
+        async fn perform(&self, _: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             let other = self.0.lock().unwrap();
             let other = other.as_ref().expect("it was pushed before");
             other.execute_batch("BEGIN IMMEDIATE").unwrap();
-            Ok(Performed::free("pushed".into()))
+            Ok(EffectOutput::free("pushed".into()))
         }
-        async fn probe(&self, _: &Order) -> Evidence {
-            Evidence::Done(Performed::free("pushed".into()))
+        async fn probe(&self, _: &EffectOrder) -> CrashEvidence {
+            CrashEvidence::Done(EffectOutput::free("pushed".into()))
         }
     }
     let directory = tempfile::tempdir().unwrap();
@@ -409,12 +419,13 @@ async fn a_database_that_stays_busy_stops_a_run_which_goes_on_later() {
     };
     let store = Arc::new(SqliteStore::open(&path, impatient).unwrap());
     let clock = HandClock::new();
-    let graph =
-        Single::new(|ctx| Box::pin(async { ctx.effect(Effect::external("push", "")).await }));
+    let graph = Single::new(|ctx| {
+        Box::pin(async { ctx.effect(EffectRequest::external("push", "")).await })
+    });
     let other = rusqlite::Connection::open(&path).unwrap();
     let world = Arc::new(Locks(std::sync::Mutex::new(Some(other))));
     let engine = engine(graph, store.clone(), world.clone(), &clock);
-    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let run = engine.start(&(), &RunStart::default()).await.unwrap();
     let busy = engine.resume(&run).await.unwrap_err();
     assert!(
         matches!(busy, EngineError::Store(StoreError::Busy(_))),
@@ -425,7 +436,7 @@ async fn a_database_that_stays_busy_stops_a_run_which_goes_on_later() {
     drop(world.0.lock().unwrap().take());
     clock.forward(LEASE);
     let rested = engine.resume(&run).await.unwrap().unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     check_run(&*store, &run).await.unwrap();
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
 }
@@ -442,7 +453,7 @@ async fn a_rotten_blob_stops_a_run_instead_of_feeding_it_garbage() {
     };
     let mortal = Mortal::new(Arc::clone(&store), Death::After(5));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
-    let run = first.start(&heavy, &Start::default()).await.unwrap();
+    let run = first.start(&heavy, &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     let file = rusqlite::Connection::open(directory.path().join("runs.db")).unwrap();
     let rotten = file
@@ -469,7 +480,7 @@ async fn a_log_that_lost_its_end_is_not_gone_on_with() {
     let yard = Arc::new(Yard::default());
     let mortal = Mortal::new(Arc::clone(&store), Death::After(6));
     let first = engine(Delivery, mortal, yard.clone(), &clock);
-    let run = first.start(&job(), &Start::default()).await.unwrap();
+    let run = first.start(&job(), &RunStart::default()).await.unwrap();
     first.resume(&run).await.unwrap_err();
     check_run(&*store, &run).await.unwrap();
     let effects = store.effects(&run).await.unwrap();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lula_graph::{
-    Ctx, Effect, Engine, EngineError, Graph, Leave, LoopGuard, Report, Rested, Start, Table, Visit,
-    async_trait, labels,
+    EffectRequest, EngineError, Graph, GraphEngine, LoopGuard, NodeContext, NodeExit,
+    NodeVisitFuture, RestReason, RunEndReport, RunStart, TransitionTable, async_trait, labels,
 };
-use lula_protocol::Exit;
-use lula_protocol::event::Ending;
+use lula_protocol::RunExit;
+use lula_protocol::event::RunEnding;
 use proptest::prelude::*;
 use rand_core::Rng;
 
@@ -17,7 +17,7 @@ use crate::single::Obliging;
 labels! { enum Room { Hall = "hall", Cellar = "cellar", Attic = "attic" } }
 labels! { enum Door { Left = "left", Right = "right", Out = "out" } }
 
-type Wiring = fn(Table<Maze>) -> Table<Maze>;
+type Wiring = fn(TransitionTable<Maze>) -> TransitionTable<Maze>;
 
 /// Wanders through doors at random until it finds the one that leads out.
 struct Maze {
@@ -29,7 +29,7 @@ struct Maze {
 
 const ALL: &[Door] = &[Door::Left, Door::Right, Door::Out];
 
-fn whole(table: Table<Maze>) -> Table<Maze> {
+fn whole(table: TransitionTable<Maze>) -> TransitionTable<Maze> {
     let both: &[Room] = &[Room::Cellar, Room::Attic];
     table
         .on(Room::Hall, Door::Left, Room::Cellar)
@@ -62,8 +62,8 @@ impl Graph for Maze {
     fn outcomes(&self, _: Room) -> &'static [Door] {
         ALL
     }
-    fn table(&self) -> Table<Self> {
-        (self.wiring)(Table::starting_at(Room::Hall))
+    fn table(&self) -> TransitionTable<Self> {
+        (self.wiring)(TransitionTable::starting_at(Room::Hall))
     }
     fn begin(&self, (): ()) -> u32 {
         0
@@ -71,25 +71,30 @@ impl Graph for Maze {
     fn apply(&self, steps: &mut u32, step: &u32) {
         *steps += step;
     }
-    async fn visit(&self, _: Room, steps: &u32, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(
+        &self,
+        _: Room,
+        steps: &u32,
+        ctx: &mut NodeContext<'_>,
+    ) -> NodeVisitFuture<Self> {
         let mut dice = ctx.rng();
         if self.odds > 0 && dice.next_u32().is_multiple_of(self.odds) {
-            return Ok(Leave::by(Door::Out));
+            return Ok(NodeExit::by(Door::Out));
         }
         // Without randomness it looks at the same thing in the same way every time.
         let _: String = ctx
-            .effect(Effect::read("look", &(self.odds * steps)))
+            .effect(EffectRequest::read("look", &(self.odds * steps)))
             .await?;
         let door = if dice.next_u32().is_multiple_of(2) || self.odds == 0 {
             Door::Left
         } else {
             Door::Right
         };
-        Ok(Leave::by(door).with(u32::from(self.odds > 0)))
+        Ok(NodeExit::by(door).with(u32::from(self.odds > 0)))
     }
-    fn report(&self, steps: &u32) -> Report {
-        Report {
-            exit: Exit::Verified,
+    fn report(&self, steps: &u32) -> RunEndReport {
+        RunEndReport {
+            exit: RunExit::Verified,
             summary: format!("out after {steps} steps"),
         }
     }
@@ -105,7 +110,7 @@ fn refusal(wiring: Wiring) -> String {
         odds: 1,
         guard: None,
     };
-    match Engine::new(
+    match GraphEngine::new(
         maze,
         sqlite(directory.path()),
         Arc::new(Obliging),
@@ -165,15 +170,15 @@ proptest! {
             let clock = HandClock::new();
             let maze = Maze { wiring: whole, odds, guard: None };
             let engine = engine(maze, sqlite(directory.path()), Arc::new(Obliging), &clock);
-            let start = Start { seed: Some(seed), max_visits, ..Start::default() };
+            let start = RunStart { seed: Some(seed), max_visits, ..RunStart::default() };
             let (run, rested) = engine.run(&(), &start).await.unwrap();
-            let Rested::Done(ended) = rested else { panic!("{rested:?}") };
+            let RestReason::Done(ended) = rested else { panic!("{rested:?}") };
             let progress = engine.show(&run, None).await.unwrap().progress;
             assert!(progress.total_visits <= max_visits);
             match ended.ending {
-                Ending::Completed => {}
-                Ending::Halted => assert_eq!(progress.total_visits, max_visits),
-                Ending::Cancelled => panic!("nobody cancelled"),
+                RunEnding::Completed => {}
+                RunEnding::Halted => assert_eq!(progress.total_visits, max_visits),
+                RunEnding::Cancelled => panic!("nobody cancelled"),
             }
             assert_eq!(engine.replay(&run).await.unwrap().differences, []);
         });
@@ -190,11 +195,11 @@ async fn a_run_that_goes_in_circles_is_stopped() {
         guard: Some(LoopGuard::default()),
     };
     let engine = engine(maze, sqlite(directory.path()), Arc::new(Obliging), &clock);
-    let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
-    let Rested::Done(ended) = rested else {
+    let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
-    assert_eq!(ended.ending, Ending::Halted);
+    assert_eq!(ended.ending, RunEnding::Halted);
     assert!(
         ended.summary.contains("again and again"),
         "{}",

@@ -7,17 +7,19 @@
 //!   conformance kit, by a model; with engines `crash` and `people`.
 //! - I4, I5, I13, I14 (the same end wherever it dies, every decision derived again): `crash`, and
 //!   with real processes `kill`.
-//! - I6 (nothing that anybody was told is lost): `linger`.
+//! - I6 (nothing that the world or a person was told is lost): `linger`.
 //! - I7 for any order of moves, children included: `lula_graph::ledger`.
 //! - I15 (no secret anywhere): `backends`, and `canary` of the stores.
 //! - I16 (it ends): `guards`. I21 (nothing is stuck): here. I22 (nothing runs on): `people`.
 
 use std::sync::Arc;
 
-use lula_graph::{Effect, Engine, Graph, Options, Rested, RunState, Start};
+use lula_graph::{
+    EffectRequest, EngineOptions, Graph, GraphEngine, RestReason, RunStart, RunState,
+};
 use lula_protocol::interrupt::unknown_effect;
-use lula_protocol::{Dimension, EventBody, Interrupt, Payload, RunId, Signal};
-use lula_store::{Status, Store, check_run};
+use lula_protocol::{BudgetDimension, EventBody, EventPayload, RunId, RunInterrupt, RunSignal};
+use lula_store::{RunStatus, RunStore, check_run};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -36,16 +38,16 @@ fn block_on<F: Future>(work: F) -> F::Output {
     runtime.block_on(work)
 }
 
-/// Takes one more event into account, as anybody could who has the log and the graph.
-async fn fold(store: &dyn Store, run: &mut RunState<Work>, body: &EventBody) {
+/// Takes one more event into account, as every reader can who has the log and the graph.
+async fn fold(store: &dyn RunStore, run: &mut RunState<Work>, body: &EventBody) {
     run.progress.apply(body).unwrap();
     let (EventBody::NodeLeft { events, .. } | EventBody::Overridden { events }) = body else {
         return;
     };
     for payload in events {
         let change = match payload {
-            Payload::Inline(_) => payload.read().unwrap(),
-            Payload::Blob(blob) => {
+            EventPayload::Inline(_) => payload.read().unwrap(),
+            EventPayload::Blob(blob) => {
                 serde_json::from_slice(&store.blob(&blob.digest).await.unwrap()).unwrap()
             }
         };
@@ -67,7 +69,7 @@ proptest! {
             let directory = tempfile::tempdir().unwrap();
             let store = sqlite(directory.path());
             let (clock, yard) = (HandClock::new(), Arc::new(Yard::default()));
-            let settings = Options { snapshot_every, ..options() };
+            let settings = EngineOptions { snapshot_every, ..options() };
             let last = engine_with(
                 Delivery, Arc::clone(&store), yard.clone(), &clock, settings.clone(),
             );
@@ -84,7 +86,7 @@ proptest! {
             assert!(whole.progress.ended.is_some());
             for at in 1..=log.len() {
                 let mut part = last.show(&run, Some(at as u64)).await.unwrap();
-                let rows = part.progress.ledger.rows([Dimension::MicroUsd].into_iter());
+                let rows = part.progress.ledger.rows([BudgetDimension::MicroUsd].into_iter());
                 assert!(rows.iter().all(lula_store::LedgerRow::holds), "{at}: {rows:?}");
                 for record in &log[at..] {
                     fold(&*store, &mut part, &record.read_body().unwrap()).await;
@@ -112,7 +114,7 @@ proptest! {
             let mut deaths = deaths.into_iter();
             for plan in plans {
                 let first = engine(waiting(&plan), Arc::clone(&store), Arc::new(Obliging), &clock);
-                runs.push((first.start(&(), &Start::default()).await.unwrap(), plan));
+                runs.push((first.start(&(), &RunStart::default()).await.unwrap(), plan));
             }
             while let Some((run, plan)) = unfinished(&*store, &runs).await {
                 rounds += 1;
@@ -121,7 +123,7 @@ proptest! {
                 let death = deaths.next().unwrap_or(Death::Never);
                 let mortal = Mortal::new(Arc::clone(&store), death);
                 let life = engine(waiting(&plan), mortal, Arc::new(Obliging), &clock);
-                if let Ok(Some(Rested::Waiting(_)) | None) = life.resume(&run).await {
+                if let Ok(Some(RestReason::Waiting(_)) | None) = life.resume(&run).await {
                     let calm = engine(waiting(&plan), Arc::clone(&store), Arc::new(Obliging), &clock);
                     answer(&calm, &run).await;
                 }
@@ -130,7 +132,7 @@ proptest! {
     }
 }
 
-/// Asks people, sleeps, pushes where nobody keeps a book, and looks, as a plan says.
+/// Asks people, sleeps, pushes where the world keeps no book, and looks, as a plan says.
 fn waiting(plan: &[u8]) -> Single {
     let plan = plan.to_vec();
     Single::new(move |ctx| {
@@ -143,8 +145,11 @@ fn waiting(plan: &[u8]) -> Single {
                         let now = ctx.now().await?;
                         ctx.sleep_until(now + 90_000).await?;
                     }
-                    2 => drop(ctx.effect::<Value>(Effect::external("push", "")).await?),
-                    _ => drop(ctx.effect::<Value>(Effect::read("look", "")).await?),
+                    2 => drop(
+                        ctx.effect::<Value>(EffectRequest::external("push", ""))
+                            .await?,
+                    ),
+                    _ => drop(ctx.effect::<Value>(EffectRequest::read("look", "")).await?),
                 }
             }
             Ok("over".to_owned())
@@ -152,26 +157,26 @@ fn waiting(plan: &[u8]) -> Single {
     })
 }
 
-async fn unfinished(store: &dyn Store, runs: &[(RunId, Vec<u8>)]) -> Option<(RunId, Vec<u8>)> {
+async fn unfinished(store: &dyn RunStore, runs: &[(RunId, Vec<u8>)]) -> Option<(RunId, Vec<u8>)> {
     for (run, plan) in runs {
-        if store.run(run).await.unwrap().unwrap().status != Status::Done {
+        if store.run(run).await.unwrap().unwrap().status != RunStatus::Done {
             return Some((run.clone(), plan.clone()));
         }
     }
     None
 }
 
-async fn answer(engine: &Engine<Single>, run: &RunId) {
+async fn answer(engine: &GraphEngine<Single>, run: &RunId) {
     let state = engine.show(run, None).await.unwrap();
     let Some(pending) = state.progress.pending else {
         return;
     };
     let choice = match pending.interrupt {
-        Interrupt::Operator { .. } => "yes",
-        Interrupt::UnknownEffect { .. } => unknown_effect::MARK_DONE,
+        RunInterrupt::Operator { .. } => "yes",
+        RunInterrupt::UnknownEffect { .. } => unknown_effect::MARK_DONE,
         _ => return,
     };
-    let answer = Signal::Answer {
+    let answer = RunSignal::Answer {
         interrupt: pending.seq,
         choice: choice.to_owned(),
         by: "bob".parse().unwrap(),

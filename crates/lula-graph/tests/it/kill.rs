@@ -4,7 +4,7 @@
 //! killed with SIGKILL at a random moment, or dies at a commit, each in its turn. The world is a directory
 //! that survives. In the end every run must have come to the end of an undisturbed one, with every
 //! push done exactly once. `LULA_CRASH_KILLS` sets how many deaths there are per backend;
-//! `LULA_CRASH_RESTART` is a command that ends the servers now and then; whoever started them starts
+//! `LULA_CRASH_RESTART` is a command that ends the servers now and then; xtask, which started them, starts
 //! them again.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_graph::{
-    Clock, Engine, Evidence, Options, Order, Performed, Start, SystemClock, Trouble, World,
-    async_trait,
+    CrashEvidence, EffectOrder, EffectOutput, EffectTrouble, EffectWorld, EngineOptions,
+    GraphEngine, RunStart, SystemWallClock, WallClock, async_trait,
 };
-use lula_protocol::event::Ending;
-use lula_protocol::{Amounts, Digest, Dimension, RunId};
-use lula_store::{Status, Store, check_run};
+use lula_protocol::event::RunEnding;
+use lula_protocol::{BudgetAmounts, BudgetDimension, Digest, RunId};
+use lula_store::{RunStatus, RunStore, check_run};
 use rand_core::{Rng, SeedableRng};
 use serde_json::json;
 
@@ -37,14 +37,16 @@ impl Folder {
     }
 
     /// Locks a run's folder and refuses an owner of the past.
-    fn enter(&self, order: &Order) -> Result<(PathBuf, File), Trouble> {
+    fn enter(&self, order: &EffectOrder) -> Result<(PathBuf, File), EffectTrouble> {
         let folder = self.of(&order.run);
         fs::create_dir_all(folder.join("trees")).unwrap();
         let lock = File::create(folder.join("lock")).unwrap();
         lock.lock().unwrap();
         let seen: u64 = read(&folder.join("epoch")).parse().unwrap_or(0);
         if order.epoch < seen {
-            return Err(Trouble::Unreachable("an owner of the past".to_owned()));
+            return Err(EffectTrouble::Unreachable(
+                "an owner of the past".to_owned(),
+            ));
         }
         replace(&folder.join("epoch"), &order.epoch.to_string());
         Ok((folder, lock))
@@ -71,8 +73,8 @@ fn add_line(path: &Path, line: &str) {
 }
 
 #[async_trait]
-impl World for Folder {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Folder {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         let (folder, _lock) = self.enter(order)?;
         // Something to be killed in the middle of.
         std::thread::sleep(Duration::from_micros(300));
@@ -97,12 +99,12 @@ impl World for Folder {
             _ => json!("a plan"),
         };
         std::thread::sleep(Duration::from_micros(300));
-        Ok(Performed::free(value))
+        Ok(EffectOutput::free(value))
     }
 
-    async fn probe(&self, order: &Order) -> Evidence {
+    async fn probe(&self, order: &EffectOrder) -> CrashEvidence {
         let Ok((folder, _lock)) = self.enter(order) else {
-            return Evidence::Unknown("an owner of the past asks".to_owned());
+            return CrashEvidence::Unknown("an owner of the past asks".to_owned());
         };
         let (book, value) = match order.name.as_str() {
             "commit" => ("commits", json!(1)),
@@ -112,13 +114,13 @@ impl World for Folder {
             .lines()
             .any(|line| line == order.effect.as_str());
         if done {
-            Evidence::Done(Performed::free(value))
+            CrashEvidence::Done(EffectOutput::free(value))
         } else {
-            Evidence::NotDone
+            CrashEvidence::NotDone
         }
     }
 
-    async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
+    async fn tree(&self, order: &EffectOrder) -> Result<Option<Digest>, EffectTrouble> {
         let (folder, _lock) = self.enter(order)?;
         let tree = read(&folder.join("tree"));
         let digest = Digest::of_bytes(tree.as_bytes());
@@ -126,7 +128,11 @@ impl World for Folder {
         Ok(Some(digest))
     }
 
-    async fn restore(&self, order: &Order, tree: Option<Digest>) -> Result<(), Trouble> {
+    async fn restore(
+        &self,
+        order: &EffectOrder,
+        tree: Option<Digest>,
+    ) -> Result<(), EffectTrouble> {
         let (folder, _lock) = self.enter(order)?;
         let tree = tree.map(|tree| read(&folder.join("trees").join(tree.short())));
         replace(&folder.join("tree"), &tree.unwrap_or_default());
@@ -137,23 +143,23 @@ impl World for Folder {
 /// The machine's clock, so far ahead that every lease of an earlier life is over.
 struct Ahead(u64);
 
-impl Clock for Ahead {
+impl WallClock for Ahead {
     fn now_ms(&self) -> u64 {
-        SystemClock.now_ms() + self.0 * 60_000
+        SystemWallClock.now_ms() + self.0 * 60_000
     }
 }
 
-fn engine(store: Arc<dyn Store>, world: &Path, life: u64) -> Engine<Delivery> {
-    let options = Options {
+fn engine(store: Arc<dyn RunStore>, world: &Path, life: u64) -> GraphEngine<Delivery> {
+    let options = EngineOptions {
         worker: format!("life {life}"),
         poll: Duration::from_millis(20),
         concurrency: 8,
         snapshot_every: 5,
         backoff: Duration::from_millis(1),
-        ..Options::default()
+        ..EngineOptions::default()
     };
     let world = Arc::new(Folder(world.to_owned()));
-    Engine::with_clock(Delivery, store, world, options, Arc::new(Ahead(life))).unwrap()
+    GraphEngine::with_clock(Delivery, store, world, options, Arc::new(Ahead(life))).unwrap()
 }
 
 /// What a victim is told through its environment.
@@ -202,16 +208,16 @@ fn kills() -> u32 {
     std::env::var("LULA_CRASH_KILLS").map_or(40, |text| text.parse().unwrap())
 }
 
-fn job() -> (Job, Start) {
+fn job() -> (Job, RunStart) {
     let job = Job {
         rounds: 2,
         weight: 5_000,
         price: 1,
     };
-    let start = Start {
-        limits: Amounts::none().with(Dimension::MicroUsd, 100_000),
+    let start = RunStart {
+        limits: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100_000),
         seed: Some([8; 32]),
-        ..Start::default()
+        ..RunStart::default()
     };
     (job, start)
 }
@@ -261,11 +267,11 @@ fn end_servers() -> bool {
     true
 }
 
-async fn unfinished(store: &dyn Store, runs: &[RunId]) -> usize {
+async fn unfinished(store: &dyn RunStore, runs: &[RunId]) -> usize {
     let mut open = 0;
     for run in runs {
         let row = patiently(|| store.run(run)).await.unwrap();
-        open += usize::from(row.status != Status::Done);
+        open += usize::from(row.status != RunStatus::Done);
     }
     open
 }
@@ -343,7 +349,12 @@ async fn slaughter(place: &str, herd: usize) {
     for run in &runs {
         let shown = last.show(run, None).await.unwrap();
         let ended = shown.progress.ended.clone().unwrap();
-        assert_eq!(ended.ending, Ending::Completed, "{run}: {}", ended.summary);
+        assert_eq!(
+            ended.ending,
+            RunEnding::Completed,
+            "{run}: {}",
+            ended.summary
+        );
         assert_eq!(shown.digest().unwrap(), wanted, "{run}");
         assert_eq!(end(run), end(&reference), "{run}");
         check_run(&*store, run).await.unwrap();

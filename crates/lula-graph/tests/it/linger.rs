@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lula_graph::{
-    Effect, Evidence, Options, Order, Performed, Rested, Start, Stop, Trouble, World, async_trait,
+    CrashEvidence, EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld,
+    EngineOptions, RestReason, RunStart, VisitStop, async_trait,
 };
 use lula_protocol::{Digest, EffectClass, EffectId, EventBody, RunId};
-use lula_store::{Store, StoreError, check_run};
+use lula_store::{RunStore, StoreError, check_run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -24,15 +25,15 @@ use crate::single::{Obliging, Single};
 /// Longer than any test: only what comes next takes an answer along.
 const NEVER: Duration = Duration::from_hours(1);
 
-fn lingering(linger: Duration) -> Options {
-    Options {
+fn lingering(linger: Duration) -> EngineOptions {
+    EngineOptions {
         linger,
         ..options()
     }
 }
 
 /// How many answers stand in the log of a run.
-async fn answers(store: &dyn Store, run: &RunId) -> usize {
+async fn answers(store: &dyn RunStore, run: &RunId) -> usize {
     let log = store.read(run, 0, 10_000).await.unwrap();
     let bodies = log.iter().map(|record| record.read_body().unwrap());
     bodies
@@ -41,7 +42,7 @@ async fn answers(store: &dyn Store, run: &RunId) -> usize {
 }
 
 /// Waits until so many answers stand in the log. Nothing of this takes long where it works.
-async fn until_answers(store: &dyn Store, run: &RunId, wanted: usize) {
+async fn until_answers(store: &dyn RunStore, run: &RunId, wanted: usize) {
     for _ in 0..30_000 {
         if answers(store, run).await >= wanted {
             return;
@@ -59,7 +60,7 @@ async fn a_body_that_takes_its_time_does_not_keep_its_answer_to_itself() {
     let graph = Single::new(move |ctx| {
         let seen = Arc::clone(&seen);
         Box::pin(async move {
-            let text: String = ctx.effect(Effect::model("think", "")).await?;
+            let text: String = ctx.effect(EffectRequest::model("think", "")).await?;
             until_answers(&*seen, ctx.run(), 1).await;
             Ok(text)
         })
@@ -71,21 +72,21 @@ async fn a_body_that_takes_its_time_does_not_keep_its_answer_to_itself() {
         &HandClock::new(),
     );
     let (run, rested) = engine.run(&(), &start()).await.unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     check_run(&*store, &run).await.unwrap();
     assert_eq!(answers(&*store, &run).await, 1, "once");
 }
 
 /// Answers the first voice at once, and the second when the first one's answer is in the log.
-struct Canon(Arc<dyn Store>);
+struct Canon(Arc<dyn RunStore>);
 
 #[async_trait]
-impl World for Canon {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Canon {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if order.request == 1 {
             until_answers(&*self.0, &order.run, 1).await;
         }
-        Ok(Performed::free(order.request.clone()))
+        Ok(EffectOutput::free(order.request.clone()))
     }
 }
 
@@ -95,7 +96,10 @@ async fn of_several_calls_none_keeps_the_answers_of_the_others_waiting() {
     let store = sqlite(directory.path());
     let graph = Single::new(|ctx| {
         Box::pin(async {
-            let voices = vec![Effect::model("sing", &0), Effect::model("sing", &1)];
+            let voices = vec![
+                EffectRequest::model("sing", &0),
+                EffectRequest::model("sing", &1),
+            ];
             let heard = ctx.effects::<u32>(voices).await?;
             Ok(format!("{heard:?}"))
         })
@@ -103,7 +107,7 @@ async fn of_several_calls_none_keeps_the_answers_of_the_others_waiting() {
     let world = Arc::new(Canon(Arc::clone(&store)));
     let engine = engine(graph, Arc::clone(&store), world, &HandClock::new());
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
     assert_eq!(ended.summary, "[Ok(0), Ok(1)]");
@@ -127,14 +131,14 @@ async fn an_answer_that_is_being_committed_is_waited_for_in_peace() {
     mortal.take_time(slowly);
     let graph = Single::new(|ctx| {
         Box::pin(async {
-            let _: String = ctx.effect(Effect::model("think", "")).await?;
-            let _: String = ctx.effect(Effect::model("think again", "")).await?;
+            let _: String = ctx.effect(EffectRequest::model("think", "")).await?;
+            let _: String = ctx.effect(EffectRequest::model("think again", "")).await?;
             Ok("thought".to_owned())
         })
     });
     let engine = engine(graph, mortal.clone(), Arc::new(Obliging), &HandClock::new());
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
-    assert!(matches!(rested, Rested::Done(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Done(_)), "{rested:?}");
     assert_eq!(mortal.appends(), 3);
     let looks = looks.load(Ordering::Relaxed);
     assert!(looks <= 30, "three appends were looked at {looks} times");
@@ -149,9 +153,9 @@ async fn the_answer_of_what_changes_something_outside_never_waits() {
     let graph = Single::new(move |ctx| {
         let seen = Arc::clone(&seen);
         Box::pin(async move {
-            let _: String = ctx.effect(Effect::model("think", "")).await?;
+            let _: String = ctx.effect(EffectRequest::model("think", "")).await?;
             let before = answers(&*seen, ctx.run()).await;
-            let _: String = ctx.effect(Effect::external("push", "")).await?;
+            let _: String = ctx.effect(EffectRequest::external("push", "")).await?;
             Ok(format!(
                 "{before} then {}",
                 answers(&*seen, ctx.run()).await
@@ -166,7 +170,7 @@ async fn the_answer_of_what_changes_something_outside_never_waits() {
         lingering(NEVER),
     );
     let (_, rested) = engine.run(&(), &start()).await.unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
     assert_eq!(ended.summary, "0 then 2");
@@ -180,10 +184,10 @@ async fn a_body_that_fails_loses_no_answer() {
         let store = sqlite(directory.path());
         let graph = Single::new(move |ctx| {
             Box::pin(async move {
-                let _: String = ctx.effect(Effect::model("think", "")).await?;
+                let _: String = ctx.effect(EffectRequest::model("think", "")).await?;
                 match fault {
-                    "halt" => Err(Stop::Halt("no idea".to_owned())),
-                    "store" => Err(Stop::Store(StoreError::Busy("elsewhere".to_owned()))),
+                    "halt" => Err(VisitStop::Halt("no idea".to_owned())),
+                    "store" => Err(VisitStop::Store(StoreError::Busy("elsewhere".to_owned()))),
                     _ => panic!("a fault of the body"),
                 }
             })
@@ -213,7 +217,7 @@ async fn a_body_that_fails_loses_no_answer() {
 /// A world that never says the same twice, keeps a book of what it did outside, and looks into the
 /// log whenever it is asked for anything: whatever it answered before must stand there.
 struct Witness {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RunStore>,
     book: Mutex<Book>,
 }
 
@@ -227,7 +231,7 @@ struct Book {
 }
 
 impl Witness {
-    fn new(store: &Arc<dyn Store>) -> Arc<Self> {
+    fn new(store: &Arc<dyn RunStore>) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
             book: Mutex::default(),
@@ -235,7 +239,7 @@ impl Witness {
     }
 
     /// Everything that was told in this life stands in the log.
-    async fn look_into(&self, order: &Order) {
+    async fn look_into(&self, order: &EffectOrder) {
         let told = self.book.lock().unwrap().told.clone();
         let log = self.store.read(&order.run, 0, 10_000).await.unwrap();
         let bodies: Vec<_> = log.iter().map(|one| one.read_body().unwrap()).collect();
@@ -249,8 +253,8 @@ impl Witness {
 }
 
 #[async_trait]
-impl World for Witness {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Witness {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         self.look_into(order).await;
         let mut book = self.book.lock().unwrap();
         book.words += 1;
@@ -264,24 +268,24 @@ impl World for Witness {
         if order.class != EffectClass::Read {
             book.told.push(order.effect.clone());
         }
-        Ok(Performed::free(answer))
+        Ok(EffectOutput::free(answer))
     }
 
-    async fn probe(&self, order: &Order) -> Evidence {
+    async fn probe(&self, order: &EffectOrder) -> CrashEvidence {
         self.look_into(order).await;
         let book = self.book.lock().unwrap();
         match book.done.get(&order.effect) {
-            Some((_, answer, _)) => Evidence::Done(Performed::free(answer.clone())),
-            None => Evidence::NotDone,
+            Some((_, answer, _)) => CrashEvidence::Done(EffectOutput::free(answer.clone())),
+            None => CrashEvidence::NotDone,
         }
     }
 
-    async fn tree(&self, order: &Order) -> Result<Option<Digest>, Trouble> {
+    async fn tree(&self, order: &EffectOrder) -> Result<Option<Digest>, EffectTrouble> {
         self.look_into(order).await;
         Ok(None)
     }
 
-    async fn restore(&self, order: &Order, _: Option<Digest>) -> Result<(), Trouble> {
+    async fn restore(&self, order: &EffectOrder, _: Option<Digest>) -> Result<(), EffectTrouble> {
         self.look_into(order).await;
         Ok(())
     }
@@ -295,7 +299,7 @@ fn chain(plan: &[EffectClass], pause_after: Option<usize>, paused: &Arc<Notify>)
         Box::pin(async move {
             let mut heard = Vec::new();
             for (number, class) in plan.into_iter().enumerate() {
-                let word: String = ctx.effect(Effect::new(class, "say", &heard)).await?;
+                let word: String = ctx.effect(EffectRequest::new(class, "say", &heard)).await?;
                 heard.push(word);
                 if pause_after == Some(number) {
                     paused.notify_one();
@@ -334,7 +338,7 @@ fn any_cut() -> impl Strategy<Value = Cut> {
 
 /// Drives a run in one life that is cut off as told.
 async fn live(
-    store: &Arc<dyn Store>,
+    store: &Arc<dyn RunStore>,
     witness: &Arc<Witness>,
     clock: &Arc<HandClock>,
     plan: &[EffectClass],
@@ -346,7 +350,7 @@ async fn live(
         Cut::Waiting(number) => (Death::Never, Some(number)),
     };
     let mortal = Mortal::new(Arc::clone(store), death);
-    let world: Arc<dyn World> = witness.clone();
+    let world: Arc<dyn EffectWorld> = witness.clone();
     let paused = Arc::new(Notify::new());
     let graph = chain(plan, pause, &paused);
     let life = engine_with(graph, mortal, world, clock, lingering(NEVER));
@@ -375,7 +379,7 @@ proptest! {
             let witness = Witness::new(&store);
             let graph = chain(&plan, None, &Arc::new(Notify::new()));
             let last = engine(graph, Arc::clone(&store), witness.clone(), &clock);
-            let run = last.start(&(), &Start::default()).await.unwrap();
+            let run = last.start(&(), &RunStart::default()).await.unwrap();
             for cut in cuts {
                 clock.forward(LEASE);
                 live(&store, &witness, &clock, &plan, (&run, cut)).await;

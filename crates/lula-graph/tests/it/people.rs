@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_graph::{
-    Ask, Effect, EffectError, Engine, OnBudget, Options, Rested, Start, Stop, Verdict,
+    ApprovalAnswer, ApprovalAsk, BudgetPolicy, EffectError, EffectRequest, EngineOptions,
+    GraphEngine, RestReason, RunStart, VisitStop,
 };
-use lula_protocol::approval::Decision;
-use lula_protocol::event::Ending;
+use lula_protocol::approval::ApprovalDecision;
+use lula_protocol::event::RunEnding;
 use lula_protocol::interrupt::ApprovalRule;
-use lula_protocol::{Amounts, Digest, Dimension, Interrupt, RunId, Signal};
-use lula_store::{ApprovalState, Status, Store};
+use lula_protocol::{BudgetAmounts, BudgetDimension, Digest, RunId, RunInterrupt, RunSignal};
+use lula_store::{ApprovalState, RunStatus, RunStore};
 
 use crate::delivery::{
     Delivery, HandClock, Job, LEASE, Yard, engine, engine_with, options, sqlite,
@@ -28,7 +29,7 @@ fn gated(pushed: &'static str) -> Single {
     Single::new(move |ctx| {
         Box::pin(async move {
             let now = ctx.now().await?;
-            let ask = Ask {
+            let ask = ApprovalAsk {
                 digest: digest("the diff"),
                 rule: ApprovalRule {
                     quorum: 2,
@@ -40,21 +41,24 @@ fn gated(pushed: &'static str) -> Single {
                 reason: "pushes to main".to_owned(),
             };
             let approval = match ctx.approval(ask).await? {
-                Verdict::Approved(approval) => approval,
-                Verdict::Rejected(reason) => return Ok(format!("rejected: {reason}")),
+                ApprovalAnswer::Approved(approval) => approval,
+                ApprovalAnswer::Rejected(reason) => return Ok(format!("rejected: {reason}")),
             };
-            let push =
-                |approval| Effect::external("push", "main").approved(approval, digest(pushed));
+            let push = |approval| {
+                EffectRequest::external("push", "main").approved(approval, digest(pushed))
+            };
             match ctx.effect::<String>(push(approval.clone())).await {
                 Ok(_) => {}
-                Err(Stop::Effect(error @ EffectError::ApprovalVoid { .. })) => {
+                Err(VisitStop::Effect(error @ EffectError::ApprovalVoid { .. })) => {
                     return Ok(error.to_string());
                 }
                 Err(stop) => return Err(stop),
             }
             // The same approval does not serve twice.
             match ctx.effect::<String>(push(approval)).await {
-                Err(Stop::Effect(EffectError::ApprovalVoid { .. })) => Ok("pushed once".to_owned()),
+                Err(VisitStop::Effect(EffectError::ApprovalVoid { .. })) => {
+                    Ok("pushed once".to_owned())
+                }
                 Ok(_) => Ok("pushed twice".to_owned()),
                 Err(stop) => Err(stop),
             }
@@ -64,11 +68,11 @@ fn gated(pushed: &'static str) -> Single {
 
 struct Asked {
     _directory: tempfile::TempDir,
-    store: Arc<dyn Store>,
+    store: Arc<dyn RunStore>,
     clock: Arc<HandClock>,
-    engine: Engine<Single>,
+    engine: GraphEngine<Single>,
     run: RunId,
-    interrupt: Interrupt,
+    interrupt: RunInterrupt,
 }
 
 async fn ask(graph: Single) -> Asked {
@@ -76,13 +80,13 @@ async fn ask(graph: Single) -> Asked {
     let store = sqlite(directory.path());
     let clock = HandClock::new();
     let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
-    let (run, rested) = engine.run(&(), &Start::default()).await.unwrap();
-    let Rested::Waiting(pending) = rested else {
+    let (run, rested) = engine.run(&(), &RunStart::default()).await.unwrap();
+    let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
     };
     assert_eq!(
         store.run(&run).await.unwrap().unwrap().status,
-        Status::Suspended
+        RunStatus::Suspended
     );
     Asked {
         _directory: directory,
@@ -95,11 +99,11 @@ async fn ask(graph: Single) -> Asked {
 }
 
 impl Asked {
-    async fn vote(&self, by: &str, role: &str, seen: &str, decision: Decision) {
-        let Interrupt::Approval { approval, .. } = &self.interrupt else {
+    async fn vote(&self, by: &str, role: &str, seen: &str, decision: ApprovalDecision) {
+        let RunInterrupt::Approval { approval, .. } = &self.interrupt else {
             panic!("{:?}", self.interrupt)
         };
-        let vote = Signal::Vote {
+        let vote = RunSignal::Vote {
             approval: approval.clone(),
             digest: digest(seen),
             by: by.parse().unwrap(),
@@ -110,18 +114,18 @@ impl Asked {
     }
 
     async fn approve(&self, by: &str) {
-        self.vote(by, "maintainer", "the diff", Decision::Approve)
+        self.vote(by, "maintainer", "the diff", ApprovalDecision::Approve)
             .await;
     }
 
     /// What the run says in the end; `None` while it waits.
     async fn outcome(&self) -> Option<String> {
         match self.engine.resume(&self.run).await.unwrap() {
-            Some(Rested::Done(ended)) => {
+            Some(RestReason::Done(ended)) => {
                 assert_eq!(self.engine.replay(&self.run).await.unwrap().differences, []);
                 Some(ended.summary)
             }
-            Some(Rested::Waiting(_)) | None => None,
+            Some(RestReason::Waiting(_)) | None => None,
             other => panic!("{other:?}"),
         }
     }
@@ -161,13 +165,18 @@ async fn votes_that_do_not_count_are_ignored_and_said_so() {
     let asked = ask(gated("the diff")).await;
     asked.approve("alice").await;
     asked
-        .vote("bob", "guest", "the diff", Decision::Approve)
+        .vote("bob", "guest", "the diff", ApprovalDecision::Approve)
         .await;
     asked
-        .vote("carol", "maintainer", "another diff", Decision::Approve)
+        .vote(
+            "carol",
+            "maintainer",
+            "another diff",
+            ApprovalDecision::Approve,
+        )
         .await;
     asked
-        .vote("mallory", "guest", "the diff", Decision::Reject)
+        .vote("mallory", "guest", "the diff", ApprovalDecision::Reject)
         .await;
     assert_eq!(asked.outcome().await, None);
     let log = asked.store.read(&asked.run, 0, 100).await.unwrap();
@@ -185,7 +194,7 @@ async fn one_rejection_is_enough() {
     let asked = ask(gated("the diff")).await;
     asked.approve("bob").await;
     asked
-        .vote("carol", "maintainer", "the diff", Decision::Reject)
+        .vote("carol", "maintainer", "the diff", ApprovalDecision::Reject)
         .await;
     assert_eq!(
         asked.outcome().await.unwrap(),
@@ -251,7 +260,7 @@ async fn a_person_chooses() {
         .pending
         .unwrap()
         .seq;
-    let answer = |interrupt, choice: &str| Signal::Answer {
+    let answer = |interrupt, choice: &str| RunSignal::Answer {
         interrupt,
         choice: choice.to_owned(),
         by: "bob".parse().unwrap(),
@@ -296,21 +305,21 @@ async fn a_sleeping_run_wakes_by_itself_even_when_the_clock_was_set_back() {
     assert!(asked.engine.sweep().await.unwrap().is_empty());
     asked.clock.forward(2 * HOUR);
     let swept = asked.engine.sweep().await.unwrap();
-    let (_, Ok(Rested::Done(ended))) = &swept[0] else {
+    let (_, Ok(RestReason::Done(ended))) = &swept[0] else {
         panic!("{swept:?}")
     };
     assert_eq!(ended.summary, "slept true");
 }
 
-fn poor() -> (Job, Start) {
+fn poor() -> (Job, RunStart) {
     let job = Job {
         rounds: 1,
         weight: 0,
         price: 100,
     };
-    let start = Start {
-        limits: Amounts::none().with(Dimension::MicroUsd, 60),
-        ..Start::default()
+    let start = RunStart {
+        limits: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 60),
+        ..RunStart::default()
     };
     (job, start)
 }
@@ -324,30 +333,30 @@ async fn a_run_without_budget_waits_and_goes_on_when_the_limit_is_raised() {
     let engine = engine(Delivery, Arc::clone(&store), yard.clone(), &clock);
     let (job, start) = poor();
     let (run, rested) = engine.run(&job, &start).await.unwrap();
-    let Rested::Waiting(pending) = rested else {
+    let RestReason::Waiting(pending) = rested else {
         panic!("{rested:?}")
     };
-    let expected = Interrupt::Budget {
-        dimension: Dimension::MicroUsd,
+    let expected = RunInterrupt::Budget {
+        dimension: BudgetDimension::MicroUsd,
         asked: 100,
         free: 60,
     };
     assert_eq!(pending.interrupt, expected);
     assert_eq!(yard.site(&run).model_calls, 0, "nothing was spent");
-    let raise = |to| Signal::RaiseLimit {
-        dimension: Dimension::MicroUsd,
+    let raise = |to| RunSignal::RaiseLimit {
+        dimension: BudgetDimension::MicroUsd,
         to,
         by: "alice".parse().unwrap(),
     };
     engine.send(&run, &raise(80)).await.unwrap();
     let rested = engine.resume(&run).await.unwrap();
     assert!(
-        matches!(rested, Some(Rested::Waiting(_))),
+        matches!(rested, Some(RestReason::Waiting(_))),
         "80 is not enough: {rested:?}"
     );
     engine.send(&run, &raise(100)).await.unwrap();
     let rested = engine.resume(&run).await.unwrap();
-    assert!(matches!(rested, Some(Rested::Done(_))), "{rested:?}");
+    assert!(matches!(rested, Some(RestReason::Done(_))), "{rested:?}");
     let row = store.ledger(&run).await.unwrap()[0];
     assert_eq!((row.limit, row.reserved, row.settled), (Some(100), 0, 7));
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
@@ -358,33 +367,33 @@ async fn a_refused_budget_is_told_to_the_node() {
     let directory = tempfile::tempdir().unwrap();
     let clock = HandClock::new();
     let (job, start) = poor();
-    let refuse = Options {
-        on_budget: OnBudget::Refuse,
+    let refuse = EngineOptions {
+        on_budget: BudgetPolicy::Refuse,
         ..options()
     };
     let yard = Arc::new(Yard::default());
     let engine = engine_with(Delivery, sqlite(directory.path()), yard, &clock, refuse);
     let (run, rested) = engine.run(&job, &start).await.unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
-    assert_eq!(ended.exit, lula_protocol::Exit::Budget);
+    assert_eq!(ended.exit, lula_protocol::RunExit::Budget);
     assert_eq!(engine.replay(&run).await.unwrap().differences, []);
 }
 
 #[tokio::test]
 async fn a_waiting_run_is_cancelled() {
     let asked = ask(gated("the diff")).await;
-    let cancel = Signal::Cancel {
+    let cancel = RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: "no longer needed".to_owned(),
     };
     asked.engine.send(&asked.run, &cancel).await.unwrap();
     let rested = asked.engine.resume(&asked.run).await.unwrap().unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
-    assert_eq!(ended.ending, Ending::Cancelled);
+    assert_eq!(ended.ending, RunEnding::Cancelled);
     assert_eq!(ended.summary, "cancelled by alice: no longer needed");
     asked.clock.forward(LEASE);
     assert!(
@@ -398,7 +407,7 @@ async fn a_waiting_run_is_cancelled() {
 }
 
 mod children {
-    use lula_graph::{Order, Performed, Trouble, World, async_trait};
+    use lula_graph::{EffectOrder, EffectOutput, EffectTrouble, EffectWorld, async_trait};
     use std::collections::HashMap;
     use tokio::process::{Child, Command};
     use tokio::sync::Mutex;
@@ -411,8 +420,8 @@ mod children {
     }
 
     #[async_trait]
-    impl World for Host {
-        async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+    impl EffectWorld for Host {
+        async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
             let child = Command::new("sleep").arg("1000").spawn().unwrap();
             self.pids.lock().unwrap().push(child.id().unwrap());
             self.children
@@ -422,7 +431,7 @@ mod children {
             std::future::pending().await
         }
 
-        async fn abort(&self, order: &Order) {
+        async fn abort(&self, order: &EffectOrder) {
             if let Some(mut child) = self.children.lock().await.remove(order.effect.as_str()) {
                 child.kill().await.unwrap();
             }
@@ -435,10 +444,11 @@ async fn cancelling_leaves_no_process_behind() {
     let directory = tempfile::tempdir().unwrap();
     let clock = HandClock::new();
     let host = Arc::new(children::Host::default());
-    let graph =
-        Single::new(|ctx| Box::pin(async move { ctx.effect(Effect::tree("exec", "sleep")).await }));
+    let graph = Single::new(|ctx| {
+        Box::pin(async move { ctx.effect(EffectRequest::tree("exec", "sleep")).await })
+    });
     let engine = engine(graph, sqlite(directory.path()), host.clone(), &clock);
-    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let run = engine.start(&(), &RunStart::default()).await.unwrap();
     let driving = {
         let (engine, run) = (engine.clone(), run.clone());
         tokio::spawn(async move { engine.resume(&run).await })
@@ -446,16 +456,16 @@ async fn cancelling_leaves_no_process_behind() {
     while host.pids.lock().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let cancel = Signal::Cancel {
+    let cancel = RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: "enough".to_owned(),
     };
     engine.send(&run, &cancel).await.unwrap();
     let rested = driving.await.unwrap().unwrap().unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
-    assert_eq!(ended.ending, Ending::Cancelled);
+    assert_eq!(ended.ending, RunEnding::Cancelled);
     assert!(
         ended
             .summary

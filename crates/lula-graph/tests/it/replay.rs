@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use lula_graph::{Engine, EngineError, Rested, Start};
+use lula_graph::{EngineError, GraphEngine, RestReason, RunStart};
 use lula_protocol::RunId;
-use lula_store::{Store, check_run};
+use lula_store::{RunStore, check_run};
 
 use crate::delivery::{Delivery, HandClock, Job, LEASE, Yard, engine, sqlite};
 
 struct Finished {
     directory: tempfile::TempDir,
-    store: Arc<dyn Store>,
-    engine: Engine<Delivery>,
+    store: Arc<dyn RunStore>,
+    engine: GraphEngine<Delivery>,
     yard: Arc<Yard>,
     clock: Arc<HandClock>,
     run: RunId,
@@ -28,8 +28,8 @@ async fn finished() -> Finished {
         weight: 5_000,
         price: 0,
     };
-    let (run, rested) = engine.run(&job, &Start::default()).await.unwrap();
-    assert!(matches!(rested, Rested::Done(_)));
+    let (run, rested) = engine.run(&job, &RunStart::default()).await.unwrap();
+    assert!(matches!(rested, RestReason::Done(_)));
     Finished {
         directory,
         store,
@@ -149,7 +149,7 @@ async fn a_fork_goes_another_way_and_leaves_its_parent_alone() {
     assert_eq!((parent.run, parent.seq), (run.clone(), 0));
     clock.forward(LEASE);
     let rested = engine.resume(&fork).await.unwrap().unwrap();
-    assert!(matches!(rested, Rested::Done(_)));
+    assert!(matches!(rested, RestReason::Done(_)));
     assert_eq!(engine.show(&fork, None).await.unwrap().state.style, "terse");
     assert_eq!(
         (yard.pushes(&fork), yard.pushes(&run)),
@@ -176,7 +176,7 @@ async fn a_fork_can_begin_wherever_no_visit_is_under_way() {
         match engine.fork(&run, at, &[]).await {
             Ok(fork) => {
                 let rested = engine.resume(&fork).await.unwrap().unwrap();
-                assert!(matches!(rested, Rested::Done(_)), "{at}: {rested:?}");
+                assert!(matches!(rested, RestReason::Done(_)), "{at}: {rested:?}");
                 assert_eq!(engine.replay(&fork).await.unwrap().differences, [], "{at}");
                 let state = engine.show(&fork, None).await.unwrap().state;
                 assert_eq!(state.done, 2);

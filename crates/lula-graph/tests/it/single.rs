@@ -5,23 +5,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lula_graph::{
-    Ctx, Graph, Leave, Order, Performed, Report, Stop, Table, Trouble, Visit, World, async_trait,
-    labels,
+    EffectOrder, EffectOutput, EffectTrouble, EffectWorld, Graph, NodeContext, NodeExit,
+    NodeVisitFuture, RunEndReport, TransitionTable, VisitStop, async_trait, labels,
 };
-use lula_protocol::Exit;
+use lula_protocol::RunExit;
 use serde_json::json;
 
 labels! { pub(crate) enum Only { Work = "work" } }
 labels! { pub(crate) enum Out { Done = "done" } }
 
-pub(crate) type Answer<'c> = Pin<Box<dyn Future<Output = Result<String, Stop>> + Send + 'c>>;
+pub(crate) type Answer<'c> = Pin<Box<dyn Future<Output = Result<String, VisitStop>> + Send + 'c>>;
 
 /// Does one thing and reports what came of it.
-pub(crate) struct Single(Arc<dyn for<'c, 'd> Fn(&'c mut Ctx<'d>) -> Answer<'c> + Send + Sync>);
+pub(crate) struct Single(
+    Arc<dyn for<'c, 'd> Fn(&'c mut NodeContext<'d>) -> Answer<'c> + Send + Sync>,
+);
 
 impl Single {
     pub(crate) fn new(
-        body: impl for<'c, 'd> Fn(&'c mut Ctx<'d>) -> Answer<'c> + Send + Sync + 'static,
+        body: impl for<'c, 'd> Fn(&'c mut NodeContext<'d>) -> Answer<'c> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(body))
     }
@@ -40,8 +42,8 @@ impl Graph for Single {
     fn outcomes(&self, _: Only) -> &'static [Out] {
         &[Out::Done]
     }
-    fn table(&self) -> Table<Self> {
-        Table::starting_at(Only::Work).done(Only::Work, Out::Done)
+    fn table(&self) -> TransitionTable<Self> {
+        TransitionTable::starting_at(Only::Work).done(Only::Work, Out::Done)
     }
     fn begin(&self, (): ()) -> String {
         String::new()
@@ -49,13 +51,13 @@ impl Graph for Single {
     fn apply(&self, state: &mut String, event: &String) {
         state.clone_from(event);
     }
-    async fn visit(&self, _: Only, _: &String, ctx: &mut Ctx<'_>) -> Visit<Self> {
+    async fn visit(&self, _: Only, _: &String, ctx: &mut NodeContext<'_>) -> NodeVisitFuture<Self> {
         let answer = (self.0)(ctx).await?;
-        Ok(Leave::by(Out::Done).with(answer))
+        Ok(NodeExit::by(Out::Done).with(answer))
     }
-    fn report(&self, state: &String) -> Report {
-        Report {
-            exit: Exit::Verified,
+    fn report(&self, state: &String) -> RunEndReport {
+        RunEndReport {
+            exit: RunExit::Verified,
             summary: state.clone(),
         }
     }
@@ -65,9 +67,9 @@ impl Graph for Single {
 pub(crate) struct Obliging;
 
 #[async_trait]
-impl World for Obliging {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
-        Ok(Performed::free(json!(format!(
+impl EffectWorld for Obliging {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
+        Ok(EffectOutput::free(json!(format!(
             "did {} {}",
             order.name, order.request
         ))))

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lula_graph::{Effect, Engine, Order, Performed, Rested, Start, Trouble, World, async_trait};
-use lula_protocol::{RunId, Signal};
-use lula_store::{Status, Store};
+use lula_graph::{
+    EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld, GraphEngine, RestReason,
+    RunStart, async_trait,
+};
+use lula_protocol::{RunId, RunSignal};
+use lula_store::{RunStatus, RunStore};
 use serde_json::json;
 
 use crate::delivery::{Death, HandClock, LEASE, Mortal, engine, sqlite};
 use crate::single::{Obliging, Single};
 
-fn note(text: &str) -> Signal {
-    Signal::Steer {
+fn note(text: &str) -> RunSignal {
+    RunSignal::Steer {
         by: "alice".parse().unwrap(),
         text: text.to_owned(),
     }
@@ -27,7 +30,7 @@ fn turns() -> Single {
                 let heard: Vec<String> = ctx.hear().await?.into_iter().map(|it| it.text).collect();
                 told.push(heard.join("+"));
                 let request = json!([turn, heard]);
-                let _: String = ctx.effect(Effect::model("turn", &request)).await?;
+                let _: String = ctx.effect(EffectRequest::model("turn", &request)).await?;
             }
             let all: Vec<String> = ctx.heard().into_iter().map(|it| it.text).collect();
             assert_eq!(all.join("+"), told.concat());
@@ -36,15 +39,15 @@ fn turns() -> Single {
     })
 }
 
-/// Somebody speaks while the first turn is under way.
+/// A person speaks while the first turn is under way.
 struct Whispering {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RunStore>,
     turns: AtomicU32,
 }
 
 #[async_trait]
-impl World for Whispering {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Whispering {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if self.turns.fetch_add(1, Ordering::SeqCst) == 0 {
             self.store
                 .send(&order.run, &note("mind the gap"))
@@ -53,11 +56,11 @@ impl World for Whispering {
             // As long as a hint may take.
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
         }
-        Ok(Performed::free(json!("said")))
+        Ok(EffectOutput::free(json!("said")))
     }
 }
 
-async fn summary(engine: &Engine<Single>, run: &RunId) -> String {
+async fn summary(engine: &GraphEngine<Single>, run: &RunId) -> String {
     let known = engine.show(run, None).await.unwrap();
     assert_eq!(engine.replay(run).await.unwrap().differences, []);
     known.progress.ended.unwrap().summary
@@ -72,7 +75,7 @@ async fn a_note_reaches_the_next_turn_of_a_run_under_way() {
         turns: AtomicU32::new(0),
     });
     let engine = engine(turns(), store, world, &clock);
-    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let run = engine.start(&(), &RunStart::default()).await.unwrap();
     engine.resume(&run).await.unwrap();
     assert_eq!(summary(&engine, &run).await, ",mind the gap,");
 }
@@ -85,7 +88,7 @@ async fn a_note_is_heard_at_the_same_turn_wherever_the_run_dies() {
             let (store, clock) = (sqlite(directory.path()), HandClock::new());
             let mortal = Mortal::new(Arc::clone(&store), death);
             let first = engine(turns(), mortal, Arc::new(Obliging), &clock);
-            let run = first.start(&(), &Start::default()).await.unwrap();
+            let run = first.start(&(), &RunStart::default()).await.unwrap();
             first.send(&run, &note("one")).await.unwrap();
             first.send(&run, &note("two")).await.unwrap();
             let _ = first.resume(&run).await;
@@ -100,19 +103,19 @@ async fn a_note_is_heard_at_the_same_turn_wherever_the_run_dies() {
 
 /// Counts what it does, and is asked to stop in the middle of the first.
 struct Busy {
-    engine: std::sync::OnceLock<Engine<Single>>,
+    engine: std::sync::OnceLock<GraphEngine<Single>>,
     done: AtomicU32,
 }
 
 #[async_trait]
-impl World for Busy {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Busy {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         if self.done.fetch_add(1, Ordering::SeqCst) == 0
             && let Some(engine) = self.engine.get()
         {
             engine.pause(&order.run);
         }
-        Ok(Performed::free(json!("said")))
+        Ok(EffectOutput::free(json!("said")))
     }
 }
 
@@ -126,13 +129,13 @@ async fn a_run_that_is_put_down_finishes_its_step_and_goes_on_later() {
     });
     let engine = engine(turns(), Arc::clone(&store), world.clone(), &clock);
     world.engine.set(engine.clone()).ok().unwrap();
-    let run = engine.start(&(), &Start::default()).await.unwrap();
-    assert_eq!(engine.resume(&run).await.unwrap(), Some(Rested::Paused));
+    let run = engine.start(&(), &RunStart::default()).await.unwrap();
+    assert_eq!(engine.resume(&run).await.unwrap(), Some(RestReason::Paused));
     assert_eq!(world.done.load(Ordering::SeqCst), 1);
-    // Nobody has it, and whoever comes need not wait for a lease.
+    // No worker has it, and the next need not wait for a lease.
     assert_eq!(
         store.run(&run).await.unwrap().unwrap().status,
-        Status::Ready
+        RunStatus::Ready
     );
     engine.resume(&run).await.unwrap();
     assert_eq!(
@@ -149,12 +152,12 @@ async fn a_run_can_name_what_was_recorded_of_it() {
     let (store, clock) = (sqlite(directory.path()), HandClock::new());
     let graph = Single::new(|ctx| {
         Box::pin(async move {
-            let _: String = ctx.effect(Effect::model("turn", "x")).await?;
+            let _: String = ctx.effect(EffectRequest::model("turn", "x")).await?;
             Ok(ctx.head().await?.to_string())
         })
     });
     let engine = engine(graph, Arc::clone(&store), Arc::new(Obliging), &clock);
-    let run = engine.start(&(), &Start::default()).await.unwrap();
+    let run = engine.start(&(), &RunStart::default()).await.unwrap();
     engine.resume(&run).await.unwrap();
     let named = summary(&engine, &run).await;
     let records = store.read(&run, 0, 100).await.unwrap();

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lula_graph::{
-    Effect, EffectError, Order, Performed, Rested, Start, Trouble, World, async_trait,
+    EffectError, EffectOrder, EffectOutput, EffectRequest, EffectTrouble, EffectWorld, RestReason,
+    RunStart, async_trait,
 };
-use lula_protocol::{Amounts, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 use lula_store::check_run;
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -30,19 +31,19 @@ impl Chorus {
 }
 
 #[async_trait]
-impl World for Chorus {
-    async fn perform(&self, order: &Order) -> Result<Performed, Trouble> {
+impl EffectWorld for Chorus {
+    async fn perform(&self, order: &EffectOrder) -> Result<EffectOutput, EffectTrouble> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.barrier.wait().await;
         if order.request == 1 {
-            return Err(Trouble::Failed {
+            return Err(EffectTrouble::Failed {
                 message: "hoarse".to_owned(),
-                spent: Amounts::none().with(Dimension::MicroUsd, 2),
+                spent: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 2),
             });
         }
-        Ok(Performed {
+        Ok(EffectOutput {
             value: json!(format!("{} {}", order.name, order.request)),
-            spent: Amounts::none().with(Dimension::MicroUsd, 3),
+            spent: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 3),
         })
     }
 }
@@ -50,12 +51,12 @@ impl World for Chorus {
 fn choir() -> Single {
     Single::new(|ctx| {
         Box::pin(async {
-            let cost = Amounts::none().with(Dimension::MicroUsd, 10);
+            let cost = BudgetAmounts::none().with(BudgetDimension::MicroUsd, 10);
             let voices = vec![
-                Effect::model("sing", &0).reserving(cost.clone()),
-                Effect::read("hum", &5),
-                Effect::model("sing", &1).reserving(cost.clone()),
-                Effect::model("sing", &2).reserving(cost),
+                EffectRequest::model("sing", &0).reserving(cost.clone()),
+                EffectRequest::read("hum", &5),
+                EffectRequest::model("sing", &1).reserving(cost.clone()),
+                EffectRequest::model("sing", &2).reserving(cost),
             ];
             let heard = ctx.effects::<String>(voices).await?;
             let heard = heard.into_iter().map(|voice| match voice {
@@ -68,10 +69,10 @@ fn choir() -> Single {
     })
 }
 
-fn start() -> Start {
-    Start {
-        limits: Amounts::none().with(Dimension::MicroUsd, 500),
-        ..Start::default()
+fn start() -> RunStart {
+    RunStart {
+        limits: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 500),
+        ..RunStart::default()
     }
 }
 
@@ -87,7 +88,7 @@ async fn looks_and_model_calls_are_under_way_at_the_same_time() {
         &HandClock::new(),
     );
     let (run, rested) = engine.run(&(), &start()).await.unwrap();
-    let Rested::Done(ended) = rested else {
+    let RestReason::Done(ended) = rested else {
         panic!("{rested:?}")
     };
     assert_eq!(ended.summary, "sing 0, hum 5, hoarse, sing 2");
@@ -140,12 +141,12 @@ async fn what_the_budget_does_not_allow_together_is_not_started() {
         chorus.clone(),
         &HandClock::new(),
     );
-    let tight = Start {
-        limits: Amounts::none().with(Dimension::MicroUsd, 12),
-        ..Start::default()
+    let tight = RunStart {
+        limits: BudgetAmounts::none().with(BudgetDimension::MicroUsd, 12),
+        ..RunStart::default()
     };
     let (run, rested) = engine.run(&(), &tight).await.unwrap();
-    assert!(matches!(rested, Rested::Waiting(_)), "{rested:?}");
+    assert!(matches!(rested, RestReason::Waiting(_)), "{rested:?}");
     assert_eq!(
         chorus.calls.load(Ordering::Relaxed),
         2,

@@ -1,13 +1,13 @@
 //! What is read and parsed again, and what is kept between commands.
 
-use lula_index::{Index, Origin};
+use lula_index::{IndexOrigin, SymbolIndex};
 
 use crate::project::{map, shop};
 
 #[test]
 fn only_files_that_changed_are_read_and_only_new_text_is_parsed() {
     let mut project = shop();
-    let mut index = Index::default();
+    let mut index = SymbolIndex::default();
     let first = project.update(&mut index);
     assert_eq!((first.files, first.sources, first.parsed), (7, 5, 5));
 
@@ -57,12 +57,12 @@ fn without_a_fingerprint_a_file_is_read_again() {
 fn an_index_comes_back_from_its_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep/index");
-    assert_eq!(Index::load(&path).1, Origin::New);
+    assert_eq!(SymbolIndex::load(&path).1, IndexOrigin::New);
     let project = shop();
     let index = project.index();
     index.save(&path).unwrap();
-    let (mut kept, origin) = Index::load(&path);
-    assert_eq!(origin, Origin::Kept);
+    let (mut kept, origin) = SymbolIndex::load(&path);
+    assert_eq!(origin, IndexOrigin::Kept);
     assert_eq!(project.update(&mut kept).read, 0);
     assert_eq!(map(&kept, "cart", 50), map(&index, "cart", 50));
     assert_eq!(kept.to_bytes(), index.to_bytes());
@@ -86,8 +86,8 @@ fn a_damaged_file_is_no_index_and_no_error() {
         &other_version,
     ] {
         std::fs::write(&path, bytes).unwrap();
-        let (index, origin) = Index::load(&path);
-        assert_eq!(origin, Origin::Unusable);
+        let (index, origin) = SymbolIndex::load(&path);
+        assert_eq!(origin, IndexOrigin::Unusable);
         assert_eq!(index.find("", 10), []);
     }
 }
@@ -112,11 +112,14 @@ fn a_file_that_cannot_be_read_is_told_and_tried_again() {
     let mut project = shop();
     let mut listing = project.listing();
     project.remove("shop/money.py");
-    let mut index = Index::default();
+    let mut index = SymbolIndex::default();
     let update = project.update_with(&mut index, listing.clone());
     assert_eq!(
         update.skipped,
-        [("shop/money.py".to_owned(), lula_index::Skipped::Unreadable)]
+        [(
+            "shop/money.py".to_owned(),
+            lula_index::SkippedFileReason::Unreadable
+        )]
     );
     listing.retain(|listed| listed.path == "shop/money.py");
     project.update_with(&mut index, listing);

@@ -1,10 +1,10 @@
 //! What is found in each language, as a list of definitions.
 
-use lula_index::{Kind, Language, Skipped, tags};
+use lula_index::{IndexLanguage, SkippedFileReason, SymbolKind, tags};
 
 /// One line for each definition: indented by nesting, with kind and signature; then the names used.
 fn outline(path: &str, text: &str) -> String {
-    let tags = tags(Language::of(path).unwrap(), text.as_bytes()).unwrap();
+    let tags = tags(IndexLanguage::of(path).unwrap(), text.as_bytes()).unwrap();
     let mut lines = Vec::new();
     for symbol in &tags.symbols {
         let mut depth = 0;
@@ -185,32 +185,35 @@ uses Base Money require sum_of",
 
 #[test]
 fn hostile_files_are_bounded_and_named() {
-    let python = |text: &[u8]| tags(Language::Python, text);
+    let python = |text: &[u8]| tags(IndexLanguage::Python, text);
     assert_eq!(
         python(&vec![b'a'; lula_index::MAX_FILE + 1]),
-        Err(Skipped::TooLarge)
+        Err(SkippedFileReason::TooLarge)
     );
-    assert_eq!(python(b"x = 1\0"), Err(Skipped::Binary));
+    assert_eq!(python(b"x = 1\0"), Err(SkippedFileReason::Binary));
     assert_eq!(
         python("x=[1,2,3];".repeat(10_000).as_bytes()),
-        Err(Skipped::Generated)
+        Err(SkippedFileReason::Generated)
     );
     // Depth, text that makes the parser look ahead for ever, text that makes it guess for ever.
     let deep = "(\n".repeat(100_000);
-    for language in Language::ALL {
-        assert_eq!(tags(language, deep.as_bytes()), Err(Skipped::TooHard));
+    for language in IndexLanguage::ALL {
+        assert_eq!(
+            tags(language, deep.as_bytes()),
+            Err(SkippedFileReason::TooHard)
+        );
     }
     assert_eq!(
         python("\n\\".repeat(50_000).as_bytes()),
-        Err(Skipped::TooHard)
+        Err(SkippedFileReason::TooHard)
     );
     assert_eq!(
-        tags(Language::Ruby, "<a\n".repeat(2_000).as_bytes()),
-        Err(Skipped::TooHard)
+        tags(IndexLanguage::Ruby, "<a\n".repeat(2_000).as_bytes()),
+        Err(SkippedFileReason::TooHard)
     );
     // Text of other languages, and nests that are right.
     for unit in ["if x:\n ", "\"\"\"\n", "`\n", "do |x\n", "=> \n", "a."] {
-        for language in Language::ALL {
+        for language in IndexLanguage::ALL {
             let _ = tags(language, unit.repeat(3_000 / unit.len()).as_bytes());
         }
     }
@@ -222,19 +225,19 @@ fn hostile_files_are_bounded_and_named() {
         found
             .symbols
             .iter()
-            .all(|symbol| symbol.kind == Kind::Function)
+            .all(|symbol| symbol.kind == SymbolKind::Function)
     );
 }
 
 #[test]
 fn a_signature_shows_nothing_that_is_not_seen() {
     let text = "def f(a='\u{1b}[31m', b='\u{202e}x'):\n    pass\n";
-    let found = tags(Language::Python, text.as_bytes()).unwrap();
+    let found = tags(IndexLanguage::Python, text.as_bytes()).unwrap();
     assert_eq!(found.symbols[0].signature, "def f(a='[31m', b='x')");
-    let noted = tags(Language::Python, b"def f(a):  # why\n    pass\n").unwrap();
+    let noted = tags(IndexLanguage::Python, b"def f(a):  # why\n    pass\n").unwrap();
     assert_eq!(noted.symbols[0].signature, "def f(a)");
     let long = format!("def f({}):\n    pass\n", "a, ".repeat(500));
-    let found = tags(Language::Python, long.as_bytes()).unwrap();
+    let found = tags(IndexLanguage::Python, long.as_bytes()).unwrap();
     assert!(found.symbols[0].signature.chars().count() <= 161);
     assert!(found.symbols[0].signature.ends_with('…'));
 }

@@ -1,6 +1,6 @@
 //! What is on the map.
 
-use lula_index::{Task, estimate};
+use lula_index::{MapQuery, estimate};
 
 use crate::project::{Project, map, shop};
 
@@ -77,9 +77,9 @@ fn a_file_named_in_the_task_is_on_the_map_even_without_symbols() {
 
 #[test]
 fn a_file_the_reader_has_is_not_repeated_but_pulls() {
-    let task = Task {
+    let task = MapQuery {
         given: vec!["shop/cart.py".to_owned()],
-        ..Task::default()
+        ..MapQuery::default()
     };
     let map = shop().index().map(&task, 30, &estimate);
     assert!(!map.text.contains("cart.py"), "{}", map.text);

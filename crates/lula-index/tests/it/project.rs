@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Mutex;
 
-use lula_index::{Fingerprint, Index, Listed, Map, Task, Update, estimate};
+use lula_index::{
+    FileFingerprint, IndexUpdate, IndexedFile, MapQuery, ProjectMap, SymbolIndex, estimate,
+};
 
 #[derive(Default)]
 pub(crate) struct Project {
@@ -34,11 +36,11 @@ impl Project {
         self.files.remove(path);
     }
 
-    pub(crate) fn listing(&self) -> Vec<Listed> {
-        let listed = self.files.iter().map(|(path, (bytes, time))| Listed {
+    pub(crate) fn listing(&self) -> Vec<IndexedFile> {
+        let listed = self.files.iter().map(|(path, (bytes, time))| IndexedFile {
             path: path.clone(),
             size: bytes.len() as u64,
-            fingerprint: Some(Fingerprint {
+            fingerprint: Some(FileFingerprint {
                 modified: *time,
                 changed: *time,
                 inode: 1,
@@ -47,11 +49,15 @@ impl Project {
         listed.collect()
     }
 
-    pub(crate) fn update(&self, index: &mut Index) -> Update {
+    pub(crate) fn update(&self, index: &mut SymbolIndex) -> IndexUpdate {
         self.update_with(index, self.listing())
     }
 
-    pub(crate) fn update_with(&self, index: &mut Index, listing: Vec<Listed>) -> Update {
+    pub(crate) fn update_with(
+        &self,
+        index: &mut SymbolIndex,
+        listing: Vec<IndexedFile>,
+    ) -> IndexUpdate {
         self.read.lock().unwrap().clear();
         index.update(listing, &|path| {
             self.read.lock().unwrap().push(path.to_owned());
@@ -62,26 +68,26 @@ impl Project {
         })
     }
 
-    pub(crate) fn index(&self) -> Index {
-        let mut index = Index::default();
+    pub(crate) fn index(&self) -> SymbolIndex {
+        let mut index = SymbolIndex::default();
         self.update(&mut index);
         index
     }
 
-    pub(crate) fn map(&self, task: &str, budget: u64) -> Map {
+    pub(crate) fn map(&self, task: &str, budget: u64) -> ProjectMap {
         map(&self.index(), task, budget)
     }
 }
 
-pub(crate) fn map(index: &Index, task: &str, budget: u64) -> Map {
-    let task = Task {
+pub(crate) fn map(index: &SymbolIndex, task: &str, budget: u64) -> ProjectMap {
+    let task = MapQuery {
         text: task.to_owned(),
-        ..Task::default()
+        ..MapQuery::default()
     };
     index.map(&task, budget, &estimate)
 }
 
-/// A small shop: everything uses `money`, `cart` uses `stock`, nobody uses `legacy`.
+/// A small shop: everything uses `money`, `cart` uses `stock`, nothing uses `legacy`.
 pub(crate) fn shop() -> Project {
     Project::new([
         (

@@ -1,6 +1,6 @@
 //! What holds for any project and any bytes.
 
-use lula_index::{Index, Language, Task, estimate, tags};
+use lula_index::{IndexLanguage, MapQuery, SymbolIndex, estimate, tags};
 use proptest::prelude::*;
 
 use crate::project::Project;
@@ -46,10 +46,10 @@ proptest! {
 
     #[test]
     fn no_bytes_lead_to_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        for language in Language::ALL {
+        for language in IndexLanguage::ALL {
             let _ = tags(language, &bytes);
         }
-        prop_assert!(Index::from_bytes(&bytes).is_none());
+        prop_assert!(SymbolIndex::from_bytes(&bytes).is_none());
     }
 
     #[test]
@@ -82,8 +82,8 @@ proptest! {
             project.write(path, text.as_bytes());
         }
         project.update(&mut index);
-        let kept = Index::from_bytes(&index.to_bytes()).unwrap();
-        let task = Task { text: task, ..Task::default() };
+        let kept = SymbolIndex::from_bytes(&index.to_bytes()).unwrap();
+        let task = MapQuery { text: task, ..MapQuery::default() };
         let fresh = Project::new(new).index().map(&task, 80, &estimate);
         prop_assert_eq!(&index.map(&task, 80, &estimate), &fresh);
         prop_assert_eq!(&kept.map(&task, 80, &estimate), &fresh);
@@ -95,7 +95,7 @@ proptest! {
         let mut project = Project::new(files);
         project.write("zz/unrelated.go", b"package unrelated\n\nfunc Alone() {}\n");
         let after = project.map("", u64::MAX);
-        let paths = |map: &lula_index::Map| -> Vec<String> {
+        let paths = |map: &lula_index::ProjectMap| -> Vec<String> {
             map.files.iter().map(|file| file.path.clone()).collect()
         };
         let mut expected = paths(&before);

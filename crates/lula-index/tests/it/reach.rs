@@ -1,8 +1,8 @@
-//! From changed lines to whoever uses what stands there.
+//! From changed lines to what uses the definitions there.
 
 use std::collections::BTreeSet;
 
-use lula_index::User;
+use lula_index::DependentFile;
 
 use crate::project::Project;
 
@@ -65,7 +65,7 @@ fn users(of: &[&str], steps: usize) -> Vec<(String, usize)> {
         files.find(|(name, _)| *name == path).map(|(_, text)| *text)
     };
     let users = index.users(&names(of), steps, &text);
-    let pair = |user: User| (user.path, user.steps);
+    let pair = |user: DependentFile| (user.path, user.steps);
     users.into_iter().map(pair).collect()
 }
 

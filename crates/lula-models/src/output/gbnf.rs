@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::schema::Unsupported;
+use super::schema::UnsupportedSchema;
 
 const TERMINALS: &str = r#"ws ::= [ \t\n]{0,8}
 string ::= "\"" ([^"\\\x00-\x1f] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\""
@@ -16,7 +16,7 @@ boolean ::= "true" | "false"
 "#;
 
 /// The grammar of the schema.
-pub fn of_schema(schema: &Value) -> Result<String, Unsupported> {
+pub fn of_schema(schema: &Value) -> Result<String, UnsupportedSchema> {
     let mut grammar = Grammar {
         rules: String::new(),
         count: 0,
@@ -39,9 +39,9 @@ impl Grammar {
         name
     }
 
-    fn rule(&mut self, schema: &Value, depth: usize) -> Result<String, Unsupported> {
+    fn rule(&mut self, schema: &Value, depth: usize) -> Result<String, UnsupportedSchema> {
         if depth > 16 {
-            return Err(Unsupported("too much nesting".to_owned()));
+            return Err(UnsupportedSchema("too much nesting".to_owned()));
         }
         if let Some(value) = schema.get("const") {
             return Ok(literal(value));
@@ -68,18 +68,18 @@ impl Grammar {
                 let some = match schema.get("minItems").and_then(Value::as_u64) {
                     None | Some(0) => format!("({some})?"),
                     Some(1) => some,
-                    Some(_) => return Err(Unsupported("minItems above 1".to_owned())),
+                    Some(_) => return Err(UnsupportedSchema("minItems above 1".to_owned())),
                 };
                 Ok(self.name(&format!("\"[\" ws {some} ws \"]\"")))
             }
             Some("null") => Ok("\"null\"".to_owned()),
             Some(plain @ ("string" | "integer" | "number" | "boolean")) => Ok(plain.to_owned()),
-            Some(other) => Err(Unsupported(format!("the type {other:?}"))),
+            Some(other) => Err(UnsupportedSchema(format!("the type {other:?}"))),
             None => Err(missing("type")),
         }
     }
 
-    fn object(&mut self, schema: &Value, depth: usize) -> Result<String, Unsupported> {
+    fn object(&mut self, schema: &Value, depth: usize) -> Result<String, UnsupportedSchema> {
         let fields = schema
             .get("properties")
             .and_then(Value::as_object)
@@ -118,8 +118,8 @@ fn literal(value: &Value) -> String {
     Value::String(value.to_string()).to_string()
 }
 
-fn missing(what: &str) -> Unsupported {
-    Unsupported(format!("a place without {what}"))
+fn missing(what: &str) -> UnsupportedSchema {
+    UnsupportedSchema(format!("a place without {what}"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,6 @@ pub mod schema;
 pub mod shape;
 pub mod text_calls;
 
-pub use capability::Capability;
-pub use read::{Answer, Fault, ask_again, ask_edits_again, read};
-pub use shape::{Shaped, shape};
+pub use capability::OutputCapability;
+pub use read::{AnswerFault, ModelAnswer, ask_again, ask_edits_again, read};
+pub use shape::{ShapedRequest, shape};

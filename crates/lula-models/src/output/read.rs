@@ -4,29 +4,29 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::schema::{self, Breach};
-use super::shape::{Expect, SAY, Shaped};
+use super::schema::{self, SchemaBreach};
+use super::shape::{ExpectedAnswer, SAY, ShapedRequest};
 use super::{lenient, text_calls};
-use crate::normal::{Call, ModelResponse, Part, Stop, Tool};
+use crate::normal::{MessagePart, ModelResponse, ModelStopReason, ModelTool, ModelToolCall};
 
 /// A usable answer.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The words, without what was read from them.
     pub words: String,
     /// Whole calls of offered tools, their arguments checked against the tool's schema.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ModelToolCall>,
     /// The JSON value, checked against its schema.
     pub json: Option<Value>,
     /// The edits, not yet matched against any file.
-    pub edits: Vec<lula_edit::Edit>,
+    pub edits: Vec<lula_edit::FileEdit>,
     /// Whether the length limit cut the words.
     pub unfinished: bool,
 }
 
 /// What is wrong with an answer, in words that the model gets back.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fault {
+pub enum AnswerFault {
     /// It was cut by the length limit.
     Unfinished,
     /// There is nothing in it.
@@ -34,7 +34,7 @@ pub enum Fault {
     /// It is not JSON.
     NotJson(String),
     /// It is JSON, but not of the schema.
-    Breaches(Vec<Breach>),
+    Breaches(Vec<SchemaBreach>),
     /// A call cannot be acted on.
     BadCall(String),
     /// Edits cannot be read.
@@ -43,14 +43,14 @@ pub enum Fault {
     Declined(String),
 }
 
-impl Fault {
+impl AnswerFault {
     /// Whether quoting the fault to the model may help.
     pub const fn is_repairable(&self) -> bool {
         !matches!(self, Self::Declined(_))
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for AnswerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfinished => f.write_str("it was cut by the length limit: answer more briefly"),
@@ -70,95 +70,99 @@ impl fmt::Display for Fault {
 }
 
 /// Reads the answer to a shaped question.
-pub fn read(shaped: &Shaped, response: &ModelResponse) -> Result<Answer, Fault> {
+pub fn read(shaped: &ShapedRequest, response: &ModelResponse) -> Result<ModelAnswer, AnswerFault> {
     let words = response.words();
     match response.stop {
-        Stop::Filter => {
-            return Err(Fault::Declined(
+        ModelStopReason::Filter => {
+            return Err(AnswerFault::Declined(
                 "the provider's filter stopped it".to_owned(),
             ));
         }
-        Stop::Refusal => return Err(Fault::Declined(words)),
+        ModelStopReason::Refusal => return Err(AnswerFault::Declined(words)),
         _ => {}
     }
-    let cut = response.stop == Stop::Length;
-    let calls: Vec<Call> = response.calls().cloned().collect();
+    let cut = response.stop == ModelStopReason::Length;
+    let calls: Vec<ModelToolCall> = response.calls().cloned().collect();
     let broken = response.parts.iter().find_map(|part| match part {
-        Part::Broken { name, why } => Some(format!("the arguments of {name} are {why}")),
+        MessagePart::Broken { name, why } => Some(format!("the arguments of {name} are {why}")),
         _ => None,
     });
     if let Some(why) = broken {
-        return Err(Fault::BadCall(why));
+        return Err(AnswerFault::BadCall(why));
     }
     match &shaped.expect {
-        _ if cut && shaped.expect != Expect::Words => Err(Fault::Unfinished),
-        Expect::Json(schema) => {
+        _ if cut && shaped.expect != ExpectedAnswer::Words => Err(AnswerFault::Unfinished),
+        ExpectedAnswer::Json(schema) => {
             let value = json_answer(&words, schema)?;
-            Ok(Answer {
+            Ok(ModelAnswer {
                 json: Some(value),
-                ..Answer::default()
+                ..ModelAnswer::default()
             })
         }
-        Expect::Choice => choice(&words, &shaped.tools),
-        Expect::Edits(format) => {
+        ExpectedAnswer::Choice => choice(&words, &shaped.tools),
+        ExpectedAnswer::Edits(format) => {
             let edits = lula_edit::parse(*format, &words)
-                .map_err(|error| Fault::BadEdits(error.to_string()))?;
+                .map_err(|error| AnswerFault::BadEdits(error.to_string()))?;
             if edits.is_empty() {
-                return Err(Fault::BadEdits("there is no block in it".to_owned()));
+                return Err(AnswerFault::BadEdits("there is no block in it".to_owned()));
             }
-            Ok(Answer {
+            Ok(ModelAnswer {
                 words,
                 edits,
-                ..Answer::default()
+                ..ModelAnswer::default()
             })
         }
-        Expect::Words if !calls.is_empty() => {
+        ExpectedAnswer::Words if !calls.is_empty() => {
             let calls = checked(calls, &shaped.tools)?;
-            Ok(Answer {
+            Ok(ModelAnswer {
                 words,
                 calls,
                 unfinished: cut,
-                ..Answer::default()
+                ..ModelAnswer::default()
             })
         }
-        Expect::Words => words_answer(words, cut, &shaped.tools),
+        ExpectedAnswer::Words => words_answer(words, cut, &shaped.tools),
     }
 }
 
-fn words_answer(words: String, cut: bool, tools: &[Tool]) -> Result<Answer, Fault> {
+fn words_answer(words: String, cut: bool, tools: &[ModelTool]) -> Result<ModelAnswer, AnswerFault> {
     let calls = if tools.is_empty() {
         Vec::new()
     } else {
         match text_calls::parse(&words, tools) {
             Ok(calls) => checked(calls, tools)?,
-            Err(_) if cut => return Err(Fault::Unfinished),
-            Err(error) => return Err(Fault::BadCall(error.to_string())),
+            Err(_) if cut => return Err(AnswerFault::Unfinished),
+            Err(error) => return Err(AnswerFault::BadCall(error.to_string())),
         }
     };
     if calls.is_empty() && words.trim().is_empty() {
-        return Err(if cut { Fault::Unfinished } else { Fault::Empty });
+        return Err(if cut {
+            AnswerFault::Unfinished
+        } else {
+            AnswerFault::Empty
+        });
     }
-    Ok(Answer {
+    Ok(ModelAnswer {
         words,
         calls,
         unfinished: cut,
-        ..Answer::default()
+        ..ModelAnswer::default()
     })
 }
 
-fn json_answer(words: &str, schema: &Value) -> Result<Value, Fault> {
-    let value = lenient::value(words).map_err(Fault::NotJson)?;
+fn json_answer(words: &str, schema: &Value) -> Result<Value, AnswerFault> {
+    let value = lenient::value(words).map_err(AnswerFault::NotJson)?;
     let breaches =
-        schema::check(schema, &value).map_err(|error| Fault::NotJson(error.to_string()))?;
+        schema::check(schema, &value).map_err(|error| AnswerFault::NotJson(error.to_string()))?;
     if breaches.is_empty() {
         Ok(value)
     } else {
-        Err(Fault::Breaches(breaches))
+        Err(AnswerFault::Breaches(breaches))
     }
 }
 
-fn choice(words: &str, tools: &[Tool]) -> Result<Answer, Fault> {
-    let value = lenient::value(words).map_err(Fault::NotJson)?;
+fn choice(words: &str, tools: &[ModelTool]) -> Result<ModelAnswer, AnswerFault> {
+    let value = lenient::value(words).map_err(AnswerFault::NotJson)?;
     let arguments = value.get("arguments").cloned().unwrap_or(Value::Null);
     match value.get("tool").and_then(Value::as_str) {
         Some(SAY) => {
@@ -167,42 +171,47 @@ fn choice(words: &str, tools: &[Tool]) -> Result<Answer, Fault> {
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             if text.is_empty() {
-                return Err(Fault::Empty);
+                return Err(AnswerFault::Empty);
             }
-            Ok(Answer {
+            Ok(ModelAnswer {
                 words: text.to_owned(),
-                ..Answer::default()
+                ..ModelAnswer::default()
             })
         }
         Some(name) => {
-            let call = Call {
+            let call = ModelToolCall {
                 id: "choice_0".to_owned(),
                 name: name.to_owned(),
                 arguments,
             };
-            Ok(Answer {
+            Ok(ModelAnswer {
                 calls: checked(vec![call], tools)?,
-                ..Answer::default()
+                ..ModelAnswer::default()
             })
         }
-        None => Err(Fault::NotJson("there is no field \"tool\"".to_owned())),
+        None => Err(AnswerFault::NotJson(
+            "there is no field \"tool\"".to_owned(),
+        )),
     }
 }
 
 /// Calls of offered tools whose arguments fit. A schema this crate cannot check is left to the
 /// tool, which checks its arguments in any case.
-fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
+fn checked(
+    calls: Vec<ModelToolCall>,
+    tools: &[ModelTool],
+) -> Result<Vec<ModelToolCall>, AnswerFault> {
     for call in &calls {
         let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
             let known: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-            return Err(Fault::BadCall(format!(
+            return Err(AnswerFault::BadCall(format!(
                 "there is no tool {:?}; the tools are {}",
                 call.name,
                 known.join(", ")
             )));
         };
         if !call.arguments.is_object() {
-            return Err(Fault::BadCall(format!(
+            return Err(AnswerFault::BadCall(format!(
                 "the arguments of {} are no object",
                 call.name
             )));
@@ -211,7 +220,7 @@ fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
             && !breaches.is_empty()
         {
             let list: Vec<_> = breaches.iter().map(ToString::to_string).collect();
-            return Err(Fault::BadCall(format!(
+            return Err(AnswerFault::BadCall(format!(
                 "the arguments of {}: {}",
                 call.name,
                 list.join("; ")
@@ -224,10 +233,10 @@ fn checked(calls: Vec<Call>, tools: &[Tool]) -> Result<Vec<Call>, Fault> {
 /// The conversation with edits of which some found no place: only those are asked for again.
 /// `None` where all found theirs.
 pub fn ask_edits_again(
-    shaped: &Shaped,
+    shaped: &ShapedRequest,
     response: &ModelResponse,
-    batch: &lula_edit::Batch,
-) -> Option<Shaped> {
+    batch: &lula_edit::EditBatchResult,
+) -> Option<ShapedRequest> {
     let failed: Vec<String> = batch
         .failures()
         .map(|(index, error)| format!("- block {}: {error}", index + 1))
@@ -235,7 +244,7 @@ pub fn ask_edits_again(
     if failed.is_empty() {
         return None;
     }
-    let fault = Fault::BadEdits(format!(
+    let fault = AnswerFault::BadEdits(format!(
         "the other blocks are fine and kept, write only these again\n{}",
         failed.join("\n")
     ));
@@ -246,19 +255,24 @@ pub fn ask_edits_again(
 const WARMER: f64 = 0.4;
 
 /// The conversation with a bad answer and what is wrong with it, for another try.
-pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Shaped {
-    use crate::normal::Message;
+pub fn ask_again(
+    shaped: &ShapedRequest,
+    response: &ModelResponse,
+    fault: &AnswerFault,
+) -> ShapedRequest {
+    use crate::normal::ModelMessage;
     let mut again = shaped.clone();
     // Unanswered calls may not stay in a conversation: the protocols refuse them.
     let mut said = response.message();
-    said.parts.retain(|part| matches!(part, Part::Text { .. }));
+    said.parts
+        .retain(|part| matches!(part, MessagePart::Text { .. }));
     if !said.words().trim().is_empty() {
         again.request.messages.push(said);
     }
     // A model that is asked coldly gives the same answer again.
     let warmer = again.request.temperature.unwrap_or(0.0) + WARMER;
     again.request.temperature = Some(warmer.min(1.0));
-    again.request.messages.push(Message::user(format!(
+    again.request.messages.push(ModelMessage::user(format!(
         "Your answer could not be used: {fault}\nAnswer again, in the form that was asked for."
     )));
     again
@@ -267,13 +281,13 @@ pub fn ask_again(shaped: &Shaped, response: &ModelResponse, fault: &Fault) -> Sh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::{Message, ModelRequest, Output};
-    use crate::output::{Capability, shape};
+    use crate::normal::{ModelMessage, ModelRequest, OutputShape};
+    use crate::output::{OutputCapability, shape};
     use lula_protocol::Digest;
     use serde_json::json;
 
-    fn tools() -> Vec<Tool> {
-        vec![Tool {
+    fn tools() -> Vec<ModelTool> {
+        vec![ModelTool {
             name: "read_file".into(),
             description: "Reads a file.".into(),
             parameters: json!({"type": "object", "required": ["path"],
@@ -281,14 +295,15 @@ mod tests {
         }]
     }
 
-    fn asked(capability: Capability) -> Shaped {
-        let request = ModelRequest::new("m", vec![Message::user("go")], 100).with_tools(tools());
+    fn asked(capability: OutputCapability) -> ShapedRequest {
+        let request =
+            ModelRequest::new("m", vec![ModelMessage::user("go")], 100).with_tools(tools());
         shape(&request, capability).unwrap()
     }
 
-    fn said(text: &str, stop: Stop) -> ModelResponse {
+    fn said(text: &str, stop: ModelStopReason) -> ModelResponse {
         ModelResponse {
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
             stop,
             usage: None,
             raw: Digest::of_bytes(b""),
@@ -299,18 +314,21 @@ mod tests {
     fn the_same_call_is_read_on_every_rung() {
         let call = r#"{"name": "read_file", "arguments": {"path": "a"}}"#;
         for (capability, text) in [
-            (Capability::ToolCalls, format!("```json\n{call}\n```")),
+            (OutputCapability::ToolCalls, format!("```json\n{call}\n```")),
             (
-                Capability::JsonSchema,
+                OutputCapability::JsonSchema,
                 r#"{"tool": "read_file", "arguments": {"path": "a"}}"#.into(),
             ),
             (
-                Capability::Grammar,
+                OutputCapability::Grammar,
                 r#"{"tool": "read_file", "arguments": {"path": "a"}}"#.into(),
             ),
-            (Capability::Text, format!("<tool_call>{call}</tool_call>")),
+            (
+                OutputCapability::Text,
+                format!("<tool_call>{call}</tool_call>"),
+            ),
         ] {
-            let answer = read(&asked(capability), &said(&text, Stop::End)).unwrap();
+            let answer = read(&asked(capability), &said(&text, ModelStopReason::End)).unwrap();
             assert_eq!(
                 answer.calls[0].arguments,
                 json!({"path": "a"}),
@@ -322,15 +340,19 @@ mod tests {
     #[test]
     fn a_constrained_model_can_also_speak() {
         let text = r#"{"tool": "finish", "arguments": {"text": "done"}}"#;
-        let answer = read(&asked(Capability::JsonSchema), &said(text, Stop::End)).unwrap();
+        let answer = read(
+            &asked(OutputCapability::JsonSchema),
+            &said(text, ModelStopReason::End),
+        )
+        .unwrap();
         assert_eq!((answer.words.as_str(), answer.calls.len()), ("done", 0));
     }
 
     #[test]
     fn arguments_that_do_not_fit_are_quoted_back() {
         let text = r#"<tool_call>{"name": "read_file", "arguments": {"file": "a"}}</tool_call>"#;
-        let shaped = asked(Capability::Text);
-        let response = said(text, Stop::End);
+        let shaped = asked(OutputCapability::Text);
+        let response = said(text, ModelStopReason::End);
         let fault = read(&shaped, &response).unwrap_err();
         let again = ask_again(&shaped, &response, &fault);
         let last = again.request.messages.last().unwrap().words();
@@ -345,28 +367,31 @@ mod tests {
     #[test]
     fn an_answer_cut_by_its_length_is_never_acted_on() {
         let text = r#"<tool_call>{"name": "read_file", "arguments": {"path": "/etc/pass"#;
-        let shaped = asked(Capability::Text);
+        let shaped = asked(OutputCapability::Text);
         assert_eq!(
-            read(&shaped, &said(text, Stop::Length)),
-            Err(Fault::Unfinished)
+            read(&shaped, &said(text, ModelStopReason::Length)),
+            Err(AnswerFault::Unfinished)
         );
         let whole = r#"{"tool": "read_file", "arguments": {"path": "a"}}"#;
-        let shaped = asked(Capability::JsonSchema);
+        let shaped = asked(OutputCapability::JsonSchema);
         assert_eq!(
-            read(&shaped, &said(whole, Stop::Length)),
-            Err(Fault::Unfinished)
+            read(&shaped, &said(whole, ModelStopReason::Length)),
+            Err(AnswerFault::Unfinished)
         );
     }
 
     #[test]
     fn only_the_edits_that_found_no_place_are_asked_for_again() {
-        let format = lula_edit::Format::SearchReplace;
-        let request = ModelRequest::new("m", vec![Message::user("go")], 100)
-            .with_output(Output::Edits { format });
-        let shaped = shape(&request, Capability::Text).unwrap();
+        let format = lula_edit::EditFormat::SearchReplace;
+        let request = ModelRequest::new("m", vec![ModelMessage::user("go")], 100)
+            .with_output(OutputShape::Edits { format });
+        let shaped = shape(&request, OutputCapability::Text).unwrap();
         let block =
             |old: &str| format!("a.py\n<<<<<<< SEARCH\n{old}\n=======\nz = 9\n>>>>>>> REPLACE\n");
-        let response = said(&format!("{}{}", block("x = 1"), block("y = 2")), Stop::End);
+        let response = said(
+            &format!("{}{}", block("x = 1"), block("y = 2")),
+            ModelStopReason::End,
+        );
         let answer = read(&shaped, &response).unwrap();
         let with = |text: &str| lula_edit::apply_all(&answer.edits, |_| Some(text.to_owned()));
         assert_eq!(
@@ -384,7 +409,11 @@ mod tests {
 
     #[test]
     fn a_refusal_is_surfaced_and_not_repaired() {
-        let fault = read(&asked(Capability::Text), &said("no", Stop::Refusal)).unwrap_err();
+        let fault = read(
+            &asked(OutputCapability::Text),
+            &said("no", ModelStopReason::Refusal),
+        )
+        .unwrap_err();
         assert!(!fault.is_repairable());
     }
 
@@ -392,16 +421,21 @@ mod tests {
     fn json_is_checked_whatever_the_server_promised() {
         let schema = json!({"type": "object", "required": ["n"],
             "properties": {"n": {"type": "integer"}}});
-        let request =
-            ModelRequest::new("m", vec![Message::user("go")], 100).with_output(Output::Json {
+        let request = ModelRequest::new("m", vec![ModelMessage::user("go")], 100).with_output(
+            OutputShape::Json {
                 name: "n".into(),
                 schema,
-            });
-        for capability in [Capability::ToolCalls, Capability::Text] {
+            },
+        );
+        for capability in [OutputCapability::ToolCalls, OutputCapability::Text] {
             let shaped = shape(&request, capability).unwrap();
-            let good = read(&shaped, &said("```json\n{\"n\": 3,}\n```", Stop::End)).unwrap();
+            let good = read(
+                &shaped,
+                &said("```json\n{\"n\": 3,}\n```", ModelStopReason::End),
+            )
+            .unwrap();
             assert_eq!(good.json, Some(json!({"n": 3})));
-            let bad = read(&shaped, &said("{\"n\": \"3\"}", Stop::End)).unwrap_err();
+            let bad = read(&shaped, &said("{\"n\": \"3\"}", ModelStopReason::End)).unwrap_err();
             assert!(
                 bad.to_string()
                     .contains("/n: must be integer, but is a string"),
@@ -413,10 +447,10 @@ mod tests {
     #[test]
     fn earlier_calls_become_words_for_a_model_that_cannot_call() {
         let mut request =
-            ModelRequest::new("m", vec![Message::user("go")], 100).with_tools(tools());
-        request.messages.push(Message {
-            role: crate::normal::Role::User,
-            parts: vec![Part::Result {
+            ModelRequest::new("m", vec![ModelMessage::user("go")], 100).with_tools(tools());
+        request.messages.push(ModelMessage {
+            role: crate::normal::MessageRole::User,
+            parts: vec![MessagePart::Result {
                 id: "1".into(),
                 name: "read_file".into(),
                 content: "x = 1".into(),
@@ -424,7 +458,7 @@ mod tests {
             }],
             cache_here: false,
         });
-        let shaped = shape(&request, Capability::Text).unwrap();
+        let shaped = shape(&request, OutputCapability::Text).unwrap();
         assert!(shaped.request.tools.is_empty());
         let last = shaped.request.messages.last().unwrap().words();
         assert_eq!(last, "The tool read_file answered:\nx = 1\n");

@@ -28,14 +28,14 @@ const ANNOTATIONS: [&str; 12] = [
 
 /// A place where a value breaks its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Breach {
+pub struct SchemaBreach {
     /// The place, as a JSON pointer; empty is the whole value.
     pub at: String,
     /// What is wrong, in words a model can act on.
     pub what: String,
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for SchemaBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = if self.at.is_empty() {
             "the answer"
@@ -51,10 +51,10 @@ impl fmt::Display for Breach {
 #[error(
     "the schema uses {0}, which is not supported: write it with type, properties, required, additionalProperties, items, enum, const, anyOf, oneOf, allOf, $ref, minimum, maximum, minLength, maxLength, minItems or maxItems"
 )]
-pub struct Unsupported(pub String);
+pub struct UnsupportedSchema(pub String);
 
 /// Every breach of the schema, up to eight; none means the value fits.
-pub fn check(schema: &Value, value: &Value) -> Result<Vec<Breach>, Unsupported> {
+pub fn check(schema: &Value, value: &Value) -> Result<Vec<SchemaBreach>, UnsupportedSchema> {
     let mut check = Check {
         root: schema,
         breaches: Vec::new(),
@@ -65,13 +65,13 @@ pub fn check(schema: &Value, value: &Value) -> Result<Vec<Breach>, Unsupported> 
 
 struct Check<'a> {
     root: &'a Value,
-    breaches: Vec<Breach>,
+    breaches: Vec<SchemaBreach>,
 }
 
 impl<'a> Check<'a> {
     fn breach(&mut self, at: &str, what: impl Into<String>) {
         if self.breaches.len() < MAX_FAULTS {
-            self.breaches.push(Breach {
+            self.breaches.push(SchemaBreach {
                 at: at.to_owned(),
                 what: what.into(),
             });
@@ -84,9 +84,9 @@ impl<'a> Check<'a> {
         value: &Value,
         at: &str,
         depth: usize,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedSchema> {
         if depth > MAX_DEPTH {
-            return Err(Unsupported("too much nesting".to_owned()));
+            return Err(UnsupportedSchema("too much nesting".to_owned()));
         }
         let rules = match schema {
             Value::Bool(true) => return Ok(()),
@@ -95,7 +95,7 @@ impl<'a> Check<'a> {
                 return Ok(());
             }
             Value::Object(rules) => rules,
-            _ => return Err(Unsupported("a schema that is no object".to_owned())),
+            _ => return Err(UnsupportedSchema("a schema that is no object".to_owned())),
         };
         for (keyword, rule) in rules {
             match keyword.as_str() {
@@ -127,13 +127,13 @@ impl<'a> Check<'a> {
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minLength"
                 | "maxLength" | "minItems" | "maxItems" => self.bound(keyword, rule, value, at)?,
                 known if ANNOTATIONS.contains(&known) => {}
-                other => return Err(Unsupported(other.to_owned())),
+                other => return Err(UnsupportedSchema(other.to_owned())),
             }
         }
         Ok(())
     }
 
-    fn kind(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), Unsupported> {
+    fn kind(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), UnsupportedSchema> {
         let wanted: Vec<&str> = match rule {
             Value::String(one) => vec![one.as_str()],
             Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
@@ -149,7 +149,7 @@ impl<'a> Check<'a> {
             "integer" => Ok(value.is_i64()
                 || value.is_u64()
                 || value.as_f64().is_some_and(|number| number.fract() == 0.0)),
-            other => Err(Unsupported(format!("the type {other:?}"))),
+            other => Err(UnsupportedSchema(format!("the type {other:?}"))),
         };
         for kind in &wanted {
             if fits(kind)? {
@@ -169,7 +169,7 @@ impl<'a> Check<'a> {
         value: &Value,
         at: &str,
         depth: usize,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedSchema> {
         let rules = rule.as_object().ok_or_else(|| bad("properties"))?;
         for (name, rule) in rules {
             if let Some(field) = value.get(name) {
@@ -179,7 +179,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn required(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), Unsupported> {
+    fn required(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), UnsupportedSchema> {
         let names = rule.as_array().ok_or_else(|| bad("required"))?;
         if let Value::Object(fields) = value {
             for name in names.iter().filter_map(Value::as_str) {
@@ -198,7 +198,7 @@ impl<'a> Check<'a> {
         value: &Value,
         at: &str,
         depth: usize,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedSchema> {
         for (name, field) in value.as_object().into_iter().flatten() {
             if known.and_then(|known| known.get(name)).is_some() {
                 continue;
@@ -219,7 +219,7 @@ impl<'a> Check<'a> {
         value: &Value,
         at: &str,
         depth: usize,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedSchema> {
         let schemas = rule.as_array().ok_or_else(|| bad(keyword))?;
         if keyword == "allOf" {
             for schema in schemas {
@@ -228,7 +228,7 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         let mut fitting = 0;
-        let mut nearest: Option<Vec<Breach>> = None;
+        let mut nearest: Option<Vec<SchemaBreach>> = None;
         for schema in schemas {
             let mut inner = Check {
                 root: self.root,
@@ -260,11 +260,11 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn target(&self, rule: &Value) -> Result<&'a Value, Unsupported> {
+    fn target(&self, rule: &Value) -> Result<&'a Value, UnsupportedSchema> {
         rule.as_str()
             .and_then(|reference| reference.strip_prefix('#'))
             .and_then(|pointer| self.root.pointer(pointer))
-            .ok_or_else(|| Unsupported(format!("the reference {rule}")))
+            .ok_or_else(|| UnsupportedSchema(format!("the reference {rule}")))
     }
 
     fn bound(
@@ -273,7 +273,7 @@ impl<'a> Check<'a> {
         rule: &Value,
         value: &Value,
         at: &str,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedSchema> {
         let limit = rule.as_f64().ok_or_else(|| bad(keyword))?;
         #[allow(clippy::cast_precision_loss)] // Lengths of answers are far below 2^52.
         let measured = match (keyword, value) {
@@ -300,8 +300,8 @@ impl<'a> Check<'a> {
     }
 }
 
-fn bad(keyword: &str) -> Unsupported {
-    Unsupported(format!("{keyword} in an unknown form"))
+fn bad(keyword: &str) -> UnsupportedSchema {
+    UnsupportedSchema(format!("{keyword} in an unknown form"))
 }
 
 fn kind_of(value: &Value) -> &'static str {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Capability;
+use super::OutputCapability;
 use super::gbnf;
-use super::schema::Unsupported;
-use crate::normal::{Message, ModelRequest, Output, Part, Role, Tool};
+use super::schema::UnsupportedSchema;
+use crate::normal::{MessagePart, MessageRole, ModelMessage, ModelRequest, ModelTool, OutputShape};
 
 /// The name under which a constrained model gives plain words instead of a call. A name like
 /// `say` tempts small models to repeat the task instead of working on it.
@@ -13,7 +13,7 @@ pub const SAY: &str = "finish";
 
 /// What the answer must be read as.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Expect {
+pub enum ExpectedAnswer {
     /// Words, with native calls or calls in the text.
     Words,
     /// One JSON object naming a tool, or [`SAY`].
@@ -21,54 +21,59 @@ pub enum Expect {
     /// One JSON value of this schema.
     Json(Value),
     /// Edits in this format.
-    Edits(lula_edit::Format),
+    Edits(lula_edit::EditFormat),
 }
 
 /// A question as this model can take it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shaped {
+pub struct ShapedRequest {
     /// What is sent.
     pub request: ModelRequest,
     /// How the answer is read.
-    pub expect: Expect,
+    pub expect: ExpectedAnswer,
     /// The tools that were offered, however they were offered.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ModelTool>,
 }
 
 /// Shapes a request for a model of this capability.
-pub fn shape(request: &ModelRequest, capability: Capability) -> Result<Shaped, Unsupported> {
+pub fn shape(
+    request: &ModelRequest,
+    capability: OutputCapability,
+) -> Result<ShapedRequest, UnsupportedSchema> {
     let tools = request.tools.clone();
     let mut request = request.clone();
     let expect = match &request.output {
-        Output::Edits { format } => {
+        OutputShape::Edits { format } => {
             let format = *format;
             tell(&mut request, format.instructions());
-            request.output = Output::Text;
-            Expect::Edits(format)
+            request.output = OutputShape::Text;
+            ExpectedAnswer::Edits(format)
         }
-        Output::Json { name, schema } => {
+        OutputShape::Json { name, schema } => {
             let (name, schema) = (name.clone(), schema.clone());
             request.output = constrain(&mut request, name, &schema, capability)?;
-            Expect::Json(schema)
+            ExpectedAnswer::Json(schema)
         }
-        Output::Grammar { .. } => Expect::Words,
-        Output::Text if tools.is_empty() || capability == Capability::ToolCalls => Expect::Words,
-        Output::Text => {
+        OutputShape::Grammar { .. } => ExpectedAnswer::Words,
+        OutputShape::Text if tools.is_empty() || capability == OutputCapability::ToolCalls => {
+            ExpectedAnswer::Words
+        }
+        OutputShape::Text => {
             flatten_calls(&mut request.messages);
             request.tools.clear();
-            if capability == Capability::Text {
+            if capability == OutputCapability::Text {
                 tell(&mut request, &text_tools(&tools));
-                Expect::Words
+                ExpectedAnswer::Words
             } else {
                 let schema = choice(&tools);
                 tell(&mut request, &choice_tools(&tools));
                 request.output =
                     constrain(&mut request, "next_step".to_owned(), &schema, capability)?;
-                Expect::Choice
+                ExpectedAnswer::Choice
             }
         }
     };
-    Ok(Shaped {
+    Ok(ShapedRequest {
         request,
         expect,
         tools,
@@ -80,22 +85,22 @@ fn constrain(
     request: &mut ModelRequest,
     name: String,
     schema: &Value,
-    capability: Capability,
-) -> Result<Output, Unsupported> {
+    capability: OutputCapability,
+) -> Result<OutputShape, UnsupportedSchema> {
     match capability {
-        Capability::ToolCalls | Capability::JsonSchema => Ok(Output::Json {
+        OutputCapability::ToolCalls | OutputCapability::JsonSchema => Ok(OutputShape::Json {
             name,
             schema: schema.clone(),
         }),
-        Capability::Grammar => Ok(Output::Grammar {
+        OutputCapability::Grammar => Ok(OutputShape::Grammar {
             gbnf: gbnf::of_schema(schema)?,
         }),
-        Capability::Text => {
+        OutputCapability::Text => {
             tell(
                 request,
                 &format!("Answer with one JSON value of this schema and nothing else:\n{schema}"),
             );
-            Ok(Output::Text)
+            Ok(OutputShape::Text)
         }
     }
 }
@@ -105,12 +110,12 @@ fn tell(request: &mut ModelRequest, words: &str) {
     let rules = request
         .messages
         .iter()
-        .take_while(|message| message.role == Role::System)
+        .take_while(|message| message.role == MessageRole::System)
         .count();
-    request.messages.insert(rules, Message::system(words));
+    request.messages.insert(rules, ModelMessage::system(words));
 }
 
-fn choice(tools: &[Tool]) -> Value {
+fn choice(tools: &[ModelTool]) -> Value {
     let form = |name: &str, arguments: &Value| {
         json!({"type": "object", "required": ["tool", "arguments"], "additionalProperties": false,
             "properties": {"tool": {"const": name}, "arguments": arguments}})
@@ -125,7 +130,7 @@ fn choice(tools: &[Tool]) -> Value {
     json!({"anyOf": forms})
 }
 
-fn list(tools: &[Tool]) -> String {
+fn list(tools: &[ModelTool]) -> String {
     let mut sorted: Vec<_> = tools.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     sorted
@@ -140,7 +145,7 @@ fn list(tools: &[Tool]) -> String {
         .concat()
 }
 
-fn choice_tools(tools: &[Tool]) -> String {
+fn choice_tools(tools: &[ModelTool]) -> String {
     format!(
         "Tools:\n{}Answer with one JSON object: {{\"tool\": NAME, \"arguments\": {{…}}}}. Only when \
          nothing is left to do: {{\"tool\": \"{SAY}\", \"arguments\": {{\"text\": YOUR REPORT}}}}.",
@@ -148,7 +153,7 @@ fn choice_tools(tools: &[Tool]) -> String {
     )
 }
 
-fn text_tools(tools: &[Tool]) -> String {
+fn text_tools(tools: &[ModelTool]) -> String {
     format!(
         "Tools:\n{}To use a tool, write exactly\n<tool_call>\n{{\"name\": NAME, \"arguments\": \
          {{…}}}}\n</tool_call>\nand stop. Without such a block your words are the answer.",
@@ -157,17 +162,17 @@ fn text_tools(tools: &[Tool]) -> String {
 }
 
 /// A model without native calls sees earlier calls and their results as words.
-fn flatten_calls(messages: &mut [Message]) {
+fn flatten_calls(messages: &mut [ModelMessage]) {
     for part in messages
         .iter_mut()
         .flat_map(|message| message.parts.iter_mut())
     {
         let words = match part {
-            Part::Call(call) => {
+            MessagePart::Call(call) => {
                 let call = json!({"tool": call.name, "arguments": call.arguments});
                 format!("{call}")
             }
-            Part::Result {
+            MessagePart::Result {
                 name,
                 content,
                 failed,
@@ -178,6 +183,6 @@ fn flatten_calls(messages: &mut [Message]) {
             }
             _ => continue,
         };
-        *part = Part::text(words);
+        *part = MessagePart::text(words);
     }
 }

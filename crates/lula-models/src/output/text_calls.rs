@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::lenient;
-use crate::normal::{Call, Tool};
+use crate::normal::{ModelTool, ModelToolCall};
 
 /// Why the text holds no call that may be acted on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum TextCallError {
 }
 
 /// The calls in the text, in order; empty where it is just words.
-pub fn parse(text: &str, tools: &[Tool]) -> Result<Vec<Call>, TextCallError> {
+pub fn parse(text: &str, tools: &[ModelTool]) -> Result<Vec<ModelToolCall>, TextCallError> {
     let mut found = marked(text)?;
     if found.is_empty() {
         found = bare(text, tools);
@@ -39,7 +39,7 @@ pub fn parse(text: &str, tools: &[Tool]) -> Result<Vec<Call>, TextCallError> {
                     known: known.join(", "),
                 });
             }
-            Ok(Call {
+            Ok(ModelToolCall {
                 id: format!("text_{place}"),
                 name,
                 arguments,
@@ -186,7 +186,7 @@ fn plain_or_json(text: &str) -> Value {
 
 /// JSON in fences or alone, which may also be just an example: taken only where it names a tool
 /// that was offered, and nothing else stands beside it as JSON.
-fn bare(text: &str, tools: &[Tool]) -> Vec<Found> {
+fn bare(text: &str, tools: &[ModelTool]) -> Vec<Found> {
     let values = lenient::values(text);
     let mut calls = Vec::new();
     for value in &values {
@@ -233,9 +233,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn tools() -> Vec<Tool> {
+    fn tools() -> Vec<ModelTool> {
         ["read_file", "run"]
-            .map(|name| Tool {
+            .map(|name| ModelTool {
                 name: name.into(),
                 description: String::new(),
                 parameters: json!({}),

@@ -34,7 +34,7 @@ impl Default for BreakerPolicy {
 /// What is known of a model's health; recorded as an event before it decides anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Health {
+pub enum ModelHealth {
     /// It answers, or nothing is known against it.
     #[default]
     Well,
@@ -44,16 +44,16 @@ pub enum Health {
     Resting,
 }
 
-/// The memory of one model. All times are a [`crate::Clock`]'s.
+/// The memory of one model. All times are a [`crate::MonotonicClock`]'s.
 #[derive(Debug, Clone, Default)]
-pub struct Breaker {
+pub struct CircuitBreaker {
     failures: u32,
     open_until: Option<Duration>,
     probing: bool,
     times: VecDeque<Duration>,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Lets a call through, or says until when to leave the model alone.
     pub fn admit(&mut self, now: Duration) -> Result<(), Duration> {
         match self.open_until {
@@ -96,11 +96,11 @@ impl Breaker {
     }
 
     /// How it is now.
-    pub fn health(&self, now: Duration) -> Health {
+    pub fn health(&self, now: Duration) -> ModelHealth {
         match self.open_until {
-            None => Health::Well,
-            Some(until) if now < until || self.probing => Health::Resting,
-            Some(_) => Health::Trying,
+            None => ModelHealth::Well,
+            Some(until) if now < until || self.probing => ModelHealth::Resting,
+            Some(_) => ModelHealth::Trying,
         }
     }
 
@@ -129,23 +129,23 @@ mod tests {
 
     #[test]
     fn five_failures_in_a_row_open_it_and_one_probe_closes_it() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         for second in 0..4 {
             breaker.failed(&POLICY, at(second), false);
-            assert_eq!(breaker.health(at(second)), Health::Well);
+            assert_eq!(breaker.health(at(second)), ModelHealth::Well);
         }
         breaker.failed(&POLICY, at(4), false);
         assert_eq!(breaker.admit(at(33)), Err(at(34)));
-        assert_eq!(breaker.health(at(34)), Health::Trying);
+        assert_eq!(breaker.health(at(34)), ModelHealth::Trying);
         assert_eq!(breaker.admit(at(34)), Ok(()));
         assert!(breaker.admit(at(34)).is_err(), "one probe at a time");
         breaker.succeeded(&POLICY, at(35), at(1));
-        assert_eq!(breaker.health(at(35)), Health::Well);
+        assert_eq!(breaker.health(at(35)), ModelHealth::Well);
     }
 
     #[test]
     fn a_probe_that_fails_opens_it_again() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         breaker.failed(&POLICY, at(0), true);
         assert_eq!(breaker.admit(at(30)), Ok(()));
         breaker.failed(&POLICY, at(31), false);
@@ -154,24 +154,24 @@ mod tests {
 
     #[test]
     fn a_success_between_failures_counts() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         for second in 0..20 {
             breaker.failed(&POLICY, at(second), false);
             if second % 3 == 0 {
                 breaker.succeeded(&POLICY, at(second), at(1));
             }
         }
-        assert_eq!(breaker.health(at(20)), Health::Well);
+        assert_eq!(breaker.health(at(20)), ModelHealth::Well);
     }
 
     #[test]
     fn a_model_that_became_too_slow_rests() {
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         for second in 0..9 {
             breaker.succeeded(&POLICY, at(second), at(61));
         }
-        assert_eq!(breaker.health(at(9)), Health::Well);
+        assert_eq!(breaker.health(at(9)), ModelHealth::Well);
         breaker.succeeded(&POLICY, at(9), at(61));
-        assert_eq!(breaker.health(at(9)), Health::Resting);
+        assert_eq!(breaker.health(at(9)), ModelHealth::Resting);
     }
 }

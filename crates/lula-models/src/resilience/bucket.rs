@@ -21,16 +21,16 @@ impl Default for BucketPolicy {
     }
 }
 
-/// The state of one bucket. All times are a [`crate::Clock`]'s.
+/// The state of one bucket. All times are a [`crate::MonotonicClock`]'s.
 #[derive(Debug, Clone)]
-pub struct Bucket {
+pub struct RateBucket {
     policy: BucketPolicy,
     left: f64,
     at: Duration,
     paused_until: Duration,
 }
 
-impl Bucket {
+impl RateBucket {
     /// A full bucket.
     pub const fn new(policy: BucketPolicy) -> Self {
         Self {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_the_rest_is_spread() {
-        let mut bucket = Bucket::new(BucketPolicy {
+        let mut bucket = RateBucket::new(BucketPolicy {
             burst: 2.0,
             rate: 4.0,
         });
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_pause_holds_for_every_call() {
-        let mut bucket = Bucket::new(BucketPolicy::default());
+        let mut bucket = RateBucket::new(BucketPolicy::default());
         bucket.pause(Duration::from_secs(1), Duration::from_secs(5));
         assert_eq!(bucket.take(Duration::from_secs(2)), Duration::from_secs(4));
         assert_eq!(bucket.take(Duration::from_secs(6)), Duration::ZERO);

@@ -4,6 +4,6 @@ mod breaker;
 mod bucket;
 mod retry;
 
-pub use breaker::{Breaker, BreakerPolicy, Health};
-pub use bucket::{Bucket, BucketPolicy};
-pub use retry::{RetryPolicy, Trouble, next_wait};
+pub use breaker::{BreakerPolicy, CircuitBreaker, ModelHealth};
+pub use bucket::{BucketPolicy, RateBucket};
+pub use retry::{RetryPolicy, TryFailure, next_wait};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::wire::FailureKind;
+use crate::wire::ServerFailureKind;
 
 /// How often and how patiently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl Default for RetryPolicy {
 
 /// What went wrong with a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum TryFailure {
     /// The server was not reached.
     Unreachable,
     /// The server refused.
-    Refused(FailureKind, Option<Duration>),
+    Refused(ServerFailureKind, Option<Duration>),
     /// The answer broke off, stood still or made no sense.
     Cut,
     /// Nothing that trying again could change.
@@ -47,7 +47,7 @@ pub enum Trouble {
 /// 0 to 1: the wait is spread over its whole range, so that many clients do not return at once.
 pub fn next_wait(
     policy: &RetryPolicy,
-    trouble: Trouble,
+    trouble: TryFailure,
     tried: u32,
     cuts: u32,
     roll: f64,
@@ -56,11 +56,11 @@ pub fn next_wait(
         return None;
     }
     let asked = match trouble {
-        Trouble::Final => return None,
-        Trouble::Refused(kind, _) if !kind.is_passing() => return None,
-        Trouble::Cut if cuts > policy.cuts => return None,
-        Trouble::Refused(_, asked) => asked,
-        Trouble::Unreachable | Trouble::Cut => None,
+        TryFailure::Final => return None,
+        TryFailure::Refused(kind, _) if !kind.is_passing() => return None,
+        TryFailure::Cut if cuts > policy.cuts => return None,
+        TryFailure::Refused(_, asked) => asked,
+        TryFailure::Unreachable | TryFailure::Cut => None,
     };
     let doubled = policy
         .base
@@ -81,58 +81,58 @@ mod tests {
     fn waits_double_up_to_the_cap() {
         let waits: Vec<_> = (1..5)
             .map(|tried| {
-                next_wait(&P(), Trouble::Unreachable, tried, 0, 1.0)
+                next_wait(&P(), TryFailure::Unreachable, tried, 0, 1.0)
                     .unwrap()
                     .as_millis()
             })
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000]);
         let patient = RetryPolicy { tries: 100, ..P() };
-        let late = next_wait(&patient, Trouble::Unreachable, 60, 0, 1.0).unwrap();
+        let late = next_wait(&patient, TryFailure::Unreachable, 60, 0, 1.0).unwrap();
         assert_eq!(late, Duration::from_secs(30));
     }
 
     #[test]
     fn a_servers_wish_is_honoured() {
         let asked = Some(Duration::from_secs(7));
-        let trouble = Trouble::Refused(FailureKind::RateLimited, asked);
+        let trouble = TryFailure::Refused(ServerFailureKind::RateLimited, asked);
         assert_eq!(next_wait(&P(), trouble, 1, 0, 0.0), asked);
     }
 
     #[test]
     fn what_cannot_pass_is_not_tried_again() {
         for kind in [
-            FailureKind::Unauthorized,
-            FailureKind::NotFound,
-            FailureKind::BadRequest,
-            FailureKind::ContextOverflow,
-            FailureKind::Filtered,
-            FailureKind::Unpaid,
+            ServerFailureKind::Unauthorized,
+            ServerFailureKind::NotFound,
+            ServerFailureKind::BadRequest,
+            ServerFailureKind::ContextOverflow,
+            ServerFailureKind::Filtered,
+            ServerFailureKind::Unpaid,
         ] {
             assert_eq!(
-                next_wait(&P(), Trouble::Refused(kind, None), 1, 0, 0.5),
+                next_wait(&P(), TryFailure::Refused(kind, None), 1, 0, 0.5),
                 None
             );
         }
-        assert_eq!(next_wait(&P(), Trouble::Final, 1, 0, 0.5), None);
+        assert_eq!(next_wait(&P(), TryFailure::Final, 1, 0, 0.5), None);
     }
 
     #[test]
     fn an_answer_that_broke_off_is_tried_once_more() {
-        assert!(next_wait(&P(), Trouble::Cut, 1, 1, 0.5).is_some());
-        assert_eq!(next_wait(&P(), Trouble::Cut, 2, 2, 0.5), None);
+        assert!(next_wait(&P(), TryFailure::Cut, 1, 1, 0.5).is_some());
+        assert_eq!(next_wait(&P(), TryFailure::Cut, 2, 2, 0.5), None);
     }
 
     proptest! {
         #[test]
         fn tries_are_bounded_whatever_happens(tried in 5_u32.., cuts: u32, roll: f64) {
-            prop_assert_eq!(next_wait(&P(), Trouble::Unreachable, tried, cuts, roll), None);
+            prop_assert_eq!(next_wait(&P(), TryFailure::Unreachable, tried, cuts, roll), None);
         }
 
         #[test]
         fn own_waits_are_within_the_cap(tried in 1_u32..200, roll: f64) {
             let policy = RetryPolicy { tries: 1000, ..P() };
-            let wait = next_wait(&policy, Trouble::Unreachable, tried, 0, roll).unwrap();
+            let wait = next_wait(&policy, TryFailure::Unreachable, tried, 0, roll).unwrap();
             prop_assert!(wait <= policy.cap);
         }
     }

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::Capability;
-use crate::resilience::Health;
+use crate::output::OutputCapability;
+use crate::resilience::ModelHealth;
 pub use panel::{panel, temperatures};
-pub use stats::{Record, Stats, StatsRow};
+pub use stats::{ModelStats, ModelStatsRow, WorkRecord};
 
 /// What the work needs of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Needs {
+pub struct ModelNeeds {
     /// The least capability.
-    pub capability: Capability,
+    pub capability: OutputCapability,
     /// Whether it must see pictures.
     pub vision: bool,
     /// Tokens the prompt has.
@@ -29,11 +29,11 @@ pub struct Needs {
 
 /// A model that could do it. Prices in millionths of a dollar for a million tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct CandidateModel {
     /// Its name.
     pub model: String,
     /// What it can be trusted with.
-    pub capability: Capability,
+    pub capability: OutputCapability,
     /// Whether it sees pictures.
     pub vision: bool,
     /// Its context in tokens; `None` where unknown.
@@ -44,7 +44,7 @@ pub struct Candidate {
 
 /// Everything a choice is made from. Recorded, then chosen from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Inputs {
+pub struct RoutingInputs {
     /// Who asks: `planner`, `coder`, `reporter`, …
     pub role: String,
     /// The lane of the run.
@@ -52,13 +52,13 @@ pub struct Inputs {
     /// The class of the task.
     pub task_class: String,
     /// What it needs.
-    pub needs: Needs,
+    pub needs: ModelNeeds,
     /// Who could do it, in the user's order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateModel>,
     /// How each is.
-    pub health: BTreeMap<String, Health>,
+    pub health: BTreeMap<String, ModelHealth>,
     /// How each did before, in this role and class.
-    pub stats: BTreeMap<String, StatsRow>,
+    pub stats: BTreeMap<String, ModelStatsRow>,
     /// What is left of the budget, in millionths of a dollar.
     pub budget_left: Option<u64>,
     /// The model this conversation is with; changing it loses the prompt cache.
@@ -73,7 +73,7 @@ pub struct Inputs {
 
 /// A choice, with its reasons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct RoutingChoice {
     /// The model.
     pub model: String,
     /// Its sampling temperature.
@@ -86,10 +86,10 @@ pub struct Choice {
     pub passed_over: Vec<(String, String)>,
 }
 
-/// Nobody can do it.
+/// No model can do it: each with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no model can do this: {}", reasons(.0))]
-pub struct NoModel(pub Vec<(String, String)>);
+pub struct NoSuitableModel(pub Vec<(String, String)>);
 
 fn reasons(passed_over: &[(String, String)]) -> String {
     if passed_over.is_empty() {
@@ -103,7 +103,7 @@ fn reasons(passed_over: &[(String, String)]) -> String {
 }
 
 /// Chooses a model.
-pub fn select(inputs: &Inputs) -> Result<Choice, NoModel> {
+pub fn select(inputs: &RoutingInputs) -> Result<RoutingChoice, NoSuitableModel> {
     let (fit, passed_over) = sift(inputs);
     let temperature = temperatures(inputs.attempt + 1)[inputs.attempt as usize];
     let seed = inputs.seed.wrapping_add(inputs.attempt);
@@ -113,7 +113,7 @@ pub fn select(inputs: &Inputs) -> Result<Choice, NoModel> {
         && fit.iter().any(|candidate| candidate.model == *current)
     {
         let because = "the conversation is with it".to_owned();
-        return Ok(Choice {
+        return Ok(RoutingChoice {
             model: current.clone(),
             temperature,
             seed,
@@ -121,8 +121,9 @@ pub fn select(inputs: &Inputs) -> Result<Choice, NoModel> {
             passed_over,
         });
     }
-    let best = score::best(&fit, &inputs.stats).ok_or_else(|| NoModel(passed_over.clone()))?;
-    Ok(Choice {
+    let best =
+        score::best(&fit, &inputs.stats).ok_or_else(|| NoSuitableModel(passed_over.clone()))?;
+    Ok(RoutingChoice {
         model: best.0,
         temperature,
         seed,
@@ -132,7 +133,7 @@ pub fn select(inputs: &Inputs) -> Result<Choice, NoModel> {
 }
 
 /// Who can do it at all, and who cannot and why.
-fn sift(inputs: &Inputs) -> (Vec<&Candidate>, Vec<(String, String)>) {
+fn sift(inputs: &RoutingInputs) -> (Vec<&CandidateModel>, Vec<(String, String)>) {
     let mut fit = Vec::new();
     let mut passed_over = Vec::new();
     for candidate in &inputs.candidates {
@@ -156,7 +157,7 @@ fn sift(inputs: &Inputs) -> (Vec<&Candidate>, Vec<(String, String)>) {
     (fit, passed_over)
 }
 
-fn unfit(candidate: &Candidate, inputs: &Inputs) -> Option<String> {
+fn unfit(candidate: &CandidateModel, inputs: &RoutingInputs) -> Option<String> {
     let needs = &inputs.needs;
     if candidate.capability < needs.capability {
         return Some(format!("can do {:?} only", candidate.capability));
@@ -180,7 +181,7 @@ fn unfit(candidate: &Candidate, inputs: &Inputs) -> Option<String> {
         ));
     }
     match inputs.health.get(&candidate.model) {
-        Some(Health::Resting) => Some("kept failing and is left alone".to_owned()),
+        Some(ModelHealth::Resting) => Some("kept failing and is left alone".to_owned()),
         _ => None,
     }
 }
@@ -190,23 +191,23 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    pub(crate) fn candidate(model: &str, worst_cost: u64) -> Candidate {
-        Candidate {
+    pub(crate) fn candidate(model: &str, worst_cost: u64) -> CandidateModel {
+        CandidateModel {
             model: model.into(),
-            capability: Capability::ToolCalls,
+            capability: OutputCapability::ToolCalls,
             vision: false,
             context: Some(100_000),
             worst_cost,
         }
     }
 
-    pub(crate) fn inputs(models: &[&str]) -> Inputs {
-        Inputs {
+    pub(crate) fn inputs(models: &[&str]) -> RoutingInputs {
+        RoutingInputs {
             role: "coder".into(),
             lane: "interactive".into(),
             task_class: "failing-tests".into(),
-            needs: Needs {
-                capability: Capability::Text,
+            needs: ModelNeeds {
+                capability: OutputCapability::Text,
                 vision: false,
                 context: 1000,
                 output: 1000,
@@ -230,8 +231,8 @@ pub(crate) mod tests {
     #[test]
     fn whoever_cannot_do_it_is_passed_over_with_a_reason() {
         let mut inputs = inputs(&["weak", "blind", "small", "dear", "sick", "good"]);
-        inputs.needs = Needs {
-            capability: Capability::JsonSchema,
+        inputs.needs = ModelNeeds {
+            capability: OutputCapability::JsonSchema,
             vision: true,
             context: 50_000,
             output: 1000,
@@ -240,10 +241,10 @@ pub(crate) mod tests {
         for candidate in &mut inputs.candidates {
             candidate.vision = candidate.model != "blind";
         }
-        inputs.candidates[0].capability = Capability::Text;
+        inputs.candidates[0].capability = OutputCapability::Text;
         inputs.candidates[2].context = Some(8192);
         inputs.candidates[3].worst_cost = 5001;
-        inputs.health.insert("sick".into(), Health::Resting);
+        inputs.health.insert("sick".into(), ModelHealth::Resting);
         let choice = select(&inputs).unwrap();
         assert_eq!(choice.model, "good");
         assert_eq!(
@@ -296,13 +297,13 @@ pub(crate) mod tests {
             for (index, cost) in costs.iter().enumerate() {
                 inputs.candidates[index].worst_cost = *cost;
                 let (done, good) = pulls[index];
-                let row = StatsRow { calls: done, verified: good.min(done), cost: *cost, ..StatsRow::default() };
+                let row = ModelStatsRow { calls: done, verified: good.min(done), cost: *cost, ..ModelStatsRow::default() };
                 inputs.stats.insert(names[index].into(), row);
             }
             inputs.budget_left = budget;
             inputs.attempt = attempt;
             let text = serde_json::to_string(&inputs).unwrap();
-            let replayed: Inputs = serde_json::from_str(&text).unwrap();
+            let replayed: RoutingInputs = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(select(&replayed), select(&inputs));
             if let Ok(choice) = select(&inputs) {
                 let chosen = inputs.candidates.iter().find(|c| c.model == choice.model).unwrap();

@@ -1,6 +1,6 @@
 //! Several answers to one question: different models first, then different temperatures.
 
-use super::{Choice, Inputs, NoModel, select};
+use super::{NoSuitableModel, RoutingChoice, RoutingInputs, select};
 
 /// Most answers that are asked for at once.
 const MOST: u32 = 5;
@@ -15,11 +15,11 @@ pub fn temperatures(n: u32) -> Vec<f64> {
 
 /// Chooses `n` answers, heterogeneous as far as the models go round. Together they stay within
 /// the budget: each is chosen with what the ones before it could cost taken off.
-pub fn panel(inputs: &Inputs, n: u32) -> Result<Vec<Choice>, NoModel> {
+pub fn panel(inputs: &RoutingInputs, n: u32) -> Result<Vec<RoutingChoice>, NoSuitableModel> {
     let n = n.clamp(1, MOST);
     let spread = temperatures(n);
     let mut left = inputs.clone();
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut choices: Vec<RoutingChoice> = Vec::new();
     for (index, temperature) in spread.into_iter().enumerate() {
         let unused: Vec<_> = left
             .candidates
@@ -49,7 +49,7 @@ pub fn panel(inputs: &Inputs, n: u32) -> Result<Vec<Choice>, NoModel> {
             .map_or(0, |candidate| candidate.worst_cost);
         left.budget_left = left.budget_left.map(|budget| budget.saturating_sub(cost));
         let step = u32::try_from(index).unwrap_or(0);
-        choices.push(Choice {
+        choices.push(RoutingChoice {
             temperature,
             seed: inputs.seed.wrapping_add(step),
             ..choice

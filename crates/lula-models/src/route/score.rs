@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, StatsRow};
+use super::{CandidateModel, ModelStatsRow};
 
 /// What a dollar counts against a task solved.
 const DOLLAR: f64 = 0.5;
@@ -11,10 +11,10 @@ const CURIOSITY: f64 = 0.7;
 
 /// The best candidate and why. A model that was never tried goes first, in the user's order.
 pub(super) fn best(
-    fit: &[&Candidate],
-    stats: &BTreeMap<String, StatsRow>,
+    fit: &[&CandidateModel],
+    stats: &BTreeMap<String, ModelStatsRow>,
 ) -> Option<(String, String)> {
-    let row = |candidate: &Candidate| stats.get(&candidate.model).cloned().unwrap_or_default();
+    let row = |candidate: &CandidateModel| stats.get(&candidate.model).cloned().unwrap_or_default();
     if let Some(untried) = fit.iter().find(|candidate| row(candidate).calls == 0) {
         return Some((
             untried.model.clone(),
@@ -24,7 +24,7 @@ pub(super) fn best(
     let total: u32 = fit
         .iter()
         .fold(0, |sum, c| sum.saturating_add(row(c).calls));
-    let mut best: Option<(f64, &Candidate, StatsRow)> = None;
+    let mut best: Option<(f64, &CandidateModel, ModelStatsRow)> = None;
     for candidate in fit {
         let row = row(candidate);
         let score = score(&row, total);
@@ -44,7 +44,7 @@ pub(super) fn best(
 }
 
 #[allow(clippy::cast_precision_loss)] // Costs of calls are far below 2^52.
-fn score(row: &StatsRow, total: u32) -> f64 {
+fn score(row: &ModelStatsRow, total: u32) -> f64 {
     let calls = f64::from(row.calls.max(1));
     let reward = f64::from(row.verified) / calls;
     let dollars = row.cost as f64 / 1_000_000.0 / calls;
@@ -57,14 +57,14 @@ mod tests {
     use super::super::tests::candidate;
     use super::*;
 
-    fn rows(list: &[(&str, u32, u32, u64)]) -> BTreeMap<String, StatsRow> {
+    fn rows(list: &[(&str, u32, u32, u64)]) -> BTreeMap<String, ModelStatsRow> {
         list.iter()
             .map(|(model, calls, verified, cost)| {
-                let row = StatsRow {
+                let row = ModelStatsRow {
                     calls: *calls,
                     verified: *verified,
                     cost: *cost,
-                    ..StatsRow::default()
+                    ..ModelStatsRow::default()
                 };
                 ((*model).to_owned(), row)
             })

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::normal::Usage;
+use crate::normal::TokenUsage;
 
 /// One finished piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// The model.
+pub struct WorkRecord {
+    /// The model that did it.
     pub model: String,
     /// The role it had.
     pub role: String,
@@ -20,14 +20,14 @@ pub struct Record {
     /// What it cost, in millionths of a dollar.
     pub cost: u64,
     /// What it used.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// How often its answer had to be asked for again.
     pub repairs: u32,
 }
 
 /// A model's sums.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct StatsRow {
+pub struct ModelStatsRow {
     /// Pieces of work.
     pub calls: u32,
     /// Of those, verified.
@@ -35,19 +35,19 @@ pub struct StatsRow {
     /// What they cost, in millionths of a dollar.
     pub cost: u64,
     /// What they used.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Answers asked for again.
     pub repairs: u32,
 }
 
-impl StatsRow {
+impl ModelStatsRow {
     /// The part of the input that came from the prompt cache, from 0 to 1.
     #[allow(clippy::cast_precision_loss)] // A ratio for people.
     pub fn cache_share(&self) -> f64 {
         self.usage.cache_read as f64 / (self.usage.input.max(1)) as f64
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &WorkRecord) {
         self.calls = self.calls.saturating_add(1);
         self.verified = self.verified.saturating_add(u32::from(record.verified));
         self.cost = self.cost.saturating_add(record.cost);
@@ -58,11 +58,11 @@ impl StatsRow {
 
 /// All records, by role, class and model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stats(BTreeMap<(String, String, String), StatsRow>);
+pub struct ModelStats(BTreeMap<(String, String, String), ModelStatsRow>);
 
-impl Stats {
+impl ModelStats {
     /// Adds a record.
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &WorkRecord) {
         let key = (
             record.role.clone(),
             record.task_class.clone(),
@@ -72,7 +72,7 @@ impl Stats {
     }
 
     /// The rows of one role and class, by model: what a choice is made from.
-    pub fn of(&self, role: &str, task_class: &str) -> BTreeMap<String, StatsRow> {
+    pub fn of(&self, role: &str, task_class: &str) -> BTreeMap<String, ModelStatsRow> {
         self.0
             .iter()
             .filter(|((r, c, _), _)| r == role && c == task_class)
@@ -94,22 +94,24 @@ impl Stats {
     }
 
     /// Every row: role, class, model and sums.
-    pub fn rows(&self) -> impl Iterator<Item = (&str, &str, &str, &StatsRow)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str, &str, &ModelStatsRow)> {
         self.0
             .iter()
             .map(|((role, class, model), row)| (role.as_str(), class.as_str(), model.as_str(), row))
     }
 }
 
-fn share<'a>(rows: impl Iterator<Item = &'a StatsRow>) -> Option<f64> {
+fn share<'a>(rows: impl Iterator<Item = &'a ModelStatsRow>) -> Option<f64> {
     let (done, good) = rows.fold((0.0, 0.0), |(done, good), row| {
         (done + f64::from(row.calls), good + f64::from(row.verified))
     });
     (done > 0.0).then(|| good / done)
 }
 
-impl FromIterator<((String, String, String), StatsRow)> for Stats {
-    fn from_iter<T: IntoIterator<Item = ((String, String, String), StatsRow)>>(rows: T) -> Self {
+impl FromIterator<((String, String, String), ModelStatsRow)> for ModelStats {
+    fn from_iter<T: IntoIterator<Item = ((String, String, String), ModelStatsRow)>>(
+        rows: T,
+    ) -> Self {
         Self(rows.into_iter().collect())
     }
 }
@@ -120,20 +122,20 @@ mod tests {
 
     #[test]
     fn records_add_up_by_role_and_class() {
-        let record = |role: &str, verified| Record {
+        let record = |role: &str, verified| WorkRecord {
             model: "m".into(),
             role: role.into(),
             task_class: "t".into(),
             verified,
             cost: 10,
-            usage: Usage {
+            usage: TokenUsage {
                 input: 100,
                 cache_read: 80,
-                ..Usage::default()
+                ..TokenUsage::default()
             },
             repairs: 1,
         };
-        let mut stats = Stats::default();
+        let mut stats = ModelStats::default();
         for verified in [true, false] {
             stats.add(&record("coder", verified));
         }
@@ -151,7 +153,7 @@ mod tests {
             None,
             "nobody to compare with"
         );
-        stats.add(&Record {
+        stats.add(&WorkRecord {
             model: "other".into(),
             ..record("coder", false)
         });

@@ -20,7 +20,7 @@ mod render;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use play::{Played, Player};
+pub use play::{ScriptPlayer, ScriptReply};
 
 /// A call the model makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct ScriptedUsage {
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Turn {
+pub struct ScriptTurn {
     /// Only for requests whose last message holds this.
     pub when: Option<String>,
     /// How often it may be given; 0 is without end.
@@ -95,10 +95,10 @@ pub struct Turn {
 /// A list of turns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct ModelScript {
     /// The turns, in order.
     #[serde(default)]
-    pub turn: Vec<Turn>,
+    pub turn: Vec<ScriptTurn>,
 }
 
 /// Why a script cannot be played.
@@ -106,7 +106,7 @@ pub struct Script {
 #[error("the script cannot be read: {0}")]
 pub struct ScriptError(String);
 
-impl Script {
+impl ModelScript {
     /// Reads a script.
     pub fn parse(toml: &str) -> Result<Self, ScriptError> {
         toml::from_str(toml).map_err(|error| ScriptError(error.to_string()))
@@ -120,9 +120,9 @@ impl Script {
     /// Then says this.
     #[must_use]
     pub fn then_say(self, text: impl Into<String>) -> Self {
-        self.then(Turn {
+        self.then(ScriptTurn {
             say: Some(text.into()),
-            ..Turn::default()
+            ..ScriptTurn::default()
         })
     }
 
@@ -133,32 +133,32 @@ impl Script {
             name: name.into(),
             arguments,
         }];
-        self.then(Turn {
+        self.then(ScriptTurn {
             call,
-            ..Turn::default()
+            ..ScriptTurn::default()
         })
     }
 
     /// Then goes wrong.
     #[must_use]
     pub fn then_fail(self, fault: ScriptedFault) -> Self {
-        self.then(Turn {
+        self.then(ScriptTurn {
             fault: Some(fault),
             say: Some("never whole".to_owned()),
-            ..Turn::default()
+            ..ScriptTurn::default()
         })
     }
 
     /// Then this turn.
     #[must_use]
-    pub fn then(mut self, turn: Turn) -> Self {
+    pub fn then(mut self, turn: ScriptTurn) -> Self {
         self.turn.push(turn);
         self
     }
 }
 
 impl ScriptedFault {
-    /// A status.
+    /// A fault that is answered with this status.
     pub fn status(status: u16) -> Self {
         Self {
             status: Some(status),

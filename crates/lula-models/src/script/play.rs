@@ -6,19 +6,22 @@ use lula_protocol::Digest;
 use serde_json::{Value, json};
 
 use super::render::render;
-use super::{Script, ScriptedFault, ScriptedUsage, Turn};
-use crate::transport::{Body, Later, Pieces, Transport, TransportError, WireRequest, WireResponse};
-use crate::wire::Wire;
+use super::{ModelScript, ScriptTurn, ScriptedFault, ScriptedUsage};
+use crate::transport::{
+    BoxedFuture, BufferedResponseBody, ModelTransport, ResponseBody, TransportError, WireRequest,
+    WireResponse,
+};
+use crate::wire::WireProtocol;
 
 /// Numbers in a scripted embedding.
 const WIDTH: usize = 8;
 
 /// An answer, ready for the wire.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Played {
-    /// The status.
+pub struct ScriptReply {
+    /// The HTTP status to answer with.
     pub status: u16,
-    /// Headers.
+    /// The headers to send before the body.
     pub headers: Vec<(String, String)>,
     /// The body in pieces.
     pub pieces: Vec<Vec<u8>>,
@@ -34,20 +37,20 @@ pub struct Played {
 
 /// A script and how often each turn was given.
 #[derive(Debug)]
-pub struct Player {
-    script: Script,
+pub struct ScriptPlayer {
+    script: ModelScript,
     given: Mutex<Vec<u32>>,
 }
 
-impl Player {
+impl ScriptPlayer {
     /// A player at the script's beginning.
-    pub fn new(script: Script) -> Self {
+    pub fn new(script: ModelScript) -> Self {
         let given = Mutex::new(vec![0; script.turn.len()]);
         Self { script, given }
     }
 
     /// The answer to a request.
-    pub fn play(&self, path: &str, body: &[u8]) -> Played {
+    pub fn play(&self, path: &str, body: &[u8]) -> ScriptReply {
         let request: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
         match path {
             "/v1/models" => return plain(200, &json!({"data": [{"id": "script"}]})),
@@ -60,7 +63,10 @@ impl Player {
             }
             _ => {}
         }
-        let Some(wire) = Wire::ALL.into_iter().find(|wire| wire.path() == path) else {
+        let Some(wire) = WireProtocol::ALL
+            .into_iter()
+            .find(|wire| wire.path() == path)
+        else {
             return plain(
                 404,
                 &json!({"error": {"message": format!("no such path: {path}")}}),
@@ -68,7 +74,7 @@ impl Player {
         };
         let streamed = match request.get("stream") {
             Some(given) => *given == true,
-            None => wire == Wire::Ollama,
+            None => wire == WireProtocol::Ollama,
         };
         let words = last_words(&request);
         let Some(turn) = self.next(&words) else {
@@ -78,14 +84,14 @@ impl Player {
         let usage = turn.usage.unwrap_or_else(|| count(body, &turn));
         let pieces = render(wire, &turn, streamed, usage);
         let fault = turn.fault.unwrap_or_default();
-        Played {
+        ScriptReply {
             wait_ms: turn.wait_ms,
             after: turn.after,
             ..bend(fault, pieces, wire, streamed)
         }
     }
 
-    fn next(&self, words: &str) -> Option<Turn> {
+    fn next(&self, words: &str) -> Option<ScriptTurn> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self
             .script
@@ -108,8 +114,8 @@ impl Player {
     }
 }
 
-fn plain(status: u16, body: &Value) -> Played {
-    Played {
+fn plain(status: u16, body: &Value) -> ScriptReply {
+    ScriptReply {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
         pieces: vec![body.to_string().into_bytes()],
@@ -120,7 +126,12 @@ fn plain(status: u16, body: &Value) -> Played {
     }
 }
 
-fn bend(fault: ScriptedFault, pieces: Vec<Vec<u8>>, wire: Wire, streamed: bool) -> Played {
+fn bend(
+    fault: ScriptedFault,
+    pieces: Vec<Vec<u8>>,
+    wire: WireProtocol,
+    streamed: bool,
+) -> ScriptReply {
     if let Some(status) = fault.status {
         let said = format!("scripted status {status}");
         let mut played = plain(
@@ -138,11 +149,11 @@ fn bend(fault: ScriptedFault, pieces: Vec<Vec<u8>>, wire: Wire, streamed: bool) 
         return played;
     }
     let kind = match (streamed, wire) {
-        (true, Wire::Ollama) => "application/x-ndjson",
+        (true, WireProtocol::Ollama) => "application/x-ndjson",
         (true, _) => "text/event-stream",
         (false, _) => "application/json",
     };
-    let mut played = Played {
+    let mut played = ScriptReply {
         status: 200,
         headers: vec![("content-type".into(), kind.into())],
         pieces,
@@ -194,7 +205,7 @@ fn words(value: &Value) -> String {
 }
 
 /// About four characters a token, as real ones.
-fn count(body: &[u8], turn: &Turn) -> ScriptedUsage {
+fn count(body: &[u8], turn: &ScriptTurn) -> ScriptedUsage {
     let calls: usize = turn
         .call
         .iter()
@@ -208,7 +219,7 @@ fn count(body: &[u8], turn: &Turn) -> ScriptedUsage {
     }
 }
 
-fn embeddings(path: &str, request: &Value) -> Played {
+fn embeddings(path: &str, request: &Value) -> ScriptReply {
     let texts: Vec<&str> = match &request["input"] {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
         Value::String(text) => vec![text],
@@ -236,18 +247,18 @@ fn embeddings(path: &str, request: &Value) -> Played {
 }
 
 /// The scripted model as a transport: a cassette that was written, not recorded.
-impl Transport for Player {
+impl ModelTransport for ScriptPlayer {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
         let played = self.play(&request.path, &request.body);
         Box::pin(async move {
-            let mut pieces = Pieces::new(played.pieces);
+            let mut pieces = BufferedResponseBody::new(played.pieces);
             if played.breaks_off {
                 pieces = pieces.breaking_off();
             }
-            let body: Box<dyn Body> = if played.stalls {
+            let body: Box<dyn ResponseBody> = if played.stalls {
                 Box::new(Stalled(pieces))
             } else {
                 Box::new(pieces)
@@ -261,10 +272,10 @@ impl Transport for Player {
     }
 }
 
-struct Stalled(Pieces);
+struct Stalled(BufferedResponseBody);
 
-impl Body for Stalled {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, TransportError>> {
+impl ResponseBody for Stalled {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             match self.0.next().await {
                 Ok(None) => std::future::pending().await,

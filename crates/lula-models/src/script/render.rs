@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::{ScriptedCall, ScriptedUsage, Turn};
-use crate::wire::Wire;
+use super::{ScriptTurn, ScriptedCall, ScriptedUsage};
+use crate::wire::WireProtocol;
 
 /// Characters in one piece of a stream.
 const PIECE: usize = 16;
 
 /// The pieces of the body.
 pub(super) fn render(
-    wire: Wire,
-    turn: &Turn,
+    wire: WireProtocol,
+    turn: &ScriptTurn,
     streamed: bool,
     usage: ScriptedUsage,
 ) -> Vec<Vec<u8>> {
     let usage = (!turn.uncounted).then_some(usage);
     match (wire, streamed) {
-        (Wire::Chat, false) => whole(&chat(turn, usage)),
-        (Wire::Responses, false) => whole(&responses(turn, usage)),
-        (Wire::Messages, false) => whole(&messages(turn, usage)),
-        (Wire::Ollama, false) => whole(&ollama(turn, usage)),
-        (Wire::Chat, true) => chat_stream(turn, usage),
-        (Wire::Responses, true) => responses_stream(turn, usage),
-        (Wire::Messages, true) => messages_stream(turn, usage),
-        (Wire::Ollama, true) => ollama_stream(turn, usage),
+        (WireProtocol::Chat, false) => whole(&chat(turn, usage)),
+        (WireProtocol::Responses, false) => whole(&responses(turn, usage)),
+        (WireProtocol::Messages, false) => whole(&messages(turn, usage)),
+        (WireProtocol::Ollama, false) => whole(&ollama(turn, usage)),
+        (WireProtocol::Chat, true) => chat_stream(turn, usage),
+        (WireProtocol::Responses, true) => responses_stream(turn, usage),
+        (WireProtocol::Messages, true) => messages_stream(turn, usage),
+        (WireProtocol::Ollama, true) => ollama_stream(turn, usage),
     }
 }
 
@@ -63,7 +63,7 @@ fn text_of(arguments: &Value) -> String {
     }
 }
 
-fn stop<'a>(turn: &Turn, words: [&'a str; 4]) -> &'a str {
+fn stop<'a>(turn: &ScriptTurn, words: [&'a str; 4]) -> &'a str {
     let [end, calls, length, filter] = words;
     match turn.stop.as_deref() {
         Some("length") => length,
@@ -86,7 +86,7 @@ fn chat_usage(usage: ScriptedUsage) -> Value {
         "prompt_tokens_details": {"cached_tokens": usage.cache_read}})
 }
 
-fn chat(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
+fn chat(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Value {
     let mut message = json!({"role": "assistant", "content": turn.say});
     if let Some(notes) = &turn.think {
         message["reasoning_content"] = notes.clone().into();
@@ -107,7 +107,7 @@ fn chat(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
     body
 }
 
-fn chat_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
+fn chat_stream(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     let event = |delta: Value, reason: Option<&str>| {
         data(
             &json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "script",
@@ -142,7 +142,7 @@ fn chat_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     out
 }
 
-fn responses_items(turn: &Turn) -> Vec<Value> {
+fn responses_items(turn: &ScriptTurn) -> Vec<Value> {
     let mut items = Vec::new();
     if let Some(notes) = &turn.think {
         items.push(
@@ -164,7 +164,7 @@ fn responses_items(turn: &Turn) -> Vec<Value> {
     items
 }
 
-fn responses(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
+fn responses(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Value {
     let (status, details) = match turn.stop.as_deref() {
         Some("length") => ("incomplete", json!({"reason": "max_output_tokens"})),
         Some("filter") => ("incomplete", json!({"reason": "content_filter"})),
@@ -181,7 +181,7 @@ fn responses(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
     body
 }
 
-fn responses_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
+fn responses_stream(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     let mut out = vec![named(
         "response.created",
         json!({"response": {"id": "resp_1"}}),
@@ -228,7 +228,7 @@ fn responses_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
 
 const MESSAGE_STOPS: [&str; 4] = ["end_turn", "tool_use", "max_tokens", "refusal"];
 
-fn message_blocks(turn: &Turn) -> Vec<Value> {
+fn message_blocks(turn: &ScriptTurn) -> Vec<Value> {
     let mut blocks = Vec::new();
     if let Some(notes) = &turn.think {
         blocks.push(json!({"type": "thinking", "thinking": notes, "signature": "c2NyaXB0"}));
@@ -259,13 +259,13 @@ fn message_usage(usage: Option<ScriptedUsage>) -> Value {
     )
 }
 
-fn messages(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
+fn messages(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Value {
     json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "script",
         "content": message_blocks(turn), "stop_reason": stop(turn, MESSAGE_STOPS),
         "stop_sequence": null, "usage": message_usage(usage)})
 }
 
-fn messages_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
+fn messages_stream(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     let mut first = message_usage(usage);
     if usage.is_some() {
         first["output_tokens"] = 1.into();
@@ -339,14 +339,14 @@ fn messages_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     out
 }
 
-fn ollama_calls(turn: &Turn) -> Value {
+fn ollama_calls(turn: &ScriptTurn) -> Value {
     turn.call
         .iter()
         .map(|call| json!({"function": {"name": call.name, "arguments": call.arguments}}))
         .collect()
 }
 
-fn ollama_end(turn: &Turn, usage: Option<ScriptedUsage>, mut body: Value) -> Value {
+fn ollama_end(turn: &ScriptTurn, usage: Option<ScriptedUsage>, mut body: Value) -> Value {
     body["model"] = "script".into();
     body["done"] = true.into();
     body["done_reason"] = stop(turn, ["stop", "stop", "length", "stop"]).into();
@@ -357,7 +357,7 @@ fn ollama_end(turn: &Turn, usage: Option<ScriptedUsage>, mut body: Value) -> Val
     body
 }
 
-fn ollama(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
+fn ollama(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Value {
     let mut message =
         json!({"role": "assistant", "content": turn.say.as_deref().unwrap_or_default()});
     if let Some(notes) = &turn.think {
@@ -369,7 +369,7 @@ fn ollama(turn: &Turn, usage: Option<ScriptedUsage>) -> Value {
     ollama_end(turn, usage, json!({"message": message}))
 }
 
-fn ollama_stream(turn: &Turn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
+fn ollama_stream(turn: &ScriptTurn, usage: Option<ScriptedUsage>) -> Vec<Vec<u8>> {
     let line = |value: &Value| format!("{value}\n").into_bytes();
     let message =
         |message: Value| line(&json!({"model": "script", "done": false, "message": message}));

@@ -1,26 +1,26 @@
-//! Accounts in a tree. Whoever spends reserves the worst case in its own account and in every
+//! Accounts in a tree. Each spender reserves the worst case in its own account and in every
 //! account above it first, so that `settled + reserved ≤ limit` holds everywhere, always.
 
 use std::collections::BTreeMap;
 
-use lula_protocol::{Amounts, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 use serde::{Deserialize, Serialize};
 
 /// A reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct HoldId(pub u64);
+pub struct SpendHoldId(pub u64);
 
 /// Why a reservation was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the budget of {account} does not cover it: {wanted} {dimension} could be needed, {left} are left; raise the limit to go on"
 )]
-pub struct Refusal {
+pub struct SpendRefusal {
     /// The account that lacks it.
     pub account: String,
     /// What it lacks.
-    pub dimension: Dimension,
+    pub dimension: BudgetDimension,
     /// The worst case asked for.
     pub wanted: u64,
     /// What is left.
@@ -29,11 +29,11 @@ pub struct Refusal {
 
 /// More was used than was reserved: the provider broke its own bound.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Overrun(pub Amounts);
+pub struct SpendOverrun(pub BudgetAmounts);
 
 /// A mistake in using the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LedgerError {
+pub enum SpendLedgerError {
     /// There is no such account.
     #[error("there is no account {0:?}")]
     NoAccount(String),
@@ -48,10 +48,10 @@ pub enum LedgerError {
         "the limit of {account} for {dimension} cannot be {limit}: {bound} are spent or reserved"
     )]
     Below {
-        /// The account.
+        /// The account whose limit was to change.
         account: String,
-        /// The dimension.
-        dimension: Dimension,
+        /// The dimension in which it was to change.
+        dimension: BudgetDimension,
         /// The limit asked for.
         limit: u64,
         /// What is spent or reserved.
@@ -59,42 +59,42 @@ pub enum LedgerError {
     },
     /// Refused for lack of budget.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] SpendRefusal),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     above: Option<String>,
-    limit: Amounts,
-    settled: Amounts,
-    reserved: Amounts,
+    limit: BudgetAmounts,
+    settled: BudgetAmounts,
+    reserved: BudgetAmounts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Hold {
     account: String,
-    amounts: Amounts,
+    amounts: BudgetAmounts,
 }
 
 /// The tree. Serializable, so that a crash loses nothing that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct SpendLedger {
     accounts: BTreeMap<String, Row>,
-    holds: BTreeMap<HoldId, Hold>,
+    holds: BTreeMap<SpendHoldId, Hold>,
     next: u64,
 }
 
-impl Ledger {
+impl SpendLedger {
     /// Opens an account, below another or at the top. It can spend no more than its own limit,
     /// and no more than is left above it.
     pub fn open(
         &mut self,
         account: &str,
         above: Option<&str>,
-        limit: Amounts,
-    ) -> Result<(), LedgerError> {
+        limit: BudgetAmounts,
+    ) -> Result<(), SpendLedgerError> {
         if self.accounts.contains_key(account) {
-            return Err(LedgerError::Exists(account.to_owned()));
+            return Err(SpendLedgerError::Exists(account.to_owned()));
         }
         if let Some(above) = above {
             self.row(above)?;
@@ -102,15 +102,19 @@ impl Ledger {
         let row = Row {
             above: above.map(str::to_owned),
             limit,
-            settled: Amounts::none(),
-            reserved: Amounts::none(),
+            settled: BudgetAmounts::none(),
+            reserved: BudgetAmounts::none(),
         };
         self.accounts.insert(account.to_owned(), row);
         Ok(())
     }
 
     /// Reserves the worst case of something about to be done.
-    pub fn reserve(&mut self, account: &str, worst: &Amounts) -> Result<HoldId, LedgerError> {
+    pub fn reserve(
+        &mut self,
+        account: &str,
+        worst: &BudgetAmounts,
+    ) -> Result<SpendHoldId, SpendLedgerError> {
         let path = self.path(account)?;
         for name in &path {
             let row = self.row(name)?;
@@ -119,7 +123,7 @@ impl Ledger {
                     && wanted > left
                 {
                     let account = name.clone();
-                    return Err(Refusal {
+                    return Err(SpendRefusal {
                         account,
                         dimension,
                         wanted,
@@ -134,7 +138,7 @@ impl Ledger {
                 add(&mut row.reserved, worst);
             }
         }
-        let hold = HoldId(self.next);
+        let hold = SpendHoldId(self.next);
         self.next += 1;
         self.holds.insert(
             hold,
@@ -147,11 +151,15 @@ impl Ledger {
     }
 
     /// Turns a reservation into what was used. What was used beyond it is booked and reported.
-    pub fn settle(&mut self, hold: HoldId, used: &Amounts) -> Result<Overrun, LedgerError> {
+    pub fn settle(
+        &mut self,
+        hold: SpendHoldId,
+        used: &BudgetAmounts,
+    ) -> Result<SpendOverrun, SpendLedgerError> {
         let booked = self
             .holds
             .remove(&hold)
-            .ok_or(LedgerError::NotHeld(hold.0))?;
+            .ok_or(SpendLedgerError::NotHeld(hold.0))?;
         for name in self.path(&booked.account)? {
             if let Some(row) = self.accounts.get_mut(&name) {
                 subtract(&mut row.reserved, &booked.amounts);
@@ -165,12 +173,12 @@ impl Ledger {
                 (more > 0).then_some((dimension, more))
             })
             .collect();
-        Ok(Overrun(beyond))
+        Ok(SpendOverrun(beyond))
     }
 
     /// Gives a reservation back: nothing was done.
-    pub fn release(&mut self, hold: HoldId) -> Result<(), LedgerError> {
-        self.settle(hold, &Amounts::none()).map(|_| ())
+    pub fn release(&mut self, hold: SpendHoldId) -> Result<(), SpendLedgerError> {
+        self.settle(hold, &BudgetAmounts::none()).map(|_| ())
     }
 
     /// After a crash: whatever is still reserved may have been spent, so it counts as spent.
@@ -191,14 +199,14 @@ impl Ledger {
     pub fn set_limit(
         &mut self,
         account: &str,
-        dimension: Dimension,
+        dimension: BudgetDimension,
         limit: u64,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<(), SpendLedgerError> {
         let row = self.row(account)?;
         let bound = row.bound(dimension);
         if limit < bound {
             let account = account.to_owned();
-            return Err(LedgerError::Below {
+            return Err(SpendLedgerError::Below {
                 account,
                 dimension,
                 limit,
@@ -212,13 +220,13 @@ impl Ledger {
     }
 
     /// What was used so far.
-    pub fn settled(&self, account: &str) -> Option<&Amounts> {
+    pub fn settled(&self, account: &str) -> Option<&BudgetAmounts> {
         self.accounts.get(account).map(|row| &row.settled)
     }
 
     /// What an account may still spend of a dimension, its own limit and those above counted;
     /// `None` where nothing limits it.
-    pub fn left(&self, account: &str, dimension: Dimension) -> Option<u64> {
+    pub fn left(&self, account: &str, dimension: BudgetDimension) -> Option<u64> {
         self.path(account)
             .ok()?
             .iter()
@@ -235,14 +243,14 @@ impl Ledger {
         })
     }
 
-    fn row(&self, account: &str) -> Result<&Row, LedgerError> {
+    fn row(&self, account: &str) -> Result<&Row, SpendLedgerError> {
         self.accounts
             .get(account)
-            .ok_or_else(|| LedgerError::NoAccount(account.to_owned()))
+            .ok_or_else(|| SpendLedgerError::NoAccount(account.to_owned()))
     }
 
     /// The account and all above it.
-    fn path(&self, account: &str) -> Result<Vec<String>, LedgerError> {
+    fn path(&self, account: &str) -> Result<Vec<String>, SpendLedgerError> {
         let mut path = vec![account.to_owned()];
         let mut row = self.row(account)?;
         while let Some(above) = &row.above {
@@ -254,25 +262,25 @@ impl Ledger {
 }
 
 impl Row {
-    fn bound(&self, dimension: Dimension) -> u64 {
+    fn bound(&self, dimension: BudgetDimension) -> u64 {
         let settled = self.settled.get(dimension).unwrap_or(0);
         settled.saturating_add(self.reserved.get(dimension).unwrap_or(0))
     }
 
-    fn left(&self, dimension: Dimension) -> Option<u64> {
+    fn left(&self, dimension: BudgetDimension) -> Option<u64> {
         let limit = self.limit.get(dimension)?;
         Some(limit.saturating_sub(self.bound(dimension)))
     }
 }
 
-fn add(to: &mut Amounts, more: &Amounts) {
+fn add(to: &mut BudgetAmounts, more: &BudgetAmounts) {
     for (dimension, amount) in more.iter() {
         let sum = to.get(dimension).unwrap_or(0).saturating_add(amount);
         to.0.insert(dimension, sum);
     }
 }
 
-fn subtract(from: &mut Amounts, less: &Amounts) {
+fn subtract(from: &mut BudgetAmounts, less: &BudgetAmounts) {
     for (dimension, amount) in less.iter() {
         let rest = from.get(dimension).unwrap_or(0).saturating_sub(amount);
         from.0.insert(dimension, rest);
@@ -283,13 +291,13 @@ fn subtract(from: &mut Amounts, less: &Amounts) {
 mod tests {
     use super::*;
 
-    fn usd(amount: u64) -> Amounts {
-        Amounts::none().with(Dimension::MicroUsd, amount)
+    fn usd(amount: u64) -> BudgetAmounts {
+        BudgetAmounts::none().with(BudgetDimension::MicroUsd, amount)
     }
 
     #[test]
     fn a_child_spends_from_everyone_above_it() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SpendLedger::default();
         ledger.open("run", None, usd(100)).unwrap();
         ledger.open("agent", Some("run"), usd(80)).unwrap();
         ledger.open("other", Some("run"), usd(80)).unwrap();
@@ -303,47 +311,52 @@ mod tests {
         );
         ledger.settle(hold, &usd(20)).unwrap();
         ledger.reserve("other", &usd(40)).unwrap();
-        assert_eq!(ledger.left("agent", Dimension::MicroUsd), Some(40));
+        assert_eq!(ledger.left("agent", BudgetDimension::MicroUsd), Some(40));
     }
 
     #[test]
     fn what_a_crash_left_open_counts_as_spent() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SpendLedger::default();
         ledger.open("run", None, usd(100)).unwrap();
         ledger.reserve("run", &usd(60)).unwrap();
         let bytes = serde_json::to_vec(&ledger).unwrap();
-        let mut after: Ledger = serde_json::from_slice(&bytes).unwrap();
+        let mut after: SpendLedger = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(after.recover(), 1);
         assert_eq!(after.settled("run"), Some(&usd(60)));
     }
 
     #[test]
     fn a_reservation_is_settled_once() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SpendLedger::default();
         ledger.open("run", None, usd(100)).unwrap();
         let hold = ledger.reserve("run", &usd(60)).unwrap();
         ledger.release(hold).unwrap();
-        assert_eq!(ledger.settle(hold, &usd(1)), Err(LedgerError::NotHeld(0)));
+        assert_eq!(
+            ledger.settle(hold, &usd(1)),
+            Err(SpendLedgerError::NotHeld(0))
+        );
     }
 
     #[test]
     fn a_limit_is_raised_and_the_run_goes_on() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SpendLedger::default();
         ledger.open("run", None, usd(10)).unwrap();
         assert!(ledger.reserve("run", &usd(20)).is_err());
-        ledger.set_limit("run", Dimension::MicroUsd, 20).unwrap();
+        ledger
+            .set_limit("run", BudgetDimension::MicroUsd, 20)
+            .unwrap();
         ledger.reserve("run", &usd(20)).unwrap();
         assert!(matches!(
-            ledger.set_limit("run", Dimension::MicroUsd, 5),
-            Err(LedgerError::Below { bound: 20, .. })
+            ledger.set_limit("run", BudgetDimension::MicroUsd, 5),
+            Err(SpendLedgerError::Below { bound: 20, .. })
         ));
     }
 
     #[test]
     fn a_provider_that_breaks_its_bound_is_reported() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SpendLedger::default();
         ledger.open("run", None, usd(100)).unwrap();
         let hold = ledger.reserve("run", &usd(10)).unwrap();
-        assert_eq!(ledger.settle(hold, &usd(15)).unwrap(), Overrun(usd(5)));
+        assert_eq!(ledger.settle(hold, &usd(15)).unwrap(), SpendOverrun(usd(5)));
     }
 }

@@ -6,7 +6,7 @@ mod price;
 mod purse;
 mod worst;
 
-pub use ledger::{HoldId, Ledger, LedgerError, Overrun, Refusal};
-pub use price::{Price, PriceError, PriceTable};
-pub use purse::{Account, Purse, SharedLedger, Unlimited};
+pub use ledger::{SpendHoldId, SpendLedger, SpendLedgerError, SpendOverrun, SpendRefusal};
+pub use price::{ModelPrice, PriceError, PriceTable};
+pub use purse::{SharedSpendAccount, SharedSpendLedger, SpendAccount, UnlimitedSpend};
 pub use worst::{actual, input_bound, worst_case};

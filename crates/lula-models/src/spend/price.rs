@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::normal::Usage;
+use crate::normal::TokenUsage;
 
 const BUILT_IN: &str = include_str!("../../data/prices.toml");
 /// Dearest price that is believed, in dollars for a million tokens.
@@ -10,7 +10,7 @@ const DEAREST: f64 = 100_000.0;
 
 /// Millionths of a dollar for a million tokens, which is also millionths of a millionth for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
+pub struct ModelPrice {
     /// For tokens read.
     pub input: u64,
     /// For tokens written.
@@ -23,7 +23,7 @@ pub struct Price {
     pub as_of: Option<String>,
 }
 
-impl Price {
+impl ModelPrice {
     /// What an unknown model counts as: at most this many dollars for a million tokens.
     pub fn ceiling(dollars: f64) -> Result<Self, PriceError> {
         let price = micro(dollars)?;
@@ -37,7 +37,7 @@ impl Price {
     }
 
     /// What a call costs, in millionths of a dollar, rounded up.
-    pub fn of(&self, usage: &Usage) -> u64 {
+    pub fn of(&self, usage: &TokenUsage) -> u64 {
         let cached = usage
             .cache_read
             .saturating_add(usage.cache_write)
@@ -106,13 +106,13 @@ struct Row {
 /// Prices by model.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
-    rows: Vec<(String, Price)>,
-    ceiling: Price,
+    rows: Vec<(String, ModelPrice)>,
+    ceiling: ModelPrice,
 }
 
 impl PriceTable {
     /// The built-in prices, with the ceiling for every model that is not among them.
-    pub fn built_in(ceiling: Price) -> Result<Self, PriceError> {
+    pub fn built_in(ceiling: ModelPrice) -> Result<Self, PriceError> {
         Self {
             rows: Vec::new(),
             ceiling,
@@ -129,7 +129,7 @@ impl PriceTable {
                 return Err(PriceError::NotADay(row.as_of));
             }
             let input = micro(row.input)?;
-            let price = Price {
+            let price = ModelPrice {
                 input,
                 output: micro(row.output)?,
                 cache_read: row.cache_read.map_or(Ok(input), micro)?,
@@ -146,7 +146,7 @@ impl PriceTable {
     }
 
     /// The price of `provider/model`: the most exact row, or the ceiling. Never nothing.
-    pub fn of(&self, model: &str) -> &Price {
+    pub fn of(&self, model: &str) -> &ModelPrice {
         self.rows
             .iter()
             .find(|(pattern, _)| match pattern.strip_suffix('*') {
@@ -172,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn table() -> PriceTable {
-        PriceTable::built_in(Price::ceiling(100.0).unwrap()).unwrap()
+        PriceTable::built_in(ModelPrice::ceiling(100.0).unwrap()).unwrap()
     }
 
     #[test]
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn cached_tokens_cost_their_own_price() {
-        let price = Price {
+        let price = ModelPrice {
             input: 3_000_000,
             output: 15_000_000,
             cache_read: 300_000,
             cache_write: 3_750_000,
             as_of: None,
         };
-        let usage = Usage {
+        let usage = TokenUsage {
             input: 1_000_000,
             output: 0,
             cache_read: 900_000,
@@ -255,10 +255,10 @@ mod tests {
             prices in proptest::array::uniform4(0_u64..1 << 40),
         ) {
             let [i, o, r, w] = prices;
-            let price = Price { input: i, output: o, cache_read: r, cache_write: w, as_of: None };
+            let price = ModelPrice { input: i, output: o, cache_read: r, cache_write: w, as_of: None };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
             let part = |n: u64| (n as f64 * used) as u64;
-            let usage = Usage { input: part(input), output: part(output), cache_read: read, cache_write: write, reasoning: 0 };
+            let usage = TokenUsage { input: part(input), output: part(output), cache_read: read, cache_write: write, reasoning: 0 };
             prop_assert!(price.of(&usage) <= price.at_most(input, output));
         }
     }

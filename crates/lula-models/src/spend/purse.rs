@@ -2,57 +2,71 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lula_protocol::{Amounts, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 
-use super::ledger::{HoldId, Ledger, LedgerError};
-use crate::transport::Later;
+use super::ledger::{SpendHoldId, SpendLedger, SpendLedgerError};
+use crate::transport::BoxedFuture;
 
 /// Whatever can pay. A journaled ledger writes before it answers.
-pub trait Purse: Send + Sync {
+pub trait SpendAccount: Send + Sync {
     /// Reserves the worst case of one try.
-    fn reserve<'a>(&'a self, worst: &'a Amounts) -> Later<'a, Result<HoldId, LedgerError>>;
+    fn reserve<'a>(
+        &'a self,
+        worst: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<SpendHoldId, SpendLedgerError>>;
     /// Books what the try used. Nothing used gives the reservation back.
-    fn settle<'a>(&'a self, hold: HoldId, used: &'a Amounts) -> Later<'a, Result<(), LedgerError>>;
+    fn settle<'a>(
+        &'a self,
+        hold: SpendHoldId,
+        used: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<(), SpendLedgerError>>;
     /// What is left of a dimension; `None` where nothing limits it.
-    fn left(&self, dimension: Dimension) -> Option<u64>;
+    fn left(&self, dimension: BudgetDimension) -> Option<u64>;
 }
 
 /// Pays everything.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unlimited;
+pub struct UnlimitedSpend;
 
-impl Purse for Unlimited {
-    fn reserve<'a>(&'a self, _: &'a Amounts) -> Later<'a, Result<HoldId, LedgerError>> {
-        Box::pin(async { Ok(HoldId(0)) })
+impl SpendAccount for UnlimitedSpend {
+    fn reserve<'a>(
+        &'a self,
+        _: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<SpendHoldId, SpendLedgerError>> {
+        Box::pin(async { Ok(SpendHoldId(0)) })
     }
 
-    fn settle<'a>(&'a self, _: HoldId, _: &'a Amounts) -> Later<'a, Result<(), LedgerError>> {
+    fn settle<'a>(
+        &'a self,
+        _: SpendHoldId,
+        _: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<(), SpendLedgerError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn left(&self, _: Dimension) -> Option<u64> {
+    fn left(&self, _: BudgetDimension) -> Option<u64> {
         None
     }
 }
 
 /// A ledger that many calls spend from at once.
 #[derive(Debug, Clone, Default)]
-pub struct SharedLedger(Arc<Mutex<Ledger>>);
+pub struct SharedSpendLedger(Arc<Mutex<SpendLedger>>);
 
-impl SharedLedger {
+impl SharedSpendLedger {
     /// Shares a ledger.
-    pub fn new(ledger: Ledger) -> Self {
+    pub fn new(ledger: SpendLedger) -> Self {
         Self(Arc::new(Mutex::new(ledger)))
     }
 
     /// Does something with the ledger, alone.
-    pub fn with<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> T {
+    pub fn with<T>(&self, act: impl FnOnce(&mut SpendLedger) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// One account as a purse.
-    pub fn account(&self, name: impl Into<String>) -> Account {
-        Account {
+    pub fn account(&self, name: impl Into<String>) -> SharedSpendAccount {
+        SharedSpendAccount {
             ledger: self.clone(),
             name: name.into(),
         }
@@ -61,17 +75,24 @@ impl SharedLedger {
 
 /// One account of a shared ledger.
 #[derive(Debug, Clone)]
-pub struct Account {
-    ledger: SharedLedger,
+pub struct SharedSpendAccount {
+    ledger: SharedSpendLedger,
     name: String,
 }
 
-impl Purse for Account {
-    fn reserve<'a>(&'a self, worst: &'a Amounts) -> Later<'a, Result<HoldId, LedgerError>> {
+impl SpendAccount for SharedSpendAccount {
+    fn reserve<'a>(
+        &'a self,
+        worst: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<SpendHoldId, SpendLedgerError>> {
         Box::pin(async move { self.ledger.with(|ledger| ledger.reserve(&self.name, worst)) })
     }
 
-    fn settle<'a>(&'a self, hold: HoldId, used: &'a Amounts) -> Later<'a, Result<(), LedgerError>> {
+    fn settle<'a>(
+        &'a self,
+        hold: SpendHoldId,
+        used: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<(), SpendLedgerError>> {
         Box::pin(async move {
             self.ledger
                 .with(|ledger| ledger.settle(hold, used))
@@ -79,7 +100,7 @@ impl Purse for Account {
         })
     }
 
-    fn left(&self, dimension: Dimension) -> Option<u64> {
+    fn left(&self, dimension: BudgetDimension) -> Option<u64> {
         self.ledger
             .with(|ledger| ledger.left(&self.name, dimension))
     }

@@ -1,9 +1,9 @@
 //! What a call can cost at most, and what it did cost.
 
-use lula_protocol::{Amounts, Dimension};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 
-use super::Price;
-use crate::normal::Usage;
+use super::ModelPrice;
+use crate::normal::TokenUsage;
 
 /// Tokens a provider may add around a prompt: its template, its own words about tools.
 const TEMPLATE: u64 = 1024;
@@ -17,24 +17,28 @@ pub fn input_bound(body: &[u8], context: Option<u64>) -> u64 {
 
 /// The worst case of one call, to be reserved before it is made. Time is not part of it: calls
 /// run beside each other, and what is left of a run's time is a deadline to each of them.
-pub fn worst_case(price: &Price, input: u64, output: u64) -> Amounts {
-    Amounts::none()
-        .with(Dimension::MicroUsd, price.at_most(input, output))
-        .with(Dimension::InputTokens, input)
-        .with(Dimension::OutputTokens, output)
-        .with(Dimension::ModelCalls, 1)
+pub fn worst_case(price: &ModelPrice, input: u64, output: u64) -> BudgetAmounts {
+    BudgetAmounts::none()
+        .with(BudgetDimension::MicroUsd, price.at_most(input, output))
+        .with(BudgetDimension::InputTokens, input)
+        .with(BudgetDimension::OutputTokens, output)
+        .with(BudgetDimension::ModelCalls, 1)
 }
 
 /// What a call used. Where the server did not say, the worst case is what it used.
-pub fn actual(price: &Price, usage: Option<&Usage>, worst: &Amounts) -> Amounts {
+pub fn actual(
+    price: &ModelPrice,
+    usage: Option<&TokenUsage>,
+    worst: &BudgetAmounts,
+) -> BudgetAmounts {
     let Some(usage) = usage else {
         return worst.clone();
     };
-    Amounts::none()
-        .with(Dimension::MicroUsd, price.of(usage))
-        .with(Dimension::InputTokens, usage.input)
-        .with(Dimension::OutputTokens, usage.output)
-        .with(Dimension::ModelCalls, 1)
+    BudgetAmounts::none()
+        .with(BudgetDimension::MicroUsd, price.of(usage))
+        .with(BudgetDimension::InputTokens, usage.input)
+        .with(BudgetDimension::OutputTokens, usage.output)
+        .with(BudgetDimension::ModelCalls, 1)
 }
 
 #[cfg(test)]
@@ -43,10 +47,10 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_count_is_charged_the_worst() {
-        let price = Price::ceiling(10.0).unwrap();
+        let price = ModelPrice::ceiling(10.0).unwrap();
         let worst = worst_case(&price, 1000, 100);
         let spent = actual(&price, None, &worst);
-        assert_eq!(spent.get(Dimension::MicroUsd), Some(11_000));
+        assert_eq!(spent.get(BudgetDimension::MicroUsd), Some(11_000));
     }
 
     #[test]

@@ -10,8 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lula_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Later, Pieces, Transport, TransportError, WireRequest, WireResponse};
-use crate::secret::Secret;
+use super::{
+    BoxedFuture, BufferedResponseBody, ModelTransport, ResponseBody, TransportError, WireRequest,
+    WireResponse,
+};
+use crate::secret::SecretKey;
 
 /// Bytes as text where they are text, and in hexadecimal digits where they are not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +55,7 @@ impl Bytes {
 /// One exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recording {
+pub struct RecordedExchange {
     method: String,
     path: String,
     request: Bytes,
@@ -64,7 +67,7 @@ pub struct Recording {
     broke_off: bool,
 }
 
-impl Recording {
+impl RecordedExchange {
     /// What tells requests apart. The address is not part of it: a record serves anywhere.
     fn key(method: &str, path: &str, body: &[u8]) -> Digest {
         Digest::of_bytes(&[method.as_bytes(), b" ", path.as_bytes(), b"\n", body].concat())
@@ -94,11 +97,11 @@ pub enum CassetteError {
 
 /// Answers from a record, and never from the network.
 #[derive(Debug, Default)]
-pub struct Cassette {
-    left: Mutex<VecDeque<(Digest, Recording)>>,
+pub struct CassetteTransport {
+    left: Mutex<VecDeque<(Digest, RecordedExchange)>>,
 }
 
-impl Cassette {
+impl CassetteTransport {
     /// Reads the text of a cassette.
     pub fn parse(text: &str) -> Result<Self, CassetteError> {
         let mut left = VecDeque::new();
@@ -111,7 +114,7 @@ impl Cassette {
                 line: index + 1,
                 reason,
             };
-            let recording: Recording =
+            let recording: RecordedExchange =
                 serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
             let body = recording
                 .request
@@ -120,7 +123,7 @@ impl Cassette {
             if recording.pieces.iter().any(|piece| piece.bytes().is_none()) {
                 return Err(bad("bad hex".to_owned()));
             }
-            let key = Recording::key(&recording.method, &recording.path, &body);
+            let key = RecordedExchange::key(&recording.method, &recording.path, &body);
             left.push_back((key, recording));
         }
         Ok(Self {
@@ -137,7 +140,7 @@ impl Cassette {
         Self::parse(&text)
     }
 
-    /// Exchanges that nobody asked for.
+    /// Exchanges that no request asked for.
     pub fn left(&self) -> usize {
         self.left
             .lock()
@@ -146,12 +149,12 @@ impl Cassette {
     }
 }
 
-impl Transport for Cassette {
+impl ModelTransport for CassetteTransport {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
-        let wanted = Recording::key(request.method.name(), &request.path, &request.body);
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
+        let wanted = RecordedExchange::key(request.method.name(), &request.path, &request.body);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let found = left
             .iter()
@@ -160,7 +163,7 @@ impl Transport for Cassette {
         let answer = match found {
             Some((_, recording)) => {
                 let pieces = recording.pieces.iter().filter_map(Bytes::bytes);
-                let mut body = Pieces::new(pieces);
+                let mut body = BufferedResponseBody::new(pieces);
                 if recording.broke_off {
                     body = body.breaking_off();
                 }
@@ -182,12 +185,12 @@ impl Transport for Cassette {
 }
 
 /// Passes requests on and records what comes back.
-pub struct Recorder<T> {
+pub struct RecordingTransport<T> {
     inner: T,
-    done: Arc<Mutex<Vec<Recording>>>,
+    done: Arc<Mutex<Vec<RecordedExchange>>>,
 }
 
-impl<T: Transport> Recorder<T> {
+impl<T: ModelTransport> RecordingTransport<T> {
     /// Records what this transport does.
     pub fn new(inner: T) -> Self {
         Self {
@@ -216,11 +219,11 @@ impl<T: Transport> Recorder<T> {
     }
 }
 
-impl<T: Transport> Transport for Recorder<T> {
+impl<T: ModelTransport> ModelTransport for RecordingTransport<T> {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
         Box::pin(async move {
             let response = self.inner.send(request).await?;
             let key = request.key.as_ref().map(|(_, _, key)| key.clone());
@@ -235,7 +238,7 @@ impl<T: Transport> Transport for Recorder<T> {
                 .filter(|(name, _)| name == "content-type" || name.starts_with("retry-after"))
                 .cloned()
                 .collect();
-            let recording = Recording {
+            let recording = RecordedExchange {
                 method: request.method.name().to_owned(),
                 path: request.path.clone(),
                 request: Bytes::of(&scrub(&request.body)),
@@ -260,11 +263,11 @@ impl<T: Transport> Transport for Recorder<T> {
 }
 
 struct Taped {
-    inner: Box<dyn Body>,
-    recording: Option<Recording>,
+    inner: Box<dyn ResponseBody>,
+    recording: Option<RecordedExchange>,
     pieces: Vec<Vec<u8>>,
-    key: Option<Secret>,
-    done: Arc<Mutex<Vec<Recording>>>,
+    key: Option<SecretKey>,
+    done: Arc<Mutex<Vec<RecordedExchange>>>,
 }
 
 impl Taped {
@@ -290,8 +293,8 @@ impl Taped {
     }
 }
 
-impl Body for Taped {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, TransportError>> {
+impl ResponseBody for Taped {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             let next = self.inner.next().await;
             match &next {
@@ -318,7 +321,9 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_exchange_is_named() {
-        let error = Cassette::parse("\n{\"method\":1}").unwrap_err().to_string();
+        let error = CassetteTransport::parse("\n{\"method\":1}")
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("line 2 of the cassette"), "{error}");
     }
 }

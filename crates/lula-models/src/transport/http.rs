@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use super::{Body, Later, Method, Transport, TransportError, WireRequest, WireResponse};
+use super::{
+    BoxedFuture, HttpMethod, ModelTransport, ResponseBody, TransportError, WireRequest,
+    WireResponse,
+};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// HTTP with TLS. It follows no redirect, so a key goes to the configured address or nowhere.
 #[derive(Debug, Clone)]
-pub struct Http {
+pub struct HttpTransport {
     remote: reqwest::Client,
     local: reqwest::Client,
 }
 
-impl Http {
+impl HttpTransport {
     /// A transport with its own connections.
     pub fn new() -> Result<Self, TransportError> {
         let build = |builder: reqwest::ClientBuilder| {
@@ -36,11 +39,11 @@ impl Http {
     }
 }
 
-impl Transport for Http {
+impl ModelTransport for HttpTransport {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
         Box::pin(async move {
             let place = &request.base;
             let unreachable = |reason: String| TransportError::Unreachable {
@@ -53,8 +56,8 @@ impl Transport for Http {
             let (local, is_https) = (is_loopback(&url), url.scheme() == "https");
             let client = if local { &self.local } else { &self.remote };
             let mut builder = match request.method {
-                Method::Get => client.get(url),
-                Method::Post => client
+                HttpMethod::Get => client.get(url),
+                HttpMethod::Post => client
                     .post(url)
                     .header("content-type", "application/json")
                     .body(request.body.clone()),
@@ -140,8 +143,8 @@ fn without_user(place: &str) -> String {
 
 struct Live(reqwest::Response);
 
-impl Body for Live {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, TransportError>> {
+impl ResponseBody for Live {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             match self.0.chunk().await {
                 Ok(chunk) => Ok(chunk.map(|bytes| bytes.to_vec())),
@@ -166,16 +169,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_does_not_leave_the_machine_in_clear_text() {
-        use crate::secret::Secret;
+        use crate::secret::SecretKey;
         let request = WireRequest {
-            method: Method::Post,
+            method: HttpMethod::Post,
             base: "http://192.0.2.1:9".into(),
             path: "/v1/messages".into(),
             headers: Vec::new(),
-            key: Some(("x-api-key", "", Secret::new("sk-canary-123456"))),
+            key: Some(("x-api-key", "", SecretKey::new("sk-canary-123456"))),
             body: Vec::new(),
         };
-        let error = Http::new().unwrap().send(&request).await.unwrap_err();
+        let error = HttpTransport::new()
+            .unwrap()
+            .send(&request)
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("only over https"), "{error}");
     }
 

@@ -7,24 +7,24 @@ mod http;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use cassette::{Cassette, CassetteError, Recorder, Recording};
-pub use http::Http;
+pub use cassette::{CassetteError, CassetteTransport, RecordedExchange, RecordingTransport};
+pub use http::HttpTransport;
 
-use crate::secret::Secret;
+use crate::secret::SecretKey;
 
 /// A future behind a pointer, so that transports can be chosen at run time.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     /// Asks.
     Get,
     /// Sends a body.
     Post,
 }
 
-impl Method {
+impl HttpMethod {
     /// The word on the wire.
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Method {
 #[derive(Debug, Clone)]
 pub struct WireRequest {
     /// How.
-    pub method: Method,
+    pub method: HttpMethod,
     /// The server's base address, without a path that the protocol adds.
     pub base: String,
     /// The path below it.
@@ -46,19 +46,19 @@ pub struct WireRequest {
     /// Headers without the key.
     pub headers: Vec<(String, String)>,
     /// The key, with the header it goes into and what stands before it.
-    pub key: Option<(&'static str, &'static str, Secret)>,
-    /// The body.
+    pub key: Option<(&'static str, &'static str, SecretKey)>,
+    /// The bytes to send, already in the provider's format.
     pub body: Vec<u8>,
 }
 
 /// The beginning of an answer, with its body still to come.
 pub struct WireResponse {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Box<dyn Body>,
+    /// What is still to come, read piece by piece.
+    pub body: Box<dyn ResponseBody>,
 }
 
 impl std::fmt::Debug for WireResponse {
@@ -70,9 +70,9 @@ impl std::fmt::Debug for WireResponse {
 }
 
 /// The bytes of an answer, as they arrive.
-pub trait Body: Send {
+pub trait ResponseBody: Send {
     /// The next bytes; `None` at the honest end.
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, TransportError>>;
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>>;
 }
 
 /// Why bytes did not arrive. Never holds a key or a body.
@@ -103,22 +103,22 @@ pub enum TransportError {
 }
 
 /// Sends requests.
-pub trait Transport: Send + Sync {
+pub trait ModelTransport: Send + Sync {
     /// Sends a request and waits for the answer's beginning.
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>>;
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>>;
 }
 
 /// A body that is already here, in pieces, and perhaps breaks off after them.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct BufferedResponseBody {
     pieces: std::collections::VecDeque<Vec<u8>>,
     breaks_off: bool,
 }
 
-impl Pieces {
+impl BufferedResponseBody {
     /// A body that ends honestly after these pieces.
     pub fn new(pieces: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self {
@@ -135,8 +135,8 @@ impl Pieces {
     }
 }
 
-impl Body for Pieces {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, TransportError>> {
+impl ResponseBody for BufferedResponseBody {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         let next = match self.pieces.pop_front() {
             Some(piece) => Ok(Some(piece)),
             None if self.breaks_off => Err(TransportError::Broken("as recorded".to_owned())),

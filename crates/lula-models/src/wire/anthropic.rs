@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
 use super::failure::reported;
-use super::{Wire, WireError, malformed, read};
-use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+use super::{WireError, WireProtocol, malformed, read};
+use crate::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
+    ThinkingEffort, TokenUsage,
+};
 
 /// Seams of the prompt cache a request may have.
 const MAX_CACHE_SEAMS: usize = 4;
@@ -26,9 +29,9 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
         }
         match message.role {
             // Rules that come late stay in their place, or they would move the cached prefix.
-            Role::System if turns.is_empty() => system.extend(blocks),
-            Role::System | Role::User => turn(&mut turns, "user", blocks),
-            Role::Assistant => turn(&mut turns, "assistant", blocks),
+            MessageRole::System if turns.is_empty() => system.extend(blocks),
+            MessageRole::System | MessageRole::User => turn(&mut turns, "user", blocks),
+            MessageRole::Assistant => turn(&mut turns, "assistant", blocks),
         }
     }
     let messages: Vec<_> = turns
@@ -62,17 +65,17 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
 /// whole answer, and no forced tool beside it.
 fn thinking(request: &ModelRequest) -> Option<u32> {
     let wanted = match request.effort {
-        Effort::Off => return None,
-        Effort::Low => 1024,
-        Effort::Medium => 4096,
-        Effort::High => 16_384,
+        ThinkingEffort::Off => return None,
+        ThinkingEffort::Low => 1024,
+        ThinkingEffort::Medium => 4096,
+        ThinkingEffort::High => 16_384,
     };
     let possible = wanted.min(request.max_tokens / 2);
-    (possible >= 1024 && request.output == Output::Text).then_some(possible)
+    (possible >= 1024 && request.output == OutputShape::Text).then_some(possible)
 }
 
 /// The last seams count: they hold the longest prefixes.
-fn cache_seams(messages: &[Message]) -> Vec<bool> {
+fn cache_seams(messages: &[ModelMessage]) -> Vec<bool> {
     let surplus = messages
         .iter()
         .filter(|message| message.cache_here)
@@ -99,31 +102,33 @@ fn turn(turns: &mut Vec<(&'static str, Vec<Value>)>, role: &'static str, blocks:
     }
 }
 
-fn blocks(message: &Message) -> Vec<Value> {
+fn blocks(message: &ModelMessage) -> Vec<Value> {
     message
         .parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text } if text.is_empty() => None,
-            Part::Text { text } => Some(json!({"type": "text", "text": text})),
-            Part::Image { media_type, base64 } => Some(json!({"type": "image", "source": {
+            MessagePart::Text { text } if text.is_empty() => None,
+            MessagePart::Text { text } => Some(json!({"type": "text", "text": text})),
+            MessagePart::Image { media_type, base64 } => Some(json!({"type": "image", "source": {
                 "type": "base64", "media_type": media_type, "data": base64,
             }})),
-            Part::Call(call) => Some(json!({"type": "tool_use", "id": call.id, "name": call.name,
-                "input": call.arguments})),
-            Part::Result {
+            MessagePart::Call(call) => {
+                Some(json!({"type": "tool_use", "id": call.id, "name": call.name,
+                "input": call.arguments}))
+            }
+            MessagePart::Result {
                 id,
                 content,
                 failed,
                 ..
             } => Some(json!({"type": "tool_result",
                 "tool_use_id": id, "content": content, "is_error": failed})),
-            Part::Reasoning {
-                wire: Wire::Messages,
+            MessagePart::Reasoning {
+                wire: WireProtocol::Messages,
                 raw,
                 ..
             } => Some(raw.clone()),
-            Part::Reasoning { .. } | Part::Broken { .. } => None,
+            MessagePart::Reasoning { .. } | MessagePart::Broken { .. } => None,
         })
         .collect()
 }
@@ -138,23 +143,23 @@ fn tools(body: &mut Map<String, Value>, request: &ModelRequest) -> Result<(), Wi
         })
         .collect();
     match &request.output {
-        Output::Text => {}
+        OutputShape::Text => {}
         // A forced tool is how every version of the protocol gives JSON of a schema.
-        Output::Json { schema, .. } => {
+        OutputShape::Json { schema, .. } => {
             tools.push(json!({"name": ANSWER, "description": "Give the answer.",
                 "input_schema": schema}));
             let choice = json!({"type": "tool", "name": ANSWER});
             body.insert("tool_choice".into(), choice);
         }
-        Output::Grammar { .. } => {
+        OutputShape::Grammar { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Messages,
+                wire: WireProtocol::Messages,
                 what: "a grammar",
             });
         }
-        Output::Edits { .. } => {
+        OutputShape::Edits { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Messages,
+                wire: WireProtocol::Messages,
                 what: "unshaped edits",
             });
         }
@@ -165,7 +170,7 @@ fn tools(body: &mut Map<String, Value>, request: &ModelRequest) -> Result<(), Wi
     Ok(())
 }
 
-pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     if let Some(failure) = reported(body) {
         return Err(WireError::Reported(failure));
     }
@@ -183,11 +188,15 @@ pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
     Ok((parts, stop, body.get("usage").and_then(usage)))
 }
 
-fn whole_block(block: &Value, place: usize, stop: &Stop) -> Result<Option<Part>, WireError> {
+fn whole_block(
+    block: &Value,
+    place: usize,
+    stop: &ModelStopReason,
+) -> Result<Option<MessagePart>, WireError> {
     match read::text(block, "type") {
         Some("text") => Ok(read::text(block, "text")
             .filter(|text| !text.is_empty())
-            .map(Part::text)),
+            .map(MessagePart::text)),
         Some("tool_use") => {
             let name =
                 read::text(block, "name").ok_or_else(|| malformed("a call without a name"))?;
@@ -200,8 +209,8 @@ fn whole_block(block: &Value, place: usize, stop: &Stop) -> Result<Option<Part>,
                 stop,
             ))
         }
-        Some("thinking" | "redacted_thinking") => Ok(Some(Part::Reasoning {
-            wire: Wire::Messages,
+        Some("thinking" | "redacted_thinking") => Ok(Some(MessagePart::Reasoning {
+            wire: WireProtocol::Messages,
             text: read::text(block, "thinking").unwrap_or_default().to_owned(),
             raw: block.clone(),
         })),
@@ -210,34 +219,36 @@ fn whole_block(block: &Value, place: usize, stop: &Stop) -> Result<Option<Part>,
 }
 
 /// A JSON answer came through a tool: for the caller it is the text of the answer.
-fn unwrap_answer(parts: Vec<Part>) -> Vec<Part> {
+fn unwrap_answer(parts: Vec<MessagePart>) -> Vec<MessagePart> {
     parts
         .into_iter()
         .map(|part| match part {
-            Part::Call(call) if call.name == ANSWER => Part::text(call.arguments.to_string()),
+            MessagePart::Call(call) if call.name == ANSWER => {
+                MessagePart::text(call.arguments.to_string())
+            }
             other => other,
         })
         .collect()
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> ModelStopReason {
     match reason {
-        Some("end_turn" | "stop_sequence") | None => Stop::End,
-        Some("tool_use") => Stop::Calls,
-        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-        Some("refusal") => Stop::Refusal,
-        Some(other) => Stop::Other(other.to_owned()),
+        Some("end_turn" | "stop_sequence") | None => ModelStopReason::End,
+        Some("tool_use") => ModelStopReason::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => ModelStopReason::Length,
+        Some("refusal") => ModelStopReason::Refusal,
+        Some(other) => ModelStopReason::Other(other.to_owned()),
     }
 }
 
 /// This provider counts cached tokens apart; the normal form counts them in.
-fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<TokenUsage> {
     usage
         .get("input_tokens")
         .or_else(|| usage.get("output_tokens"))?;
     let cache_read = read::number(usage, &["cache_read_input_tokens"]);
     let cache_write = read::number(usage, &["cache_creation_input_tokens"]);
-    Some(Usage {
+    Some(TokenUsage {
         input: read::number(usage, &["input_tokens"])
             .saturating_add(cache_read)
             .saturating_add(cache_write),
@@ -249,17 +260,21 @@ fn usage(usage: &Value) -> Option<Usage> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct AnthropicReader {
     assembly: Assembly,
     /// A thinking block under way: its index and the block as it grows.
     thinking: Option<(u64, Value)>,
     usage: Map<String, Value>,
-    stop: Option<Stop>,
+    stop: Option<ModelStopReason>,
     ended: bool,
 }
 
-impl Reader {
-    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+impl AnthropicReader {
+    pub(super) fn take(
+        &mut self,
+        event: &Value,
+        deltas: &mut Vec<StreamDelta>,
+    ) -> Result<(), WireError> {
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         match read::text(event, "type").unwrap_or_default() {
             "message_start" => {
@@ -307,7 +322,7 @@ impl Reader {
         &mut self,
         index: u64,
         block: &Value,
-        deltas: &mut Vec<Delta>,
+        deltas: &mut Vec<StreamDelta>,
     ) -> Result<(), WireError> {
         match read::text(block, "type") {
             Some("text") => {
@@ -336,7 +351,7 @@ impl Reader {
         &mut self,
         index: u64,
         delta: &Value,
-        deltas: &mut Vec<Delta>,
+        deltas: &mut Vec<StreamDelta>,
     ) -> Result<(), WireError> {
         match read::text(delta, "type") {
             Some("text_delta") => {
@@ -349,7 +364,7 @@ impl Reader {
             }
             Some("thinking_delta") => {
                 let more = read::text(delta, "thinking").unwrap_or_default();
-                deltas.push(Delta::Reasoning(more.to_owned()));
+                deltas.push(StreamDelta::Reasoning(more.to_owned()));
                 self.extend_thinking("thinking", more);
             }
             Some("signature_delta") => {
@@ -374,8 +389,8 @@ impl Reader {
             let text = read::text(&raw, "thinking").unwrap_or_default().to_owned();
             self.assembly.done(
                 index,
-                Part::Reasoning {
-                    wire: Wire::Messages,
+                MessagePart::Reasoning {
+                    wire: WireProtocol::Messages,
                     text,
                     raw,
                 },
@@ -383,7 +398,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+    pub(super) fn finish(mut self) -> Result<AssembledAnswer, WireError> {
         let Some(stop) = self.stop.take().filter(|_| self.ended) else {
             return Err(WireError::Cut);
         };

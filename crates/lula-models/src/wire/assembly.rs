@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{WireError, read};
-use crate::normal::{Call, Part, Stop, Usage};
+use crate::normal::{MessagePart, ModelStopReason, ModelToolCall, TokenUsage};
 
-/// What a piece of a stream adds, for whoever watches. Never the basis of an action: only a whole
+/// What a piece of a stream adds, for a person who watches. Never the basis of an action: only a whole
 /// response holds calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delta {
+pub enum StreamDelta {
     /// More words.
     Text(String),
     /// More of the model's notes.
@@ -23,7 +23,7 @@ pub enum Delta {
     Discarded,
 }
 
-pub(crate) type Whole = (Vec<Part>, Stop, Option<Usage>);
+pub(crate) type AssembledAnswer = (Vec<MessagePart>, ModelStopReason, Option<TokenUsage>);
 
 /// A block that is still being written.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ enum Block {
         name: String,
         arguments: String,
     },
-    Done(Part),
+    Done(MessagePart),
 }
 
 /// Blocks in the order of their index.
@@ -44,11 +44,11 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    pub(crate) fn text(&mut self, index: u64, more: &str, deltas: &mut Vec<Delta>) {
+    pub(crate) fn text(&mut self, index: u64, more: &str, deltas: &mut Vec<StreamDelta>) {
         if more.is_empty() {
             return;
         }
-        deltas.push(Delta::Text(more.to_owned()));
+        deltas.push(StreamDelta::Text(more.to_owned()));
         match self
             .blocks
             .entry(index)
@@ -59,8 +59,14 @@ impl Assembly {
         }
     }
 
-    pub(crate) fn start_call(&mut self, index: u64, id: &str, name: &str, deltas: &mut Vec<Delta>) {
-        deltas.push(Delta::CallStarted(name.to_owned()));
+    pub(crate) fn start_call(
+        &mut self,
+        index: u64,
+        id: &str,
+        name: &str,
+        deltas: &mut Vec<StreamDelta>,
+    ) {
+        deltas.push(StreamDelta::CallStarted(name.to_owned()));
         self.blocks.insert(
             index,
             Block::Call {
@@ -75,14 +81,14 @@ impl Assembly {
         &mut self,
         index: u64,
         more: &str,
-        deltas: &mut Vec<Delta>,
+        deltas: &mut Vec<StreamDelta>,
     ) -> Result<(), WireError> {
         if more.is_empty() {
             return Ok(());
         }
         match self.blocks.get_mut(&index) {
             Some(Block::Call { arguments, .. }) => {
-                deltas.push(Delta::CallArguments(more.to_owned()));
+                deltas.push(StreamDelta::CallArguments(more.to_owned()));
                 arguments.push_str(more);
                 Ok(())
             }
@@ -94,7 +100,7 @@ impl Assembly {
         matches!(self.blocks.get(&index), Some(Block::Call { .. }))
     }
 
-    pub(crate) fn done(&mut self, index: u64, part: Part) {
+    pub(crate) fn done(&mut self, index: u64, part: MessagePart) {
         self.blocks.insert(index, Block::Done(part));
     }
 
@@ -105,12 +111,12 @@ impl Assembly {
     }
 
     /// The parts; calls only where the answer may hold them whole.
-    pub(crate) fn finish(self, stop: &Stop) -> Vec<Part> {
+    pub(crate) fn finish(self, stop: &ModelStopReason) -> Vec<MessagePart> {
         let mut parts = Vec::new();
         for (place, block) in self.blocks.into_values().enumerate() {
             match block {
                 Block::Text(text) if text.is_empty() => {}
-                Block::Text(text) => parts.push(Part::Text { text }),
+                Block::Text(text) => parts.push(MessagePart::Text { text }),
                 Block::Done(part) => parts.push(part),
                 Block::Call {
                     id,
@@ -132,10 +138,10 @@ pub(crate) fn call(
     id: String,
     name: String,
     arguments: &str,
-    stop: &Stop,
-) -> Option<Part> {
+    stop: &ModelStopReason,
+) -> Option<MessagePart> {
     match read::arguments(arguments) {
-        Ok(arguments) => Some(Part::Call(Call {
+        Ok(arguments) => Some(MessagePart::Call(ModelToolCall {
             id: if id.is_empty() {
                 format!("call_{place}")
             } else {
@@ -144,17 +150,19 @@ pub(crate) fn call(
             name,
             arguments,
         })),
-        Err(_) if *stop == Stop::Length => None,
-        Err(why) => Some(Part::Broken { name, why }),
+        Err(_) if *stop == ModelStopReason::Length => None,
+        Err(why) => Some(MessagePart::Broken { name, why }),
     }
 }
 
 /// What the server says it stopped for, made honest: calls in the answer mean it waits for them.
-pub(crate) fn settle_stop(stop: Stop, parts: &[Part]) -> Stop {
-    let has_calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+pub(crate) fn settle_stop(stop: ModelStopReason, parts: &[MessagePart]) -> ModelStopReason {
+    let has_calls = parts
+        .iter()
+        .any(|part| matches!(part, MessagePart::Call(_)));
     match stop {
-        Stop::End if has_calls => Stop::Calls,
-        Stop::Calls if !has_calls => Stop::End,
+        ModelStopReason::End if has_calls => ModelStopReason::Calls,
+        ModelStopReason::Calls if !has_calls => ModelStopReason::End,
         other => other,
     }
 }
@@ -165,8 +173,8 @@ pub(crate) fn whole_call(
     id: Option<&str>,
     name: &str,
     arguments: &Value,
-    stop: &Stop,
-) -> Option<Part> {
+    stop: &ModelStopReason,
+) -> Option<MessagePart> {
     let text = match arguments {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

@@ -3,15 +3,15 @@
 use lula_protocol::canonical;
 use serde_json::{Value, json};
 
-use super::{Wire, WireError, malformed};
-use crate::normal::Usage;
+use super::{WireError, WireProtocol, malformed};
+use crate::normal::TokenUsage;
 
 /// The path that embeds.
-pub const fn embedding_path(wire: Wire) -> Result<&'static str, WireError> {
+pub const fn embedding_path(wire: WireProtocol) -> Result<&'static str, WireError> {
     match wire {
-        Wire::Chat | Wire::Responses => Ok("/v1/embeddings"),
-        Wire::Ollama => Ok("/api/embed"),
-        Wire::Messages => Err(WireError::Unsupported {
+        WireProtocol::Chat | WireProtocol::Responses => Ok("/v1/embeddings"),
+        WireProtocol::Ollama => Ok("/api/embed"),
+        WireProtocol::Messages => Err(WireError::Unsupported {
             wire,
             what: "embeddings",
         }),
@@ -19,31 +19,40 @@ pub const fn embedding_path(wire: Wire) -> Result<&'static str, WireError> {
 }
 
 /// The body of a request for embeddings.
-pub fn embedding_body(wire: Wire, model: &str, texts: &[&str]) -> Result<Vec<u8>, WireError> {
+pub fn embedding_body(
+    wire: WireProtocol,
+    model: &str,
+    texts: &[&str],
+) -> Result<Vec<u8>, WireError> {
     embedding_path(wire)?;
     let mut body = json!({"model": model, "input": texts});
-    if let (Wire::Chat | Wire::Responses, Value::Object(fields)) = (wire, &mut body) {
+    if let (WireProtocol::Chat | WireProtocol::Responses, Value::Object(fields)) = (wire, &mut body)
+    {
         fields.insert("encoding_format".into(), "float".into());
     }
     Ok(canonical::to_vec(&body)?)
 }
 
 /// What embedding used, where the server says so.
-pub fn embedding_usage(body: &[u8]) -> Option<Usage> {
+pub fn embedding_usage(body: &[u8]) -> Option<TokenUsage> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let counted = value
         .pointer("/usage/prompt_tokens")
         .or_else(|| value.get("prompt_eval_count"))?;
-    Some(Usage {
+    Some(TokenUsage {
         input: counted.as_u64()?,
-        ..Usage::default()
+        ..TokenUsage::default()
     })
 }
 
 /// The vectors, one for each text, all of one length.
-pub fn read_embeddings(wire: Wire, body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, WireError> {
+pub fn read_embeddings(
+    wire: WireProtocol,
+    body: &[u8],
+    texts: usize,
+) -> Result<Vec<Vec<f32>>, WireError> {
     let value: Value = serde_json::from_slice(body).map_err(malformed)?;
-    let vectors: Vec<Vec<f32>> = if wire == Wire::Ollama {
+    let vectors: Vec<Vec<f32>> = if wire == WireProtocol::Ollama {
         let rows = list(&value, "embeddings")?;
         rows.iter().map(vector).collect::<Result<_, _>>()?
     } else {
@@ -103,11 +112,16 @@ mod tests {
     fn vectors_come_back_in_the_order_of_the_texts() {
         let body = br#"{"data":[{"index":1,"embedding":[0.5]},{"index":0,"embedding":[0.25]}]}"#;
         assert_eq!(
-            read_embeddings(Wire::Chat, body, 2).unwrap(),
+            read_embeddings(WireProtocol::Chat, body, 2).unwrap(),
             [[0.25], [0.5]]
         );
         let body = br#"{"embeddings":[[1,2],[3,4]]}"#;
-        assert_eq!(read_embeddings(Wire::Ollama, body, 2).unwrap().len(), 2);
+        assert_eq!(
+            read_embeddings(WireProtocol::Ollama, body, 2)
+                .unwrap()
+                .len(),
+            2
+        );
     }
 
     #[test]
@@ -120,10 +134,10 @@ mod tests {
             "[]",
         ] {
             assert!(
-                read_embeddings(Wire::Chat, body.as_bytes(), 2).is_err(),
+                read_embeddings(WireProtocol::Chat, body.as_bytes(), 2).is_err(),
                 "{body}"
             );
         }
-        assert!(embedding_body(Wire::Messages, "m", &["a"]).is_err());
+        assert!(embedding_body(WireProtocol::Messages, "m", &["a"]).is_err());
     }
 }

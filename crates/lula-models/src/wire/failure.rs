@@ -10,7 +10,7 @@ const MAX_WORDS: usize = 300;
 
 /// What a failure calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FailureKind {
+pub enum ServerFailureKind {
     /// Too many requests or tokens: wait.
     RateLimited,
     /// The server is overloaded or broken: try again.
@@ -29,7 +29,7 @@ pub enum FailureKind {
     BadRequest,
 }
 
-impl FailureKind {
+impl ServerFailureKind {
     /// Whether the same request may succeed later.
     pub const fn is_passing(self) -> bool {
         matches!(self, Self::RateLimited | Self::Overloaded)
@@ -51,9 +51,9 @@ impl FailureKind {
 
 /// A server's refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ServerFailure {
     /// What it calls for.
-    pub kind: FailureKind,
+    pub kind: ServerFailureKind,
     /// The status; 200 where it came inside a stream.
     pub status: u16,
     /// What the server said, without control characters and shortened.
@@ -62,7 +62,7 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ServerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (status {})", self.kind.words(), self.status)?;
         if self.said.is_empty() {
@@ -74,11 +74,11 @@ impl fmt::Display for Failure {
 }
 
 /// Reads an answer whose status is no success.
-pub fn read_failure(status: u16, headers: &[(String, String)], body: &[u8]) -> Failure {
+pub fn read_failure(status: u16, headers: &[(String, String)], body: &[u8]) -> ServerFailure {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let (said, code) = words(&value)
         .unwrap_or_else(|| (String::from_utf8_lossy(body).into_owned(), String::new()));
-    Failure {
+    ServerFailure {
         kind: kind(status, &said, &code),
         status,
         said: tidy(&said),
@@ -87,9 +87,9 @@ pub fn read_failure(status: u16, headers: &[(String, String)], body: &[u8]) -> F
 }
 
 /// The failure a body or an event reports although its status was a success.
-pub(crate) fn reported(value: &Value) -> Option<Failure> {
+pub(crate) fn reported(value: &Value) -> Option<ServerFailure> {
     let (said, code) = words(value)?;
-    Some(Failure {
+    Some(ServerFailure {
         kind: kind(200, &said, &code),
         status: 200,
         said: tidy(&said),
@@ -119,7 +119,7 @@ fn words(value: &Value) -> Option<(String, String)> {
     Some((said.to_owned(), code))
 }
 
-fn kind(status: u16, said: &str, code: &str) -> FailureKind {
+fn kind(status: u16, said: &str, code: &str) -> ServerFailureKind {
     let all = format!("{said} {code}").to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| all.contains(word));
     if says(&[
@@ -133,23 +133,23 @@ fn kind(status: u16, said: &str, code: &str) -> FailureKind {
         "input is too long",
         "exceeds the available context",
     ]) {
-        return FailureKind::ContextOverflow;
+        return ServerFailureKind::ContextOverflow;
     }
     if says(&[
         "content_filter",
         "content_policy",
         "content management policy",
     ]) {
-        return FailureKind::Filtered;
+        return ServerFailureKind::Filtered;
     }
     if status == 402 || says(&["insufficient_quota", "credit balance", "billing"]) {
-        return FailureKind::Unpaid;
+        return ServerFailureKind::Unpaid;
     }
     match status {
-        401 | 403 => FailureKind::Unauthorized,
-        404 => FailureKind::NotFound,
-        429 => FailureKind::RateLimited,
-        200 if says(&["rate_limit"]) => FailureKind::RateLimited,
+        401 | 403 => ServerFailureKind::Unauthorized,
+        404 => ServerFailureKind::NotFound,
+        429 => ServerFailureKind::RateLimited,
+        200 if says(&["rate_limit"]) => ServerFailureKind::RateLimited,
         200 if says(&[
             "invalid_request",
             "not_found",
@@ -157,10 +157,10 @@ fn kind(status: u16, said: &str, code: &str) -> FailureKind {
             "permission",
         ]) =>
         {
-            FailureKind::BadRequest
+            ServerFailureKind::BadRequest
         }
-        200 | 408 | 409 | 425 | 500..=599 => FailureKind::Overloaded,
-        _ => FailureKind::BadRequest,
+        200 | 408 | 409 | 425 | 500..=599 => ServerFailureKind::Overloaded,
+        _ => ServerFailureKind::BadRequest,
     }
 }
 
@@ -192,7 +192,7 @@ fn tidy(said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind_of(status: u16, body: &str) -> FailureKind {
+    fn kind_of(status: u16, body: &str) -> ServerFailureKind {
         read_failure(status, &[], body.as_bytes()).kind
     }
 
@@ -204,28 +204,32 @@ mod tests {
             r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
             r#"{"error":"input length exceeds the context length"}"#,
         ] {
-            assert_eq!(kind_of(400, body), FailureKind::ContextOverflow, "{body}");
+            assert_eq!(
+                kind_of(400, body),
+                ServerFailureKind::ContextOverflow,
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn statuses_decide_where_words_do_not() {
         for (status, kind) in [
-            (401, FailureKind::Unauthorized),
-            (402, FailureKind::Unpaid),
-            (403, FailureKind::Unauthorized),
-            (404, FailureKind::NotFound),
-            (408, FailureKind::Overloaded),
-            (422, FailureKind::BadRequest),
-            (429, FailureKind::RateLimited),
-            (500, FailureKind::Overloaded),
-            (529, FailureKind::Overloaded),
+            (401, ServerFailureKind::Unauthorized),
+            (402, ServerFailureKind::Unpaid),
+            (403, ServerFailureKind::Unauthorized),
+            (404, ServerFailureKind::NotFound),
+            (408, ServerFailureKind::Overloaded),
+            (422, ServerFailureKind::BadRequest),
+            (429, ServerFailureKind::RateLimited),
+            (500, ServerFailureKind::Overloaded),
+            (529, ServerFailureKind::Overloaded),
         ] {
             assert_eq!(kind_of(status, "<html>"), kind);
         }
         let broke =
             r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#;
-        assert_eq!(kind_of(429, broke), FailureKind::Unpaid);
+        assert_eq!(kind_of(429, broke), ServerFailureKind::Unpaid);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// How frames are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum StreamFraming {
     /// Server-sent events; the frame is the event's data.
     Sse,
     /// One JSON value a line.
@@ -11,7 +11,7 @@ pub enum Framing {
 
 /// Why the bytes are no frames.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
+pub enum StreamFrameError {
     /// Not UTF-8.
     #[error("the stream is not UTF-8")]
     NotText,
@@ -19,8 +19,8 @@ pub enum FrameError {
 
 /// Collects bytes and gives out whole frames. The cut of the input never shows in the output.
 #[derive(Debug)]
-pub struct Frames {
-    framing: Framing,
+pub struct StreamFrames {
+    framing: StreamFraming,
     line: Vec<u8>,
     data: String,
     has_data: bool,
@@ -28,9 +28,9 @@ pub struct Frames {
     at_start: bool,
 }
 
-impl Frames {
+impl StreamFrames {
     /// Nothing read yet.
-    pub fn new(framing: Framing) -> Self {
+    pub fn new(framing: StreamFraming) -> Self {
         Self {
             framing,
             line: Vec::new(),
@@ -42,7 +42,7 @@ impl Frames {
     }
 
     /// The frames that these bytes complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, FrameError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, StreamFrameError> {
         let mut frames = Vec::new();
         for &byte in bytes {
             // A line ends with LF, CR or CRLF.
@@ -66,7 +66,7 @@ impl Frames {
     }
 
     /// The last frame, where the server did not end its line.
-    pub fn finish(&mut self) -> Result<Vec<String>, FrameError> {
+    pub fn finish(&mut self) -> Result<Vec<String>, StreamFrameError> {
         let mut frames = Vec::new();
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
@@ -79,26 +79,30 @@ impl Frames {
         Ok(frames)
     }
 
-    fn end_line(&mut self, line: Vec<u8>, frames: &mut Vec<String>) -> Result<(), FrameError> {
-        let mut line = String::from_utf8(line).map_err(|_| FrameError::NotText)?;
+    fn end_line(
+        &mut self,
+        line: Vec<u8>,
+        frames: &mut Vec<String>,
+    ) -> Result<(), StreamFrameError> {
+        let mut line = String::from_utf8(line).map_err(|_| StreamFrameError::NotText)?;
         if std::mem::take(&mut self.at_start)
             && let Some(rest) = line.strip_prefix('\u{feff}')
         {
             line.drain(..line.len() - rest.len());
         }
         match self.framing {
-            Framing::Lines => {
+            StreamFraming::Lines => {
                 if !line.trim().is_empty() {
                     frames.push(line);
                 }
             }
-            Framing::Sse if line.is_empty() => {
+            StreamFraming::Sse if line.is_empty() => {
                 if self.has_data {
                     frames.push(std::mem::take(&mut self.data));
                     self.has_data = false;
                 }
             }
-            Framing::Sse => {
+            StreamFraming::Sse => {
                 // Comments and the fields `event`, `id` and `retry` carry nothing we need: every
                 // protocol repeats the event's name in its data.
                 let value = match line.split_once(':') {
@@ -122,8 +126,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn whole(framing: Framing, bytes: &[u8]) -> Vec<String> {
-        let mut frames = Frames::new(framing);
+    fn whole(framing: StreamFraming, bytes: &[u8]) -> Vec<String> {
+        let mut frames = StreamFrames::new(framing);
         let mut out = frames.push(bytes).unwrap();
         out.extend(frames.finish().unwrap());
         out
@@ -133,14 +137,14 @@ mod tests {
     fn events_are_the_joined_data_lines() {
         let stream =
             b"\xef\xbb\xbf: hello\nevent: x\ndata: {\"a\":\ndata: 1}\n\ndata:[DONE]\r\n\r\n";
-        assert_eq!(whole(Framing::Sse, stream), ["{\"a\":\n1}", "[DONE]"]);
+        assert_eq!(whole(StreamFraming::Sse, stream), ["{\"a\":\n1}", "[DONE]"]);
     }
 
     #[test]
     fn a_last_line_without_its_end_still_counts() {
-        assert_eq!(whole(Framing::Sse, b"data: a"), ["a"]);
+        assert_eq!(whole(StreamFraming::Sse, b"data: a"), ["a"]);
         assert_eq!(
-            whole(Framing::Lines, b"{}\n{\"done\":true}"),
+            whole(StreamFraming::Lines, b"{}\n{\"done\":true}"),
             ["{}", "{\"done\":true}"]
         );
     }
@@ -148,8 +152,8 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_an_error() {
         assert_eq!(
-            Frames::new(Framing::Lines).push(b"\xff\n"),
-            Err(FrameError::NotText)
+            StreamFrames::new(StreamFraming::Lines).push(b"\xff\n"),
+            Err(StreamFrameError::NotText)
         );
     }
 
@@ -161,8 +165,8 @@ mod tests {
             cuts in proptest::collection::vec(0_usize..80, 0..6),
         ) {
             let bytes = [text.as_bytes(), more.as_bytes()].concat();
-            for framing in [Framing::Sse, Framing::Lines] {
-                let mut frames = Frames::new(framing);
+            for framing in [StreamFraming::Sse, StreamFraming::Lines] {
+                let mut frames = StreamFrames::new(framing);
                 let mut out = Vec::new();
                 let mut at = 0;
                 let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::normal::{ModelRequest, ModelResponse};
-pub use assembly::Delta;
+pub use assembly::StreamDelta;
 pub use embeddings::{embedding_body, embedding_path, embedding_usage, read_embeddings};
-pub use failure::{Failure, FailureKind, read_failure};
-pub use frames::{FrameError, Frames, Framing};
-pub use quirks::{JsonOutput, Quirks};
+pub use failure::{ServerFailure, ServerFailureKind, read_failure};
+pub use frames::{StreamFrameError, StreamFrames, StreamFraming};
+pub use quirks::{JsonOutput, ServerQuirks};
 
 /// Longest answer that is read, in bytes.
 pub const MAX_ANSWER: usize = 64 << 20;
@@ -29,7 +29,7 @@ pub const MAX_ANSWER: usize = 64 << 20;
 /// A protocol that model servers speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wire {
+pub enum WireProtocol {
     /// OpenAI `/v1/chat/completions`, and every server compatible with it.
     Chat,
     /// OpenAI `/v1/responses`.
@@ -40,7 +40,7 @@ pub enum Wire {
     Ollama,
 }
 
-impl Wire {
+impl WireProtocol {
     /// Every protocol.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Ollama];
 
@@ -55,10 +55,10 @@ impl Wire {
     }
 
     /// How a streamed answer is framed.
-    pub const fn framing(self) -> Framing {
+    pub const fn framing(self) -> StreamFraming {
         match self {
-            Self::Ollama => Framing::Lines,
-            _ => Framing::Sse,
+            Self::Ollama => StreamFraming::Lines,
+            _ => StreamFraming::Sse,
         }
     }
 
@@ -86,7 +86,7 @@ pub enum WireError {
     #[error("{wire:?} cannot carry {what}: choose another model or another kind of answer")]
     Unsupported {
         /// The protocol.
-        wire: Wire,
+        wire: WireProtocol,
         /// What it cannot carry.
         what: &'static str,
     },
@@ -101,7 +101,7 @@ pub enum WireError {
     Cut,
     /// The server reported a failure inside a stream.
     #[error("the server failed while answering: {0}")]
-    Reported(Failure),
+    Reported(ServerFailure),
 }
 
 impl From<CanonicalError> for WireError {
@@ -112,16 +112,16 @@ impl From<CanonicalError> for WireError {
 
 /// The body of a request. Equal requests have equal bytes: keys are sorted, tools too.
 pub fn request_body(
-    wire: Wire,
-    quirks: &Quirks,
+    wire: WireProtocol,
+    quirks: &ServerQuirks,
     request: &ModelRequest,
     streamed: bool,
 ) -> Result<Vec<u8>, WireError> {
     let body = match wire {
-        Wire::Chat => openai_chat::request(request, quirks, streamed)?,
-        Wire::Responses => openai_responses::request(request, streamed)?,
-        Wire::Messages => anthropic::request(request, streamed)?,
-        Wire::Ollama => ollama::request(request, streamed)?,
+        WireProtocol::Chat => openai_chat::request(request, quirks, streamed)?,
+        WireProtocol::Responses => openai_responses::request(request, streamed)?,
+        WireProtocol::Messages => anthropic::request(request, streamed)?,
+        WireProtocol::Ollama => ollama::request(request, streamed)?,
     };
     Ok(canonical::to_vec(&body)?)
 }
@@ -157,36 +157,43 @@ pub(crate) fn takes_temperature(model: &str) -> bool {
 
 /// Reads one answer as its bytes arrive, cut wherever the network cuts them.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct ResponseDecoder {
     raw: Vec<u8>,
     mode: Mode,
 }
 
 #[derive(Debug)]
 enum Mode {
-    Whole(Wire),
-    Streamed { frames: Frames, reader: Reader },
+    Whole(WireProtocol),
+    Streamed {
+        frames: StreamFrames,
+        reader: Reader,
+    },
 }
 
 #[derive(Debug)]
 enum Reader {
-    Chat(openai_chat::Reader),
-    Responses(openai_responses::Reader),
-    Messages(anthropic::Reader),
-    Ollama(ollama::Reader),
+    Chat(openai_chat::OpenAiChatReader),
+    Responses(openai_responses::OpenAiResponsesReader),
+    Messages(anthropic::AnthropicReader),
+    Ollama(ollama::OllamaReader),
 }
 
-impl Decoder {
+impl ResponseDecoder {
     /// A decoder for the answer to one request.
-    pub fn new(wire: Wire, streamed: bool) -> Self {
+    pub fn new(wire: WireProtocol, streamed: bool) -> Self {
         let mode = if streamed {
             Mode::Streamed {
-                frames: Frames::new(wire.framing()),
+                frames: StreamFrames::new(wire.framing()),
                 reader: match wire {
-                    Wire::Chat => Reader::Chat(openai_chat::Reader::default()),
-                    Wire::Responses => Reader::Responses(openai_responses::Reader::default()),
-                    Wire::Messages => Reader::Messages(anthropic::Reader::default()),
-                    Wire::Ollama => Reader::Ollama(ollama::Reader::default()),
+                    WireProtocol::Chat => Reader::Chat(openai_chat::OpenAiChatReader::default()),
+                    WireProtocol::Responses => {
+                        Reader::Responses(openai_responses::OpenAiResponsesReader::default())
+                    }
+                    WireProtocol::Messages => {
+                        Reader::Messages(anthropic::AnthropicReader::default())
+                    }
+                    WireProtocol::Ollama => Reader::Ollama(ollama::OllamaReader::default()),
                 },
             }
         } else {
@@ -199,7 +206,7 @@ impl Decoder {
     }
 
     /// Takes the next bytes and returns what they add.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, WireError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamDelta>, WireError> {
         if self.raw.len() + bytes.len() > MAX_ANSWER {
             return Err(WireError::Malformed(format!(
                 "longer than {} MiB",
@@ -229,10 +236,10 @@ impl Decoder {
                     }
                 })?;
                 match wire {
-                    Wire::Chat => openai_chat::response(&body)?,
-                    Wire::Responses => openai_responses::response(&body)?,
-                    Wire::Messages => anthropic::response(&body)?,
-                    Wire::Ollama => ollama::response(&body)?,
+                    WireProtocol::Chat => openai_chat::response(&body)?,
+                    WireProtocol::Responses => openai_responses::response(&body)?,
+                    WireProtocol::Messages => anthropic::response(&body)?,
+                    WireProtocol::Ollama => ollama::response(&body)?,
                 }
             }
             Mode::Streamed { frames, reader } => {
@@ -263,7 +270,7 @@ impl Decoder {
 }
 
 impl Reader {
-    fn take(&mut self, frame: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn take(&mut self, frame: &str, deltas: &mut Vec<StreamDelta>) -> Result<(), WireError> {
         // The chat protocol's last word. The reason to stop came before it.
         if frame == "[DONE]" {
             return Ok(());

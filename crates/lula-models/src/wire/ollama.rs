@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
 use super::failure::reported;
-use super::{Wire, WireError, malformed, read};
-use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+use super::{WireError, WireProtocol, malformed, read};
+use crate::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
+    ThinkingEffort, TokenUsage,
+};
 
 /// How long the server keeps the model in memory between two calls.
 const KEEP_ALIVE: &str = "10m";
@@ -32,7 +35,7 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     body.insert("keep_alive".into(), KEEP_ALIVE.into());
     // Left out it would mean true.
     body.insert("stream".into(), streamed.into());
-    if request.effort != Effort::Off {
+    if request.effort != ThinkingEffort::Off {
         body.insert("think".into(), true.into());
     }
     if !request.tools.is_empty() {
@@ -48,19 +51,19 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
         body.insert("tools".into(), tools.into());
     }
     match &request.output {
-        Output::Text => {}
-        Output::Json { schema, .. } => {
+        OutputShape::Text => {}
+        OutputShape::Json { schema, .. } => {
             body.insert("format".into(), schema.clone());
         }
-        Output::Grammar { .. } => {
+        OutputShape::Grammar { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Ollama,
+                wire: WireProtocol::Ollama,
                 what: "a grammar",
             });
         }
-        Output::Edits { .. } => {
+        OutputShape::Edits { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Ollama,
+                wire: WireProtocol::Ollama,
                 what: "unshaped edits",
             });
         }
@@ -68,11 +71,11 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     Ok(Value::Object(body))
 }
 
-fn messages(message: &Message) -> Vec<Value> {
+fn messages(message: &ModelMessage) -> Vec<Value> {
     let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
+        MessageRole::System => "system",
+        MessageRole::User => "user",
+        MessageRole::Assistant => "assistant",
     };
     let mut out = Vec::new();
     let mut own = Map::new();
@@ -80,14 +83,16 @@ fn messages(message: &Message) -> Vec<Value> {
     let mut calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Result { name, content, .. } => {
+            MessagePart::Result { name, content, .. } => {
                 out.push(json!({"role": "tool", "tool_name": name, "content": content}));
             }
-            Part::Image { base64, .. } => images.push(base64.clone()),
-            Part::Call(call) => calls.push(json!({"function": {
+            MessagePart::Image { base64, .. } => images.push(base64.clone()),
+            MessagePart::Call(call) => calls.push(json!({"function": {
                 "name": call.name, "arguments": call.arguments,
             }})),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Broken { .. } => {}
+            MessagePart::Text { .. }
+            | MessagePart::Reasoning { .. }
+            | MessagePart::Broken { .. } => {}
         }
     }
     let words = message.words();
@@ -106,29 +111,29 @@ fn messages(message: &Message) -> Vec<Value> {
     out
 }
 
-pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
-    let mut reader = Reader::default();
+pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
+    let mut reader = OllamaReader::default();
     reader.take(body, &mut Vec::new())?;
     reader.finish()
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> ModelStopReason {
     match reason {
-        Some("stop") | None => Stop::End,
-        Some("length") => Stop::Length,
-        Some(other) => Stop::Other(other.to_owned()),
+        Some("stop") | None => ModelStopReason::End,
+        Some("length") => ModelStopReason::Length,
+        Some(other) => ModelStopReason::Other(other.to_owned()),
     }
 }
 
-fn usage(event: &Value) -> Option<Usage> {
+fn usage(event: &Value) -> Option<TokenUsage> {
     // A prompt that is wholly cached has no count of its own.
     event
         .get("prompt_eval_count")
         .or_else(|| event.get("eval_count"))?;
-    Some(Usage {
+    Some(TokenUsage {
         input: read::number(event, &["prompt_eval_count"]),
         output: read::number(event, &["eval_count"]),
-        ..Usage::default()
+        ..TokenUsage::default()
     })
 }
 
@@ -137,22 +142,26 @@ const WORDS: u64 = 1;
 const CALLS: u64 = 2;
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct OllamaReader {
     assembly: Assembly,
     notes: String,
     calls: u64,
-    stop: Option<Stop>,
-    usage: Option<Usage>,
+    stop: Option<ModelStopReason>,
+    usage: Option<TokenUsage>,
 }
 
-impl Reader {
-    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+impl OllamaReader {
+    pub(super) fn take(
+        &mut self,
+        event: &Value,
+        deltas: &mut Vec<StreamDelta>,
+    ) -> Result<(), WireError> {
         if let Some(failure) = reported(event) {
             return Err(WireError::Reported(failure));
         }
         let message = event.get("message").unwrap_or(&Value::Null);
         if let Some(text) = read::text(message, "thinking").filter(|text| !text.is_empty()) {
-            deltas.push(Delta::Reasoning(text.to_owned()));
+            deltas.push(StreamDelta::Reasoning(text.to_owned()));
             self.notes.push_str(text);
         }
         let words = read::text(message, "content").unwrap_or_default();
@@ -171,8 +180,8 @@ impl Reader {
             let arguments = function.get("arguments").unwrap_or(&Value::Null);
             let place = usize::try_from(self.calls).unwrap_or(usize::MAX);
             let id = read::text(call, "id");
-            if let Some(part) = whole_call(place, id, name, arguments, &Stop::Calls) {
-                deltas.push(Delta::CallStarted(name.to_owned()));
+            if let Some(part) = whole_call(place, id, name, arguments, &ModelStopReason::Calls) {
+                deltas.push(StreamDelta::CallStarted(name.to_owned()));
                 self.assembly.done(CALLS + self.calls, part);
                 self.calls += 1;
             }
@@ -184,12 +193,12 @@ impl Reader {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+    pub(super) fn finish(mut self) -> Result<AssembledAnswer, WireError> {
         let stop = self.stop.take().ok_or(WireError::Cut)?;
         if !self.notes.is_empty() {
             let text = std::mem::take(&mut self.notes);
-            let part = Part::Reasoning {
-                wire: Wire::Ollama,
+            let part = MessagePart::Reasoning {
+                wire: WireProtocol::Ollama,
                 text,
                 raw: Value::Null,
             };

@@ -2,16 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{Assembly, Delta, Whole, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, Assembly, StreamDelta, settle_stop, whole_call};
 use super::failure::reported;
-use super::quirks::{JsonOutput, Quirks};
-use super::{Wire, WireError, is_strict, malformed, read, takes_temperature};
-use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+use super::quirks::{JsonOutput, ServerQuirks};
+use super::{WireError, WireProtocol, is_strict, malformed, read, takes_temperature};
+use crate::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
+    ThinkingEffort, TokenUsage,
+};
 use crate::output::gbnf;
 
 pub(super) fn request(
     request: &ModelRequest,
-    quirks: &Quirks,
+    quirks: &ServerQuirks,
     streamed: bool,
 ) -> Result<Value, WireError> {
     let mut body = Map::new();
@@ -32,7 +35,7 @@ pub(super) fn request(
     if let (Some(seed), true) = (request.seed, quirks.seed) {
         body.insert("seed".into(), seed.into());
     }
-    if quirks.effort && request.effort != Effort::Off {
+    if quirks.effort && request.effort != ThinkingEffort::Off {
         body.insert("reasoning_effort".into(), json!(request.effort));
     }
     if quirks.cache_prompt {
@@ -65,12 +68,12 @@ pub(super) fn request(
 
 fn output(
     body: &mut Map<String, Value>,
-    output: &Output,
-    quirks: &Quirks,
+    output: &OutputShape,
+    quirks: &ServerQuirks,
 ) -> Result<(), WireError> {
     match output {
-        Output::Text => {}
-        Output::Json { name, schema } => match quirks.json {
+        OutputShape::Text => {}
+        OutputShape::Json { name, schema } => match quirks.json {
             JsonOutput::ResponseFormat => {
                 body.insert(
                     "response_format".into(),
@@ -88,12 +91,12 @@ fn output(
                 body.insert("grammar".into(), gbnf.into());
             }
         },
-        Output::Grammar { gbnf } => {
+        OutputShape::Grammar { gbnf } => {
             body.insert("grammar".into(), gbnf.clone().into());
         }
-        Output::Edits { .. } => {
+        OutputShape::Edits { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Chat,
+                wire: WireProtocol::Chat,
                 what: "unshaped edits",
             });
         }
@@ -101,17 +104,17 @@ fn output(
     Ok(())
 }
 
-fn messages(messages: &[Message]) -> Value {
+fn messages(messages: &[ModelMessage]) -> Value {
     let mut out = Vec::new();
     for message in messages {
         let role = match message.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            MessageRole::System => "system",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
         };
         // Results are messages of their own here, and come before what the user adds to them.
         for part in &message.parts {
-            if let Part::Result { id, content, .. } = part {
+            if let MessagePart::Result { id, content, .. } = part {
                 out.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
             }
         }
@@ -120,9 +123,11 @@ fn messages(messages: &[Message]) -> Value {
             .parts
             .iter()
             .filter_map(|part| match part {
-                Part::Call(call) => Some(json!({"id": call.id, "type": "function", "function": {
-                    "name": call.name, "arguments": call.arguments.to_string(),
-                }})),
+                MessagePart::Call(call) => {
+                    Some(json!({"id": call.id, "type": "function", "function": {
+                        "name": call.name, "arguments": call.arguments.to_string(),
+                    }}))
+                }
                 _ => None,
             })
             .collect();
@@ -137,14 +142,18 @@ fn messages(messages: &[Message]) -> Value {
     Value::Array(out)
 }
 
-fn content(parts: &[Part]) -> Option<Value> {
-    let has_image = parts.iter().any(|part| matches!(part, Part::Image { .. }));
+fn content(parts: &[MessagePart]) -> Option<Value> {
+    let has_image = parts
+        .iter()
+        .any(|part| matches!(part, MessagePart::Image { .. }));
     if has_image {
         let blocks = parts.iter().filter_map(|part| match part {
-            Part::Text { text } => Some(json!({"type": "text", "text": text})),
-            Part::Image { media_type, base64 } => Some(json!({"type": "image_url", "image_url": {
-                "url": format!("data:{media_type};base64,{base64}"),
-            }})),
+            MessagePart::Text { text } => Some(json!({"type": "text", "text": text})),
+            MessagePart::Image { media_type, base64 } => {
+                Some(json!({"type": "image_url", "image_url": {
+                    "url": format!("data:{media_type};base64,{base64}"),
+                }}))
+            }
             _ => None,
         });
         return Some(Value::Array(blocks.collect()));
@@ -152,14 +161,14 @@ fn content(parts: &[Part]) -> Option<Value> {
     let text: String = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
+            MessagePart::Text { text } => Some(text.as_str()),
             _ => None,
         })
         .collect();
     (!text.is_empty()).then(|| text.into())
 }
 
-pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     if let Some(failure) = reported(body) {
         return Err(WireError::Reported(failure));
     }
@@ -176,11 +185,11 @@ pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
         parts.push(notes(text));
     }
     if let Some(text) = read::text(message, "content").filter(|text| !text.is_empty()) {
-        parts.push(Part::text(text));
+        parts.push(MessagePart::text(text));
     }
     let refused = read::text(message, "refusal").filter(|text| !text.is_empty());
     if let Some(text) = refused {
-        parts.push(Part::text(text));
+        parts.push(MessagePart::text(text));
     }
     for call in message
         .get("tool_calls")
@@ -203,16 +212,16 @@ pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
         ));
     }
     let stop = if refused.is_some() {
-        Stop::Refusal
+        ModelStopReason::Refusal
     } else {
         settle_stop(stop, &parts)
     };
     Ok((parts, stop, body.get("usage").and_then(usage)))
 }
 
-fn notes(text: &str) -> Part {
-    Part::Reasoning {
-        wire: Wire::Chat,
+fn notes(text: &str) -> MessagePart {
+    MessagePart::Reasoning {
+        wire: WireProtocol::Chat,
         text: text.to_owned(),
         raw: Value::Null,
     }
@@ -224,19 +233,19 @@ fn reasoning(message: &Value) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-fn stop(reason: Option<&str>) -> Stop {
+fn stop(reason: Option<&str>) -> ModelStopReason {
     match reason {
-        Some("stop") | None => Stop::End,
-        Some("tool_calls" | "function_call") => Stop::Calls,
-        Some("length") => Stop::Length,
-        Some("content_filter") => Stop::Filter,
-        Some(other) => Stop::Other(other.to_owned()),
+        Some("stop") | None => ModelStopReason::End,
+        Some("tool_calls" | "function_call") => ModelStopReason::Calls,
+        Some("length") => ModelStopReason::Length,
+        Some("content_filter") => ModelStopReason::Filter,
+        Some(other) => ModelStopReason::Other(other.to_owned()),
     }
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<TokenUsage> {
     usage.get("prompt_tokens")?;
-    Some(Usage {
+    Some(TokenUsage {
         input: read::number(usage, &["prompt_tokens"]),
         output: read::number(usage, &["completion_tokens"]),
         cache_read: read::number(usage, &["prompt_tokens_details", "cached_tokens"]),
@@ -251,18 +260,22 @@ const WORDS: u64 = 1;
 const CALLS: u64 = 2;
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct OpenAiChatReader {
     assembly: Assembly,
     notes: String,
-    stop: Option<Stop>,
+    stop: Option<ModelStopReason>,
     refused: bool,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     /// Servers that give no index mean the call they last named.
     last_call: Option<u64>,
 }
 
-impl Reader {
-    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+impl OpenAiChatReader {
+    pub(super) fn take(
+        &mut self,
+        event: &Value,
+        deltas: &mut Vec<StreamDelta>,
+    ) -> Result<(), WireError> {
         if let Some(failure) = reported(event) {
             return Err(WireError::Reported(failure));
         }
@@ -281,9 +294,9 @@ impl Reader {
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn delta(&mut self, delta: &Value, deltas: &mut Vec<StreamDelta>) -> Result<(), WireError> {
         if let Some(text) = reasoning(delta) {
-            deltas.push(Delta::Reasoning(text.to_owned()));
+            deltas.push(StreamDelta::Reasoning(text.to_owned()));
             self.notes.push_str(text);
         }
         if let Some(text) = read::text(delta, "content") {
@@ -304,7 +317,7 @@ impl Reader {
         Ok(())
     }
 
-    fn call(&mut self, call: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn call(&mut self, call: &Value, deltas: &mut Vec<StreamDelta>) -> Result<(), WireError> {
         let function = call.get("function").unwrap_or(&Value::Null);
         let name = read::text(function, "name").filter(|name| !name.is_empty());
         let id = read::text(call, "id").filter(|id| !id.is_empty());
@@ -329,7 +342,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Whole, WireError> {
+    pub(super) fn finish(mut self) -> Result<AssembledAnswer, WireError> {
         // Some servers end without [DONE]; none ends honestly without a reason to stop.
         let Some(stop) = self.stop else {
             return Err(WireError::Cut);
@@ -339,7 +352,7 @@ impl Reader {
         }
         let parts = self.assembly.finish(&stop);
         let stop = if self.refused {
-            Stop::Refusal
+            ModelStopReason::Refusal
         } else {
             settle_stop(stop, &parts)
         };

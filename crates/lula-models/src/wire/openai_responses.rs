@@ -3,10 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::assembly::{Delta, Whole, settle_stop, whole_call};
+use super::assembly::{AssembledAnswer, StreamDelta, settle_stop, whole_call};
 use super::failure::reported;
-use super::{Wire, WireError, is_strict, malformed, read, takes_temperature};
-use crate::normal::{Effort, Message, ModelRequest, Output, Part, Role, Stop, Usage};
+use super::{WireError, WireProtocol, is_strict, malformed, read, takes_temperature};
+use crate::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelStopReason, OutputShape,
+    ThinkingEffort, TokenUsage,
+};
 
 pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, WireError> {
     let mut body = Map::new();
@@ -14,11 +17,11 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     let leading = request
         .messages
         .iter()
-        .take_while(|message| message.role == Role::System)
+        .take_while(|message| message.role == MessageRole::System)
         .count();
     let (system, rest) = request.messages.split_at(leading);
     if !system.is_empty() {
-        let instructions: Vec<_> = system.iter().map(Message::words).collect();
+        let instructions: Vec<_> = system.iter().map(ModelMessage::words).collect();
         body.insert("instructions".into(), instructions.join("\n\n").into());
     }
     body.insert("input".into(), rest.iter().flat_map(items).collect());
@@ -30,7 +33,7 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     {
         body.insert("temperature".into(), temperature.into());
     }
-    if request.effort != Effort::Off {
+    if request.effort != ThinkingEffort::Off {
         body.insert("reasoning".into(), json!({"effort": request.effort}));
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
@@ -46,8 +49,8 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
         body.insert("tools".into(), tools.into());
     }
     match &request.output {
-        Output::Text => {}
-        Output::Json { name, schema } => {
+        OutputShape::Text => {}
+        OutputShape::Json { name, schema } => {
             body.insert(
                 "text".into(),
                 json!({"format": {
@@ -55,15 +58,15 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
                 }}),
             );
         }
-        Output::Grammar { .. } => {
+        OutputShape::Grammar { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Responses,
+                wire: WireProtocol::Responses,
                 what: "a grammar",
             });
         }
-        Output::Edits { .. } => {
+        OutputShape::Edits { .. } => {
             return Err(WireError::Unsupported {
-                wire: Wire::Responses,
+                wire: WireProtocol::Responses,
                 what: "unshaped edits",
             });
         }
@@ -74,11 +77,11 @@ pub(super) fn request(request: &ModelRequest, streamed: bool) -> Result<Value, W
     Ok(Value::Object(body))
 }
 
-fn items(message: &Message) -> Vec<Value> {
+fn items(message: &ModelMessage) -> Vec<Value> {
     let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
+        MessageRole::System => "system",
+        MessageRole::User => "user",
+        MessageRole::Assistant => "assistant",
     };
     let mut items = Vec::new();
     let mut content: Vec<Value> = Vec::new();
@@ -92,21 +95,21 @@ fn items(message: &Message) -> Vec<Value> {
         match part {
             // The model's own words are a plain string: as a list they would need the ids the
             // server once gave them.
-            Part::Text { text } if message.role == Role::Assistant => {
+            MessagePart::Text { text } if message.role == MessageRole::Assistant => {
                 items.push(json!({"type": "message", "role": role, "content": text}));
             }
-            Part::Text { text } => content.push(json!({"type": "input_text", "text": text})),
-            Part::Image { media_type, base64 } => content.push(json!({
+            MessagePart::Text { text } => content.push(json!({"type": "input_text", "text": text})),
+            MessagePart::Image { media_type, base64 } => content.push(json!({
                 "type": "input_image", "image_url": format!("data:{media_type};base64,{base64}"),
             })),
-            Part::Call(call) => {
+            MessagePart::Call(call) => {
                 flush(&mut content, &mut items);
                 items.push(
                     json!({"type": "function_call", "call_id": call.id, "name": call.name,
                     "arguments": call.arguments.to_string()}),
                 );
             }
-            Part::Result {
+            MessagePart::Result {
                 id,
                 content: output,
                 ..
@@ -115,35 +118,35 @@ fn items(message: &Message) -> Vec<Value> {
                 items
                     .push(json!({"type": "function_call_output", "call_id": id, "output": output}));
             }
-            Part::Reasoning {
-                wire: Wire::Responses,
+            MessagePart::Reasoning {
+                wire: WireProtocol::Responses,
                 raw,
                 ..
             } => {
                 flush(&mut content, &mut items);
                 items.push(raw.clone());
             }
-            Part::Reasoning { .. } | Part::Broken { .. } => {}
+            MessagePart::Reasoning { .. } | MessagePart::Broken { .. } => {}
         }
     }
     flush(&mut content, &mut items);
     items
 }
 
-pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
+pub(super) fn response(body: &Value) -> Result<AssembledAnswer, WireError> {
     if let Some(failure) = reported(body) {
         return Err(WireError::Reported(failure));
     }
     let status = read::text(body, "status").unwrap_or("completed");
     let stop = match status {
-        "completed" => Stop::End,
+        "completed" => ModelStopReason::End,
         "incomplete" => match body
             .get("incomplete_details")
             .and_then(|details| read::text(details, "reason"))
         {
-            Some("max_output_tokens") | None => Stop::Length,
-            Some("content_filter") => Stop::Filter,
-            Some(other) => Stop::Other(other.to_owned()),
+            Some("max_output_tokens") | None => ModelStopReason::Length,
+            Some("content_filter") => ModelStopReason::Filter,
+            Some(other) => ModelStopReason::Other(other.to_owned()),
         },
         other => return Err(malformed(format!("a response that is {other:?}"))),
     };
@@ -157,7 +160,7 @@ pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
         read_item(item, &stop, &mut parts, &mut refused)?;
     }
     let stop = if refused {
-        Stop::Refusal
+        ModelStopReason::Refusal
     } else {
         settle_stop(stop, &parts)
     };
@@ -166,8 +169,8 @@ pub(super) fn response(body: &Value) -> Result<Whole, WireError> {
 
 fn read_item(
     item: &Value,
-    stop: &Stop,
-    parts: &mut Vec<Part>,
+    stop: &ModelStopReason,
+    parts: &mut Vec<MessagePart>,
     refused: &mut bool,
 ) -> Result<(), WireError> {
     match read::text(item, "type") {
@@ -180,7 +183,7 @@ fn read_item(
             {
                 let text = read::text(block, "text").or_else(|| read::text(block, "refusal"));
                 *refused |= read::text(block, "type") == Some("refusal");
-                parts.extend(text.filter(|text| !text.is_empty()).map(Part::text));
+                parts.extend(text.filter(|text| !text.is_empty()).map(MessagePart::text));
             }
         }
         Some("function_call") => {
@@ -197,8 +200,8 @@ fn read_item(
                 .flatten()
                 .filter_map(|block| read::text(block, "text"))
                 .collect();
-            parts.push(Part::Reasoning {
-                wire: Wire::Responses,
+            parts.push(MessagePart::Reasoning {
+                wire: WireProtocol::Responses,
                 text,
                 raw: item.clone(),
             });
@@ -209,9 +212,9 @@ fn read_item(
     Ok(())
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<TokenUsage> {
     usage.get("input_tokens")?;
-    Some(Usage {
+    Some(TokenUsage {
         input: read::number(usage, &["input_tokens"]),
         output: read::number(usage, &["output_tokens"]),
         cache_read: read::number(usage, &["input_tokens_details", "cached_tokens"]),
@@ -221,27 +224,33 @@ fn usage(usage: &Value) -> Option<Usage> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct OpenAiResponsesReader {
     items: Vec<Value>,
     end: Option<Value>,
 }
 
-impl Reader {
-    pub(super) fn take(&mut self, event: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+impl OpenAiResponsesReader {
+    pub(super) fn take(
+        &mut self,
+        event: &Value,
+        deltas: &mut Vec<StreamDelta>,
+    ) -> Result<(), WireError> {
         let delta = || read::text(event, "delta").unwrap_or_default().to_owned();
         match read::text(event, "type").unwrap_or_default() {
             "response.output_text.delta" | "response.refusal.delta" => {
-                deltas.push(Delta::Text(delta()));
+                deltas.push(StreamDelta::Text(delta()));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                deltas.push(Delta::Reasoning(delta()));
+                deltas.push(StreamDelta::Reasoning(delta()));
             }
-            "response.function_call_arguments.delta" => deltas.push(Delta::CallArguments(delta())),
+            "response.function_call_arguments.delta" => {
+                deltas.push(StreamDelta::CallArguments(delta()));
+            }
             "response.output_item.added" => {
                 let item = event.get("item").unwrap_or(&Value::Null);
                 if read::text(item, "type") == Some("function_call") {
                     let name = read::text(item, "name").unwrap_or_default();
-                    deltas.push(Delta::CallStarted(name.to_owned()));
+                    deltas.push(StreamDelta::CallStarted(name.to_owned()));
                 }
             }
             "response.output_item.done" => self.items.extend(event.get("item").cloned()),
@@ -263,7 +272,7 @@ impl Reader {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Whole, WireError> {
+    pub(super) fn finish(self) -> Result<AssembledAnswer, WireError> {
         let mut end = self.end.ok_or(WireError::Cut)?;
         // Some servers leave the output out of their last event, having sent each item before.
         let missing = end

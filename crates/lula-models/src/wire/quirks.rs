@@ -18,7 +18,7 @@ pub enum JsonOutput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools)] // Each is one independent fact about a server.
-pub struct Quirks {
+pub struct ServerQuirks {
     /// The kind of server.
     pub name: String,
     /// The field that bounds the answer: `max_completion_tokens`, or `max_tokens` everywhere else.
@@ -39,7 +39,7 @@ pub struct Quirks {
     pub ask_usage: bool,
 }
 
-impl Quirks {
+impl ServerQuirks {
     /// The names the table knows.
     pub const KNOWN: [&'static str; 7] = [
         "openai",

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use lula_models::ModelError;
-use lula_models::normal::Usage;
-use lula_models::script::{Player, Script, ScriptedFault, ScriptedUsage, Turn};
-use lula_models::spend::{Ledger, Price, SharedLedger, actual, worst_case};
-use lula_models::wire::Wire;
-use lula_protocol::{Amounts, Dimension};
+use lula_models::normal::TokenUsage;
+use lula_models::script::{ModelScript, ScriptPlayer, ScriptTurn, ScriptedFault, ScriptedUsage};
+use lula_models::spend::{ModelPrice, SharedSpendLedger, SpendLedger, actual, worst_case};
+use lula_models::wire::WireProtocol;
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 use proptest::prelude::*;
 
 use crate::world::{client_on, endpoint, patience, question};
 
-fn usd(amount: u64) -> Amounts {
-    Amounts::none().with(Dimension::MicroUsd, amount)
+fn usd(amount: u64) -> BudgetAmounts {
+    BudgetAmounts::none().with(BudgetDimension::MicroUsd, amount)
 }
 
 /// What can happen to a ledger.
@@ -79,8 +79,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let [input, output, cache_read, cache_write] = prices;
-        let price = Price { input, output, cache_read, cache_write, as_of: None };
-        let mut ledger = Ledger::default();
+        let price = ModelPrice { input, output, cache_read, cache_write, as_of: None };
+        let mut ledger = SpendLedger::default();
         for ((name, above), limit) in ACCOUNTS.into_iter().zip(limits) {
             ledger.open(name, above, usd(limit)).unwrap();
         }
@@ -98,9 +98,9 @@ proptest! {
                 }
                 Step::End { used, counted } => {
                     if let Some((hold, name, input, output, worst)) = open.pop_front() {
-                        let usage = Usage {
+                        let usage = TokenUsage {
                             input: part(input, used), output: part(output, used),
-                            cache_read: part(input, used / 2.0), ..Usage::default()
+                            cache_read: part(input, used / 2.0), ..TokenUsage::default()
                         };
                         charged.push((name, price.of(&usage)));
                         let told = counted.then_some(&usage);
@@ -115,7 +115,7 @@ proptest! {
                 }
                 Step::Crash { charged: used } => {
                     for (_, name, input, output, _) in open.drain(..) {
-                        let usage = Usage { input: part(input, used), output: part(output, used), ..Usage::default() };
+                        let usage = TokenUsage { input: part(input, used), output: part(output, used), ..TokenUsage::default() };
                         charged.push((name, price.of(&usage)));
                     }
                     let bytes = serde_json::to_vec(&ledger).unwrap();
@@ -127,7 +127,7 @@ proptest! {
             for ((name, _), limit) in ACCOUNTS.into_iter().zip(limits) {
                 let truth: u64 = charged.iter().filter(|(own, _)| is_below(own, name)).map(|(_, sum)| sum).sum();
                 prop_assert!(truth <= limit, "{name}: {truth} of {limit}");
-                let booked = ledger.settled(name).unwrap().get(Dimension::MicroUsd).unwrap_or(0);
+                let booked = ledger.settled(name).unwrap().get(BudgetDimension::MicroUsd).unwrap_or(0);
                 prop_assert!(truth <= booked, "{name}: {truth} charged, {booked} booked");
             }
         }
@@ -136,7 +136,7 @@ proptest! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_callers_at_once_stay_within_one_cap() {
-    let turn = Turn {
+    let turn = ScriptTurn {
         say: Some("x".repeat(400)),
         times: Some(0),
         usage: Some(ScriptedUsage {
@@ -144,23 +144,25 @@ async fn many_callers_at_once_stay_within_one_cap() {
             output: 150,
             cache_read: 0,
         }),
-        ..Turn::default()
+        ..ScriptTurn::default()
     };
-    let (client, _) = client_on(Arc::new(Player::new(Script::default().then(turn))));
-    let mut ledger = Ledger::default();
+    let (client, _) = client_on(Arc::new(ScriptPlayer::new(
+        ModelScript::default().then(turn),
+    )));
+    let mut ledger = SpendLedger::default();
     ledger.open("run", None, usd(100_000)).unwrap();
     for agent in 0..8 {
         ledger
             .open(&format!("agent{agent}"), Some("run"), usd(30_000))
             .unwrap();
     }
-    let ledger = SharedLedger::new(ledger);
+    let ledger = SharedSpendLedger::new(ledger);
     let mut callers = Vec::new();
     for agent in 0..8 {
         let (client, purse) = (client.clone(), ledger.account(format!("agent{agent}")));
         let shared = ledger.clone();
         callers.push(tokio::spawn(async move {
-            let endpoint = endpoint(Wire::Messages, "http://x");
+            let endpoint = endpoint(WireProtocol::Messages, "http://x");
             let mut answered = 0_u64;
             for _ in 0..20 {
                 let exchange = client
@@ -188,32 +190,37 @@ async fn many_callers_at_once_stay_within_one_cap() {
     }
     // 1,050 tokens at ten dollars a million are 10,500 millionths.
     let charged = answered * 10_500;
-    let booked = ledger.with(|ledger| ledger.settled("run").unwrap().get(Dimension::MicroUsd));
+    let booked = ledger.with(|ledger| {
+        ledger
+            .settled("run")
+            .unwrap()
+            .get(BudgetDimension::MicroUsd)
+    });
     assert_eq!(booked, Some(charged));
     assert!(charged <= 100_000 && answered > 0, "{charged}");
 }
 
 #[tokio::test]
 async fn every_try_is_paid_and_one_that_broke_off_is_paid_in_full() {
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_fail(ScriptedFault::status(500))
         .then_fail(ScriptedFault::cut_after(40))
-        .then(Turn {
+        .then(ScriptTurn {
             say: Some("done".into()),
             usage: Some(ScriptedUsage {
                 input: 10,
                 output: 5,
                 cache_read: 0,
             }),
-            ..Turn::default()
+            ..ScriptTurn::default()
         });
-    let (client, _) = client_on(Arc::new(Player::new(script)));
-    let mut ledger = Ledger::default();
+    let (client, _) = client_on(Arc::new(ScriptPlayer::new(script)));
+    let mut ledger = SpendLedger::default();
     ledger.open("run", None, usd(10_000_000)).unwrap();
-    let ledger = SharedLedger::new(ledger);
+    let ledger = SharedSpendLedger::new(ledger);
     let exchange = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             patience(true),
             &ledger.account("run"),
@@ -224,7 +231,7 @@ async fn every_try_is_paid_and_one_that_broke_off_is_paid_in_full() {
     let spent: Vec<u64> = exchange
         .tries
         .iter()
-        .map(|one| one.spent.get(Dimension::MicroUsd).unwrap_or(0))
+        .map(|one| one.spent.get(BudgetDimension::MicroUsd).unwrap_or(0))
         .collect();
     assert_eq!(spent[0], 0, "a refusal costs nothing");
     assert!(
@@ -233,20 +240,23 @@ async fn every_try_is_paid_and_one_that_broke_off_is_paid_in_full() {
     );
     assert_eq!(spent[2], 150);
     let booked = ledger.with(|ledger| ledger.settled("run").unwrap().clone());
-    assert_eq!(booked.get(Dimension::MicroUsd), Some(spent.iter().sum()));
-    assert_eq!(booked.get(Dimension::ModelCalls), Some(2));
+    assert_eq!(
+        booked.get(BudgetDimension::MicroUsd),
+        Some(spent.iter().sum())
+    );
+    assert_eq!(booked.get(BudgetDimension::ModelCalls), Some(2));
 }
 
 #[tokio::test]
 async fn a_call_the_budget_does_not_cover_is_not_made() {
-    let player = Arc::new(Player::new(Script::say("never")));
+    let player = Arc::new(ScriptPlayer::new(ModelScript::say("never")));
     let (client, _) = client_on(player.clone());
-    let mut ledger = Ledger::default();
+    let mut ledger = SpendLedger::default();
     ledger.open("run", None, usd(5)).unwrap();
-    let ledger = SharedLedger::new(ledger);
+    let ledger = SharedSpendLedger::new(ledger);
     let exchange = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             patience(true),
             &ledger.account("run"),

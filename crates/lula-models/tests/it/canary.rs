@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedFault, Turn};
-use lula_models::spend::Unlimited;
-use lula_models::transport::Recorder;
-use lula_models::wire::Wire;
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptTurn, ScriptedFault};
+use lula_models::spend::UnlimitedSpend;
+use lula_models::transport::RecordingTransport;
+use lula_models::wire::WireProtocol;
 
 use crate::cassettes::Shared;
 use crate::world::{KEY, endpoint, http, patience, question, quick_client};
 
 #[tokio::test]
 async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         for streamed in [false, true] {
             let repeat = |status| ScriptedFault {
                 status: Some(status),
@@ -23,19 +23,19 @@ async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
                 )),
                 ..ScriptedFault::default()
             };
-            let script = Script::default()
+            let script = ModelScript::default()
                 .then_fail(repeat(500))
                 .then_fail(repeat(429))
-                .then(Turn {
+                .then(ScriptTurn {
                     fault: Some(ScriptedFault {
                         garbage: true,
                         ..ScriptedFault::default()
                     }),
-                    ..Turn::default()
+                    ..ScriptTurn::default()
                 })
                 .then_fail(repeat(401));
-            let server = MockServer::start(script).unwrap();
-            let recorder = Arc::new(Recorder::new(http()));
+            let server = MockModelServer::start(script).unwrap();
+            let recorder = Arc::new(RecordingTransport::new(http()));
             let client = quick_client(Arc::new(Shared(Arc::clone(&recorder))));
             let endpoint = endpoint(wire, &server.url());
             let exchange = client
@@ -43,7 +43,7 @@ async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
                     &endpoint,
                     &question("x"),
                     patience(streamed),
-                    &Unlimited,
+                    &UnlimitedSpend,
                     &mut |_| {},
                 )
                 .await;
@@ -77,9 +77,9 @@ async fn a_key_the_server_repeats_is_in_no_error_record_or_cassette() {
 
 #[tokio::test]
 async fn a_panic_with_everything_in_it_shows_no_key() {
-    let endpoint = endpoint(Wire::Messages, "http://127.0.0.1:1");
+    let endpoint = endpoint(WireProtocol::Messages, "http://127.0.0.1:1");
     let request = endpoint.request(
-        lula_models::transport::Method::Post,
+        lula_models::transport::HttpMethod::Post,
         "/v1/messages",
         Vec::new(),
     );

@@ -2,38 +2,44 @@
 
 use std::sync::Arc;
 
-use lula_models::mock::MockServer;
-use lula_models::script::{Script, ScriptedFault};
-use lula_models::spend::Unlimited;
+use lula_models::mock::MockModelServer;
+use lula_models::script::{ModelScript, ScriptedFault};
+use lula_models::spend::UnlimitedSpend;
 use lula_models::transport::{
-    Cassette, Http, Later, Recorder, Transport, TransportError, WireRequest, WireResponse,
+    BoxedFuture, CassetteTransport, HttpTransport, ModelTransport, RecordingTransport,
+    TransportError, WireRequest, WireResponse,
 };
-use lula_models::wire::Wire;
-use lula_models::{Exchange, ModelError};
+use lula_models::wire::WireProtocol;
+use lula_models::{ModelError, ModelExchange};
 use serde_json::json;
 
 use crate::world::{endpoint, http, patience, question, quick_client};
 
 /// A recorder that can be looked at while a client has it.
-pub(crate) struct Shared(pub(crate) Arc<Recorder<Http>>);
+pub(crate) struct Shared(pub(crate) Arc<RecordingTransport<HttpTransport>>);
 
-impl Transport for Shared {
+impl ModelTransport for Shared {
     fn send<'a>(
         &'a self,
         request: &'a WireRequest,
-    ) -> Later<'a, Result<WireResponse, TransportError>> {
+    ) -> BoxedFuture<'a, Result<WireResponse, TransportError>> {
         self.0.send(request)
     }
 }
 
-async fn ask(transport: Arc<dyn Transport>, wire: Wire, base: &str, streamed: bool) -> Exchange {
+async fn ask(
+    transport: Arc<dyn ModelTransport>,
+    wire: WireProtocol,
+    base: &str,
+    streamed: bool,
+) -> ModelExchange {
     let client = quick_client(transport);
     client
         .complete(
             &endpoint(wire, base),
             &question("Grüße 🙂"),
             patience(streamed),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await
@@ -41,15 +47,15 @@ async fn ask(transport: Arc<dyn Transport>, wire: Wire, base: &str, streamed: bo
 
 #[tokio::test]
 async fn what_was_recorded_is_replayed_byte_for_byte_without_a_server() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         for streamed in [false, true] {
-            let recorder = Arc::new(Recorder::new(http()));
+            let recorder = Arc::new(RecordingTransport::new(http()));
             let live = {
-                let script = Script::default()
+                let script = ModelScript::default()
                     .then_fail(ScriptedFault::status(503))
                     .then_fail(ScriptedFault::cut_after(33))
                     .then_call("run", json!({"argv": ["ü"]}));
-                let server = MockServer::start(script).unwrap();
+                let server = MockModelServer::start(script).unwrap();
                 ask(
                     Arc::new(Shared(Arc::clone(&recorder))),
                     wire,
@@ -58,11 +64,11 @@ async fn what_was_recorded_is_replayed_byte_for_byte_without_a_server() {
                 )
                 .await
             };
-            let cassette = Cassette::parse(&recorder.text()).unwrap();
+            let cassette = CassetteTransport::parse(&recorder.text()).unwrap();
             assert_eq!(cassette.left(), 3);
             let replayed = ask(Arc::new(cassette), wire, "http://elsewhere", streamed).await;
             assert_eq!(replayed.result, live.result, "{wire:?} {streamed}");
-            let raw = |exchange: &Exchange| {
+            let raw = |exchange: &ModelExchange| {
                 exchange
                     .tries
                     .iter()
@@ -77,8 +83,8 @@ async fn what_was_recorded_is_replayed_byte_for_byte_without_a_server() {
 #[tokio::test]
 async fn a_question_that_was_not_recorded_never_reaches_the_network() {
     let exchange = ask(
-        Arc::new(Cassette::default()),
-        Wire::Chat,
+        Arc::new(CassetteTransport::default()),
+        WireProtocol::Chat,
         "http://127.0.0.1:1",
         true,
     )

@@ -4,21 +4,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lula_models::mock::MockServer;
-use lula_models::normal::{Output, Stop};
-use lula_models::script::{Script, ScriptedFault, Turn};
-use lula_models::spend::Unlimited;
-use lula_models::wire::{Delta, FailureKind, Wire, WireError};
-use lula_models::{Client, Exchange, ModelError, Patience};
+use lula_models::mock::MockModelServer;
+use lula_models::normal::{ModelStopReason, OutputShape};
+use lula_models::script::{ModelScript, ScriptTurn, ScriptedFault};
+use lula_models::spend::UnlimitedSpend;
+use lula_models::wire::{ServerFailureKind, StreamDelta, WireError, WireProtocol};
+use lula_models::{CallPatience, ModelClient, ModelError, ModelExchange};
 use serde_json::{Value, json};
 
 use crate::world::{KEY, endpoint, http, patience, question, quick_client, read_file};
 
-fn live() -> Client {
+fn live() -> ModelClient {
     quick_client(Arc::new(http()))
 }
 
-async fn ask(server: &MockServer, wire: Wire, streamed: bool) -> (Exchange, Vec<Delta>) {
+async fn ask(
+    server: &MockModelServer,
+    wire: WireProtocol,
+    streamed: bool,
+) -> (ModelExchange, Vec<StreamDelta>) {
     let mut deltas = Vec::new();
     let client = live();
     let request = question("Fix it").with_tools(vec![read_file()]);
@@ -27,7 +31,7 @@ async fn ask(server: &MockServer, wire: Wire, streamed: bool) -> (Exchange, Vec<
             &endpoint(wire, &server.url()),
             &request,
             patience(streamed),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |delta| {
                 deltas.push(delta);
             },
@@ -36,8 +40,8 @@ async fn ask(server: &MockServer, wire: Wire, streamed: bool) -> (Exchange, Vec<
     (exchange, deltas)
 }
 
-fn each() -> impl Iterator<Item = (Wire, bool)> {
-    Wire::ALL
+fn each() -> impl Iterator<Item = (WireProtocol, bool)> {
+    WireProtocol::ALL
         .into_iter()
         .flat_map(|wire| [(wire, false), (wire, true)])
 }
@@ -45,20 +49,20 @@ fn each() -> impl Iterator<Item = (Wire, bool)> {
 #[tokio::test]
 async fn words_and_calls_arrive_in_every_protocol() {
     for (wire, streamed) in each() {
-        let server = MockServer::start(
-            Script::say("Ich schaue – 你好.").then_call("read_file", json!({"path": "a"})),
+        let server = MockModelServer::start(
+            ModelScript::say("Ich schaue – 你好.").then_call("read_file", json!({"path": "a"})),
         )
         .unwrap();
         let (exchange, deltas) = ask(&server, wire, streamed).await;
         let response = exchange.result.unwrap();
         assert_eq!(response.words(), "Ich schaue – 你好.", "{wire:?}");
-        assert_eq!(response.stop, Stop::End);
+        assert_eq!(response.stop, ModelStopReason::End);
         assert!(response.usage.unwrap().input > 0);
         if streamed {
             let seen: String = deltas
                 .iter()
                 .filter_map(|delta| match delta {
-                    Delta::Text(text) => Some(text.as_str()),
+                    StreamDelta::Text(text) => Some(text.as_str()),
                     _ => None,
                 })
                 .collect();
@@ -66,7 +70,7 @@ async fn words_and_calls_arrive_in_every_protocol() {
         }
         let (exchange, _) = ask(&server, wire, streamed).await;
         let response = exchange.result.unwrap();
-        assert_eq!(response.stop, Stop::Calls);
+        assert_eq!(response.stop, ModelStopReason::Calls);
         assert_eq!(
             response.calls().next().unwrap().arguments,
             json!({"path": "a"})
@@ -77,8 +81,8 @@ async fn words_and_calls_arrive_in_every_protocol() {
 
 #[tokio::test]
 async fn each_protocol_authenticates_in_its_own_header() {
-    for wire in Wire::ALL {
-        let server = MockServer::start(Script::say("hi")).unwrap();
+    for wire in WireProtocol::ALL {
+        let server = MockModelServer::start(ModelScript::say("hi")).unwrap();
         ask(&server, wire, false).await.0.result.unwrap();
         let arrived = server.arrived();
         let (header, before) = wire.key_header();
@@ -89,7 +93,7 @@ async fn each_protocol_authenticates_in_its_own_header() {
         assert_eq!(arrived[0].path, wire.path());
         assert_eq!(
             arrived[0].header("anthropic-version").is_some(),
-            wire == Wire::Messages
+            wire == WireProtocol::Messages
         );
     }
 }
@@ -100,25 +104,25 @@ async fn json_of_a_schema_arrives_as_text_in_every_protocol() {
         json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     for (wire, streamed) in each() {
         // Anthropic's way to JSON is a tool that must be called.
-        let script = if wire == Wire::Messages {
-            Script::default().then_call("answer", json!({"n": 3}))
+        let script = if wire == WireProtocol::Messages {
+            ModelScript::default().then_call("answer", json!({"n": 3}))
         } else {
-            Script::say("{\"n\":3}")
+            ModelScript::say("{\"n\":3}")
         };
-        let server = MockServer::start(script).unwrap();
-        let request = question("Where?").with_output(Output::Json {
+        let server = MockModelServer::start(script).unwrap();
+        let request = question("Where?").with_output(OutputShape::Json {
             name: "n".into(),
             schema: schema.clone(),
         });
         let mut endpoint = endpoint(wire, &server.url());
-        endpoint.capability = lula_models::output::Capability::JsonSchema;
-        let asked = Client::live()
+        endpoint.capability = lula_models::output::OutputCapability::JsonSchema;
+        let asked = ModelClient::live()
             .unwrap()
             .ask_well(
                 &endpoint,
                 &request,
                 patience(streamed),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await;
@@ -134,16 +138,16 @@ async fn json_of_a_schema_arrives_as_text_in_every_protocol() {
 async fn every_refusal_is_understood_in_every_protocol() {
     for (wire, streamed) in each() {
         for (status, body, kind) in [
-            (401, None, FailureKind::Unauthorized),
-            (403, None, FailureKind::Unauthorized),
-            (404, None, FailureKind::NotFound),
-            (402, None, FailureKind::Unpaid),
-            (400, None, FailureKind::BadRequest),
-            (422, None, FailureKind::BadRequest),
+            (401, None, ServerFailureKind::Unauthorized),
+            (403, None, ServerFailureKind::Unauthorized),
+            (404, None, ServerFailureKind::NotFound),
+            (402, None, ServerFailureKind::Unpaid),
+            (400, None, ServerFailureKind::BadRequest),
+            (422, None, ServerFailureKind::BadRequest),
             (
                 400,
                 Some(r#"{"error":{"message":"blocked","code":"content_filter"}}"#),
-                FailureKind::Filtered,
+                ServerFailureKind::Filtered,
             ),
         ] {
             let fault = ScriptedFault {
@@ -151,7 +155,7 @@ async fn every_refusal_is_understood_in_every_protocol() {
                 body: body.map(str::to_owned),
                 ..ScriptedFault::default()
             };
-            let server = MockServer::start(Script::default().then_fail(fault)).unwrap();
+            let server = MockModelServer::start(ModelScript::default().then_fail(fault)).unwrap();
             let (exchange, _) = ask(&server, wire, streamed).await;
             let Err(ModelError::Refused { failure, .. }) = exchange.result else {
                 panic!("{wire:?} {status}: {:?}", exchange.result)
@@ -164,14 +168,14 @@ async fn every_refusal_is_understood_in_every_protocol() {
 
 #[tokio::test]
 async fn a_prompt_that_is_too_long_asks_for_compaction() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         let body = r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#;
         let fault = ScriptedFault {
             status: Some(400),
             body: Some(body.into()),
             ..ScriptedFault::default()
         };
-        let server = MockServer::start(Script::default().then_fail(fault)).unwrap();
+        let server = MockModelServer::start(ModelScript::default().then_fail(fault)).unwrap();
         let error = ask(&server, wire, true).await.0.result.unwrap_err();
         assert!(
             error.wants_compaction() && !error.wants_another_model(),
@@ -182,20 +186,20 @@ async fn a_prompt_that_is_too_long_asks_for_compaction() {
 
 #[tokio::test]
 async fn a_connection_cut_at_any_byte_is_tried_once_more_and_its_pieces_are_void() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         let length: usize = {
-            let server = MockServer::start(Script::say("All is well.")).unwrap();
+            let server = MockModelServer::start(ModelScript::say("All is well.")).unwrap();
             ask(&server, wire, true).await.0.tries[0].raw.len()
         };
         for cut in (0..length - 2).step_by(37) {
-            let script = Script::default()
-                .then(Turn {
+            let script = ModelScript::default()
+                .then(ScriptTurn {
                     say: Some("All is well.".into()),
                     fault: Some(ScriptedFault::cut_after(cut)),
-                    ..Turn::default()
+                    ..ScriptTurn::default()
                 })
                 .then_say("All is well now.");
-            let server = MockServer::start(script).unwrap();
+            let server = MockModelServer::start(script).unwrap();
             let mut deltas = Vec::new();
             let client = live();
             let exchange = client
@@ -203,7 +207,7 @@ async fn a_connection_cut_at_any_byte_is_tried_once_more_and_its_pieces_are_void
                     &endpoint(wire, &server.url()),
                     &question("x"),
                     patience(true),
-                    &Unlimited,
+                    &UnlimitedSpend,
                     &mut |delta| deltas.push(delta),
                 )
                 .await;
@@ -213,12 +217,12 @@ async fn a_connection_cut_at_any_byte_is_tried_once_more_and_its_pieces_are_void
                 "{wire:?} {cut}"
             );
             assert_eq!(exchange.tries.len(), 2);
-            // Whoever watches ends up with the answer and nothing of what broke off.
+            // A person who watches ends up with the answer and nothing of what broke off.
             let shown = deltas
                 .iter()
                 .fold(String::new(), |shown, delta| match delta {
-                    Delta::Text(more) => shown + more,
-                    Delta::Discarded => String::new(),
+                    StreamDelta::Text(more) => shown + more,
+                    StreamDelta::Discarded => String::new(),
                     _ => shown,
                 });
             assert_eq!(shown, "All is well now.", "{wire:?} {cut}");
@@ -230,8 +234,8 @@ async fn a_connection_cut_at_any_byte_is_tried_once_more_and_its_pieces_are_void
 async fn a_connection_that_breaks_twice_is_given_up() {
     for (wire, streamed) in each() {
         let cut = ScriptedFault::cut_after(20);
-        let server = MockServer::start(
-            Script::default()
+        let server = MockModelServer::start(
+            ModelScript::default()
                 .then_fail(cut.clone())
                 .then_fail(cut)
                 .then_say("too late"),
@@ -242,7 +246,7 @@ async fn a_connection_that_breaks_twice_is_given_up() {
                 &endpoint(wire, &server.url()),
                 &question("x"),
                 patience(streamed),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await;
@@ -253,11 +257,15 @@ async fn a_connection_that_breaks_twice_is_given_up() {
 
 #[tokio::test]
 async fn a_server_that_stands_still_is_given_up() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         let stall = ScriptedFault::stall_after(30);
-        let server =
-            MockServer::start(Script::default().then_fail(stall.clone()).then_fail(stall)).unwrap();
-        let patience = Patience {
+        let server = MockModelServer::start(
+            ModelScript::default()
+                .then_fail(stall.clone())
+                .then_fail(stall),
+        )
+        .unwrap();
+        let patience = CallPatience {
             streamed: true,
             idle: Duration::from_millis(80),
             total: Duration::from_secs(20),
@@ -267,7 +275,7 @@ async fn a_server_that_stands_still_is_given_up() {
                 &endpoint(wire, &server.url()),
                 &question("x"),
                 patience,
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await;
@@ -286,8 +294,8 @@ async fn an_answer_that_is_not_of_the_protocol_is_malformed() {
             garbage: true,
             ..ScriptedFault::default()
         };
-        let server = MockServer::start(
-            Script::default()
+        let server = MockModelServer::start(
+            ModelScript::default()
                 .then_fail(garbage.clone())
                 .then_fail(garbage),
         )
@@ -297,7 +305,7 @@ async fn an_answer_that_is_not_of_the_protocol_is_malformed() {
                 &endpoint(wire, &server.url()),
                 &question("x"),
                 patience(streamed),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await;
@@ -323,10 +331,10 @@ async fn nothing_listening_says_where() {
         .unwrap();
     let exchange = live()
         .complete(
-            &endpoint(Wire::Chat, &format!("http://{free}")),
+            &endpoint(WireProtocol::Chat, &format!("http://{free}")),
             &question("x"),
             patience(true),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;
@@ -340,9 +348,9 @@ async fn nothing_listening_says_where() {
 
 #[tokio::test]
 async fn texts_are_embedded_and_tokens_counted() {
-    let server = MockServer::start(Script::default()).unwrap();
+    let server = MockModelServer::start(ModelScript::default()).unwrap();
     let client = live();
-    for wire in [Wire::Chat, Wire::Ollama] {
+    for wire in [WireProtocol::Chat, WireProtocol::Ollama] {
         let endpoint = endpoint(wire, &server.url());
         let vectors = client
             .embed(
@@ -350,7 +358,7 @@ async fn texts_are_embedded_and_tokens_counted() {
                 "m",
                 &["a", "b", "a"],
                 patience(false),
-                &Unlimited,
+                &UnlimitedSpend,
             )
             .await
             .unwrap();
@@ -358,8 +366,8 @@ async fn texts_are_embedded_and_tokens_counted() {
         assert_eq!(vectors[0], vectors[2]);
         assert_ne!(vectors[0], vectors[1]);
     }
-    let mut endpoint = endpoint(Wire::Chat, &server.url());
-    endpoint.quirks = lula_models::wire::Quirks::of("llamacpp");
+    let mut endpoint = endpoint(WireProtocol::Chat, &server.url());
+    endpoint.quirks = lula_models::wire::ServerQuirks::of("llamacpp");
     assert_eq!(
         client
             .tokenize(&endpoint, "m", "one two three", patience(false))
@@ -373,21 +381,22 @@ async fn texts_are_embedded_and_tokens_counted() {
 
 #[tokio::test]
 async fn a_model_is_tried_out_and_its_capability_told() {
-    let strong = Script::default()
+    let strong = ModelScript::default()
         .then_say("ready")
         .then_call("pick_day", json!({"number": 3}))
         .then_say("{\"color\":\"red\"}");
-    let weak = Script::say("ready")
+    let weak = ModelScript::say("ready")
         .then_say("```json\n{\"name\": \"pick_day\", \"arguments\": {\"number\": 3}}\n```")
         .then_say("blue");
     for (script, capability) in [
-        (strong, lula_models::output::Capability::ToolCalls),
-        (weak, lula_models::output::Capability::Text),
+        (strong, lula_models::output::OutputCapability::ToolCalls),
+        (weak, lula_models::output::OutputCapability::Text),
     ] {
-        let server = MockServer::start(script).unwrap();
-        let endpoint = endpoint(Wire::Chat, &server.url());
+        let server = MockModelServer::start(script).unwrap();
+        let endpoint = endpoint(WireProtocol::Chat, &server.url());
         let seen =
-            lula_models::probe::probe(&live(), &endpoint, "m", patience(true), &Unlimited).await;
+            lula_models::probe::probe(&live(), &endpoint, "m", patience(true), &UnlimitedSpend)
+                .await;
         assert_eq!((seen.words, seen.capability), (Ok(()), capability));
     }
 }

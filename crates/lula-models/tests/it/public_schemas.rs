@@ -3,28 +3,28 @@
 
 use async_openai::types::chat::CreateChatCompletionRequest;
 use async_openai::types::responses::CreateResponse;
-use lula_models::normal::{Effort, Output};
+use lula_models::normal::{OutputShape, ThinkingEffort};
 use lula_models::output::schema;
-use lula_models::wire::{Quirks, Wire, request_body};
+use lula_models::wire::{ServerQuirks, WireProtocol, request_body};
 use serde_json::{Value, json};
 
 use crate::world::conversation;
 
 /// Conversations of every shape a request can have.
-fn bodies(wire: Wire, quirks: &str) -> Vec<Value> {
+fn bodies(wire: WireProtocol, quirks: &str) -> Vec<Value> {
     let plain = conversation(wire);
-    let mut json_output = plain.clone().with_output(Output::Json {
+    let mut json_output = plain.clone().with_output(OutputShape::Json {
         name: "place".into(),
         schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
     });
     json_output.tools.clear();
     let mut thinking = plain.clone();
-    thinking.effort = Effort::High;
+    thinking.effort = ThinkingEffort::High;
     thinking.max_tokens = 40_000;
     let mut all = Vec::new();
     for request in [plain, json_output, thinking] {
         for streamed in [false, true] {
-            let bytes = request_body(wire, &Quirks::of(quirks), &request, streamed).unwrap();
+            let bytes = request_body(wire, &ServerQuirks::of(quirks), &request, streamed).unwrap();
             all.push(serde_json::from_slice(&bytes).unwrap());
         }
     }
@@ -63,7 +63,7 @@ fn lost(ours: &Value, theirs: &Value, at: &str, out: &mut Vec<String>) {
 
 #[test]
 fn chat_requests_are_what_openai_publishes() {
-    for body in bodies(Wire::Chat, "openai") {
+    for body in bodies(WireProtocol::Chat, "openai") {
         let theirs: CreateChatCompletionRequest = serde_json::from_value(body.clone()).unwrap();
         let mut out = Vec::new();
         lost(&body, &serde_json::to_value(&theirs).unwrap(), "", &mut out);
@@ -73,7 +73,7 @@ fn chat_requests_are_what_openai_publishes() {
 
 #[test]
 fn responses_requests_are_what_openai_publishes() {
-    for body in bodies(Wire::Responses, "openai") {
+    for body in bodies(WireProtocol::Responses, "openai") {
         let theirs: CreateResponse = serde_json::from_value(body.clone()).unwrap();
         let mut out = Vec::new();
         lost(&body, &serde_json::to_value(&theirs).unwrap(), "", &mut out);
@@ -124,7 +124,7 @@ fn messages_requests_are_what_anthropic_documents() {
             "tool_choice": object(&["type", "name"], json!({"type": {"const": "tool"}, "name": text})),
         }),
     );
-    for body in bodies(Wire::Messages, "anthropic") {
+    for body in bodies(WireProtocol::Messages, "anthropic") {
         assert_eq!(schema::check(&form, &body).unwrap(), [], "{body}");
         let turns = body["messages"].as_array().unwrap();
         assert!(
@@ -170,7 +170,7 @@ fn ollama_requests_are_what_ollama_documents() {
             "stream": {"type": "boolean"}, "think": {"type": "boolean"}, "keep_alive": text,
         }),
     );
-    for body in bodies(Wire::Ollama, "ollama") {
+    for body in bodies(WireProtocol::Ollama, "ollama") {
         assert_eq!(schema::check(&form, &body).unwrap(), [], "{body}");
     }
 }

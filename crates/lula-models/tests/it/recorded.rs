@@ -2,31 +2,37 @@
 //! tool call and for an edit in three protocols; only the model's path was shortened to its name.
 //! It never calls a tool natively: it writes the call into its words.
 
-use lula_models::normal::{Message, ModelRequest, Output, Stop, Tool};
-use lula_models::output::{Capability, read, shape};
-use lula_models::wire::{Decoder, Wire};
+use lula_models::normal::{ModelMessage, ModelRequest, ModelStopReason, ModelTool, OutputShape};
+use lula_models::output::{OutputCapability, read, shape};
+use lula_models::wire::{ResponseDecoder, WireProtocol};
 use serde_json::json;
 
-const CALLS: [(Wire, &[u8]); 3] = [
-    (Wire::Chat, include_bytes!("recorded/chat_call.sse")),
+const CALLS: [(WireProtocol, &[u8]); 3] = [
+    (WireProtocol::Chat, include_bytes!("recorded/chat_call.sse")),
     (
-        Wire::Responses,
+        WireProtocol::Responses,
         include_bytes!("recorded/responses_call.sse"),
     ),
-    (Wire::Messages, include_bytes!("recorded/messages_call.sse")),
+    (
+        WireProtocol::Messages,
+        include_bytes!("recorded/messages_call.sse"),
+    ),
 ];
 
-const EDITS: [(Wire, &[u8]); 3] = [
-    (Wire::Chat, include_bytes!("recorded/chat_edit.sse")),
+const EDITS: [(WireProtocol, &[u8]); 3] = [
+    (WireProtocol::Chat, include_bytes!("recorded/chat_edit.sse")),
     (
-        Wire::Responses,
+        WireProtocol::Responses,
         include_bytes!("recorded/responses_edit.sse"),
     ),
-    (Wire::Messages, include_bytes!("recorded/messages_edit.sse")),
+    (
+        WireProtocol::Messages,
+        include_bytes!("recorded/messages_edit.sse"),
+    ),
 ];
 
-fn decode(wire: Wire, pieces: &[&[u8]]) -> lula_models::normal::ModelResponse {
-    let mut decoder = Decoder::new(wire, true);
+fn decode(wire: WireProtocol, pieces: &[&[u8]]) -> lula_models::normal::ModelResponse {
+    let mut decoder = ResponseDecoder::new(wire, true);
     for piece in pieces {
         decoder.push(piece).unwrap();
     }
@@ -35,14 +41,15 @@ fn decode(wire: Wire, pieces: &[&[u8]]) -> lula_models::normal::ModelResponse {
 
 #[test]
 fn a_call_that_a_real_model_wrote_into_its_words_is_read() {
-    let tool = Tool {
+    let tool = ModelTool {
         name: "pick_day".into(),
         description: "Picks a day by its number.".into(),
         parameters: json!({"type": "object", "required": ["number"],
             "properties": {"number": {"type": "integer"}}}),
     };
-    let request = ModelRequest::new("qwen", vec![Message::user("x")], 64).with_tools(vec![tool]);
-    let shaped = shape(&request, Capability::ToolCalls).unwrap();
+    let request =
+        ModelRequest::new("qwen", vec![ModelMessage::user("x")], 64).with_tools(vec![tool]);
+    let shaped = shape(&request, OutputCapability::ToolCalls).unwrap();
     for (wire, bytes) in CALLS {
         let response = decode(wire, &[bytes]);
         assert_eq!(response.calls().count(), 0, "{wire:?}: none is native");
@@ -54,13 +61,13 @@ fn a_call_that_a_real_model_wrote_into_its_words_is_read() {
 #[test]
 fn an_edit_that_a_real_model_wrote_finds_its_place() {
     let file = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n";
-    let format = lula_edit::Format::SearchReplace;
-    let request = ModelRequest::new("qwen", vec![Message::user("x")], 300)
-        .with_output(Output::Edits { format });
-    let shaped = shape(&request, Capability::Text).unwrap();
+    let format = lula_edit::EditFormat::SearchReplace;
+    let request = ModelRequest::new("qwen", vec![ModelMessage::user("x")], 300)
+        .with_output(OutputShape::Edits { format });
+    let shaped = shape(&request, OutputCapability::Text).unwrap();
     for (wire, bytes) in EDITS {
         let response = decode(wire, &[bytes]);
-        assert_eq!(response.stop, Stop::End);
+        assert_eq!(response.stop, ModelStopReason::End);
         assert!(response.usage.unwrap().input > 0);
         let answer = read(&shaped, &response).unwrap();
         let batch = lula_edit::apply_all(&answer.edits, |path| {

@@ -3,35 +3,37 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lula_models::resilience::Health;
-use lula_models::script::{Player, Script, ScriptedFault, Turn};
-use lula_models::spend::{HoldId, LedgerError, Purse, Unlimited};
-use lula_models::transport::Later;
-use lula_models::wire::Wire;
-use lula_models::{ModelError, Patience};
-use lula_protocol::{Amounts, Dimension};
+use lula_models::resilience::ModelHealth;
+use lula_models::script::{ModelScript, ScriptPlayer, ScriptTurn, ScriptedFault};
+use lula_models::spend::{SpendAccount, SpendHoldId, SpendLedgerError, UnlimitedSpend};
+use lula_models::transport::BoxedFuture;
+use lula_models::wire::WireProtocol;
+use lula_models::{CallPatience, ModelError};
+use lula_protocol::{BudgetAmounts, BudgetDimension};
 
 use crate::world::{client_on, endpoint, patience, question};
 
-fn failing(status: u16, times: u32) -> Turn {
-    Turn {
+fn failing(status: u16, times: u32) -> ScriptTurn {
+    ScriptTurn {
         fault: Some(ScriptedFault::status(status)),
         times: Some(times),
-        ..Turn::default()
+        ..ScriptTurn::default()
     }
 }
 
 #[tokio::test]
 async fn a_passing_failure_is_waited_out() {
     for status in [408, 409, 425, 429, 500, 502, 503, 529] {
-        let script = Script::default().then(failing(status, 3)).then_say("there");
-        let (client, clock) = client_on(Arc::new(Player::new(script)));
+        let script = ModelScript::default()
+            .then(failing(status, 3))
+            .then_say("there");
+        let (client, clock) = client_on(Arc::new(ScriptPlayer::new(script)));
         let exchange = client
             .complete(
-                &endpoint(Wire::Chat, "http://x"),
+                &endpoint(WireProtocol::Chat, "http://x"),
                 &question("x"),
                 patience(true),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await;
@@ -52,18 +54,18 @@ async fn a_server_that_asks_for_a_pause_gets_it_from_every_call() {
         retry_after: Some(9),
         ..ScriptedFault::default()
     };
-    let script = Script::default()
+    let script = ModelScript::default()
         .then_fail(fault)
         .then_say("a")
         .then_say("b");
-    let (client, clock) = client_on(Arc::new(Player::new(script)));
-    let endpoint = endpoint(Wire::Messages, "http://x");
+    let (client, clock) = client_on(Arc::new(ScriptPlayer::new(script)));
+    let endpoint = endpoint(WireProtocol::Messages, "http://x");
     let exchange = client
         .complete(
             &endpoint,
             &question("x"),
             patience(true),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;
@@ -82,15 +84,15 @@ async fn a_pause_longer_than_the_time_left_is_not_begun() {
         retry_after: Some(900),
         ..ScriptedFault::default()
     };
-    let (client, clock) = client_on(Arc::new(Player::new(
-        Script::default().then_fail(fault).then_say("a"),
+    let (client, clock) = client_on(Arc::new(ScriptPlayer::new(
+        ModelScript::default().then_fail(fault).then_say("a"),
     )));
     let exchange = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             patience(true),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;
@@ -100,15 +102,15 @@ async fn a_pause_longer_than_the_time_left_is_not_begun() {
 
 #[tokio::test]
 async fn tries_end() {
-    let (client, _) = client_on(Arc::new(Player::new(
-        Script::default().then(failing(500, 0)),
+    let (client, _) = client_on(Arc::new(ScriptPlayer::new(
+        ModelScript::default().then(failing(500, 0)),
     )));
     let exchange = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             patience(true),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;
@@ -124,44 +126,50 @@ async fn tries_end() {
 
 #[tokio::test]
 async fn a_model_that_keeps_failing_is_left_alone_and_then_tried_once() {
-    let script = Script::default()
+    let script = ModelScript::default()
         .then(failing(500, 5))
         .then_say("well again");
-    let (client, clock) = client_on(Arc::new(Player::new(script)));
-    let endpoint = endpoint(Wire::Chat, "http://x");
+    let (client, clock) = client_on(Arc::new(ScriptPlayer::new(script)));
+    let endpoint = endpoint(WireProtocol::Chat, "http://x");
     let ask = || async {
         client
             .complete(
                 &endpoint,
                 &question("x"),
                 patience(true),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await
             .result
     };
     assert!(ask().await.is_err());
-    assert_eq!(client.health()[&endpoint.name], Health::Resting);
+    assert_eq!(client.health()[&endpoint.name], ModelHealth::Resting);
     assert!(matches!(ask().await, Err(ModelError::Resting { .. })));
-    lula_models::Clock::sleep(&*clock, Duration::from_secs(30)).await;
-    assert_eq!(client.health()[&endpoint.name], Health::Trying);
+    lula_models::MonotonicClock::sleep(&*clock, Duration::from_secs(30)).await;
+    assert_eq!(client.health()[&endpoint.name], ModelHealth::Trying);
     assert_eq!(ask().await.unwrap().words(), "well again");
-    assert_eq!(client.health()[&endpoint.name], Health::Well);
+    assert_eq!(client.health()[&endpoint.name], ModelHealth::Well);
 }
 
 #[tokio::test]
 async fn a_trial_call_that_is_given_up_half_way_does_not_block_the_next() {
-    let script = Script::default()
+    let script = ModelScript::default()
         .then(failing(401, 1))
         .then_say("well again");
-    let (client, clock) = client_on(Arc::new(Player::new(script)));
-    let endpoint = endpoint(Wire::Chat, "http://x");
+    let (client, clock) = client_on(Arc::new(ScriptPlayer::new(script)));
+    let endpoint = endpoint(WireProtocol::Chat, "http://x");
     let request = question("x");
     let mut silent = |_| {};
-    let first = client.complete(&endpoint, &request, patience(true), &Unlimited, &mut silent);
+    let first = client.complete(
+        &endpoint,
+        &request,
+        patience(true),
+        &UnlimitedSpend,
+        &mut silent,
+    );
     first.await.result.unwrap_err();
-    lula_models::Clock::sleep(&*clock, Duration::from_secs(30)).await;
+    lula_models::MonotonicClock::sleep(&*clock, Duration::from_secs(30)).await;
     let never = Never;
     let mut watch = |_| {};
     {
@@ -171,27 +179,40 @@ async fn a_trial_call_that_is_given_up_half_way_does_not_block_the_next() {
             std::task::Poll::Ready(std::future::Future::poll(trial.as_mut(), context).is_pending())
         });
         assert!(polled.await, "it waits for its purse");
-        assert_eq!(client.health()[&endpoint.name], Health::Resting);
+        assert_eq!(client.health()[&endpoint.name], ModelHealth::Resting);
     }
-    assert_eq!(client.health()[&endpoint.name], Health::Trying);
+    assert_eq!(client.health()[&endpoint.name], ModelHealth::Trying);
     let mut silent = |_| {};
-    let next = client.complete(&endpoint, &request, patience(true), &Unlimited, &mut silent);
+    let next = client.complete(
+        &endpoint,
+        &request,
+        patience(true),
+        &UnlimitedSpend,
+        &mut silent,
+    );
     assert_eq!(next.await.result.unwrap().words(), "well again");
 }
 
 /// A purse that never answers.
 struct Never;
 
-impl Purse for Never {
-    fn reserve<'a>(&'a self, _: &'a Amounts) -> Later<'a, Result<HoldId, LedgerError>> {
+impl SpendAccount for Never {
+    fn reserve<'a>(
+        &'a self,
+        _: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<SpendHoldId, SpendLedgerError>> {
         Box::pin(std::future::pending())
     }
 
-    fn settle<'a>(&'a self, _: HoldId, _: &'a Amounts) -> Later<'a, Result<(), LedgerError>> {
+    fn settle<'a>(
+        &'a self,
+        _: SpendHoldId,
+        _: &'a BudgetAmounts,
+    ) -> BoxedFuture<'a, Result<(), SpendLedgerError>> {
         Box::pin(std::future::pending())
     }
 
-    fn left(&self, _: Dimension) -> Option<u64> {
+    fn left(&self, _: BudgetDimension) -> Option<u64> {
         None
     }
 }
@@ -199,20 +220,20 @@ impl Purse for Never {
 #[tokio::test]
 async fn a_wrong_key_opens_the_breaker_at_once_and_a_wrong_request_does_not() {
     for (status, health) in [
-        (401, Health::Resting),
-        (404, Health::Resting),
-        (400, Health::Well),
+        (401, ModelHealth::Resting),
+        (404, ModelHealth::Resting),
+        (400, ModelHealth::Well),
     ] {
-        let (client, _) = client_on(Arc::new(Player::new(
-            Script::default().then(failing(status, 1)),
+        let (client, _) = client_on(Arc::new(ScriptPlayer::new(
+            ModelScript::default().then(failing(status, 1)),
         )));
-        let endpoint = endpoint(Wire::Chat, "http://x");
+        let endpoint = endpoint(WireProtocol::Chat, "http://x");
         client
             .complete(
                 &endpoint,
                 &question("x"),
                 patience(true),
-                &Unlimited,
+                &UnlimitedSpend,
                 &mut |_| {},
             )
             .await
@@ -225,20 +246,20 @@ async fn a_wrong_key_opens_the_breaker_at_once_and_a_wrong_request_does_not() {
 #[tokio::test]
 async fn a_stream_that_stands_still_ends_at_its_limits() {
     let stall = || {
-        Script::default().then(Turn {
+        ModelScript::default().then(ScriptTurn {
             say: Some("never whole".into()),
             fault: Some(ScriptedFault::stall_after(40)),
             times: Some(0),
-            ..Turn::default()
+            ..ScriptTurn::default()
         })
     };
-    let (client, _) = client_on(Arc::new(Player::new(stall())));
+    let (client, _) = client_on(Arc::new(ScriptPlayer::new(stall())));
     let idle = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             patience(true),
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;
@@ -248,18 +269,18 @@ async fn a_stream_that_stands_still_ends_at_its_limits() {
         idle.result
     );
     assert_eq!(idle.tries.len(), 2);
-    let (client, _) = client_on(Arc::new(Player::new(stall())));
-    let short = Patience {
+    let (client, _) = client_on(Arc::new(ScriptPlayer::new(stall())));
+    let short = CallPatience {
         streamed: true,
         idle: Duration::from_mins(1),
         total: Duration::from_secs(20),
     };
     let over = client
         .complete(
-            &endpoint(Wire::Chat, "http://x"),
+            &endpoint(WireProtocol::Chat, "http://x"),
             &question("x"),
             short,
-            &Unlimited,
+            &UnlimitedSpend,
             &mut |_| {},
         )
         .await;

@@ -1,13 +1,13 @@
 //! Answers as bytes: cut anywhere they read the same, and cut short they never become an action.
 
-use lula_models::normal::{ModelResponse, Part, Stop, Usage};
-use lula_models::script::{Player, Script, ScriptedCall, ScriptedUsage, Turn};
-use lula_models::wire::{Decoder, Wire, WireError};
+use lula_models::normal::{MessagePart, ModelResponse, ModelStopReason, TokenUsage};
+use lula_models::script::{ModelScript, ScriptPlayer, ScriptTurn, ScriptedCall, ScriptedUsage};
+use lula_models::wire::{ResponseDecoder, WireError, WireProtocol};
 use serde_json::json;
 
 /// Notes, words beyond ASCII, two calls.
-fn rich() -> Turn {
-    Turn {
+fn rich() -> ScriptTurn {
+    ScriptTurn {
         think: Some("Erst lesen, dann ändern.".into()),
         say: Some("Ich lese die Datei – 你好 🙂 \"quoted\"\nund noch eine Zeile.".into()),
         call: vec![
@@ -25,20 +25,25 @@ fn rich() -> Turn {
             output: 40,
             cache_read: 100,
         }),
-        ..Turn::default()
+        ..ScriptTurn::default()
     }
 }
 
-fn bytes(wire: Wire, turn: Turn, streamed: bool) -> Vec<u8> {
+fn bytes(wire: WireProtocol, turn: ScriptTurn, streamed: bool) -> Vec<u8> {
     let body =
         json!({"stream": streamed, "messages": [{"content": "x"}], "input": "x"}).to_string();
-    let played = Player::new(Script::default().then(turn)).play(wire.path(), body.as_bytes());
+    let played =
+        ScriptPlayer::new(ModelScript::default().then(turn)).play(wire.path(), body.as_bytes());
     assert_eq!(played.status, 200);
     played.pieces.concat()
 }
 
-fn decode(wire: Wire, streamed: bool, pieces: &[&[u8]]) -> Result<ModelResponse, WireError> {
-    let mut decoder = Decoder::new(wire, streamed);
+fn decode(
+    wire: WireProtocol,
+    streamed: bool,
+    pieces: &[&[u8]],
+) -> Result<ModelResponse, WireError> {
+    let mut decoder = ResponseDecoder::new(wire, streamed);
     for piece in pieces {
         decoder.push(piece)?;
     }
@@ -47,12 +52,12 @@ fn decode(wire: Wire, streamed: bool, pieces: &[&[u8]]) -> Result<ModelResponse,
 
 #[test]
 fn an_answer_reads_the_same_streamed_and_whole_in_every_protocol() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         let mut seen = Vec::new();
         for streamed in [false, true] {
             let body = bytes(wire, rich(), streamed);
             let response = decode(wire, streamed, &[&body]).unwrap();
-            assert_eq!(response.stop, Stop::Calls, "{wire:?}");
+            assert_eq!(response.stop, ModelStopReason::Calls, "{wire:?}");
             assert_eq!(Some(response.words()), rich().say);
             let calls: Vec<_> = response
                 .calls()
@@ -60,18 +65,18 @@ fn an_answer_reads_the_same_streamed_and_whole_in_every_protocol() {
                 .collect();
             assert_eq!(calls[0], ("read_file".into(), json!({"path": "a/ü.py"})));
             assert_eq!(calls[1], ("run".into(), json!({"argv": ["make", "test"]})));
-            let cache_read = if wire == Wire::Ollama { 0 } else { 100 };
+            let cache_read = if wire == WireProtocol::Ollama { 0 } else { 100 };
             assert_eq!(
                 response.usage,
-                Some(Usage {
+                Some(TokenUsage {
                     input: 120,
                     output: 40,
                     cache_read,
-                    ..Usage::default()
+                    ..TokenUsage::default()
                 })
             );
             let notes = response.parts.iter().any(|part| {
-                matches!(part, Part::Reasoning { text, .. } if *text == *rich().think.unwrap())
+                matches!(part, MessagePart::Reasoning { text, .. } if *text == *rich().think.unwrap())
             });
             assert!(notes, "{wire:?}");
             seen.push(response.parts);
@@ -82,7 +87,7 @@ fn an_answer_reads_the_same_streamed_and_whole_in_every_protocol() {
 
 #[test]
 fn an_answer_cut_in_two_at_any_byte_reads_the_same() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         for streamed in [false, true] {
             let body = bytes(wire, rich(), streamed);
             let whole = decode(wire, streamed, &[&body]).unwrap();
@@ -98,7 +103,7 @@ fn an_answer_cut_in_two_at_any_byte_reads_the_same() {
 
 #[test]
 fn an_answer_that_ends_early_never_becomes_a_different_answer() {
-    for wire in Wire::ALL {
+    for wire in WireProtocol::ALL {
         for streamed in [false, true] {
             let body = bytes(wire, rich(), streamed);
             let whole = decode(wire, streamed, &[&body]).unwrap();
@@ -124,18 +129,18 @@ fn an_answer_that_ends_early_never_becomes_a_different_answer() {
 
 #[test]
 fn a_call_cut_by_the_length_limit_is_not_built() {
-    for wire in [Wire::Chat, Wire::Responses] {
-        let turn = Turn {
+    for wire in [WireProtocol::Chat, WireProtocol::Responses] {
+        let turn = ScriptTurn {
             call: vec![ScriptedCall {
                 name: "run".into(),
                 arguments: json!("{\"argv\": [\"rm\", \"-r"),
             }],
             stop: Some("length".into()),
-            ..Turn::default()
+            ..ScriptTurn::default()
         };
         for streamed in [false, true] {
             let response = decode(wire, streamed, &[&bytes(wire, turn.clone(), streamed)]).unwrap();
-            assert_eq!(response.stop, Stop::Length);
+            assert_eq!(response.stop, ModelStopReason::Length);
             assert!(response.parts.is_empty(), "{wire:?} {:?}", response.parts);
         }
     }
@@ -143,17 +148,19 @@ fn a_call_cut_by_the_length_limit_is_not_built() {
 
 #[test]
 fn a_call_with_broken_arguments_is_reported_as_broken() {
-    for wire in [Wire::Chat, Wire::Responses] {
-        let turn = Turn {
+    for wire in [WireProtocol::Chat, WireProtocol::Responses] {
+        let turn = ScriptTurn {
             call: vec![ScriptedCall {
                 name: "run".into(),
                 arguments: json!("{\"argv\": "),
             }],
-            ..Turn::default()
+            ..ScriptTurn::default()
         };
         for streamed in [false, true] {
             let response = decode(wire, streamed, &[&bytes(wire, turn.clone(), streamed)]).unwrap();
-            assert!(matches!(&response.parts[..], [Part::Broken { name, .. }] if name == "run"));
+            assert!(
+                matches!(&response.parts[..], [MessagePart::Broken { name, .. }] if name == "run")
+            );
         }
     }
 }
@@ -167,35 +174,38 @@ fn servers_without_an_index_or_with_whole_arguments_are_understood() {
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"run\",\"arguments\":{\"n\":2}}}]}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
     );
-    let response = decode(Wire::Chat, true, &[stream.as_bytes()]).unwrap();
+    let response = decode(WireProtocol::Chat, true, &[stream.as_bytes()]).unwrap();
     let calls: Vec<_> = response
         .calls()
         .map(|call| call.arguments.clone())
         .collect();
     assert_eq!(calls, [json!({"n": 1}), json!({"n": 2})]);
-    assert_eq!((response.stop, response.usage), (Stop::Calls, None));
+    assert_eq!(
+        (response.stop, response.usage),
+        (ModelStopReason::Calls, None)
+    );
 }
 
 #[test]
 fn a_failure_inside_a_stream_is_a_failure() {
     for (wire, event) in [
         (
-            Wire::Chat,
+            WireProtocol::Chat,
             "data: {\"error\":{\"message\":\"busy\",\"code\":500}}\n\n",
         ),
         (
-            Wire::Responses,
+            WireProtocol::Responses,
             "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\",\"message\":\"busy\"}}}\n\n",
         ),
         (
-            Wire::Responses,
+            WireProtocol::Responses,
             "data: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"busy\"}\n\n",
         ),
         (
-            Wire::Messages,
+            WireProtocol::Messages,
             "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
         ),
-        (Wire::Ollama, "{\"error\":\"busy\"}\n"),
+        (WireProtocol::Ollama, "{\"error\":\"busy\"}\n"),
     ] {
         let error = decode(wire, true, &[event.as_bytes()]).unwrap_err();
         assert!(
@@ -211,7 +221,7 @@ proptest::proptest! {
         bytes: Vec<u8>,
         text in "(data: |\\{|\\}|\\[|\\]|\"|:|,|choices|delta|type|content|tool_calls|1|null|\n){0,40}",
     ) {
-        for wire in Wire::ALL {
+        for wire in WireProtocol::ALL {
             for streamed in [false, true] {
                 let _ = decode(wire, streamed, &[&bytes]);
                 let _ = decode(wire, streamed, &[text.as_bytes()]);

@@ -4,14 +4,19 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use lula_models::name::{Endpoint, ModelName};
-use lula_models::normal::{Call, Effort, Message, ModelRequest, Part, Role, Tool};
+use lula_models::name::{ModelEndpoint, ModelName};
+use lula_models::normal::{
+    MessagePart, MessageRole, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ThinkingEffort,
+};
 use lula_models::resilience::RetryPolicy;
-use lula_models::secret::Secret;
-use lula_models::spend::Price;
-use lula_models::transport::{Http, Later, Transport};
-use lula_models::wire::Wire;
-use lula_models::{Client, Clock, Patience, Policies, SeededDice, SystemClock};
+use lula_models::secret::SecretKey;
+use lula_models::spend::ModelPrice;
+use lula_models::transport::{BoxedFuture, HttpTransport, ModelTransport};
+use lula_models::wire::WireProtocol;
+use lula_models::{
+    CallPatience, ClientPolicies, ModelClient, MonotonicClock, SeededRandomSource,
+    SystemMonotonicClock,
+};
 use serde_json::json;
 
 /// A clock without time of its own: a wait is over at once, and its length is remembered. Only for
@@ -28,12 +33,12 @@ impl TestClock {
     }
 }
 
-impl Clock for TestClock {
+impl MonotonicClock for TestClock {
     fn now(&self) -> Duration {
         *self.now.lock().unwrap()
     }
 
-    fn sleep(&self, time: Duration) -> Later<'_, ()> {
+    fn sleep(&self, time: Duration) -> BoxedFuture<'_, ()> {
         Box::pin(async move {
             if !time.is_zero() {
                 *self.now.lock().unwrap() += time;
@@ -43,64 +48,67 @@ impl Clock for TestClock {
     }
 }
 
-pub(crate) fn client_on(transport: Arc<dyn Transport>) -> (Client, Arc<TestClock>) {
+pub(crate) fn client_on(transport: Arc<dyn ModelTransport>) -> (ModelClient, Arc<TestClock>) {
     let clock = Arc::new(TestClock::default());
-    let dice = Arc::new(SeededDice::new(1));
+    let dice = Arc::new(SeededRandomSource::new(1));
     (
-        Client::new(transport, clock.clone(), dice, Policies::default()),
+        ModelClient::new(transport, clock.clone(), dice, ClientPolicies::default()),
         clock,
     )
 }
 
 /// One transport for all tests: reading the machine's certificates takes its time.
-pub(crate) fn http() -> Http {
-    static HTTP: OnceLock<Http> = OnceLock::new();
-    HTTP.get_or_init(|| Http::new().unwrap()).clone()
+pub(crate) fn http() -> HttpTransport {
+    static HTTP: OnceLock<HttpTransport> = OnceLock::new();
+    HTTP.get_or_init(|| HttpTransport::new().unwrap()).clone()
 }
 
 /// A client on real time whose waits between tries are almost nothing.
-pub(crate) fn quick_client(transport: Arc<dyn Transport>) -> Client {
+pub(crate) fn quick_client(transport: Arc<dyn ModelTransport>) -> ModelClient {
     let retry = RetryPolicy {
         base: Duration::from_millis(1),
         ..RetryPolicy::default()
     };
-    Client::new(
+    ModelClient::new(
         transport,
-        Arc::new(SystemClock::default()),
-        Arc::new(SeededDice::new(1)),
-        Policies {
+        Arc::new(SystemMonotonicClock::default()),
+        Arc::new(SeededRandomSource::new(1)),
+        ClientPolicies {
             retry,
-            ..Policies::default()
+            ..ClientPolicies::default()
         },
     )
 }
 
 pub(crate) const KEY: &str = "sk-canary-3f9a7c21d4e8";
 
-pub(crate) fn endpoint(wire: Wire, base: &str) -> Endpoint {
+pub(crate) fn endpoint(wire: WireProtocol, base: &str) -> ModelEndpoint {
     let kind = match wire {
-        Wire::Chat => "openai-chat",
-        Wire::Responses => "openai",
-        Wire::Messages => "anthropic",
-        Wire::Ollama => "ollama",
+        WireProtocol::Chat => "openai-chat",
+        WireProtocol::Responses => "openai",
+        WireProtocol::Messages => "anthropic",
+        WireProtocol::Ollama => "ollama",
     };
     let name: ModelName = format!("{kind}@{base}/v1/script").parse().unwrap();
-    name.endpoint(Some(Secret::new(KEY)), Price::ceiling(10.0).unwrap())
+    name.endpoint(
+        Some(SecretKey::new(KEY)),
+        ModelPrice::ceiling(10.0).unwrap(),
+    )
 }
 
-pub(crate) fn patience(streamed: bool) -> Patience {
-    Patience {
+pub(crate) fn patience(streamed: bool) -> CallPatience {
+    CallPatience {
         streamed,
-        ..Patience::default()
+        ..CallPatience::default()
     }
 }
 
 pub(crate) fn question(text: &str) -> ModelRequest {
-    ModelRequest::new("script", vec![Message::user(text)], 200)
+    ModelRequest::new("script", vec![ModelMessage::user(text)], 200)
 }
 
-pub(crate) fn read_file() -> Tool {
-    Tool {
+pub(crate) fn read_file() -> ModelTool {
+    ModelTool {
         name: "read_file".into(),
         description: "Reads a file.".into(),
         parameters: json!({"type": "object", "required": ["path"], "additionalProperties": false,
@@ -109,14 +117,14 @@ pub(crate) fn read_file() -> Tool {
 }
 
 /// Rules, a task, a thought, a call, its result, and two tools given in the wrong order.
-pub(crate) fn conversation(wire: Wire) -> ModelRequest {
+pub(crate) fn conversation(wire: WireProtocol) -> ModelRequest {
     let notes = match wire {
-        Wire::Messages => {
+        WireProtocol::Messages => {
             json!({"type": "thinking", "thinking": "Look first.", "signature": "c2ln"})
         }
         _ => json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"}),
     };
-    let say = |role, parts| Message {
+    let say = |role, parts| ModelMessage {
         role,
         parts,
         cache_here: false,
@@ -124,19 +132,19 @@ pub(crate) fn conversation(wire: Wire) -> ModelRequest {
     let mut request = ModelRequest::new(
         "model-1",
         vec![
-            Message::system("You fix code.").cached(),
-            Message::system("This repository uses pytest.").cached(),
-            Message::user("Fix the failing test – schnell."),
+            ModelMessage::system("You fix code.").cached(),
+            ModelMessage::system("This repository uses pytest.").cached(),
+            ModelMessage::user("Fix the failing test – schnell."),
             say(
-                Role::Assistant,
+                MessageRole::Assistant,
                 vec![
-                    Part::Reasoning {
+                    MessagePart::Reasoning {
                         wire,
                         text: "Look first.".into(),
                         raw: notes,
                     },
-                    Part::text("I look at the file."),
-                    Part::Call(Call {
+                    MessagePart::text("I look at the file."),
+                    MessagePart::Call(ModelToolCall {
                         id: "call_1".into(),
                         name: "read_file".into(),
                         arguments: json!({"path": "calc.py"}),
@@ -144,8 +152,8 @@ pub(crate) fn conversation(wire: Wire) -> ModelRequest {
                 ],
             ),
             say(
-                Role::User,
-                vec![Part::Result {
+                MessageRole::User,
+                vec![MessagePart::Result {
                     id: "call_1".into(),
                     name: "read_file".into(),
                     content: "def add(a, b):\n    return a - b\n".into(),
@@ -155,7 +163,7 @@ pub(crate) fn conversation(wire: Wire) -> ModelRequest {
         ],
         1024,
     );
-    let run = Tool {
+    let run = ModelTool {
         name: "run".into(),
         description: "Runs a command.".into(),
         parameters: json!({"type": "object", "required": ["argv"], "properties": {
@@ -164,7 +172,7 @@ pub(crate) fn conversation(wire: Wire) -> ModelRequest {
     request.tools = vec![run, read_file()];
     request.temperature = Some(0.2);
     request.seed = Some(7);
-    request.effort = Effort::Off;
+    request.effort = ThinkingEffort::Off;
     request.context = Some(16_384);
     request
 }

@@ -30,7 +30,7 @@ pub enum CanonicalError {
 /// The canonical bytes of a value.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let mut out = Vec::with_capacity(256);
-    value.serialize(write::Writer {
+    value.serialize(write::CanonicalWriter {
         out: &mut out,
         depth: 0,
     })?;

@@ -13,20 +13,20 @@ use super::{CanonicalError, MAX_DEPTH, MAX_SAFE_INTEGER};
 type Result<T = ()> = std::result::Result<T, CanonicalError>;
 
 /// Writes one value, so many levels down.
-pub(super) struct Writer<'a> {
+pub(super) struct CanonicalWriter<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) depth: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> CanonicalWriter<'a> {
     fn text(self, text: &str) -> Result {
         // serde_json escapes exactly what the RFC asks for, in the same form.
         Ok(serde_json::to_writer(self.out, text)?)
     }
 
-    fn list(self) -> List<'a> {
+    fn list(self) -> CanonicalListWriter<'a> {
         self.out.push(b'[');
-        List {
+        CanonicalListWriter {
             out: self.out,
             depth: self.depth,
             empty: true,
@@ -34,9 +34,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn object(self) -> Object<'a> {
+    fn object(self) -> CanonicalObjectWriter<'a> {
         self.out.push(b'{');
-        Object {
+        CanonicalObjectWriter {
             start: self.out.len(),
             out: self.out,
             depth: self.depth,
@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Begins `{"name":`, which whoever writes the value has to end.
+    /// Begins `{"name":`, which the writer of the value has to end.
     fn named(self, name: &str) -> Result<Self> {
         self.out.push(b'{');
         serde_json::to_writer(&mut *self.out, name)?;
@@ -56,11 +56,11 @@ impl<'a> Writer<'a> {
 }
 
 /// A writer for what stands in something at this depth.
-fn below(out: &mut Vec<u8>, depth: usize) -> Result<Writer<'_>> {
+fn below(out: &mut Vec<u8>, depth: usize) -> Result<CanonicalWriter<'_>> {
     if depth >= MAX_DEPTH {
         return Err(CanonicalError::TooDeep);
     }
-    Ok(Writer {
+    Ok(CanonicalWriter {
         out,
         depth: depth + 1,
     })
@@ -70,16 +70,16 @@ fn too_large(number: &impl ToString) -> CanonicalError {
     CanonicalError::UnsafeInteger(number.to_string())
 }
 
-impl<'a> ser::Serializer for Writer<'a> {
+impl<'a> ser::Serializer for CanonicalWriter<'a> {
     type Ok = ();
     type Error = CanonicalError;
-    type SerializeSeq = List<'a>;
-    type SerializeTuple = List<'a>;
-    type SerializeTupleStruct = List<'a>;
-    type SerializeTupleVariant = List<'a>;
-    type SerializeMap = Object<'a>;
-    type SerializeStruct = Object<'a>;
-    type SerializeStructVariant = Object<'a>;
+    type SerializeSeq = CanonicalListWriter<'a>;
+    type SerializeTuple = CanonicalListWriter<'a>;
+    type SerializeTupleStruct = CanonicalListWriter<'a>;
+    type SerializeTupleVariant = CanonicalListWriter<'a>;
+    type SerializeMap = CanonicalObjectWriter<'a>;
+    type SerializeStruct = CanonicalObjectWriter<'a>;
+    type SerializeStructVariant = CanonicalObjectWriter<'a>;
 
     fn serialize_bool(self, value: bool) -> Result {
         let text: &[u8] = if value { b"true" } else { b"false" };
@@ -191,8 +191,8 @@ impl<'a> ser::Serializer for Writer<'a> {
         value: &T,
     ) -> Result {
         let inner = self.named(variant)?;
-        let Writer { out, depth } = inner;
-        value.serialize(Writer {
+        let CanonicalWriter { out, depth } = inner;
+        value.serialize(CanonicalWriter {
             out: &mut *out,
             depth,
         })?;
@@ -200,15 +200,15 @@ impl<'a> ser::Serializer for Writer<'a> {
         Ok(())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<List<'a>> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<CanonicalListWriter<'a>> {
         Ok(self.list())
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<List<'a>> {
+    fn serialize_tuple(self, _: usize) -> Result<CanonicalListWriter<'a>> {
         Ok(self.list())
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<List<'a>> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<CanonicalListWriter<'a>> {
         Ok(self.list())
     }
 
@@ -218,17 +218,17 @@ impl<'a> ser::Serializer for Writer<'a> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<List<'a>> {
+    ) -> Result<CanonicalListWriter<'a>> {
         let mut list = self.named(variant)?.list();
         list.around = true;
         Ok(list)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Object<'a>> {
+    fn serialize_map(self, _: Option<usize>) -> Result<CanonicalObjectWriter<'a>> {
         Ok(self.object())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Object<'a>> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<CanonicalObjectWriter<'a>> {
         Ok(self.object())
     }
 
@@ -238,7 +238,7 @@ impl<'a> ser::Serializer for Writer<'a> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Object<'a>> {
+    ) -> Result<CanonicalObjectWriter<'a>> {
         let mut object = self.named(variant)?.object();
         object.around = true;
         Ok(object)
@@ -246,7 +246,7 @@ impl<'a> ser::Serializer for Writer<'a> {
 }
 
 /// An array under way.
-pub(super) struct List<'a> {
+pub(super) struct CanonicalListWriter<'a> {
     out: &'a mut Vec<u8>,
     depth: usize,
     empty: bool,
@@ -254,7 +254,7 @@ pub(super) struct List<'a> {
     around: bool,
 }
 
-impl List<'_> {
+impl CanonicalListWriter<'_> {
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
         if !self.empty {
             self.out.push(b',');
@@ -273,7 +273,7 @@ impl List<'_> {
 
 macro_rules! list {
     ($($kind:ident $item:ident),*) => { $(
-        impl ser::$kind for List<'_> {
+        impl ser::$kind for CanonicalListWriter<'_> {
             type Ok = ();
             type Error = CanonicalError;
             fn $item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
@@ -292,7 +292,7 @@ list!(
 );
 
 /// An object under way. Each field is written with a comma behind it.
-pub(super) struct Object<'a> {
+pub(super) struct CanonicalObjectWriter<'a> {
     out: &'a mut Vec<u8>,
     depth: usize,
     /// Where its first field begins.
@@ -313,7 +313,7 @@ fn order(a: &str, b: &str) -> Ordering {
     }
 }
 
-impl Object<'_> {
+impl CanonicalObjectWriter<'_> {
     fn field<T: Serialize + ?Sized>(&mut self, name: Cow<'static, str>, value: &T) -> Result {
         serde_json::to_writer(&mut *self.out, &name)?;
         self.out.push(b':');
@@ -359,7 +359,7 @@ fn rearrange(out: &mut Vec<u8>, start: usize, fields: &[(Cow<'_, str>, usize)]) 
     }
 }
 
-impl ser::SerializeMap for Object<'_> {
+impl ser::SerializeMap for CanonicalObjectWriter<'_> {
     type Ok = ();
     type Error = CanonicalError;
 
@@ -381,7 +381,7 @@ impl ser::SerializeMap for Object<'_> {
 
 macro_rules! object {
     ($($kind:ident),*) => { $(
-        impl ser::$kind for Object<'_> {
+        impl ser::$kind for CanonicalObjectWriter<'_> {
             type Ok = ();
             type Error = CanonicalError;
             fn serialize_field<T: Serialize + ?Sized>(

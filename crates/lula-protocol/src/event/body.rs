@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Decision;
-use crate::budget::{Amounts, Dimension};
+use crate::approval::ApprovalDecision;
+use crate::budget::{BudgetAmounts, BudgetDimension};
 use crate::digest::Digest;
 use crate::effect::EffectClass;
-use crate::exit::Exit;
+use crate::exit::RunExit;
 use crate::id::{ApprovalId, EffectId, Principal, RunId};
-use crate::interrupt::{Answer, Interrupt};
-use crate::payload::Payload;
+use crate::interrupt::{InterruptAnswer, RunInterrupt};
+use crate::payload::EventPayload;
 
 /// The run and position another run was forked from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parent {
+pub struct ParentRun {
     /// The run.
     pub run: RunId,
     /// Last entry that was taken over.
@@ -26,7 +26,7 @@ pub struct Parent {
 #[serde(rename_all = "snake_case")]
 pub enum EffectResult {
     /// It was done and returned this.
-    Done(Payload),
+    Done(EventPayload),
     /// It was tried and did not work.
     Failed(String),
 }
@@ -39,7 +39,7 @@ const fn is_zero(number: &u64) -> bool {
 /// How the result of an effect became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Via {
+pub enum ResultSource {
     /// It was executed and answered.
     Executed,
     /// After a crash, evidence was found that it had been done.
@@ -51,12 +51,12 @@ pub enum Via {
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RunEnding {
     /// The graph came to its end.
     Completed,
     /// The engine stopped it: stuck, out of visits, given up.
     Halted,
-    /// Somebody stopped it.
+    /// It was stopped on request.
     Cancelled,
 }
 
@@ -75,14 +75,14 @@ pub enum EventBody {
         /// What random numbers are derived from, in hexadecimal digits.
         seed: String,
         /// What it may spend.
-        limits: Amounts,
+        limits: BudgetAmounts,
         /// After how many node visits it is stopped.
         max_visits: u64,
         /// The task.
-        input: Payload,
+        input: EventPayload,
         /// Where it was forked from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<Parent>,
+        parent: Option<ParentRun>,
     },
     /// Another worker went on with the run.
     RunTaken {
@@ -114,7 +114,7 @@ pub enum EventBody {
     Heard {
         /// Position in the visit's journal.
         ordinal: u32,
-        /// How many of the notes that nobody had heard, the oldest first.
+        /// How many of the notes that the run had not heard, the oldest first.
         count: u32,
     },
     /// A node looked at the world.
@@ -148,8 +148,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pre_tree: Option<Digest>,
         /// The most it may cost.
-        #[serde(default, skip_serializing_if = "Amounts::is_empty")]
-        reserve: Amounts,
+        #[serde(default, skip_serializing_if = "BudgetAmounts::is_empty")]
+        reserve: BudgetAmounts,
         /// The approval it uses up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<ApprovalId>,
@@ -161,18 +161,18 @@ pub enum EventBody {
         /// How often it was tried before.
         attempt: u32,
         /// What the lost try may have cost stays charged; this is reserved anew.
-        #[serde(default, skip_serializing_if = "Amounts::is_empty")]
-        reserve: Amounts,
+        #[serde(default, skip_serializing_if = "BudgetAmounts::is_empty")]
+        reserve: BudgetAmounts,
     },
     /// An effect ended.
     EffectSettled {
         /// Its identity.
         effect: EffectId,
         /// How that is known.
-        via: Via,
+        via: ResultSource,
         /// What it cost.
-        #[serde(default, skip_serializing_if = "Amounts::is_empty")]
-        spent: Amounts,
+        #[serde(default, skip_serializing_if = "BudgetAmounts::is_empty")]
+        spent: BudgetAmounts,
         /// What came of it.
         result: EffectResult,
     },
@@ -185,7 +185,7 @@ pub enum EventBody {
         /// Digest of the request.
         request: Digest,
         /// The limit in the way.
-        dimension: Dimension,
+        dimension: BudgetDimension,
         /// How much it might have needed.
         asked: u64,
         /// How much was left.
@@ -196,16 +196,16 @@ pub enum EventBody {
         /// Position in the visit's journal.
         ordinal: u32,
         /// For what.
-        interrupt: Interrupt,
+        interrupt: RunInterrupt,
     },
     /// The wait ended.
     Resolved {
         /// Sequence number of the event that asked.
         interrupt: u64,
         /// How.
-        answer: Answer,
+        answer: InterruptAnswer,
     },
-    /// Somebody voted.
+    /// An approver voted.
     Voted {
         /// The question.
         approval: ApprovalId,
@@ -214,12 +214,12 @@ pub enum EventBody {
         /// In which role.
         role: String,
         /// What they said.
-        decision: Decision,
+        decision: ApprovalDecision,
     },
     /// A limit was raised.
     LimitRaised {
         /// Which.
-        dimension: Dimension,
+        dimension: BudgetDimension,
         /// To what.
         to: u64,
         /// By whom.
@@ -230,14 +230,14 @@ pub enum EventBody {
         /// Why.
         reason: String,
     },
-    /// Somebody said something to whoever works on it.
+    /// A person said something to the agent that works on it.
     Steered {
         /// Who.
         by: Principal,
         /// What they said.
         text: String,
     },
-    /// Somebody asked the run to stop.
+    /// The run was asked to stop.
     CancelRequested {
         /// Who.
         by: Principal,
@@ -254,7 +254,7 @@ pub enum EventBody {
         outcome: String,
         /// What the graph has to say.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        events: Vec<Payload>,
+        events: Vec<EventPayload>,
     },
     /// The run does the same thing again and again.
     StuckDetected {
@@ -266,7 +266,7 @@ pub enum EventBody {
     /// A fork changed something before going on.
     Overridden {
         /// What the graph has to say.
-        events: Vec<Payload>,
+        events: Vec<EventPayload>,
     },
     /// The run moved to another version of its graph.
     Migrated {
@@ -275,7 +275,7 @@ pub enum EventBody {
         /// To this one.
         to: u32,
     },
-    /// Somebody vouches for every entry before this one.
+    /// The holder of a key vouches for every entry before this one.
     Sealed {
         /// Ed25519 public key, in hexadecimal digits.
         key: String,
@@ -285,9 +285,9 @@ pub enum EventBody {
     /// The run ended.
     RunEnded {
         /// In which way.
-        ending: Ending,
+        ending: RunEnding,
         /// With which result.
-        exit: Exit,
+        exit: RunExit,
         /// In one sentence.
         summary: String,
     },
@@ -325,7 +325,7 @@ impl EventBody {
     }
 
     /// Every payload the event carries.
-    pub fn payloads(&self) -> Vec<&Payload> {
+    pub fn payloads(&self) -> Vec<&EventPayload> {
         match self {
             Self::RunStarted { input, .. } => vec![input],
             Self::ReadDone { result, .. } | Self::EffectSettled { result, .. } => match result {

@@ -1,6 +1,6 @@
 //! A log is whole when each entry continues the one before it.
 
-use super::{Envelope, Event};
+use super::{EventEnvelope, LogEvent};
 use crate::canonical::CanonicalError;
 use crate::digest::Digest;
 use crate::id::RunId;
@@ -12,7 +12,7 @@ pub fn origin() -> Digest {
 
 /// Where a log breaks.
 #[derive(Debug, thiserror::Error)]
-pub enum BrokenLog {
+pub enum BrokenLogChain {
     /// An entry is missing, doubled or out of place.
     #[error(
         "entry {position} carries sequence number {found}: an entry is missing or out of order"
@@ -54,14 +54,14 @@ pub enum BrokenLog {
 
 /// Follows a log entry by entry.
 #[derive(Debug, Clone)]
-pub struct Chain {
+pub struct LogChain {
     run: RunId,
     next: u64,
     epoch: u64,
     head: Digest,
 }
 
-impl Chain {
+impl LogChain {
     /// A log with no entry yet.
     pub fn start(run: RunId) -> Self {
         Self {
@@ -85,27 +85,27 @@ impl Chain {
     /// Checks the next entry from the canonical bytes of its body and returns its digest.
     pub fn follow(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &EventEnvelope<'_>,
         canonical_body: &[u8],
-    ) -> Result<Digest, BrokenLog> {
+    ) -> Result<Digest, BrokenLogChain> {
         let position = self.next;
         if envelope.seq != position {
-            return Err(BrokenLog::Sequence {
+            return Err(BrokenLogChain::Sequence {
                 position,
                 found: envelope.seq,
             });
         }
         if *envelope.run != self.run {
-            return Err(BrokenLog::OtherRun {
+            return Err(BrokenLogChain::OtherRun {
                 position,
                 found: envelope.run.clone(),
             });
         }
         if envelope.previous != self.head {
-            return Err(BrokenLog::Chain { position });
+            return Err(BrokenLogChain::Chain { position });
         }
         if envelope.epoch < self.epoch {
-            return Err(BrokenLog::Epoch {
+            return Err(BrokenLogChain::Epoch {
                 position,
                 found: envelope.epoch,
                 latest: self.epoch,
@@ -134,11 +134,11 @@ impl Chain {
 }
 
 /// Checks that a log is whole and returns the digest of its last entry.
-pub fn verify_chain(events: &[Event]) -> Result<Digest, BrokenLog> {
+pub fn verify_chain(events: &[LogEvent]) -> Result<Digest, BrokenLogChain> {
     let Some(first) = events.first() else {
         return Ok(origin());
     };
-    let mut chain = Chain::start(first.run.clone());
+    let mut chain = LogChain::start(first.run.clone());
     for event in events {
         chain.follow(&event.envelope(), &event.canonical_body()?)?;
     }
@@ -152,11 +152,11 @@ mod tests {
     use crate::version::ProtocolVersion;
     use proptest::prelude::*;
 
-    fn log(length: u64) -> Vec<Event> {
+    fn log(length: u64) -> Vec<LogEvent> {
         let mut previous = origin();
         (0..length)
             .map(|seq| {
-                let event = Event {
+                let event = LogEvent {
                     protocol: ProtocolVersion,
                     schema: EVENT_SCHEMA,
                     run: RunId::from_parts(1, [7; 10]),
@@ -175,13 +175,13 @@ mod tests {
             .collect()
     }
 
-    fn broken_at(broken: &BrokenLog) -> u64 {
+    fn broken_at(broken: &BrokenLogChain) -> u64 {
         match broken {
-            BrokenLog::Sequence { position, .. }
-            | BrokenLog::Chain { position }
-            | BrokenLog::Epoch { position, .. }
-            | BrokenLog::OtherRun { position, .. } => *position,
-            BrokenLog::Canonical(error) => panic!("{error}"),
+            BrokenLogChain::Sequence { position, .. }
+            | BrokenLogChain::Chain { position }
+            | BrokenLogChain::Epoch { position, .. }
+            | BrokenLogChain::OtherRun { position, .. } => *position,
+            BrokenLogChain::Canonical(error) => panic!("{error}"),
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
         events[2].previous = events[1].digest().unwrap();
         let broken = verify_chain(&events).unwrap_err();
         assert!(
-            matches!(broken, BrokenLog::Epoch { position: 2, .. }),
+            matches!(broken, BrokenLogChain::Epoch { position: 2, .. }),
             "{broken}"
         );
     }
@@ -207,7 +207,7 @@ mod tests {
         fn the_digest_from_pieces_is_the_digest_of_the_whole(
             seq in 0_u64..1_000, epoch in 0_u64..1_000, at_ms in 0_u64..(1 << 50), text in ".{0,60}",
         ) {
-            let event = Event {
+            let event = LogEvent {
                 seq,
                 epoch,
                 at_ms,

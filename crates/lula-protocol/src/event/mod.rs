@@ -9,11 +9,11 @@ mod chain;
 
 use serde::{Deserialize, Serialize};
 
-pub use body::{EffectResult, Ending, EventBody, Parent, Via};
-pub use chain::{BrokenLog, Chain, origin, verify_chain};
+pub use body::{EffectResult, EventBody, ParentRun, ResultSource, RunEnding};
+pub use chain::{BrokenLogChain, LogChain, origin, verify_chain};
 
 use crate::canonical::{self, CanonicalError};
-use crate::digest::{Digest, Domain};
+use crate::digest::{Digest, DigestDomain};
 use crate::id::RunId;
 use crate::version::ProtocolVersion;
 
@@ -23,7 +23,7 @@ pub const EVENT_SCHEMA: u32 = 1;
 /// One entry of a run's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct LogEvent {
     /// Protocol version.
     pub protocol: ProtocolVersion,
     /// Shape of the body.
@@ -44,7 +44,7 @@ pub struct Event {
 
 /// The fields around a body, for taking an event's digest from the body's canonical bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Envelope<'a> {
+pub struct EventEnvelope<'a> {
     /// Shape of the body.
     pub schema: u32,
     /// The run.
@@ -59,8 +59,8 @@ pub struct Envelope<'a> {
     pub previous: Digest,
 }
 
-impl Envelope<'_> {
-    /// The digest of the event with this body. The same as [`Event::digest`], without building
+impl EventEnvelope<'_> {
+    /// The digest of the event with this body. The same as [`LogEvent::digest`], without building
     /// the event: the canonical form of a record is its sorted fields, joined.
     pub fn digest(&self, canonical_body: &[u8]) -> Digest {
         let before = format!("{{\"at_ms\":{},\"body\":", self.at_ms);
@@ -74,21 +74,21 @@ impl Envelope<'_> {
             self.seq
         );
         Digest::of_canonical(
-            Domain::Event,
+            DigestDomain::Event,
             &[before.as_bytes(), canonical_body, after.as_bytes()],
         )
     }
 }
 
-impl Event {
+impl LogEvent {
     /// Digest of this entry, which the next one carries.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
-        Digest::of(Domain::Event, self)
+        Digest::of(DigestDomain::Event, self)
     }
 
     /// The fields around the body.
-    pub const fn envelope(&self) -> Envelope<'_> {
-        Envelope {
+    pub const fn envelope(&self) -> EventEnvelope<'_> {
+        EventEnvelope {
             schema: self.schema,
             run: &self.run,
             seq: self.seq,

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use corpus::{Bug, Project, Set, projects};
 use door::Door;
-use lula_repair::{TestsWanted, run_tests};
+use lula_repair::{TestSelection, run_tests};
 use tally::{Row, Tally};
 use unsandboxed::UnsandboxedGround;
 
@@ -121,7 +121,7 @@ fn write(path: Option<&str>, text: &str) {
 /// What fails of a project's tests; nothing where they cannot be run.
 fn failing(folder: &Path) -> Option<Vec<String>> {
     let ground = UnsandboxedGround::new(folder);
-    let report = run_tests(&ground, &TestsWanted::default(), Duration::from_mins(1)).ok()?;
+    let report = run_tests(&ground, &TestSelection::default(), Duration::from_mins(1)).ok()?;
     Some(report.failing().map(|test| test.id.clone()).collect())
 }
 

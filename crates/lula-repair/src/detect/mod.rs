@@ -3,10 +3,15 @@
 //! Every finding carries its reason, so that a person can see why and put it right with a command
 //! of their own.
 
+mod cmake;
 mod command;
+mod deno;
+mod django;
 mod others;
+mod php;
 mod projects;
 mod python;
+mod ruby;
 mod rust;
 mod script;
 
@@ -15,19 +20,24 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use command::from_command;
+pub(crate) use script::followed;
 
 /// A test framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Framework {
+pub enum TestFramework {
     /// pytest.
     Pytest,
     /// Python's own unittest.
     Unittest,
     /// Test files of bare Python functions, with no framework at hand.
     PlainPython,
+    /// Django's runner.
+    Django,
     /// Rust's libtest, through cargo.
     CargoTest,
+    /// Rust's tests, each in a process of its own, through cargo-nextest.
+    Nextest,
     /// Node's own test runner.
     NodeTest,
     /// Jest.
@@ -38,8 +48,18 @@ pub enum Framework {
     Mocha,
     /// A package's test script, whatever runner it starts.
     NodeScript,
+    /// `bun test`.
+    BunTest,
+    /// `deno test`.
+    DenoTest,
     /// `go test`.
     GoTest,
+    /// `CTest`, after a build with `CMake`.
+    Ctest,
+    /// `RSpec`.
+    Rspec,
+    /// `PHPUnit`, and Pest, which is made of it.
+    Phpunit,
     /// A `test` target of a makefile.
     Make,
     /// Maven's Surefire.
@@ -53,7 +73,7 @@ pub enum Framework {
 /// How a framework's results are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ResultFormat {
+pub enum TestResultFormat {
     /// A report of a runner that we bring in.
     OurReport,
     /// `JUnit`'s XML files.
@@ -70,7 +90,7 @@ pub enum ResultFormat {
 
 /// A language and how much of it there is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LanguageFound {
+pub struct DetectedLanguage {
     /// Its name.
     pub name: String,
     /// How many source files.
@@ -81,9 +101,9 @@ pub struct LanguageFound {
 
 /// A set of tests and how to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestsFound {
+pub struct DetectedTests {
     /// The framework.
-    pub framework: Framework,
+    pub framework: TestFramework,
     /// The command a person would type.
     pub argv: Vec<String>,
     /// The test files, where the framework goes by files.
@@ -97,12 +117,12 @@ pub struct TestsFound {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
     /// How results are read.
-    pub results: ResultFormat,
+    pub results: TestResultFormat,
     /// Why we think so.
     pub reason: String,
 }
 
-impl TestsFound {
+impl DetectedTests {
     /// The command as a person would type it.
     pub fn line(&self) -> String {
         shell_words(&self.argv)
@@ -126,7 +146,7 @@ pub(crate) fn shell_words(argv: &[String]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct TestsWanted {
+pub struct TestSelection {
     /// The command that runs them, where a person gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -135,7 +155,7 @@ pub struct TestsWanted {
     pub folder: String,
 }
 
-impl TestsWanted {
+impl TestSelection {
     /// Those that this command runs, at the top.
     pub fn by(command: impl Into<String>) -> Self {
         Self {
@@ -147,11 +167,11 @@ impl TestsWanted {
 
 /// What was found in a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Detection {
+pub struct ProjectDetection {
     /// Languages, most files first.
-    pub languages: Vec<LanguageFound>,
+    pub languages: Vec<DetectedLanguage>,
     /// Ways to run tests, the best first.
-    pub tests: Vec<TestsFound>,
+    pub tests: Vec<DetectedTests>,
     /// The folder of the project that this is about, from the top; empty for the top.
     #[serde(default)]
     pub folder: String,
@@ -161,12 +181,12 @@ pub struct Detection {
 }
 
 /// The files of a project as detection sees them.
-pub(crate) struct Project<'a> {
+pub(crate) struct DetectionProject<'a> {
     pub(crate) files: &'a [String],
     pub(crate) read: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Project<'_> {
+impl DetectionProject<'_> {
     pub(crate) fn has(&self, path: &str) -> bool {
         self.files.iter().any(|file| file == path)
     }
@@ -228,7 +248,7 @@ const LANGUAGES: &[(&str, &[&str], bool)] = &[
 /// assert_eq!(found.tests[0].argv, ["cargo", "test"]);
 /// assert_eq!(found.languages[0].name, "Rust");
 /// ```
-pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> Detection {
+pub fn detect(files: &[String], read: &dyn Fn(&str) -> Option<String>) -> ProjectDetection {
     detect_in(files, read, "")
 }
 
@@ -238,7 +258,7 @@ pub fn detect_in(
     files: &[String],
     read: &dyn Fn(&str) -> Option<String>,
     folder: &str,
-) -> Detection {
+) -> ProjectDetection {
     let own: Vec<String> = files
         .iter()
         .filter(|path| !is_foreign(path))
@@ -270,7 +290,7 @@ pub(crate) fn project_of(
     files: &[String],
     read: &dyn Fn(&str) -> Option<String>,
     file: &str,
-) -> Option<Detection> {
+) -> Option<ProjectDetection> {
     if is_foreign(file) {
         return None;
     }
@@ -285,7 +305,11 @@ pub(crate) fn project_of(
 }
 
 /// Looks at one folder as a project.
-fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str) -> Detection {
+fn detect_at(
+    own: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+    folder: &str,
+) -> ProjectDetection {
     let files = projects::inside(own, folder);
     let read = |path: &str| {
         if folder.is_empty() {
@@ -294,14 +318,19 @@ fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str
             read(&format!("{folder}/{path}"))
         }
     };
-    let project = Project {
+    let project = DetectionProject {
         files: &projects::outside(&files),
         read: &read,
     };
     let mut tests = Vec::new();
+    django::look(&project, &mut tests);
     python::look(&project, &mut tests);
     rust::look(&project, &mut tests);
     script::look(&project, &mut tests);
+    deno::look(&project, &mut tests);
+    ruby::look(&project, &mut tests);
+    php::look(&project, &mut tests);
+    cmake::look(&project, &mut tests);
     others::look(&project, &mut tests);
     for found in &mut tests {
         folder.clone_into(&mut found.folder);
@@ -311,7 +340,7 @@ fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str
     }
     let languages = languages(&files);
     // The language with the most files is what the project is about.
-    let share = |tests: &TestsFound| {
+    let share = |tests: &DetectedTests| {
         languages
             .iter()
             .position(|language| {
@@ -323,7 +352,7 @@ fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str
             .unwrap_or(usize::MAX)
     };
     tests.sort_by_key(share);
-    Detection {
+    ProjectDetection {
         languages,
         tests,
         folder: folder.to_owned(),
@@ -331,14 +360,21 @@ fn detect_at(own: &[String], read: &dyn Fn(&str) -> Option<String>, folder: &str
     }
 }
 
-impl Framework {
+impl TestFramework {
     fn language(self) -> Option<&'static [&'static str]> {
         match self {
-            Self::Pytest | Self::Unittest | Self::PlainPython => Some(&["Python"]),
-            Self::CargoTest => Some(&["Rust"]),
-            Self::NodeTest | Self::Jest | Self::Vitest | Self::Mocha | Self::NodeScript => {
-                Some(&["JavaScript", "TypeScript"])
-            }
+            Self::Pytest | Self::Unittest | Self::PlainPython | Self::Django => Some(&["Python"]),
+            Self::CargoTest | Self::Nextest => Some(&["Rust"]),
+            Self::NodeTest
+            | Self::Jest
+            | Self::Vitest
+            | Self::Mocha
+            | Self::NodeScript
+            | Self::BunTest
+            | Self::DenoTest => Some(&["JavaScript", "TypeScript"]),
+            Self::Ctest => Some(&["C", "C++"]),
+            Self::Rspec => Some(&["Ruby"]),
+            Self::Phpunit => Some(&["PHP"]),
             Self::GoTest => Some(&["Go"]),
             Self::Maven | Self::Gradle => Some(&["Java", "Kotlin"]),
             Self::Make | Self::Command => None,
@@ -346,25 +382,33 @@ impl Framework {
     }
 
     /// How its results are read.
-    pub fn results(self) -> ResultFormat {
+    pub fn results(self) -> TestResultFormat {
         match self {
-            Self::CargoTest => ResultFormat::Libtest,
-            Self::NodeTest => ResultFormat::Tap,
+            Self::CargoTest => TestResultFormat::Libtest,
+            Self::NodeTest => TestResultFormat::Tap,
             Self::Pytest
             | Self::Unittest
             | Self::PlainPython
             | Self::Jest
             | Self::Vitest
             | Self::Mocha
-            | Self::NodeScript => ResultFormat::OurReport,
-            Self::GoTest => ResultFormat::Json,
-            Self::Maven | Self::Gradle => ResultFormat::JunitXml,
-            Self::Make | Self::Command => ResultFormat::ExitCode,
+            | Self::NodeScript
+            | Self::Django
+            | Self::Rspec => TestResultFormat::OurReport,
+            Self::GoTest => TestResultFormat::Json,
+            Self::Maven
+            | Self::Gradle
+            | Self::Nextest
+            | Self::Ctest
+            | Self::Phpunit
+            | Self::BunTest
+            | Self::DenoTest => TestResultFormat::JunitXml,
+            Self::Make | Self::Command => TestResultFormat::ExitCode,
         }
     }
 }
 
-fn languages(files: &[String]) -> Vec<LanguageFound> {
+fn languages(files: &[String]) -> Vec<DetectedLanguage> {
     let mut counts: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     for path in files {
         let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -378,7 +422,7 @@ fn languages(files: &[String]) -> Vec<LanguageFound> {
     }
     let mut found: Vec<_> = counts
         .into_iter()
-        .map(|(name, (files, repairable))| LanguageFound {
+        .map(|(name, (files, repairable))| DetectedLanguage {
             name: name.to_owned(),
             files,
             repairable,
@@ -389,12 +433,12 @@ fn languages(files: &[String]) -> Vec<LanguageFound> {
 }
 
 fn found(
-    framework: Framework,
+    framework: TestFramework,
     argv: &[&str],
     files: Vec<String>,
     reason: impl Into<String>,
-) -> TestsFound {
-    TestsFound {
+) -> DetectedTests {
+    DetectedTests {
         framework,
         argv: argv.iter().map(|&part| part.to_owned()).collect(),
         files,
@@ -410,7 +454,7 @@ fn found(
 mod tests {
     use super::*;
 
-    fn look(files: &[(&str, &str)]) -> Detection {
+    fn look(files: &[(&str, &str)]) -> ProjectDetection {
         let names: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
         detect(&names, &|path| {
             files
@@ -420,7 +464,7 @@ mod tests {
         })
     }
 
-    fn first(files: &[(&str, &str)]) -> (Framework, String) {
+    fn first(files: &[(&str, &str)]) -> (TestFramework, String) {
         let found = look(files);
         (found.tests[0].framework, found.tests[0].reason.clone())
     }
@@ -434,7 +478,7 @@ mod tests {
                 "import unittest\nclass T(unittest.TestCase):\n    pass\n",
             ),
         ];
-        assert_eq!(first(&unittest).0, Framework::Unittest);
+        assert_eq!(first(&unittest).0, TestFramework::Unittest);
         let pytest = [
             ("a.py", ""),
             (
@@ -442,7 +486,7 @@ mod tests {
                 "import pytest\ndef test_x():\n    assert 1\n",
             ),
         ];
-        assert_eq!(first(&pytest).0, Framework::Pytest);
+        assert_eq!(first(&pytest).0, TestFramework::Pytest);
         let configured = [
             ("a.py", ""),
             ("pytest.ini", "[pytest]"),
@@ -452,18 +496,24 @@ mod tests {
             ),
         ];
         let (framework, reason) = first(&configured);
-        assert_eq!(framework, Framework::Pytest);
+        assert_eq!(framework, TestFramework::Pytest);
         assert!(reason.contains("pytest.ini"), "{reason}");
     }
 
     #[test]
     fn script_frameworks_are_read_from_package_json() {
         for (manifest, framework) in [
-            (r#"{"scripts":{"test":"jest"}}"#, Framework::Jest),
-            (r#"{"scripts":{"test":"vitest run"}}"#, Framework::Vitest),
-            (r#"{"scripts":{"test":"mocha"}}"#, Framework::Mocha),
-            (r#"{"scripts":{"test":"node --test"}}"#, Framework::NodeTest),
-            (r#"{"devDependencies":{"jest":"^29"}}"#, Framework::Jest),
+            (r#"{"scripts":{"test":"jest"}}"#, TestFramework::Jest),
+            (
+                r#"{"scripts":{"test":"vitest run"}}"#,
+                TestFramework::Vitest,
+            ),
+            (r#"{"scripts":{"test":"mocha"}}"#, TestFramework::Mocha),
+            (
+                r#"{"scripts":{"test":"node --test"}}"#,
+                TestFramework::NodeTest,
+            ),
+            (r#"{"devDependencies":{"jest":"^29"}}"#, TestFramework::Jest),
         ] {
             assert_eq!(
                 first(&[
@@ -498,7 +548,11 @@ mod tests {
                 ("src/a.ts", ""),
                 ("test/a.test.ts", ""),
             ]);
-            assert_eq!(found.tests[0].framework, Framework::NodeTest, "{script}");
+            assert_eq!(
+                found.tests[0].framework,
+                TestFramework::NodeTest,
+                "{script}"
+            );
             assert_eq!(found.tests[0].options, options, "{script}");
             assert_eq!(found.tests[0].files, ["test/a.test.ts"]);
         }
@@ -508,21 +562,125 @@ mod tests {
     fn other_ecosystems_are_known_by_their_manifests() {
         assert_eq!(
             first(&[("Cargo.toml", "[package]"), ("src/lib.rs", "")]).0,
-            Framework::CargoTest
+            TestFramework::CargoTest
         );
         assert_eq!(
             first(&[("go.mod", "module x"), ("a_test.go", "")]).0,
-            Framework::GoTest
+            TestFramework::GoTest
         );
-        assert_eq!(first(&[("pom.xml", "")]).0, Framework::Maven);
+        assert_eq!(first(&[("pom.xml", "")]).0, TestFramework::Maven);
         assert_eq!(
             first(&[("build.gradle", ""), ("gradlew", "")]).0,
-            Framework::Gradle
+            TestFramework::Gradle
         );
         assert_eq!(
             first(&[("Makefile", "all:\n\tcc\ntest: all\n\t./run\n")]).0,
-            Framework::Make
+            TestFramework::Make
         );
+    }
+
+    #[test]
+    fn each_runner_is_started_as_its_project_starts_it() {
+        let line = |files: &[(&str, &str)]| {
+            let found = look(files).tests.swap_remove(0);
+            (found.framework, found.line())
+        };
+        let expect = |files: &[(&str, &str)], framework: TestFramework, wanted: &str| {
+            assert_eq!(line(files), (framework, wanted.to_owned()));
+        };
+        let manage = ("manage.py", "from django.core.management import x");
+        expect(
+            &[
+                manage,
+                ("shop/tests.py", "from django.test import TestCase"),
+            ],
+            TestFramework::Django,
+            "python3 manage.py test",
+        );
+        expect(
+            &[
+                ("runtests.py", "import django"),
+                ("tests/test_a.py", "import unittest"),
+            ],
+            TestFramework::Django,
+            "python3 runtests.py",
+        );
+        expect(
+            &[
+                manage,
+                ("pytest.ini", "[pytest]\nDJANGO_SETTINGS_MODULE = a"),
+                ("shop/tests/test_a.py", ""),
+            ],
+            TestFramework::Pytest,
+            "python3 -m pytest",
+        );
+        expect(
+            &[("go.mod", ""), ("a.go", "")],
+            TestFramework::GoTest,
+            "go test ./...",
+        );
+        expect(
+            &[("Gemfile", ""), ("spec/a_spec.rb", "")],
+            TestFramework::Rspec,
+            "bundle exec rspec",
+        );
+        expect(&[("spec/a_spec.rb", "")], TestFramework::Rspec, "rspec");
+        expect(
+            &[(
+                "composer.json",
+                r#"{"require-dev":{"phpunit/phpunit":"^9"}}"#,
+            )],
+            TestFramework::Phpunit,
+            "vendor/bin/phpunit",
+        );
+        expect(
+            &[(
+                "composer.json",
+                r#"{"scripts":{"test":["phpcs","phpunit"]}}"#,
+            )],
+            TestFramework::Phpunit,
+            "composer test",
+        );
+        expect(
+            &[("phpunit.xml.dist", "")],
+            TestFramework::Phpunit,
+            "phpunit",
+        );
+        expect(
+            &[("CMakeLists.txt", "enable_testing ()"), ("a.c", "")],
+            TestFramework::Ctest,
+            "sh -c 'cmake -S . -B build && cmake --build build && ctest --test-dir build'",
+        );
+        expect(
+            &[("deno.json", r#"{"tasks": {"test": "deno test -A"}}"#)],
+            TestFramework::DenoTest,
+            "deno task test",
+        );
+        expect(
+            &[("deno.jsonc", "{}")],
+            TestFramework::DenoTest,
+            "deno test -A",
+        );
+        expect(
+            &[
+                ("package.json", r#"{"scripts":{"test":"bun test"}}"#),
+                ("bun.lock", ""),
+            ],
+            TestFramework::BunTest,
+            "bun run test",
+        );
+        expect(
+            &[("package.json", "{}"), ("bun.lock", ""), ("a.test.ts", "")],
+            TestFramework::BunTest,
+            "bun test",
+        );
+    }
+
+    #[test]
+    fn nextest_stands_beside_what_a_repair_is_quickest_with() {
+        let found = look(&[("Cargo.toml", ""), (".config/nextest.toml", "")]);
+        let lines: Vec<String> = found.tests.iter().map(DetectedTests::line).collect();
+        assert_eq!(lines, ["cargo test", "cargo nextest run"]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Go, Maven, Gradle and makefiles: detected and run, not repaired.
 
-use super::{Framework, Project, TestsFound, found};
+use super::{DetectedTests, DetectionProject, TestFramework, found};
 
-pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
+pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>) {
     if project.has("go.mod") {
         out.push(found(
-            Framework::GoTest,
-            &["go", "test", "-json", "./..."],
+            TestFramework::GoTest,
+            &["go", "test", "./..."],
             Vec::new(),
             "go.mod declares a module",
         ));
@@ -14,8 +14,8 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     if project.has("pom.xml") {
         let program = if project.has("mvnw") { "./mvnw" } else { "mvn" };
         out.push(found(
-            Framework::Maven,
-            &[program, "-q", "-o", "test"],
+            TestFramework::Maven,
+            &[program, "-q", "-o", "--fail-at-end", "test"],
             Vec::new(),
             "pom.xml declares a project",
         ));
@@ -30,8 +30,8 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
             "gradle"
         };
         out.push(found(
-            Framework::Gradle,
-            &[program, "--offline", "test"],
+            TestFramework::Gradle,
+            &[program, "--offline", "--continue", "test"],
             Vec::new(),
             format!("{manifest} declares a build"),
         ));
@@ -43,7 +43,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
                 .any(|line| line.starts_with(&format!("{target}:")))
         }) {
             out.push(found(
-                Framework::Make,
+                TestFramework::Make,
                 &["make", target],
                 Vec::new(),
                 format!("{makefile} has the target {target}"),

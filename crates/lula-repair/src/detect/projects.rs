@@ -19,6 +19,10 @@ const MANIFESTS: &[&str] = &[
     "build.gradle",
     "build.gradle.kts",
     "CMakeLists.txt",
+    "Gemfile",
+    "composer.json",
+    "deno.json",
+    "deno.jsonc",
 ];
 /// Files that make a folder one where a person named the folder.
 const MAKEFILES: &[&str] = &["Makefile", "makefile", "GNUmakefile"];

@@ -1,9 +1,9 @@
 //! pytest, unittest, and test files of bare functions.
 
-use super::{Framework, Project, TestsFound, found};
+use super::{DetectedTests, DetectionProject, TestFramework, found};
 use crate::syntax::is_test_path;
 
-pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
+pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>) {
     let files: Vec<String> = project
         .files
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     let count = files.len();
     let pytest = |reason: String| {
         found(
-            Framework::Pytest,
+            TestFramework::Pytest,
             &["python3", "-m", "pytest"],
             files.clone(),
             reason,
@@ -58,7 +58,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     }
     if cases {
         out.push(found(
-            Framework::Unittest,
+            TestFramework::Unittest,
             &["python3", "-m", "unittest"],
             files.clone(),
             format!("tests use unittest; {count} test files"),
@@ -66,7 +66,7 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     }
     if bare && !imports && configured.is_none() {
         out.push(found(
-            Framework::PlainPython,
+            TestFramework::PlainPython,
             &["python3"],
             files,
             format!("bare test functions need no framework; {count} test files"),

@@ -1,8 +1,8 @@
-//! `cargo test`.
+//! `cargo test` and `cargo nextest`.
 
-use super::{Framework, Project, TestsFound, found};
+use super::{DetectedTests, DetectionProject, TestFramework, found};
 
-pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
+pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>) {
     if project.has("Cargo.toml") {
         let kind = if project.text("Cargo.toml").contains("[workspace]") {
             "a workspace"
@@ -10,10 +10,18 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
             "a package"
         };
         out.push(found(
-            Framework::CargoTest,
+            TestFramework::CargoTest,
             &["cargo", "test"],
             Vec::new(),
             format!("Cargo.toml declares {kind}"),
         ));
+        if project.has(".config/nextest.toml") {
+            out.push(found(
+                TestFramework::Nextest,
+                &["cargo", "nextest", "run"],
+                Vec::new(),
+                ".config/nextest.toml configures nextest",
+            ));
+        }
     }
 }

@@ -1,17 +1,20 @@
-//! Node's runner, Jest, Vitest and Mocha.
+//! Node's runner, Jest, Vitest, Mocha and bun.
 
 use serde_json::Value;
 
-use super::{Framework, Project, TestsFound, found};
-use crate::syntax::{Language, is_test_path};
+use super::{DetectedTests, DetectionProject, TestFramework, found};
+use crate::syntax::{RepairLanguage, is_test_path};
 
-const KNOWN: &[(&str, Framework)] = &[
-    ("vitest", Framework::Vitest),
-    ("jest", Framework::Jest),
-    ("mocha", Framework::Mocha),
+const KNOWN: &[(&str, TestFramework)] = &[
+    ("vitest", TestFramework::Vitest),
+    ("jest", TestFramework::Jest),
+    ("mocha", TestFramework::Mocha),
+    ("bun test", TestFramework::BunTest),
+    ("deno test", TestFramework::DenoTest),
+    ("deno task", TestFramework::DenoTest),
 ];
 
-pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
+pub(super) fn look(project: &DetectionProject<'_>, out: &mut Vec<DetectedTests>) {
     let files: Vec<String> = project
         .files
         .iter()
@@ -37,13 +40,19 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     }
     if !script.is_empty() {
         let named = KNOWN.iter().find(|(name, _)| script.contains(name));
-        let framework = named.map_or(Framework::NodeScript, |(_, framework)| *framework);
-        let argv = [manager(project, &manifest), "test"];
+        let framework = named.map_or(TestFramework::NodeScript, |(_, framework)| *framework);
+        let argv: &[&str] = match manager(project, &manifest) {
+            // `bun test` is its own runner, whatever the script says.
+            "bun" => &["bun", "run", "test"],
+            "pnpm" => &["pnpm", "test"],
+            "yarn" => &["yarn", "test"],
+            _ => &["npm", "test"],
+        };
         let reason = match named {
             Some((name, _)) => format!("package.json's test script runs {name}"),
             None => format!("package.json's test script is `{written}`"),
         };
-        out.push(found(framework, &argv, files, reason));
+        out.push(found(framework, argv, files, reason));
         return;
     }
     let depends = |name: &str| {
@@ -57,6 +66,22 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
         out.push(found(*framework, &argv, files, reason));
         return;
     }
+    let by_bun = manager(project, &manifest) == "bun" || project.has("bunfig.toml");
+    let uses_bun = |path: &String| project.text(path).contains("bun:test");
+    if !files.is_empty() && by_bun || files.iter().take(50).any(uses_bun) {
+        let reason = format!("the package is bun's; {count} test files");
+        out.push(found(
+            TestFramework::BunTest,
+            &["bun", "test"],
+            files,
+            reason,
+        ));
+        return;
+    }
+    let is_deno = project.has("deno.json") || project.has("deno.jsonc");
+    if is_deno {
+        return;
+    }
     let uses_node = |path: &String| project.text(path).contains("node:test");
     if files.iter().take(50).any(uses_node) {
         let reason = format!("tests import node:test; {count} test files");
@@ -67,23 +92,25 @@ pub(super) fn look(project: &Project<'_>, out: &mut Vec<TestsFound>) {
     }
 }
 
-fn by_node(options: Vec<String>, files: Vec<String>, reason: String) -> TestsFound {
+fn by_node(options: Vec<String>, files: Vec<String>, reason: String) -> DetectedTests {
     let argv: Vec<&str> = ["node"]
         .into_iter()
         .chain(options.iter().map(String::as_str))
         .chain(["--test"])
         .collect();
-    let mut tests = found(Framework::NodeTest, &argv, files, reason);
+    let mut tests = found(TestFramework::NodeTest, &argv, files, reason);
     tests.options = options;
     tests
 }
 
 /// A script with those that it starts in their places.
-fn followed(manifest: &Value, script: &str, depth: usize) -> String {
+pub(crate) fn followed(manifest: &Value, script: &str, depth: usize) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in script.split_whitespace() {
         let runs = words
-            .last()
+            .iter()
+            .rev()
+            .find(|before| !before.starts_with('-'))
             .is_some_and(|before| matches!(before.as_str(), "run" | "pnpm" | "yarn" | "run-s"));
         match manifest["scripts"][word].as_str() {
             Some(inner) if runs && depth > 0 => words.push(followed(manifest, inner, depth - 1)),
@@ -94,7 +121,7 @@ fn followed(manifest: &Value, script: &str, depth: usize) -> String {
 }
 
 /// The package manager that a package names, or that wrote its lock file.
-fn manager(project: &Project<'_>, manifest: &Value) -> &'static str {
+fn manager(project: &DetectionProject<'_>, manifest: &Value) -> &'static str {
     let named = manifest["packageManager"].as_str().unwrap_or_default();
     [
         ("pnpm", "pnpm-lock.yaml"),
@@ -148,7 +175,7 @@ pub(super) fn node_options(script: &str) -> Option<Vec<String>> {
 
 fn is_script_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    Language::of(path).is_some_and(Language::is_script)
+    RepairLanguage::of(path).is_some_and(RepairLanguage::is_script)
         && is_test_path(path)
         && (name.contains("test")
             || name.contains("spec")

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use crate::patches::Family;
+use crate::patches::PatchFamily;
 
 /// What the messages of failing tests give away.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Clues {
-    boosts: HashMap<Family, f64>,
+    boosts: HashMap<PatchFamily, f64>,
     rewrites: Vec<(String, String)>,
     not_raised: Vec<String>,
     missing_error: bool,
     values: Vec<String>,
-    kinds: super::Kinds,
+    kinds: super::TypesByVariable,
 }
 
 impl Clues {
@@ -29,17 +29,17 @@ impl Clues {
     }
 
     /// Adds what variables held while the tests ran.
-    pub(crate) fn see(&mut self, kinds: super::Kinds) {
+    pub(crate) fn see(&mut self, kinds: super::TypesByVariable) {
         self.kinds = kinds;
     }
 
     /// What variables held while the tests ran.
-    pub(crate) fn kinds(&self) -> &super::Kinds {
+    pub(crate) fn kinds(&self) -> &super::TypesByVariable {
         &self.kinds
     }
 
     /// How much likelier the messages make a family.
-    pub(crate) fn boost(&self, family: Family) -> f64 {
+    pub(crate) fn boost(&self, family: PatchFamily) -> f64 {
         self.boosts.get(&family).copied().unwrap_or(1.0)
     }
 
@@ -63,7 +63,7 @@ impl Clues {
         &self.values
     }
 
-    fn raise(&mut self, families: &[Family], factor: f64) {
+    fn raise(&mut self, families: &[PatchFamily], factor: f64) {
         for family in families {
             let old = self.boosts.entry(*family).or_insert(1.0);
             *old = old.max(factor);
@@ -71,7 +71,7 @@ impl Clues {
     }
 
     fn errors(&mut self, message: &str) {
-        use Family::{
+        use PatchFamily::{
             Arguments, Bounds, Branch, Call, Comparison, Conversion, Default, Guard,
             MissingCondition, MissingStatement, Negation, OffByOne, Operator, SurplusStatement,
             Variable,
@@ -153,7 +153,7 @@ impl Clues {
                     Negation,
                     MissingCondition,
                     Branch,
-                    Family::Logic,
+                    PatchFamily::Logic,
                 ],
                 1.3,
             );
@@ -208,13 +208,20 @@ impl Clues {
         }
         if let (Ok(x), Ok(y)) = (a.parse::<f64>(), b.parse::<f64>()) {
             if ((x - y).abs() - 1.0).abs() < 1e-9 {
-                self.raise(&[Family::OffByOne, Family::Bounds, Family::Comparison], 1.4);
+                self.raise(
+                    &[
+                        PatchFamily::OffByOne,
+                        PatchFamily::Bounds,
+                        PatchFamily::Comparison,
+                    ],
+                    1.4,
+                );
             }
             if (x + y).abs() < 1e-9 {
-                self.raise(&[Family::Operands, Family::Operator], 1.5);
+                self.raise(&[PatchFamily::Operands, PatchFamily::Operator], 1.5);
             }
             if (x.trunc() - y.trunc()).abs() < 1.5 && (x.fract() - y.fract()).abs() > f64::EPSILON {
-                self.raise(&[Family::Conversion, Family::Operator], 1.4);
+                self.raise(&[PatchFamily::Conversion, PatchFamily::Operator], 1.4);
             }
             return;
         }
@@ -224,10 +231,10 @@ impl Clues {
         ) {
             self.raise(
                 &[
-                    Family::Comparison,
-                    Family::Negation,
-                    Family::MissingCondition,
-                    Family::Logic,
+                    PatchFamily::Comparison,
+                    PatchFamily::Negation,
+                    PatchFamily::MissingCondition,
+                    PatchFamily::Logic,
                 ],
                 1.3,
             );
@@ -236,16 +243,16 @@ impl Clues {
         if same_letters(a, b) && a != b {
             self.raise(
                 &[
-                    Family::Operands,
-                    Family::Arguments,
-                    Family::Conversion,
-                    Family::MovedStatement,
+                    PatchFamily::Operands,
+                    PatchFamily::Arguments,
+                    PatchFamily::Conversion,
+                    PatchFamily::MovedStatement,
                 ],
                 1.5,
             );
         }
         if a.eq_ignore_ascii_case(b) {
-            self.raise(&[Family::Conversion, Family::Call], 1.6);
+            self.raise(&[PatchFamily::Conversion, PatchFamily::Call], 1.6);
         }
         let quoted = |text: &str| text.starts_with(['\'', '"', '[', '{']);
         if quoted(a) && quoted(b) && a.len() < 2000 && b.len() < 2000 {
@@ -342,9 +349,9 @@ mod tests {
     #[test]
     fn values_one_apart_point_at_an_off_by_one() {
         let clues = Clues::read(["AssertionError: 3 != 4"].into_iter());
-        assert!(clues.boost(Family::OffByOne) > 1.0);
+        assert!(clues.boost(PatchFamily::OffByOne) > 1.0);
         let clues = Clues::read(["  left: 10\n right: 11"].into_iter());
-        assert!(clues.boost(Family::OffByOne) > 1.0);
+        assert!(clues.boost(PatchFamily::OffByOne) > 1.0);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::RecentChange;
-use crate::syntax::{Source, is_function, walk};
+use crate::syntax::{ParsedSource, is_function, walk};
 
 /// The lines of the project that one test executed.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,21 @@ const NOT_RUN: f64 = 0.25;
 const HEAD: f64 = 0.6;
 /// Share that a constant gets from the code that names it.
 const NAMED: f64 = 0.4;
+/// Suspicion of a function that a failing test names, where no lines are known.
+const NAMED_BY_TEST: f64 = 0.6;
+/// Suspicion of a file whose name is that of a failing test's file, where no lines are known.
+const SAME_STEM: f64 = 0.3;
+
+/// What a file is called without its endings and what marks tests: `cart` of `test/cart.test.js`.
+fn stem(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?.split('.').next()?;
+    let name = name.strip_prefix("test_").unwrap_or(name);
+    let name = name
+        .strip_suffix("_test")
+        .or_else(|| name.strip_suffix("_spec"))
+        .unwrap_or(name);
+    (path.contains('.') && !matches!(name, "" | "index" | "test" | "mod" | "main")).then_some(name)
+}
 
 impl Heat {
     pub(crate) fn at(&self, path: &str, line: usize) -> f64 {
@@ -70,7 +85,7 @@ impl Heat {
     }
 
     /// Ochiai: executed by the failing, not by the passing.
-    pub(crate) fn ochiai(tests: &[LinesOfTest], sources: &[Source]) -> Self {
+    pub(crate) fn ochiai(tests: &[LinesOfTest], sources: &[ParsedSource]) -> Self {
         let wanted: HashSet<&str> = sources.iter().map(|source| source.path.as_str()).collect();
         let failing = tests.iter().filter(|test| test.failed).count();
         let mut counts: HashMap<(&str, usize), (usize, usize)> = HashMap::new();
@@ -102,7 +117,7 @@ impl Heat {
     }
 
     /// With nothing to go by, every line of these files is as likely as the next.
-    pub(crate) fn even(sources: &[Source], level: f64) -> Self {
+    pub(crate) fn even(sources: &[ParsedSource], level: f64) -> Self {
         let mut heat = Self::default();
         for source in sources {
             for line in 1..=source.text.lines().count() {
@@ -110,6 +125,47 @@ impl Heat {
             }
         }
         heat
+    }
+
+    /// Warms functions that failing tests name, and files that share a test file's name. Test authors
+    /// name what they test, which is worth the most where no lines are known.
+    pub(crate) fn named(&mut self, texts: &[String], sources: &[ParsedSource]) {
+        let words: HashSet<&str> = texts
+            .iter()
+            .flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$'))
+            .filter(|word| word.len() >= 3)
+            .collect();
+        let stems: HashSet<&str> = texts
+            .iter()
+            .filter_map(|text| stem(text.split(" > ").next()?))
+            .collect();
+        for source in sources {
+            if stem(&source.path).is_some_and(|own| stems.contains(own)) {
+                for line in 1..=source.text.lines().count() {
+                    self.warm(&source.path, line, SAME_STEM);
+                }
+            }
+            for node in walk(source.root())
+                .into_iter()
+                .filter(|node| is_function(*node))
+            {
+                let name = node.child_by_field_name("name").or_else(|| {
+                    let parent = node.parent()?;
+                    ["name", "key", "left", "property"]
+                        .iter()
+                        .find_map(|field| parent.child_by_field_name(field))
+                });
+                let Some(name) = name.map(|name| source.of(name)) else {
+                    continue;
+                };
+                let last = name.rsplit('.').next().unwrap_or(name);
+                if words.contains(last) {
+                    for line in node.start_position().row + 1..=node.end_position().row + 1 {
+                        self.warm(&source.path, line, NAMED_BY_TEST);
+                    }
+                }
+            }
+        }
     }
 
     /// Warms what stack traces name; the last frame the most.
@@ -140,14 +196,14 @@ impl Heat {
     }
 
     /// Carries suspicion to lines that no test is seen to execute.
-    pub(crate) fn spread(&mut self, sources: &[Source]) {
+    pub(crate) fn spread(&mut self, sources: &[ParsedSource]) {
         for source in sources {
             self.spread_functions(source);
         }
         self.spread_constants(sources);
     }
 
-    fn spread_functions(&mut self, source: &Source) {
+    fn spread_functions(&mut self, source: &ParsedSource) {
         for node in walk(source.root())
             .into_iter()
             .filter(|node| is_function(*node))
@@ -179,7 +235,7 @@ impl Heat {
     }
 
     /// A constant is as suspicious as the code that names it, a little less.
-    fn spread_constants(&mut self, sources: &[Source]) {
+    fn spread_constants(&mut self, sources: &[ParsedSource]) {
         let mut by_word: HashMap<String, f64> = HashMap::new();
         for source in sources {
             for (row, text) in source.text.lines().enumerate() {
@@ -235,9 +291,26 @@ mod tests {
     }
 
     #[test]
+    fn without_lines_a_function_that_a_failing_test_names_is_the_hottest() {
+        let text = "export function other(a) {\n  return a < 1;\n}\n\nexport const withSlash = (a) => {\n  return a > 1;\n};\n";
+        let sources = [ParsedSource::parse("src/url.js", text.as_bytes()).unwrap()];
+        let mut heat = Heat::even(&sources, 0.2);
+        heat.named(
+            &["test/slash.test.js > withSlash, a query > foo".to_owned()],
+            &sources,
+        );
+        assert!(heat.at("src/url.js", 6) > heat.at("src/url.js", 2));
+        let before = heat.at("src/url.js", 2);
+        heat.named(&["test/url.test.js > works".to_owned()], &sources);
+        assert!(heat.at("src/url.js", 2) > before, "its file is named");
+        assert_eq!(stem("test/test_cart.py"), Some("cart"));
+        assert_eq!(stem("a sentence"), None);
+    }
+
+    #[test]
     fn a_line_that_only_the_failing_test_runs_is_the_hottest() {
         let text = "LIMIT = 3\ndef f(x):\n    if x:\n        return LIMIT\n    return 2\n";
-        let source = Source::parse("a.py", text.as_bytes()).unwrap();
+        let source = ParsedSource::parse("a.py", text.as_bytes()).unwrap();
         let sources = [source];
         let mut heat = Heat::ochiai(&[test(true, &[3, 4]), test(false, &[3, 5])], &sources);
         heat.spread(&sources);

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 /// Names of types by variable, by the first line of its function, by file.
-pub(crate) type Seen = BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>;
+pub(crate) type SeenTypes = BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>;
 
 /// What was seen, by file, function and variable.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Kinds {
-    seen: Seen,
+pub(crate) struct TypesByVariable {
+    seen: SeenTypes,
 }
 
 /// What can be done with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum ValueSort {
     /// Arithmetic.
     Number,
     /// Methods of text.
@@ -29,8 +29,8 @@ pub(crate) enum Sort {
     Object,
 }
 
-impl Kinds {
-    pub(crate) fn new(seen: Seen) -> Self {
+impl TypesByVariable {
+    pub(crate) fn new(seen: SeenTypes) -> Self {
         Self { seen }
     }
 
@@ -63,7 +63,7 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// Whether a variable may be of a sort; true where nothing is known of it.
-    pub(crate) fn may_be(&self, name: &str, sort: Sort) -> bool {
+    pub(crate) fn may_be(&self, name: &str, sort: ValueSort) -> bool {
         self.types
             .get(name)
             .is_none_or(|types| types.iter().any(|kind| is(kind, sort)))
@@ -83,7 +83,7 @@ impl Variables {
     }
 }
 
-fn is(kind: &str, sort: Sort) -> bool {
+fn is(kind: &str, sort: ValueSort) -> bool {
     let builtin = matches!(
         kind,
         "int"
@@ -101,20 +101,20 @@ fn is(kind: &str, sort: Sort) -> bool {
             | "range"
     );
     match sort {
-        Sort::Number => matches!(kind, "int" | "float" | "bool") || !builtin,
-        Sort::Text => kind == "str" || !builtin,
-        Sort::Sized => {
+        ValueSort::Number => matches!(kind, "int" | "float" | "bool") || !builtin,
+        ValueSort::Text => kind == "str" || !builtin,
+        ValueSort::Sized => {
             !builtin
                 || matches!(
                     kind,
                     "str" | "list" | "tuple" | "dict" | "set" | "frozenset" | "bytes" | "range"
                 )
         }
-        Sort::Indexed => {
+        ValueSort::Indexed => {
             !builtin || matches!(kind, "str" | "list" | "tuple" | "dict" | "bytes" | "range")
         }
-        Sort::List => kind == "list" || !builtin,
-        Sort::Object => !builtin,
+        ValueSort::List => kind == "list" || !builtin,
+        ValueSort::Object => !builtin,
     }
 }
 
@@ -131,13 +131,13 @@ mod tests {
                 .collect()
         };
         let functions = [(3, names(&[("n", "int"), ("xs", "list"), ("m", "float")]))].into();
-        let kinds = Kinds::new([("a.py".to_owned(), functions)].into());
+        let kinds = TypesByVariable::new([("a.py".to_owned(), functions)].into());
         let here = kinds.between("a.py", 3, 9);
-        assert!(here.may_be("n", Sort::Number) && !here.may_be("n", Sort::Sized));
-        assert!(here.may_be("xs", Sort::List) && !here.may_be("xs", Sort::Text));
-        assert!(here.may_be("unknown", Sort::Text));
+        assert!(here.may_be("n", ValueSort::Number) && !here.may_be("n", ValueSort::Sized));
+        assert!(here.may_be("xs", ValueSort::List) && !here.may_be("xs", ValueSort::Text));
+        assert!(here.may_be("unknown", ValueSort::Text));
         assert!(here.alike("n", "m") && !here.alike("n", "xs"));
         let elsewhere = kinds.between("a.py", 20, 30);
-        assert!(elsewhere.may_be("n", Sort::Sized));
+        assert!(elsewhere.may_be("n", ValueSort::Sized));
     }
 }

@@ -8,7 +8,7 @@ mod kinds;
 pub(crate) use clues::Clues;
 pub(crate) use frames::frames;
 pub(crate) use heat::{Heat, LinesOfTest};
-pub(crate) use kinds::{Kinds, Sort, Variables};
+pub(crate) use kinds::{TypesByVariable, ValueSort, Variables};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,25 +2,41 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{call, named};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     match node.kind() {
         "slice" => slice(forge, node),
         "range_expression" => {
             let text = forge.of(node);
             if text.contains("..=") {
-                forge.replace(node, Family::Bounds, 0.9, text.replacen("..=", "..", 1));
+                let open = text.replacen("..=", "..", 1);
+                forge.replace(node, PatchFamily::Bounds, 0.9, open);
             } else if !text.ends_with("..") {
-                forge.replace(node, Family::Bounds, 0.9, text.replacen("..", "..=", 1));
+                forge.replace(
+                    node,
+                    PatchFamily::Bounds,
+                    0.9,
+                    text.replacen("..", "..=", 1),
+                );
             }
             if text.starts_with("0..") {
-                forge.replace(node, Family::Bounds, 0.4, text.replacen("0..", "1..", 1));
+                forge.replace(
+                    node,
+                    PatchFamily::Bounds,
+                    0.4,
+                    text.replacen("0..", "1..", 1),
+                );
             } else if text.starts_with("1..") {
-                forge.replace(node, Family::Bounds, 0.4, text.replacen("1..", "0..", 1));
+                forge.replace(
+                    node,
+                    PatchFamily::Bounds,
+                    0.4,
+                    text.replacen("1..", "0..", 1),
+                );
             }
-            forge.replace(node, Family::Bounds, 0.25, format!("({text}).rev()"));
+            forge.replace(node, PatchFamily::Bounds, 0.25, format!("({text}).rev()"));
         }
         _ => {}
     }
@@ -42,15 +58,15 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             .collect();
         match items.as_slice() {
             [only] => {
-                forge.replace(arguments, Family::Bounds, 0.4, format!("(0, {only})"));
-                forge.replace(arguments, Family::Bounds, 0.2, format!("(-{only})"));
+                forge.replace(arguments, PatchFamily::Bounds, 0.4, format!("(0, {only})"));
+                forge.replace(arguments, PatchFamily::Bounds, 0.2, format!("(-{only})"));
             }
             [start, end] => {
-                forge.replace(arguments, Family::Bounds, 0.4, format!("({start})"));
-                forge.replace(arguments, Family::Bounds, 0.2, format!("({end})"));
+                forge.replace(arguments, PatchFamily::Bounds, 0.4, format!("({start})"));
+                forge.replace(arguments, PatchFamily::Bounds, 0.2, format!("({end})"));
                 forge.replace(
                     arguments,
-                    Family::Bounds,
+                    PatchFamily::Bounds,
                     0.4,
                     format!("({start}, {start} + {end})"),
                 );
@@ -68,28 +84,48 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         {
             let (own, at) = (forge.of(*value), forge.of(*index));
             if forge.python() {
-                forge.replace(*index, Family::Bounds, 0.3, "-1");
-                forge.replace(*index, Family::Bounds, 0.2, format!("-{at}"));
-                forge.replace(node, Family::Default, 0.25, format!("{own}.get({at})"));
-                forge.replace(node, Family::Default, 0.25, format!("{own}.get({at}, 0)"));
-                forge.replace(node, Family::Default, 0.12, format!("{own}.get({at}, [])"));
-                forge.replace(node, Family::Default, 0.1, format!("{own}.get({at}, {{}})"));
+                forge.replace(*index, PatchFamily::Bounds, 0.3, "-1");
+                forge.replace(*index, PatchFamily::Bounds, 0.2, format!("-{at}"));
+                forge.replace(node, PatchFamily::Default, 0.25, format!("{own}.get({at})"));
                 forge.replace(
                     node,
-                    Family::Default,
+                    PatchFamily::Default,
+                    0.25,
+                    format!("{own}.get({at}, 0)"),
+                );
+                forge.replace(
+                    node,
+                    PatchFamily::Default,
+                    0.12,
+                    format!("{own}.get({at}, [])"),
+                );
+                forge.replace(
+                    node,
+                    PatchFamily::Default,
+                    0.1,
+                    format!("{own}.get({at}, {{}})"),
+                );
+                forge.replace(
+                    node,
+                    PatchFamily::Default,
                     0.08,
                     format!("{own}.get({at}, \"\")"),
                 );
             } else if forge.script() {
-                forge.replace(*index, Family::Bounds, 0.3, format!("{own}.length - 1"));
+                forge.replace(
+                    *index,
+                    PatchFamily::Bounds,
+                    0.3,
+                    format!("{own}.length - 1"),
+                );
             } else {
-                forge.replace(*index, Family::Bounds, 0.3, format!("{own}.len() - 1"));
+                forge.replace(*index, PatchFamily::Bounds, 0.3, format!("{own}.len() - 1"));
             }
         }
     }
 }
 
-fn slice(forge: &mut Forge<'_>, node: Node<'_>) {
+fn slice(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let text = forge.of(node).to_owned();
     let parts: Vec<&str> = text.split(':').map(str::trim).collect();
     let [start, end, ..] = parts.as_slice() else {
@@ -124,11 +160,11 @@ fn slice(forge: &mut Forge<'_>, node: Node<'_>) {
         forms.push((format!("{start}:{end}"), 0.3));
     }
     for (form, prior) in forms {
-        forge.replace(node, Family::Bounds, prior, form);
+        forge.replace(node, PatchFamily::Bounds, prior, form);
     }
 }
 
-fn range(forge: &mut Forge<'_>, arguments: Node<'_>) {
+fn range(forge: &mut PatchGenerator<'_>, arguments: Node<'_>) {
     let items: Vec<_> = named(arguments)
         .into_iter()
         .map(|item| forge.of(item))
@@ -162,6 +198,6 @@ fn range(forge: &mut Forge<'_>, arguments: Node<'_>) {
         _ => Vec::new(),
     };
     for (form, prior) in forms {
-        forge.replace(arguments, Family::Bounds, prior, form);
+        forge.replace(arguments, PatchFamily::Bounds, prior, form);
     }
 }

@@ -3,11 +3,11 @@
 use tree_sitter::Node;
 
 use super::moves::reindent;
-use super::{Edit, Family, Forge};
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{child, named};
 
 /// `x` for `x if c else y`, with what the function knows of.
-fn conditional(forge: &mut Forge<'_>, node: Node<'_>) {
+fn conditional(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(value) = node
         .child_by_field_name("right")
         .or_else(|| node.child_by_field_name("value"))
@@ -46,13 +46,13 @@ fn conditional(forge: &mut Forge<'_>, node: Node<'_>) {
                     format!("{test} ? {other} : {own}"),
                 )
             };
-            forge.replace(value, Family::Branch, *prior, yes);
-            forge.replace(value, Family::Branch, *prior, no);
+            forge.replace(value, PatchFamily::Branch, *prior, yes);
+            forge.replace(value, PatchFamily::Branch, *prior, no);
         }
     }
 }
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if matches!(
         node.kind(),
         "return_statement" | "assignment" | "variable_declarator"
@@ -69,26 +69,26 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 node.child_by_field_name("consequence"),
                 node.child_by_field_name("alternative"),
             ) {
-                forge.swap(Family::Branch, 0.4, a, b);
-                forge.replace(node, Family::Branch, 0.1, forge.of(a));
-                forge.replace(node, Family::Branch, 0.1, forge.of(b));
+                forge.swap(PatchFamily::Branch, 0.4, a, b);
+                forge.replace(node, PatchFamily::Branch, 0.1, forge.of(a));
+                forge.replace(node, PatchFamily::Branch, 0.1, forge.of(b));
             }
         }
         "conditional_expression" => {
             if let [a, _, b] = named(node).as_slice() {
-                forge.swap(Family::Branch, 0.4, *a, *b);
-                forge.replace(node, Family::Branch, 0.1, forge.of(*a));
-                forge.replace(node, Family::Branch, 0.1, forge.of(*b));
+                forge.swap(PatchFamily::Branch, 0.4, *a, *b);
+                forge.replace(node, PatchFamily::Branch, 0.1, forge.of(*a));
+                forge.replace(node, PatchFamily::Branch, 0.1, forge.of(*b));
             }
         }
         "elif_clause" => {
             if let Some(word) = child(node, 0) {
-                forge.replace(word, Family::Branch, 0.3, "if");
+                forge.replace(word, PatchFamily::Branch, 0.3, "if");
             }
         }
         "while_statement" if forge.python() => {
             if let Some(word) = child(node, 0) {
-                forge.replace(word, Family::Branch, 0.15, "if");
+                forge.replace(word, PatchFamily::Branch, 0.15, "if");
             }
         }
         "break_statement" | "continue_statement" | "break_expression" | "continue_expression" => {
@@ -98,9 +98,9 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             } else {
                 text.replacen("continue", "break", 1)
             };
-            forge.replace(node, Family::Branch, 0.6, other);
+            forge.replace(node, PatchFamily::Branch, 0.6, other);
             let indent_return = if forge.python() { "return" } else { "return;" };
-            forge.replace(node, Family::Branch, 0.1, indent_return);
+            forge.replace(node, PatchFamily::Branch, 0.1, indent_return);
         }
         "return_statement" => {
             let semicolon = if forge.python() { "" } else { ";" };
@@ -112,8 +112,13 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             })
             .is_some()
             {
-                forge.replace(node, Family::Branch, 0.2, format!("continue{semicolon}"));
-                forge.replace(node, Family::Branch, 0.15, format!("break{semicolon}"));
+                forge.replace(
+                    node,
+                    PatchFamily::Branch,
+                    0.2,
+                    format!("continue{semicolon}"),
+                );
+                forge.replace(node, PatchFamily::Branch, 0.15, format!("break{semicolon}"));
             }
         }
         "match_arm" => {
@@ -122,7 +127,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                     .and_then(|next| next.child_by_field_name("value")),
                 node.child_by_field_name("value"),
             ) {
-                forge.swap(Family::Branch, 0.3, own, next);
+                forge.swap(PatchFamily::Branch, 0.3, own, next);
             }
         }
         "try_statement" => unguarded(forge, node),
@@ -130,7 +135,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
 }
 
-fn swap_arms(forge: &mut Forge<'_>, node: Node<'_>) {
+fn swap_arms(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let (Some(yes), Some(other)) = (
         node.child_by_field_name("consequence"),
         node.child_by_field_name("alternative"),
@@ -141,32 +146,32 @@ fn swap_arms(forge: &mut Forge<'_>, node: Node<'_>) {
         .child_by_field_name("body")
         .or_else(|| named(other).first().copied());
     if let Some(no) = no.filter(|no| no.kind() == yes.kind()) {
-        forge.swap(Family::Branch, 0.35, yes, no);
+        forge.swap(PatchFamily::Branch, 0.35, yes, no);
     }
 }
 
 /// `if` where the condition must hold again and again, and `elif` where only one may run.
-fn other_keyword(forge: &mut Forge<'_>, node: Node<'_>) {
+fn other_keyword(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(word) = child(node, 0) else {
         return;
     };
     if node.child_by_field_name("alternative").is_none() && !forge.rust() {
-        forge.replace(word, Family::Branch, 0.2, "while");
+        forge.replace(word, PatchFamily::Branch, 0.2, "while");
     }
     let before = node
         .prev_named_sibling()
         .filter(|before| before.kind() == "if_statement");
     if before.is_some_and(|before| before.child_by_field_name("alternative").is_none()) {
         if forge.python() {
-            forge.replace(word, Family::Branch, 0.3, "elif");
+            forge.replace(word, PatchFamily::Branch, 0.3, "elif");
         } else if forge.script() {
-            forge.insert(node, node.start_byte(), Family::Branch, 0.3, "else ");
+            forge.insert(node, node.start_byte(), PatchFamily::Branch, 0.3, "else ");
         }
     }
 }
 
 /// The body of a `try` without it.
-fn unguarded(forge: &mut Forge<'_>, node: Node<'_>) {
+fn unguarded(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(body) = node.child_by_field_name("body") else {
         return;
     };
@@ -180,10 +185,10 @@ fn unguarded(forge: &mut Forge<'_>, node: Node<'_>) {
         .iter()
         .map(|item| reindent(forge.of(*item), &inner, &indent))
         .collect();
-    let edit = Edit {
+    let edit = ByteRangeEdit {
         start: node.start_byte(),
         end: node.end_byte(),
         text: text.join(&format!("\n{indent}")),
     };
-    forge.edit(node, Family::SurplusStatement, 0.1, vec![edit]);
+    forge.edit(node, PatchFamily::SurplusStatement, 0.1, vec![edit]);
 }

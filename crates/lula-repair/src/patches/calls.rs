@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Edit, Family, Forge};
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{call, member, named};
 
 /// Names that are written for one another. Each group is tried both ways.
@@ -117,7 +117,7 @@ const CONFUSED: &[&[&str]] = &[
     &["ge", "gt"],
 ];
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((callee, arguments)) = call(node) {
         confuse(forge, callee);
         unwrap(forge, node, callee, arguments);
@@ -126,45 +126,50 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if matches!(node.kind(), "await_expression" | "await")
         && let Some(inner) = named(node).first()
     {
-        forge.replace(node, Family::Conversion, 0.1, forge.of(*inner));
+        forge.replace(node, PatchFamily::Conversion, 0.1, forge.of(*inner));
     }
     if node.kind() == "yield" && forge.python() {
         let text = forge.of(node);
         if let Some(rest) = text.strip_prefix("yield from ") {
-            forge.replace(node, Family::Conversion, 0.4, format!("yield {rest}"));
+            forge.replace(node, PatchFamily::Conversion, 0.4, format!("yield {rest}"));
         } else if let Some(rest) = text.strip_prefix("yield ") {
-            forge.replace(node, Family::Conversion, 0.4, format!("yield from {rest}"));
+            forge.replace(
+                node,
+                PatchFamily::Conversion,
+                0.4,
+                format!("yield from {rest}"),
+            );
         }
     }
 }
 
-fn confuse(forge: &mut Forge<'_>, callee: Node<'_>) {
+fn confuse(forge: &mut PatchGenerator<'_>, callee: Node<'_>) {
     let name = member(callee).map_or(callee, |(_, name)| name);
     let own = forge.of(name);
     for group in CONFUSED.iter().filter(|group| group.contains(&own)) {
         for other in group.iter().filter(|other| **other != own) {
             let prior = if group.len() == 2 { 0.8 } else { 0.4 };
-            forge.replace(name, Family::Call, prior, *other);
+            forge.replace(name, PatchFamily::Call, prior, *other);
         }
     }
 }
 
 /// `f(x)` to `x`, and `x.f()` to `x`.
-fn unwrap(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: Node<'_>) {
+fn unwrap(forge: &mut PatchGenerator<'_>, node: Node<'_>, callee: Node<'_>, arguments: Node<'_>) {
     let items = named(arguments);
     if let Some(first) = items
         .first()
         .filter(|first| first.kind() != "keyword_argument")
     {
         let prior = if items.len() == 1 { 0.25 } else { 0.08 };
-        forge.replace(node, Family::Conversion, prior, forge.of(*first));
+        forge.replace(node, PatchFamily::Conversion, prior, forge.of(*first));
         if items.len() == 2 {
-            forge.replace(node, Family::Conversion, 0.08, forge.of(items[1]));
+            forge.replace(node, PatchFamily::Conversion, 0.08, forge.of(items[1]));
         }
     }
     if let Some((object, _)) = member(callee) {
         let prior = if items.is_empty() { 0.25 } else { 0.1 };
-        forge.replace(node, Family::Conversion, prior, forge.of(object));
+        forge.replace(node, PatchFamily::Conversion, prior, forge.of(object));
     }
     for (index, item) in items.iter().enumerate() {
         let (start, end) = match (
@@ -175,7 +180,7 @@ fn unwrap(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
             (None, Some(before)) => (before.end_byte(), item.end_byte()),
             (None, None) => (item.start_byte(), item.end_byte()),
         };
-        let edit = Edit {
+        let edit = ByteRangeEdit {
             start,
             end,
             text: String::new(),
@@ -185,11 +190,11 @@ fn unwrap(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
         } else {
             0.08
         };
-        forge.edit(*item, Family::Arguments, prior, vec![edit]);
+        forge.edit(*item, PatchFamily::Arguments, prior, vec![edit]);
     }
 }
 
-fn missing_arguments(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_>) {
+fn missing_arguments(forge: &mut PatchGenerator<'_>, callee: Node<'_>, arguments: Node<'_>) {
     let name = member(callee).map_or(callee, |(_, name)| name);
     let own = forge.of(name);
     let items = named(arguments);
@@ -204,7 +209,7 @@ fn missing_arguments(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_
         forge.insert(
             arguments,
             close.start_byte(),
-            Family::Arguments,
+            PatchFamily::Arguments,
             prior,
             format!("{lead}{text}"),
         );
@@ -277,7 +282,7 @@ fn missing_arguments(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_
             forge.insert(
                 arguments,
                 close.start_byte(),
-                Family::Arguments,
+                PatchFamily::Arguments,
                 prior,
                 format!("{lead}{param}"),
             );

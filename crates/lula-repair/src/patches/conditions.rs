@@ -2,12 +2,12 @@
 
 use tree_sitter::Node;
 
-use super::scope::Scope;
-use super::{Family, Forge};
-use crate::locate::Sort;
+use super::scope::FunctionVocabulary;
+use super::{PatchFamily, PatchGenerator};
+use crate::locate::ValueSort;
 use crate::syntax::{binary, condition, is_expression, named};
 
-impl Forge<'_> {
+impl PatchGenerator<'_> {
     /// The opposite of a condition.
     pub(super) fn negated(&self, text: &str) -> String {
         match (self.python(), is_atom(text)) {
@@ -32,7 +32,7 @@ fn is_atom(text: &str) -> bool {
         .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$'))
 }
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some(found) = condition(node) {
         decide(forge, found);
         strengthen(forge, found);
@@ -41,7 +41,12 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         && matches!(forge.of(operator), "and" | "or" | "&&" | "||")
     {
         for side in [left, right] {
-            forge.replace(side, Family::Negation, 0.35, forge.negated(forge.of(side)));
+            forge.replace(
+                side,
+                PatchFamily::Negation,
+                0.35,
+                forge.negated(forge.of(side)),
+            );
         }
     }
     if node.kind() == "match_pattern" && node.child_by_field_name("condition").is_none() {
@@ -62,7 +67,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.insert(
                 node,
                 node.end_byte(),
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 prior,
                 format!(" if {test}"),
             );
@@ -71,7 +76,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if node.kind() == "not_operator"
         && let Some(argument) = node.child_by_field_name("argument")
     {
-        forge.replace(node, Family::Negation, 0.6, forge.of(argument));
+        forge.replace(node, PatchFamily::Negation, 0.6, forge.of(argument));
     }
     if matches!(
         node.kind(),
@@ -107,7 +112,12 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             !matches!(forge.of(operator), "+" | "-" | "*" | "/" | "%")
         });
         if logical {
-            forge.replace(value, Family::Negation, 0.2, forge.negated(forge.of(value)));
+            forge.replace(
+                value,
+                PatchFamily::Negation,
+                0.2,
+                forge.negated(forge.of(value)),
+            );
         }
         if matches!(
             value.kind(),
@@ -119,26 +129,26 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
 }
 
-fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
+fn decide(forge: &mut PatchGenerator<'_>, found: Node<'_>) {
     let text = forge.of(found);
-    forge.replace(found, Family::Negation, 0.6, forge.negated(text));
+    forge.replace(found, PatchFamily::Negation, 0.6, forge.negated(text));
     let (yes, no) = if forge.python() {
         ("True", "False")
     } else {
         ("true", "false")
     };
-    forge.replace(found, Family::Branch, 0.1, yes);
-    forge.replace(found, Family::Branch, 0.12, no);
+    forge.replace(found, PatchFamily::Branch, 0.1, yes);
+    forge.replace(found, PatchFamily::Branch, 0.12, no);
     if forge.python() && is_atom(text) {
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.35,
             format!("{text} is not None"),
         );
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.2,
             format!("{text} is None"),
         );
@@ -149,7 +159,7 @@ fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
     {
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.35,
             format!("{rest} is None"),
         );
@@ -157,19 +167,19 @@ fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
     if forge.script() && is_atom(text) {
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.3,
             format!("{text} !== undefined"),
         );
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.3,
             format!("{text} != null"),
         );
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.2,
             format!("{text}.length > 0"),
         );
@@ -180,19 +190,19 @@ fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
     {
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.3,
             format!("{rest} === undefined"),
         );
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.3,
             format!("{rest} == null"),
         );
         forge.replace(
             found,
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             0.2,
             format!("{rest}.length === 0"),
         );
@@ -200,7 +210,7 @@ fn decide(forge: &mut Forge<'_>, found: Node<'_>) {
 }
 
 /// Joins a condition with what else the function asks, or could ask of its variables.
-fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
+fn strengthen(forge: &mut PatchGenerator<'_>, found: Node<'_>) {
     let scope = forge.scope(found);
     let own = forge.of(found);
     let (and, or) = forge.both();
@@ -234,7 +244,7 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
             parts.push((format!("not {name}"), 0.08));
             parts.push((format!("{name} is not None"), 0.08));
             parts.push((format!("{name} is None"), 0.06));
-            let numeric = scope.variables.may_be(name, Sort::Number);
+            let numeric = scope.variables.may_be(name, ValueSort::Number);
             for zero in ["> 0", "< 0", "== 0", ">= 0"]
                 .into_iter()
                 .filter(|_| numeric)
@@ -308,13 +318,13 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
         if part != own {
             forge.replace(
                 found,
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 prior,
                 format!("{all} {and} {part}"),
             );
             forge.replace(
                 found,
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 prior,
                 format!("{any} {or} {part}"),
             );
@@ -323,7 +333,11 @@ fn strengthen(forge: &mut Forge<'_>, found: Node<'_>) {
 }
 
 /// Bounds in pairs: where one end is checked, the other may be missing.
-fn other_ends(forge: &Forge<'_>, scope: &Scope, found: Node<'_>) -> Vec<(String, f64)> {
+fn other_ends(
+    forge: &PatchGenerator<'_>,
+    scope: &FunctionVocabulary,
+    found: Node<'_>,
+) -> Vec<(String, f64)> {
     let mut parts = Vec::new();
     if let Some((left, operator, right)) = binary(found)
         && matches!(forge.of(operator), "<" | "<=" | ">" | ">=")

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{binary, call, is_expression, named};
 
 /// Numbers that units, dates and percentages are made of.
@@ -10,7 +10,7 @@ const USUAL: &[&str] = &[
     "0", "1", "2", "7", "10", "12", "24", "30", "60", "100", "365", "1000", "1024", "3600", "86400",
 ];
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     match node.kind() {
         "integer" | "number" | "integer_literal" => integer(forge, node),
         "float" | "float_literal" => float(forge, node),
@@ -21,7 +21,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 "true" => "false",
                 _ => "true",
             };
-            forge.replace(node, Family::Constant, 0.6, other);
+            forge.replace(node, PatchFamily::Constant, 0.6, other);
         }
         "string_content" | "string_fragment" => text(forge, node),
         "format_specifier" => format_spec(forge, node),
@@ -31,7 +31,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     one_more_or_less(forge, node);
 }
 
-fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
+fn integer(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let text = forge.of(node);
     let Ok(value) = text.replace('_', "").parse::<i128>() else {
         // With a type suffix or a radix there is nothing to guess, but a fraction may be a number too.
@@ -50,29 +50,39 @@ fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
     } else {
         0.35
     };
-    forge.replace(node, Family::OffByOne, near, (value + 1).to_string());
+    forge.replace(node, PatchFamily::OffByOne, near, (value + 1).to_string());
     if value > 0 {
-        forge.replace(node, Family::OffByOne, near, (value - 1).to_string());
+        forge.replace(node, PatchFamily::OffByOne, near, (value - 1).to_string());
     } else {
-        forge.replace(node, Family::OffByOne, near * 0.7, "-1");
+        forge.replace(node, PatchFamily::OffByOne, near * 0.7, "-1");
     }
     if value != 0 {
-        forge.replace(node, Family::Constant, 0.2, format!("-{text}"));
+        forge.replace(node, PatchFamily::Constant, 0.2, format!("-{text}"));
         // A share of ten, a hundred or a thousand is a slip of one zero.
         let round = matches!(value, 10 | 100 | 1000 | 10_000);
         let tenfold = if round { 0.4 } else { 0.12 };
-        forge.replace(node, Family::Constant, tenfold, (value * 10).to_string());
-        forge.replace(node, Family::Constant, 0.1, (value * 2).to_string());
+        forge.replace(
+            node,
+            PatchFamily::Constant,
+            tenfold,
+            (value * 10).to_string(),
+        );
+        forge.replace(node, PatchFamily::Constant, 0.1, (value * 2).to_string());
         if value % 10 == 0 {
-            forge.replace(node, Family::Constant, tenfold, (value / 10).to_string());
+            forge.replace(
+                node,
+                PatchFamily::Constant,
+                tenfold,
+                (value / 10).to_string(),
+            );
         }
         if value % 2 == 0 {
-            forge.replace(node, Family::Constant, 0.1, (value / 2).to_string());
+            forge.replace(node, PatchFamily::Constant, 0.1, (value / 2).to_string());
         }
     }
     let scope = forge.scope(node);
     for other in scope.numbers.iter().take(12) {
-        forge.replace(node, Family::Constant, 0.2, other.as_str());
+        forge.replace(node, PatchFamily::Constant, 0.2, other.as_str());
     }
     let nothing = if forge.python() { "None" } else { "null" };
     let started = node
@@ -83,24 +93,24 @@ fn integer(forge: &mut Forge<'_>, node: Node<'_>) {
                 .or_else(|| parent.child_by_field_name("name"))
         })
         .map(|name| forge.of(name));
-    // Somebody asks whether there is a value yet.
+    // A condition asks whether there is a value yet.
     let awaited = started.is_some_and(|name| {
         scope.conditions.iter().any(|test| {
             test.contains(&format!("{name} is None")) || test.contains(&format!("{name} === null"))
         })
     });
     if awaited && !forge.rust() {
-        forge.replace(node, Family::Constant, 0.5, nothing);
+        forge.replace(node, PatchFamily::Constant, 0.5, nothing);
     }
     for usual in USUAL {
-        forge.replace(node, Family::Constant, 0.1, *usual);
+        forge.replace(node, PatchFamily::Constant, 0.1, *usual);
     }
     for name in scope.params.iter().take(4) {
-        forge.replace(node, Family::Variable, 0.12, name.as_str());
+        forge.replace(node, PatchFamily::Variable, 0.12, name.as_str());
     }
 }
 
-fn float(forge: &mut Forge<'_>, node: Node<'_>) {
+fn float(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Ok(value) = forge.of(node).parse::<f64>() else {
         return;
     };
@@ -127,16 +137,16 @@ fn float(forge: &mut Forge<'_>, node: Node<'_>) {
         (0.0, 0.1),
         (1.0, 0.1),
     ] {
-        forge.replace(node, Family::Constant, prior, show(other));
+        forge.replace(node, PatchFamily::Constant, prior, show(other));
     }
     let scope = forge.scope(node);
     for other in scope.numbers.iter().take(12) {
-        forge.replace(node, Family::Constant, 0.15, other.as_str());
+        forge.replace(node, PatchFamily::Constant, 0.15, other.as_str());
     }
 }
 
 /// How a value is laid out in an f-string: zeros, width, sides, digits.
-fn format_spec(forge: &mut Forge<'_>, node: Node<'_>) {
+fn format_spec(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let own = forge.of(node);
     let Some(spec) = own.strip_prefix(':') else {
         return;
@@ -180,12 +190,12 @@ fn format_spec(forge: &mut Forge<'_>, node: Node<'_>) {
         ));
     }
     for (form, prior) in forms {
-        forge.replace(node, Family::Constant, prior, form);
+        forge.replace(node, PatchFamily::Constant, prior, form);
     }
 }
 
 /// What turns the text that a test saw into the text that it wanted.
-fn text(forge: &mut Forge<'_>, node: Node<'_>) {
+fn text(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let own = forge.of(node);
     for (from, to) in forge.clues.rewrites() {
         if !from.is_empty()
@@ -194,7 +204,7 @@ fn text(forge: &mut Forge<'_>, node: Node<'_>) {
         {
             forge.replace(
                 node,
-                Family::Constant,
+                PatchFamily::Constant,
                 0.8,
                 own.replacen(from.as_str(), to, 1),
             );
@@ -207,11 +217,11 @@ fn text(forge: &mut Forge<'_>, node: Node<'_>) {
         (own.to_lowercase(), 0.15),
         (own.to_uppercase(), 0.12),
     ] {
-        forge.replace(node, Family::Constant, prior, other);
+        forge.replace(node, PatchFamily::Constant, prior, other);
     }
 }
 
-fn whole_string(forge: &mut Forge<'_>, node: Node<'_>) {
+fn whole_string(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if node
         .parent()
         .is_some_and(|parent| parent.kind() == "expression_statement")
@@ -229,7 +239,7 @@ fn whole_string(forge: &mut Forge<'_>, node: Node<'_>) {
         let likeness = likeness(own, other);
         forge.replace(
             node,
-            Family::Constant,
+            PatchFamily::Constant,
             0.08 + 0.2 * likeness,
             other.as_str(),
         );
@@ -247,7 +257,7 @@ fn whole_string(forge: &mut Forge<'_>, node: Node<'_>) {
     ] {
         forge.replace(
             node,
-            Family::Constant,
+            PatchFamily::Constant,
             prior,
             format!("{quote}{other}{quote}"),
         );
@@ -271,7 +281,7 @@ pub(super) fn likeness(a: &str, b: &str) -> f64 {
 }
 
 /// `x` for `x + 1` or `x - 1`, where x decides how far something goes.
-fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
+fn one_more_or_less(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if !is_expression(node)
         || matches!(
             node.kind(),
@@ -301,7 +311,7 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
         && matches!(forge.of(operator), "+" | "-")
         && forge.of(right) == "1"
     {
-        forge.replace(node, Family::OffByOne, 0.7, forge.of(left));
+        forge.replace(node, PatchFamily::OffByOne, 0.7, forge.of(left));
     }
     let Some(parent) = node.parent() else {
         return;
@@ -383,12 +393,12 @@ fn one_more_or_less(forge: &mut Forge<'_>, node: Node<'_>) {
     if range || is_bound(forge, parent) {
         further(forge, node);
     }
-    forge.replace(node, Family::OffByOne, prior, more);
-    forge.replace(node, Family::OffByOne, prior, less);
+    forge.replace(node, PatchFamily::OffByOne, prior, more);
+    forge.replace(node, PatchFamily::OffByOne, prior, less);
 }
 
 /// Whether a node holds the ends of a slice.
-fn is_bound(forge: &Forge<'_>, node: Node<'_>) -> bool {
+fn is_bound(forge: &PatchGenerator<'_>, node: Node<'_>) -> bool {
     let called = node.parent().and_then(call).map(|(callee, _)| callee);
     node.kind() == "slice"
         || called.is_some_and(|callee| {
@@ -398,16 +408,16 @@ fn is_bound(forge: &Forge<'_>, node: Node<'_>) -> bool {
 }
 
 /// An end that is a few off, as where room is kept for something.
-fn further(forge: &mut Forge<'_>, node: Node<'_>) {
+fn further(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let own = forge.of(node);
     for by in ["2", "3"] {
-        forge.replace(node, Family::OffByOne, 0.04, format!("{own} - {by}"));
-        forge.replace(node, Family::OffByOne, 0.03, format!("{own} + {by}"));
+        forge.replace(node, PatchFamily::OffByOne, 0.04, format!("{own} - {by}"));
+        forge.replace(node, PatchFamily::OffByOne, 0.03, format!("{own} + {by}"));
     }
 }
 
 /// What is compared may be off by a number that the file knows.
-fn by_known_numbers(forge: &mut Forge<'_>, node: Node<'_>) {
+fn by_known_numbers(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     let own = forge.of(node);
     for number in scope
@@ -416,7 +426,17 @@ fn by_known_numbers(forge: &mut Forge<'_>, node: Node<'_>) {
         .filter(|number| !matches!(number.as_str(), "0" | "1"))
         .take(6)
     {
-        forge.replace(node, Family::Expression, 0.06, format!("{own} + {number}"));
-        forge.replace(node, Family::Expression, 0.04, format!("{own} - {number}"));
+        forge.replace(
+            node,
+            PatchFamily::Expression,
+            0.06,
+            format!("{own} + {number}"),
+        );
+        forge.replace(
+            node,
+            PatchFamily::Expression,
+            0.04,
+            format!("{own} - {number}"),
+        );
     }
 }

@@ -2,11 +2,11 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
-use crate::locate::Sort;
+use super::{PatchFamily, PatchGenerator};
+use crate::locate::ValueSort;
 use crate::syntax::{is_block_value, is_expression, is_given};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_expression(node) {
         convert(forge, node);
     }
@@ -119,9 +119,9 @@ const RUST_ENDS: &[(&str, f64)] = &[
 ];
 
 /// What a Python value must be for a conversion to make sense.
-fn wanted(text: &str) -> Option<Sort> {
+fn wanted(text: &str) -> Option<ValueSort> {
     let sort = match text {
-        "abs({})" | "round({})" | "round({}, 2)" | "max({}, 0)" | "min({}, 1)" => Sort::Number,
+        "abs({})" | "round({})" | "round({}, 2)" | "max({}, 0)" | "min({}, 1)" => ValueSort::Number,
         "list({})"
         | "sorted({})"
         | "set({})"
@@ -135,16 +135,16 @@ fn wanted(text: &str) -> Option<Sort> {
         | ".items()"
         | ".values()"
         | ".keys()"
-        | ".copy()" => Sort::Sized,
-        ".strip()" | ".lower()" | ".upper()" | ".split()" => Sort::Text,
-        "[::-1]" | "[0]" | "[1]" | "[-1]" | "[1:]" | "[:-1]" | "[:]" => Sort::Indexed,
+        | ".copy()" => ValueSort::Sized,
+        ".strip()" | ".lower()" | ".upper()" | ".split()" => ValueSort::Text,
+        "[::-1]" | "[0]" | "[1]" | "[-1]" | "[1:]" | "[:-1]" | "[:]" => ValueSort::Indexed,
         _ => return None,
     };
     Some(sort)
 }
 
 /// Wraps a value in the conversion that it may lack.
-fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
+fn convert(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -248,7 +248,7 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
         };
         forge.replace(
             node,
-            Family::Conversion,
+            PatchFamily::Conversion,
             prior * share,
             wrap.replace("{}", own),
         );
@@ -261,7 +261,7 @@ fn convert(forge: &mut Forge<'_>, node: Node<'_>) {
     for (end, prior) in ends.iter().filter(|(end, _)| fits(end)) {
         forge.replace(
             node,
-            Family::Conversion,
+            PatchFamily::Conversion,
             prior * share,
             format!("{held}{end}"),
         );

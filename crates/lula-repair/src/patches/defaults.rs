@@ -3,10 +3,10 @@
 use tree_sitter::Node;
 
 use super::guards::first_statement;
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{is_expression, is_function, is_given};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     fallback(forge, node);
     mutable_default(forge, node);
     if forge.rust() {
@@ -15,7 +15,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// `x` for `x or default`.
-fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
+fn fallback(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -58,20 +58,20 @@ fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
         ] {
             forge.replace(
                 node,
-                Family::Default,
+                PatchFamily::Default,
                 prior,
                 wrap(format!("{own} or {value}")),
             );
         }
         forge.replace(
             node,
-            Family::Guard,
+            PatchFamily::Guard,
             0.06,
             wrap(format!("{own} if {own} else None")),
         );
         forge.replace(
             node,
-            Family::Guard,
+            PatchFamily::Guard,
             0.06,
             wrap(format!("{own} if {own} else 0")),
         );
@@ -86,13 +86,13 @@ fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
         ] {
             forge.replace(
                 node,
-                Family::Default,
+                PatchFamily::Default,
                 prior,
                 wrap(format!("{own} ?? {value}")),
             );
             forge.replace(
                 node,
-                Family::Default,
+                PatchFamily::Default,
                 prior * 0.7,
                 wrap(format!("{own} || {value}")),
             );
@@ -101,7 +101,7 @@ fn fallback(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// `def f(x=[])`: one list for all calls.
-fn mutable_default(forge: &mut Forge<'_>, node: Node<'_>) {
+fn mutable_default(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if !matches!(node.kind(), "default_parameter" | "typed_default_parameter") {
         return;
     }
@@ -119,18 +119,18 @@ fn mutable_default(forge: &mut Forge<'_>, node: Node<'_>) {
     if matches!(old.as_str(), "[]" | "{}" | "set()" | "dict()" | "list()") {
         let text = forge.guard(at, &format!("{own} is None"), &format!("{own} = {old}"));
         let edits = vec![
-            super::Edit {
+            super::ByteRangeEdit {
                 start: value.start_byte(),
                 end: value.end_byte(),
                 text: "None".to_owned(),
             },
-            super::Edit {
+            super::ByteRangeEdit {
                 start: at.start_byte(),
                 end: at.start_byte(),
                 text,
             },
         ];
-        forge.edit(at, Family::Default, 0.9, edits);
+        forge.edit(at, PatchFamily::Default, 0.9, edits);
     }
     for (other, prior) in [
         ("None", 0.2),
@@ -141,12 +141,12 @@ fn mutable_default(forge: &mut Forge<'_>, node: Node<'_>) {
         ("\"\"", 0.1),
         ("()", 0.05),
     ] {
-        forge.replace(value, Family::Default, prior, other);
+        forge.replace(value, PatchFamily::Default, prior, other);
     }
 }
 
 /// Arithmetic that stops at its limits instead of passing them.
-fn checked(forge: &mut Forge<'_>, node: Node<'_>) {
+fn checked(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((left, operator, right)) = crate::syntax::binary(node) {
         let method = match forge.of(operator) {
             "-" => "saturating_sub",
@@ -168,16 +168,21 @@ fn checked(forge: &mut Forge<'_>, node: Node<'_>) {
         };
         forge.replace(
             node,
-            Family::Guard,
+            PatchFamily::Guard,
             prior,
             format!("{held}.{method}({})", forge.of(right)),
         );
         if method == "div_euclid" {
             let (a, b) = (forge.of(left), forge.of(right));
-            forge.replace(node, Family::Operator, 0.2, format!("{held}.div_ceil({b})"));
             forge.replace(
                 node,
-                Family::Conversion,
+                PatchFamily::Operator,
+                0.2,
+                format!("{held}.div_ceil({b})"),
+            );
+            forge.replace(
+                node,
+                PatchFamily::Conversion,
                 0.1,
                 format!("{a} as f64 / {b} as f64"),
             );

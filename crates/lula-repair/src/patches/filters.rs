@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{call, named};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if node.kind() == "for_in_clause" && forge.python() {
         filter(forge, node);
     }
@@ -27,7 +27,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// A comprehension that takes too much.
-fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
+fn filter(forge: &mut PatchGenerator<'_>, clause: Node<'_>) {
     let Some(name) = clause.child_by_field_name("left") else {
         return;
     };
@@ -67,7 +67,7 @@ fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
         forge.insert(
             clause,
             clause.end_byte(),
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             prior,
             format!(" if {test}"),
         );
@@ -75,7 +75,7 @@ fn filter(forge: &mut Forge<'_>, clause: Node<'_>) {
 }
 
 /// A list that is handed on whole where only some of it should be.
-fn filter_value(forge: &mut Forge<'_>, value: Node<'_>) {
+fn filter_value(forge: &mut PatchGenerator<'_>, value: Node<'_>) {
     let scope = forge.scope(value);
     let fields: Vec<String> = scope
         .fields
@@ -94,7 +94,7 @@ fn filter_value(forge: &mut Forge<'_>, value: Node<'_>) {
             forge.insert(
                 value,
                 value.end_byte(),
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 prior * idle,
                 text,
             );
@@ -103,7 +103,7 @@ fn filter_value(forge: &mut Forge<'_>, value: Node<'_>) {
 }
 
 /// A chain that takes too much: `xs.map(f)` for `xs.filter(...).map(f)`.
-fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
+fn filter_before(forge: &mut PatchGenerator<'_>, callee: Node<'_>) {
     let Some((object, method)) = crate::syntax::member(callee) else {
         return;
     };
@@ -156,7 +156,7 @@ fn filter_before(forge: &mut Forge<'_>, callee: Node<'_>) {
         forge.insert(
             callee,
             object.end_byte(),
-            Family::MissingCondition,
+            PatchFamily::MissingCondition,
             prior,
             format!(".filter({test})"),
         );

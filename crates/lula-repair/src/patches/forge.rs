@@ -5,22 +5,22 @@ use std::rc::Rc;
 
 use tree_sitter::Node;
 
-use super::scope::Scope;
-use super::{Candidate, Edit, Family};
+use super::scope::FunctionVocabulary;
+use super::{ByteRangeEdit, CandidatePatch, PatchFamily};
 use crate::locate::{Clues, Heat};
-use crate::syntax::{Language, Source, binary, function, named, statement};
+use crate::syntax::{ParsedSource, RepairLanguage, binary, function, named, statement};
 
 /// One file under the hammer.
-pub(crate) struct Forge<'a> {
-    pub(crate) source: &'a Source,
+pub(crate) struct PatchGenerator<'a> {
+    pub(crate) source: &'a ParsedSource,
     pub(crate) clues: &'a Clues,
     heat: &'a Heat,
-    scopes: HashMap<usize, Rc<Scope>>,
-    out: Vec<Candidate>,
+    scopes: HashMap<usize, Rc<FunctionVocabulary>>,
+    out: Vec<CandidatePatch>,
 }
 
-impl<'a> Forge<'a> {
-    pub(super) fn new(source: &'a Source, heat: &'a Heat, clues: &'a Clues) -> Self {
+impl<'a> PatchGenerator<'a> {
+    pub(super) fn new(source: &'a ParsedSource, heat: &'a Heat, clues: &'a Clues) -> Self {
         Self {
             source,
             clues,
@@ -30,12 +30,12 @@ impl<'a> Forge<'a> {
         }
     }
 
-    pub(super) fn done(self) -> Vec<Candidate> {
+    pub(super) fn done(self) -> Vec<CandidatePatch> {
         self.out
     }
 
     pub(crate) fn python(&self) -> bool {
-        self.source.language == Language::Python
+        self.source.language == RepairLanguage::Python
     }
 
     pub(crate) fn script(&self) -> bool {
@@ -43,7 +43,7 @@ impl<'a> Forge<'a> {
     }
 
     pub(crate) fn rust(&self) -> bool {
-        self.source.language == Language::Rust
+        self.source.language == RepairLanguage::Rust
     }
 
     pub(crate) fn of(&self, node: Node<'_>) -> &'a str {
@@ -73,13 +73,13 @@ impl<'a> Forge<'a> {
     }
 
     /// What can be named around a node.
-    pub(crate) fn scope(&mut self, node: Node<'_>) -> Rc<Scope> {
+    pub(crate) fn scope(&mut self, node: Node<'_>) -> Rc<FunctionVocabulary> {
         let around = function(node).unwrap_or_else(|| self.source.root());
         let (source, kinds) = (self.source, self.clues.kinds());
         Rc::clone(
             self.scopes
                 .entry(around.id())
-                .or_insert_with(|| Rc::new(Scope::of(source, around, kinds))),
+                .or_insert_with(|| Rc::new(FunctionVocabulary::of(source, around, kinds))),
         )
     }
 
@@ -87,7 +87,7 @@ impl<'a> Forge<'a> {
     pub(crate) fn replace(
         &mut self,
         node: Node<'_>,
-        family: Family,
+        family: PatchFamily,
         prior: f64,
         text: impl Into<String>,
     ) {
@@ -99,7 +99,7 @@ impl<'a> Forge<'a> {
         if prior <= 0.0 {
             return;
         }
-        let edit = Edit {
+        let edit = ByteRangeEdit {
             start: node.start_byte(),
             end: node.end_byte(),
             text,
@@ -107,7 +107,7 @@ impl<'a> Forge<'a> {
         self.edit(node, family, prior, vec![edit]);
     }
 
-    /// How much less likely a text is for what stands beside it: nobody means `x - x`, `x = x` or
+    /// How much less likely a text is for what stands beside it: no programmer means `x - x`, `x = x` or
     /// `f(x, x)`.
     fn taste(&self, node: Node<'_>, text: &str) -> f64 {
         let Some(parent) = node.parent() else {
@@ -145,17 +145,23 @@ impl<'a> Forge<'a> {
     }
 
     /// Proposes to swap two nodes that do not overlap.
-    pub(crate) fn swap(&mut self, family: Family, prior: f64, left: Node<'_>, right: Node<'_>) {
+    pub(crate) fn swap(
+        &mut self,
+        family: PatchFamily,
+        prior: f64,
+        left: Node<'_>,
+        right: Node<'_>,
+    ) {
         if self.of(left) == self.of(right) {
             return;
         }
         let edits = vec![
-            Edit {
+            ByteRangeEdit {
                 start: left.start_byte(),
                 end: left.end_byte(),
                 text: self.of(right).to_owned(),
             },
-            Edit {
+            ByteRangeEdit {
                 start: right.start_byte(),
                 end: right.end_byte(),
                 text: self.of(left).to_owned(),
@@ -169,11 +175,11 @@ impl<'a> Forge<'a> {
         &mut self,
         at: Node<'_>,
         byte: usize,
-        family: Family,
+        family: PatchFamily,
         prior: f64,
         text: impl Into<String>,
     ) {
-        let edit = Edit {
+        let edit = ByteRangeEdit {
             start: byte,
             end: byte,
             text: text.into(),
@@ -182,16 +188,22 @@ impl<'a> Forge<'a> {
     }
 
     /// Proposes any edits.
-    pub(crate) fn edit(&mut self, at: Node<'_>, family: Family, prior: f64, edits: Vec<Edit>) {
+    pub(crate) fn edit(
+        &mut self,
+        at: Node<'_>,
+        family: PatchFamily,
+        prior: f64,
+        edits: Vec<ByteRangeEdit>,
+    ) {
         let suspicion = self.suspicion(at);
         if suspicion <= 0.0 {
             return;
         }
-        self.out.push(Candidate {
+        self.out.push(CandidatePatch {
             path: self.source.path.clone(),
             edits,
             family,
-            line: Source::line(at),
+            line: ParsedSource::line(at),
             suspicion,
             prior: prior * self.clues.boost(family),
         });

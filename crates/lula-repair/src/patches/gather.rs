@@ -3,14 +3,14 @@
 
 use tree_sitter::Node;
 
-use super::habits::{Holds, filling};
-use super::scope::Scope;
+use super::habits::{InitialValue, filling};
+use super::scope::FunctionVocabulary;
 use super::statements::lines_of;
-use super::{Family, Forge};
-use crate::locate::Sort;
+use super::{PatchFamily, PatchGenerator};
+use crate::locate::ValueSort;
 use crate::syntax::{call, is_block, is_expression, is_function, member, named, nearest};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_block(node) && nearest(node, is_function).is_some() {
         missing_steps(forge, node);
     }
@@ -20,7 +20,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// `best = x` for `best = max(best, x)` and the like.
-fn best_so_far(forge: &mut Forge<'_>, node: Node<'_>) {
+fn best_so_far(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if !matches!(node.kind(), "assignment" | "assignment_expression") {
         return;
     }
@@ -35,8 +35,8 @@ fn best_so_far(forge: &mut Forge<'_>, node: Node<'_>) {
         return;
     }
     let (most, least) = largest(forge, target, value);
-    forge.replace(right, Family::Expression, 0.16, most);
-    forge.replace(right, Family::Expression, 0.16, least);
+    forge.replace(right, PatchFamily::Expression, 0.16, most);
+    forge.replace(right, PatchFamily::Expression, 0.16, least);
     let (and, or) = if forge.python() {
         ("and", "or")
     } else {
@@ -52,16 +52,21 @@ fn best_so_far(forge: &mut Forge<'_>, node: Node<'_>) {
     ) {
         forge.replace(
             right,
-            Family::Logic,
+            PatchFamily::Logic,
             0.06,
             format!("{target} {and} {value}"),
         );
-        forge.replace(right, Family::Logic, 0.06, format!("{target} {or} {value}"));
+        forge.replace(
+            right,
+            PatchFamily::Logic,
+            0.06,
+            format!("{target} {or} {value}"),
+        );
     }
 }
 
 /// The larger and the smaller of two.
-fn largest(forge: &Forge<'_>, a: &str, b: &str) -> (String, String) {
+fn largest(forge: &PatchGenerator<'_>, a: &str, b: &str) -> (String, String) {
     if forge.python() {
         (format!("max({a}, {b})"), format!("min({a}, {b})"))
     } else if forge.script() {
@@ -72,7 +77,7 @@ fn largest(forge: &Forge<'_>, a: &str, b: &str) -> (String, String) {
 }
 
 /// `x` for `max(x, y)`, where values of the same kind are about.
-fn extremes(forge: &mut Forge<'_>, node: Node<'_>) {
+fn extremes(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -120,13 +125,13 @@ fn extremes(forge: &mut Forge<'_>, node: Node<'_>) {
             continue;
         }
         let (most, least) = largest(forge, other, own);
-        forge.replace(node, Family::Expression, 0.035, most);
-        forge.replace(node, Family::Expression, 0.035, least);
+        forge.replace(node, PatchFamily::Expression, 0.035, most);
+        forge.replace(node, PatchFamily::Expression, 0.035, least);
     }
 }
 
-/// Statements that nobody wrote, at every place of a block.
-fn missing_steps(forge: &mut Forge<'_>, block: Node<'_>) {
+/// Statements that are missing, at every place of a block.
+fn missing_steps(forge: &mut PatchGenerator<'_>, block: Node<'_>) {
     let Some(first) = named(block).first().copied() else {
         return;
     };
@@ -146,7 +151,7 @@ fn missing_steps(forge: &mut Forge<'_>, block: Node<'_>) {
             forge.insert(
                 statement,
                 statement.start_byte(),
-                Family::MissingStatement,
+                PatchFamily::MissingStatement,
                 *prior,
                 format!("{text}\n{indent}"),
             );
@@ -154,7 +159,7 @@ fn missing_steps(forge: &mut Forge<'_>, block: Node<'_>) {
                 forge.insert(
                     statement,
                     end,
-                    Family::MissingStatement,
+                    PatchFamily::MissingStatement,
                     *prior,
                     format!("{indent}{text}\n"),
                 );
@@ -164,7 +169,7 @@ fn missing_steps(forge: &mut Forge<'_>, block: Node<'_>) {
 }
 
 /// What could be done with what the function has.
-fn steps(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, f64)> {
+fn steps(forge: &PatchGenerator<'_>, scope: &FunctionVocabulary) -> Vec<(String, f64)> {
     let habits = &scope.habits;
     let language = forge.source.language;
     let semi = if forge.python() { "" } else { ";" };
@@ -194,10 +199,10 @@ fn steps(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, f64)> {
             .map(|item| (item.as_str(), 0.05));
         let tuples = habits.tuples.iter().map(|item| (item.as_str(), 0.08));
         let gathers = match holds {
-            Holds::List => scope.variables.may_be(name, Sort::List),
-            Holds::Text => scope.variables.may_be(name, Sort::Text),
-            Holds::Queue | Holds::Set => true,
-            Holds::Map | Holds::Number => false,
+            InitialValue::List => scope.variables.may_be(name, ValueSort::List),
+            InitialValue::Text => scope.variables.may_be(name, ValueSort::Text),
+            InitialValue::Queue | InitialValue::Set => true,
+            InitialValue::Map | InitialValue::Number => false,
         };
         if gathers {
             for (item, prior) in sought.chain(near).chain(others).chain(tuples) {
@@ -206,10 +211,10 @@ fn steps(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, f64)> {
                 }
             }
         }
-        if matches!(holds, Holds::List | Holds::Queue) {
+        if matches!(holds, InitialValue::List | InitialValue::Queue) {
             found.push((format!("{name}.pop(){semi}"), 0.05));
         }
-        if *holds == Holds::Map && !forge.rust() {
+        if *holds == InitialValue::Map && !forge.rust() {
             for key in habits.loop_names.iter().chain(&scope.params).take(4) {
                 for value in scope.names.iter().filter(|value| *value != name).take(6) {
                     found.push((format!("{name}[{key}] = {value}{semi}"), 0.02 * idle));
@@ -248,7 +253,7 @@ fn steps(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, f64)> {
 }
 
 /// `counts[key] = 1` for one more than there was, and a place that must be made before it is used.
-fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
+fn counted(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((callee, arguments)) = call(node)
         && let Some((place, method)) = member(callee)
         && forge.of(method) == "set"
@@ -256,7 +261,7 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
     {
         let (place, key) = (forge.of(place), forge.of(*key));
         let more = format!("({place}.get({key}) ?? 0) + {}", forge.of(*value));
-        forge.replace(*value, Family::Expression, 0.15, more);
+        forge.replace(*value, PatchFamily::Expression, 0.15, more);
     }
     if matches!(node.kind(), "assignment" | "assignment_expression")
         && let (Some(left), Some(right)) = (
@@ -272,7 +277,7 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
             format!("({place}[{key}] ?? 0) + {value}")
         };
         if !forge.rust() {
-            forge.replace(right, Family::Expression, 0.08, more);
+            forge.replace(right, PatchFamily::Expression, 0.08, more);
         }
     }
     // `groups[key].append(x)` where there is no such group yet.
@@ -289,7 +294,7 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
         let (place, key) = (forge.of(place).to_owned(), forge.of(key).to_owned());
         if forge.python() {
             let made = format!("{place}.setdefault({key}, {empty})");
-            forge.replace(element, Family::Default, 0.4, made);
+            forge.replace(element, PatchFamily::Default, 0.4, made);
         } else if forge.script() {
             let indent = forge.source.indent(statement).to_owned();
             for test in [format!("!({key} in {place})"), format!("!{place}[{key}]")] {
@@ -297,7 +302,7 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
                 forge.insert(
                     statement,
                     statement.start_byte(),
-                    Family::Default,
+                    PatchFamily::Default,
                     0.3,
                     text,
                 );
@@ -307,15 +312,15 @@ fn counted(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// Variables that decide when something ends must move towards it.
-fn walkers(forge: &Forge<'_>, scope: &Scope, found: &mut Vec<(String, f64)>) {
+fn walkers(forge: &PatchGenerator<'_>, scope: &FunctionVocabulary, found: &mut Vec<(String, f64)>) {
     let habits = &scope.habits;
     let semi = if forge.python() { "" } else { ";" };
     for name in scope.names.iter().take(8) {
         let lack = habits.lacks_change(name);
-        let number = habits.holds(name) == Some(Holds::Number);
+        let number = habits.holds(name) == Some(InitialValue::Number);
         let held = &scope.variables;
         for field in scope.fields.iter().take(6) {
-            if held.may_be(name, Sort::Object) {
+            if held.may_be(name, ValueSort::Object) {
                 // Who writes to a part of a thing walks along such things.
                 let part = format!("{name}.{field}");
                 let walks = scope
@@ -327,11 +332,11 @@ fn walkers(forge: &Forge<'_>, scope: &Scope, found: &mut Vec<(String, f64)>) {
             }
         }
         for key in habits.loop_names.iter().filter(|key| *key != name).take(3) {
-            if !forge.rust() && held.may_be(name, Sort::Indexed) {
+            if !forge.rust() && held.may_be(name, ValueSort::Indexed) {
                 found.push((format!("{name} = {name}[{key}]{semi}"), 0.03 * lack));
             }
         }
-        let numeric = held.may_be(name, Sort::Number);
+        let numeric = held.may_be(name, ValueSort::Number);
         for other in scope
             .names
             .iter()
@@ -362,7 +367,7 @@ fn walkers(forge: &Forge<'_>, scope: &Scope, found: &mut Vec<(String, f64)>) {
         }
         if forge.python() && scope.params.contains(name) && numeric {
             for other in scope.names.iter().filter(|other| *other != name).take(8) {
-                if held.may_be(other, Sort::Sized) {
+                if held.may_be(other, ValueSort::Sized) {
                     found.push((format!("{name} %= len({other})"), 0.012));
                 }
             }

@@ -1,11 +1,11 @@
-//! Cases that nobody thought of: nothing given, nothing found, out of bounds, not allowed.
+//! Cases that the programmer did not think of: nothing given, nothing found, out of bounds, not allowed.
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{is_block, is_function, member, named};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_function(node) {
         early_return(forge, node);
         refuse(forge, node);
@@ -19,7 +19,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         )
     {
         let text = format!("{}?.{}", forge.of(object), forge.of(name));
-        forge.replace(node, Family::Guard, 0.15, text);
+        forge.replace(node, PatchFamily::Guard, 0.15, text);
     }
     if node.parent().is_some_and(is_block)
         && crate::syntax::nearest(node, is_function).is_some()
@@ -44,7 +44,7 @@ pub(super) fn first_statement(node: Node<'_>) -> Option<Node<'_>> {
     statements.get(usize::from(skip)).copied()
 }
 
-impl Forge<'_> {
+impl PatchGenerator<'_> {
     /// `if condition then action`, as the lines before a statement.
     pub(super) fn guard(&self, at: Node<'_>, condition: &str, action: &str) -> String {
         let indent = self.source.indent(at);
@@ -59,7 +59,7 @@ impl Forge<'_> {
     }
 }
 
-fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
+fn early_return(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(at) = first_statement(node) else {
         return;
     };
@@ -156,7 +156,7 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
                 forge.insert(
                     at,
                     at.start_byte(),
-                    Family::Guard,
+                    PatchFamily::Guard,
                     prior * share * 0.5,
                     text,
                 );
@@ -175,7 +175,7 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
                 for (value, share) in &values {
                     let text =
                         forge.guard(at, &format!("{a} {equals} {b}"), &format!("return {value}"));
-                    forge.insert(at, at.start_byte(), Family::Guard, 0.05 * share, text);
+                    forge.insert(at, at.start_byte(), PatchFamily::Guard, 0.05 * share, text);
                 }
             }
         }
@@ -183,7 +183,7 @@ fn early_return(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// A way out right before a statement that cannot cope.
-fn before_statement(forge: &mut Forge<'_>, at: Node<'_>) {
+fn before_statement(forge: &mut PatchGenerator<'_>, at: Node<'_>) {
     let scope = forge.scope(at);
     let own = forge.of(at);
     let head = own.lines().next().unwrap_or(own);
@@ -279,14 +279,14 @@ fn before_statement(forge: &mut Forge<'_>, at: Node<'_>) {
         for (test, prior) in tests {
             for (way, share) in &ways {
                 let text = forge.guard(at, &test, way);
-                forge.insert(at, at.start_byte(), Family::Guard, prior * share, text);
+                forge.insert(at, at.start_byte(), PatchFamily::Guard, prior * share, text);
             }
         }
     }
 }
 
 /// Raises what a test waited for in vain.
-fn refuse(forge: &mut Forge<'_>, node: Node<'_>) {
+fn refuse(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(at) = first_statement(node) else {
         return;
     };
@@ -347,7 +347,7 @@ fn refuse(forge: &mut Forge<'_>, node: Node<'_>) {
                 #[allow(clippy::cast_precision_loss)]
                 let prior = 0.6 - 0.05 * index as f64;
                 let text = forge.guard(at, test, action);
-                forge.insert(at, at.start_byte(), Family::Guard, prior, text);
+                forge.insert(at, at.start_byte(), PatchFamily::Guard, prior, text);
             }
         }
     }

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use tree_sitter::Node;
 
 use super::scope::{is_variable, is_word};
-use crate::syntax::{Language, Source, call, child, children, condition, member, named, walk};
+use crate::syntax::{
+    ParsedSource, RepairLanguage, call, child, children, condition, member, named, walk,
+};
 
 /// What a variable starts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub(crate) enum InitialValue {
     /// A list, array or vector.
     List,
     /// A queue with two ends.
@@ -27,9 +29,9 @@ pub(crate) enum Holds {
 
 /// How the variables of one function are used.
 #[derive(Debug, Default)]
-pub(crate) struct Habits {
+pub(crate) struct VariableHabits {
     /// Containers and what they are, in order of appearance.
-    pub(crate) containers: Vec<(String, Holds)>,
+    pub(crate) containers: Vec<(String, InitialValue)>,
     /// Containers that are asked and never filled.
     pub(crate) never_filled: Vec<String>,
     /// Variables that decide something and never change after their start.
@@ -54,8 +56,8 @@ fn push<T: PartialEq>(list: &mut Vec<T>, value: T, most: usize) {
     }
 }
 
-impl Habits {
-    pub(super) fn of(source: &Source, around: Node<'_>, params: &[String]) -> Self {
+impl VariableHabits {
+    pub(super) fn of(source: &ParsedSource, around: Node<'_>, params: &[String]) -> Self {
         let mut habits = Self::default();
         let mut given: HashMap<String, usize> = HashMap::new();
         let mut asked: Vec<String> = Vec::new();
@@ -126,14 +128,14 @@ impl Habits {
         }
     }
 
-    pub(crate) fn holds(&self, name: &str) -> Option<Holds> {
+    pub(crate) fn holds(&self, name: &str) -> Option<InitialValue> {
         self.containers
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, holds)| *holds)
     }
 
-    fn note_value(&mut self, source: &Source, node: Node<'_>) {
+    fn note_value(&mut self, source: &ParsedSource, node: Node<'_>) {
         let (name, value) = match node.kind() {
             "assignment" => ("left", "right"),
             "variable_declarator" => ("name", "value"),
@@ -155,16 +157,16 @@ impl Habits {
     }
 
     /// A list shows by what is put into it, wherever it comes from.
-    fn note_use(&mut self, source: &Source, node: Node<'_>) {
+    fn note_use(&mut self, source: &ParsedSource, node: Node<'_>) {
         if let Some((callee, _)) = call(node)
             && let Some((object, method)) = member(callee)
             && object.kind() == "identifier"
         {
             let name = source.of(object);
             let holds = match source.of(method) {
-                "append" | "push" => Holds::List,
-                "popleft" | "appendleft" | "push_back" | "pop_front" => Holds::Queue,
-                "add" => Holds::Set,
+                "append" | "push" => InitialValue::List,
+                "popleft" | "appendleft" | "push_back" | "pop_front" => InitialValue::Queue,
+                "add" => InitialValue::Set,
                 _ => return,
             };
             if self.holds(name).is_none() {
@@ -173,7 +175,7 @@ impl Habits {
         }
     }
 
-    fn note_membership(&mut self, source: &Source, node: Node<'_>) {
+    fn note_membership(&mut self, source: &ParsedSource, node: Node<'_>) {
         if node.kind() == "comparison_operator" && children(node) == 3 {
             if let (Some(item), Some(operator), Some(place)) =
                 (child(node, 0), child(node, 1), child(node, 2))
@@ -198,7 +200,7 @@ impl Habits {
         }
     }
 
-    fn note_loop(&mut self, source: &Source, node: Node<'_>) {
+    fn note_loop(&mut self, source: &ParsedSource, node: Node<'_>) {
         let names = match node.kind() {
             "for_statement" | "for_in_clause" | "for_in_statement" => {
                 node.child_by_field_name("left")
@@ -224,23 +226,23 @@ fn is_element(node: Node<'_>) -> bool {
 }
 
 /// What a value makes of the variable that it starts.
-fn kind_of(source: &Source, value: Node<'_>) -> Option<Holds> {
+fn kind_of(source: &ParsedSource, value: Node<'_>) -> Option<InitialValue> {
     let text = source.of(value);
     let starts = |heads: &[&str]| heads.iter().any(|head| text.starts_with(head));
     match value.kind() {
-        "list" | "list_comprehension" | "array" => return Some(Holds::List),
-        "set" | "set_comprehension" => return Some(Holds::Set),
-        "dictionary" | "dictionary_comprehension" | "object" => return Some(Holds::Map),
-        "string" | "template_string" => return Some(Holds::Text),
+        "list" | "list_comprehension" | "array" => return Some(InitialValue::List),
+        "set" | "set_comprehension" => return Some(InitialValue::Set),
+        "dictionary" | "dictionary_comprehension" | "object" => return Some(InitialValue::Map),
+        "string" | "template_string" => return Some(InitialValue::Text),
         "integer" | "number" | "float" | "integer_literal" | "float_literal" => {
-            return Some(Holds::Number);
+            return Some(InitialValue::Number);
         }
         _ => {}
     }
     if starts(&["deque(", "collections.deque(", "VecDeque::"]) {
-        Some(Holds::Queue)
+        Some(InitialValue::Queue)
     } else if starts(&["set(", "new Set", "HashSet::", "BTreeSet::"]) {
-        Some(Holds::Set)
+        Some(InitialValue::Set)
     } else if starts(&[
         "dict(",
         "defaultdict(",
@@ -249,18 +251,18 @@ fn kind_of(source: &Source, value: Node<'_>) -> Option<Holds> {
         "HashMap::",
         "BTreeMap::",
     ]) {
-        Some(Holds::Map)
+        Some(InitialValue::Map)
     } else if starts(&["list(", "[", "Vec::", "vec!", "new Array", "sorted("]) {
-        Some(Holds::List)
+        Some(InitialValue::List)
     } else if starts(&["String::new", "String::from"]) {
-        Some(Holds::Text)
+        Some(InitialValue::Text)
     } else {
         None
     }
 }
 
 /// Variables that a node gives a value.
-fn assigned(source: &Source, node: Node<'_>) -> Vec<String> {
+fn assigned(source: &ParsedSource, node: Node<'_>) -> Vec<String> {
     let target = match node.kind() {
         "assignment"
         | "augmented_assignment"
@@ -285,7 +287,7 @@ fn assigned(source: &Source, node: Node<'_>) -> Vec<String> {
 }
 
 /// The container that a node puts something into.
-fn fills(source: &Source, node: Node<'_>) -> Option<String> {
+fn fills(source: &ParsedSource, node: Node<'_>) -> Option<String> {
     if let Some((callee, _)) = call(node)
         && let Some((object, method)) = member(callee)
         && matches!(
@@ -310,7 +312,7 @@ fn fills(source: &Source, node: Node<'_>) -> Option<String> {
     {
         return Some(source.of(object).to_owned());
     }
-    // A list that is handed to somebody else may be filled there.
+    // A list that is handed to another function may be filled there.
     if matches!(node.kind(), "argument_list" | "arguments") {
         let only = named(node).first().copied()?;
         let called = node
@@ -353,16 +355,23 @@ fn fills(source: &Source, node: Node<'_>) -> Option<String> {
 }
 
 /// How a language puts an item into a container.
-pub(super) fn filling(language: Language, holds: Holds, name: &str, item: &str) -> Option<String> {
+pub(super) fn filling(
+    language: RepairLanguage,
+    holds: InitialValue,
+    name: &str,
+    item: &str,
+) -> Option<String> {
     let text = match (language, holds) {
-        (Language::Python, Holds::List | Holds::Queue) => format!("{name}.append({item})"),
-        (Language::Python, Holds::Set) => format!("{name}.add({item})"),
-        (Language::Python, Holds::Text) => format!("{name} += {item}"),
-        (Language::Rust, Holds::Queue) => format!("{name}.push_back({item});"),
-        (Language::Rust, Holds::Set) => format!("{name}.insert({item});"),
-        (_, Holds::List) => format!("{name}.push({item});"),
-        (_, Holds::Set) => format!("{name}.add({item});"),
-        (_, Holds::Text) if language != Language::Rust => format!("{name} += {item};"),
+        (RepairLanguage::Python, InitialValue::List | InitialValue::Queue) => {
+            format!("{name}.append({item})")
+        }
+        (RepairLanguage::Python, InitialValue::Set) => format!("{name}.add({item})"),
+        (RepairLanguage::Python, InitialValue::Text) => format!("{name} += {item}"),
+        (RepairLanguage::Rust, InitialValue::Queue) => format!("{name}.push_back({item});"),
+        (RepairLanguage::Rust, InitialValue::Set) => format!("{name}.insert({item});"),
+        (_, InitialValue::List) => format!("{name}.push({item});"),
+        (_, InitialValue::Set) => format!("{name}.add({item});"),
+        (_, InitialValue::Text) if language != RepairLanguage::Rust => format!("{name} += {item};"),
         _ => return None,
     };
     Some(text)

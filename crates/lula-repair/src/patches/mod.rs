@@ -30,14 +30,14 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use forge::Forge;
+pub(crate) use forge::PatchGenerator;
 
 use crate::locate::{Clues, Heat};
-use crate::syntax::{Source, child, children, in_test_code, walk};
+use crate::syntax::{ParsedSource, child, children, in_test_code, walk};
 
 /// Replaces a range of bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Edit {
+pub(crate) struct ByteRangeEdit {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) text: String,
@@ -46,7 +46,7 @@ pub(crate) struct Edit {
 /// What kind of mistake a patch supposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Family {
+pub enum PatchFamily {
     /// A wrong comparison.
     Comparison,
     /// A wrong arithmetic, bit or assignment operator.
@@ -75,13 +75,13 @@ pub enum Family {
     Conversion,
     /// A wrong end of a slice or range.
     Bounds,
-    /// A case that nobody thought of.
+    /// A case that the programmer did not think of.
     Guard,
     /// A missing value where there is none.
     Default,
-    /// A missing statement.
+    /// A statement that is missing.
     MissingStatement,
-    /// A surplus statement.
+    /// A statement that should not be there.
     SurplusStatement,
     /// A statement in the wrong place.
     MovedStatement,
@@ -91,25 +91,25 @@ pub enum Family {
     Pair,
 }
 
-/// One patch, before anybody knows whether it works.
+/// One patch, before tests show whether it works.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
+pub(crate) struct CandidatePatch {
     pub(crate) path: String,
-    pub(crate) edits: Vec<Edit>,
-    pub(crate) family: Family,
+    pub(crate) edits: Vec<ByteRangeEdit>,
+    pub(crate) family: PatchFamily,
     pub(crate) line: usize,
     pub(crate) suspicion: f64,
     pub(crate) prior: f64,
 }
 
-impl Candidate {
+impl CandidatePatch {
     pub(crate) fn weight(&self) -> f64 {
         self.suspicion * self.prior
     }
 
     /// The file's new text; none where edits overlap or miss the text.
     pub(crate) fn apply(&self, text: &str) -> Option<String> {
-        let mut edits: Vec<&Edit> = self.edits.iter().collect();
+        let mut edits: Vec<&ByteRangeEdit> = self.edits.iter().collect();
         edits.sort();
         let mut out = String::with_capacity(text.len() + 64);
         let mut at = 0;
@@ -124,8 +124,8 @@ impl Candidate {
 }
 
 /// Every patch that the families can think of in one file, unordered.
-pub(crate) fn propose(source: &Source, heat: &Heat, clues: &Clues) -> Vec<Candidate> {
-    let mut forge = Forge::new(source, heat, clues);
+pub(crate) fn propose(source: &ParsedSource, heat: &Heat, clues: &Clues) -> Vec<CandidatePatch> {
+    let mut forge = PatchGenerator::new(source, heat, clues);
     for node in walk(source.root()) {
         if !node.is_named() || node.is_error() || !forge.is_warm(node) || in_test_code(source, node)
         {
@@ -163,7 +163,11 @@ pub(crate) struct NormalForms {
 
 impl NormalForms {
     /// The patched text, if it is worth trying.
-    pub(crate) fn admit(&mut self, source: &Source, candidate: &Candidate) -> Option<String> {
+    pub(crate) fn admit(
+        &mut self,
+        source: &ParsedSource,
+        candidate: &CandidatePatch,
+    ) -> Option<String> {
         let text = candidate.apply(&source.text)?;
         let tree = source.reparse(&candidate.edits, &text)?;
         if tree.root_node().has_error() && !source.root().has_error() {
@@ -178,7 +182,7 @@ impl NormalForms {
     }
 
     /// Marks the file's own text as known.
-    pub(crate) fn know(&mut self, source: &Source) {
+    pub(crate) fn know(&mut self, source: &ParsedSource) {
         let mut cursor = source.root().walk();
         let parts = source.root().children(&mut cursor);
         let parts = parts.enumerate().map(|(index, node)| (Some(index), node));
@@ -191,7 +195,11 @@ impl NormalForms {
 }
 
 /// The part of a file, a function or class, that holds all edits: the rest need not be compared.
-fn part_of(source: &Source, tree: &tree_sitter::Tree, edits: &[Edit]) -> Option<usize> {
+fn part_of(
+    source: &ParsedSource,
+    tree: &tree_sitter::Tree,
+    edits: &[ByteRangeEdit],
+) -> Option<usize> {
     let root = source.root();
     if root.child_count() != tree.root_node().child_count() {
         return None;

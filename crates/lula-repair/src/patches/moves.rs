@@ -4,10 +4,10 @@ use tree_sitter::Node;
 
 use super::scope::is_simple_statement;
 use super::statements::lines_of;
-use super::{Edit, Family, Forge};
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{is_block, is_function, named, nearest};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_block(node) && nearest(node, is_function).is_some() {
         for statement in named(node) {
             out_of_block(forge, node, statement);
@@ -17,7 +17,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// Moves the last or first statement of an inner block out of it.
-fn out_of_block(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
+fn out_of_block(forge: &mut PatchGenerator<'_>, block: Node<'_>, statement: Node<'_>) {
     let Some(around) = block.parent().filter(|around| !is_function(*around)) else {
         return;
     };
@@ -42,15 +42,15 @@ fn out_of_block(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
         let line = format!("{outer_indent}{text}\n");
         forge.edit(
             statement,
-            Family::MovedStatement,
+            PatchFamily::MovedStatement,
             0.35,
             vec![
-                Edit {
+                ByteRangeEdit {
                     start,
                     end,
                     text: String::new(),
                 },
-                Edit {
+                ByteRangeEdit {
                     start: after,
                     end: after,
                     text: line,
@@ -63,15 +63,15 @@ fn out_of_block(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
         let line = format!("{outer_indent}{text}\n");
         forge.edit(
             statement,
-            Family::MovedStatement,
+            PatchFamily::MovedStatement,
             0.25,
             vec![
-                Edit {
+                ByteRangeEdit {
                     start: before,
                     end: before,
                     text: line,
                 },
-                Edit {
+                ByteRangeEdit {
                     start,
                     end,
                     text: String::new(),
@@ -88,7 +88,7 @@ fn body_of(node: Node<'_>) -> Option<Node<'_>> {
 }
 
 /// Moves the statement before or after a loop or branch into it.
-fn into_loop(forge: &mut Forge<'_>, block: Node<'_>) {
+fn into_loop(forge: &mut PatchGenerator<'_>, block: Node<'_>) {
     let items = named(block);
     for pair in items.windows(2) {
         let [first, second] = pair else { continue };
@@ -107,7 +107,7 @@ fn into_loop(forge: &mut Forge<'_>, block: Node<'_>) {
     }
 }
 
-fn move_into(forge: &mut Forge<'_>, statement: Node<'_>, inside: Node<'_>, before: bool) {
+fn move_into(forge: &mut PatchGenerator<'_>, statement: Node<'_>, inside: Node<'_>, before: bool) {
     let (start, end) = lines_of(forge, statement);
     let indent = forge.source.indent(inside).to_owned();
     let line = format!("{indent}{}\n", forge.of(statement));
@@ -121,15 +121,15 @@ fn move_into(forge: &mut Forge<'_>, statement: Node<'_>, inside: Node<'_>, befor
     }
     forge.edit(
         statement,
-        Family::MovedStatement,
+        PatchFamily::MovedStatement,
         0.25,
         vec![
-            Edit {
+            ByteRangeEdit {
                 start,
                 end,
                 text: String::new(),
             },
-            Edit {
+            ByteRangeEdit {
                 start: at,
                 end: at,
                 text: line,

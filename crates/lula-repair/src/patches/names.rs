@@ -4,10 +4,10 @@ use tree_sitter::Node;
 
 use super::constants::likeness;
 use super::scope::is_variable;
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{call, function, is_block_value, is_expression, is_given, member};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_variable(forge.source, node) {
         variable(forge, node);
     }
@@ -27,7 +27,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         for other in scope.functions.iter().take(20) {
             forge.replace(
                 callee,
-                Family::Call,
+                PatchFamily::Call,
                 0.1 + 0.35 * likeness(own, other),
                 other.as_str(),
             );
@@ -36,12 +36,12 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     reuse(forge, node);
 }
 
-fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
+fn variable(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let scope = forge.scope(node);
     let own = forge.of(node);
     let bound = is_binding(node);
     if bound && forge.python() && scope.fields.iter().any(|field| field == own) {
-        forge.replace(node, Family::Variable, 0.25, format!("self.{own}"));
+        forge.replace(node, PatchFamily::Variable, 0.25, format!("self.{own}"));
     }
     if bound && (forge.rust() || forge.script()) {
         return;
@@ -67,7 +67,7 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
         };
         let prior =
             (0.3 + 0.4 * alike + param + idle) * crowd * fits * if bound { 0.3 } else { 1.0 };
-        forge.replace(node, Family::Variable, prior, other.as_str());
+        forge.replace(node, PatchFamily::Variable, prior, other.as_str());
     }
     if bound {
         return;
@@ -79,20 +79,20 @@ fn variable(forge: &mut Forge<'_>, node: Node<'_>) {
         .take(16)
     {
         let prior = 0.08 + 0.3 * likeness(own, other);
-        forge.replace(node, Family::Variable, prior, other.as_str());
+        forge.replace(node, PatchFamily::Variable, prior, other.as_str());
     }
     part(forge, node);
     if forge.python() {
         for field in scope.fields.iter().take(10) {
             if field == own {
-                forge.replace(node, Family::Variable, 0.3, format!("self.{field}"));
+                forge.replace(node, PatchFamily::Variable, 0.3, format!("self.{field}"));
             }
         }
     }
 }
 
 /// A part of a thing where the whole thing stands.
-fn part(forge: &mut Forge<'_>, node: Node<'_>) {
+fn part(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let own = forge.of(node);
     let held = node.parent().is_some_and(|parent| {
         member(parent).is_some() || call(parent).is_some_and(|(callee, _)| callee == node)
@@ -108,7 +108,7 @@ fn part(forge: &mut Forge<'_>, node: Node<'_>) {
     for field in scope.fields.iter().take(12) {
         let part = format!("{own}.{field}");
         let prior = if text.contains(&part) { 0.22 } else { 0.15 };
-        forge.replace(node, Family::Variable, prior, part);
+        forge.replace(node, PatchFamily::Variable, prior, part);
     }
 }
 
@@ -136,30 +136,30 @@ fn is_binding(node: Node<'_>) -> bool {
     })
 }
 
-fn field(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+fn field(forge: &mut PatchGenerator<'_>, object: Node<'_>, name: Node<'_>) {
     let scope = forge.scope(name);
     let own = forge.of(name);
     #[allow(clippy::cast_precision_loss)]
     let crowd = 1.0 / (1.0 + 0.05 * scope.fields.len() as f64);
     for other in scope.fields.iter().take(24) {
         let prior = (0.25 + 0.4 * likeness(own, other)) * crowd * scope.idleness(other).min(1.6);
-        forge.replace(name, Family::Variable, prior, other.as_str());
+        forge.replace(name, PatchFamily::Variable, prior, other.as_str());
     }
     if object.kind() == "identifier"
         && let Some(whole) = name.parent()
     {
-        forge.replace(whole, Family::Variable, 0.1, forge.of(object));
+        forge.replace(whole, PatchFamily::Variable, 0.1, forge.of(object));
     }
     if matches!(forge.of(object), "self" | "this")
         && let Some(whole) = name.parent()
         && scope.names.iter().any(|known| known == own)
     {
-        forge.replace(whole, Family::Variable, 0.25, own);
+        forge.replace(whole, PatchFamily::Variable, 0.25, own);
     }
 }
 
 /// Another expression of the same function in place of this one.
-fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
+fn reuse(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -200,7 +200,7 @@ fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
             };
             forge.replace(
                 node,
-                Family::Expression,
+                PatchFamily::Expression,
                 prior * (0.6 + likeness(own, other)),
                 other.as_str(),
             );
@@ -214,18 +214,18 @@ fn reuse(forge: &mut Forge<'_>, node: Node<'_>) {
             (format!("{own} * {idle}"), 0.2),
             (format!("{own} / {idle}"), 0.1),
         ] {
-            forge.replace(node, Family::Expression, prior, text);
+            forge.replace(node, PatchFamily::Expression, prior, text);
         }
     }
     if !operand && node.kind() != "identifier" {
         for name in scope.names.iter().take(12) {
             let prior = if returned { 0.12 } else { 0.08 };
-            forge.replace(node, Family::Expression, prior, name.as_str());
+            forge.replace(node, PatchFamily::Expression, prior, name.as_str());
         }
     }
     if returned {
         for other in scope.returns.iter().take(6) {
-            forge.replace(node, Family::Expression, 0.15, other.as_str());
+            forge.replace(node, PatchFamily::Expression, 0.15, other.as_str());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{binary, child, children};
 
 /// What each operator is mistaken for, and how often relative to the family's most common slip.
@@ -130,13 +130,13 @@ const CONFUSED: &[(&str, &[(&str, f64)])] = &[
     (">>=", &[("<<=", 0.8)]),
 ];
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((left, operator, right)) = binary(node) {
         let family = match forge.of(operator) {
             "<" | "<=" | ">" | ">=" | "==" | "!=" | "===" | "!==" | "in" | "not in" | "is"
-            | "is not" => Family::Comparison,
-            "and" | "or" | "&&" | "||" | "??" => Family::Logic,
-            _ => Family::Operator,
+            | "is not" => PatchFamily::Comparison,
+            "and" | "or" | "&&" | "||" | "??" => PatchFamily::Logic,
+            _ => PatchFamily::Operator,
         };
         confuse(forge, operator, family, 1.0);
         regroup(forge, node, left, operator, right);
@@ -146,7 +146,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     if node.kind() == "comparison_operator" && children(node) > 3 {
         for index in (1..children(node)).step_by(2) {
             if let Some(operator) = child(node, index) {
-                confuse(forge, operator, Family::Comparison, 0.9);
+                confuse(forge, operator, PatchFamily::Comparison, 0.9);
             }
         }
     }
@@ -156,7 +156,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             "augmented_assignment" | "augmented_assignment_expression" | "compound_assignment_expr"
         )
     {
-        confuse(forge, operator, Family::Operator, 0.9);
+        confuse(forge, operator, PatchFamily::Operator, 0.9);
     }
     match node.kind() {
         "assignment" | "assignment_expression" => {
@@ -171,7 +171,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                     ("|=", 0.06),
                     ("&=", 0.04),
                 ] {
-                    forge.replace(equals, Family::Operator, prior, with);
+                    forge.replace(equals, PatchFamily::Operator, prior, with);
                 }
             }
         }
@@ -182,7 +182,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             } else {
                 text.replace("--", "++")
             };
-            forge.replace(node, Family::Operator, 0.6, other);
+            forge.replace(node, PatchFamily::Operator, 0.6, other);
         }
         "unary_operator" | "unary_expression" => {
             if let Some(argument) = node
@@ -190,9 +190,9 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
                 .or_else(|| child(node, 1))
             {
                 let family = if forge.of(node).starts_with('-') {
-                    Family::Operator
+                    PatchFamily::Operator
                 } else {
-                    Family::Negation
+                    PatchFamily::Negation
                 };
                 forge.replace(node, family, 0.5, forge.of(argument));
             }
@@ -201,7 +201,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
 }
 
-fn confuse(forge: &mut Forge<'_>, operator: Node<'_>, family: Family, prior: f64) {
+fn confuse(forge: &mut PatchGenerator<'_>, operator: Node<'_>, family: PatchFamily, prior: f64) {
     let text = forge.of(operator);
     let Some((_, others)) = CONFUSED.iter().find(|(known, _)| *known == text) else {
         return;
@@ -214,7 +214,7 @@ fn confuse(forge: &mut Forge<'_>, operator: Node<'_>, family: Family, prior: f64
             () if forge.rust() => !python_only && !script_only && !other.starts_with("**"),
             () => !python_only,
         };
-        // Where nobody compares loosely, nobody means to.
+        // Where no loose comparison stands, none is meant.
         let other = match *other {
             "==" if forge.script() && !text.starts_with('=') => "===",
             "!=" if forge.script() && !text.starts_with('!') => "!==",
@@ -228,7 +228,7 @@ fn confuse(forge: &mut Forge<'_>, operator: Node<'_>, family: Family, prior: f64
 
 /// Division that cuts off where it should round, or round up.
 fn round_division(
-    forge: &mut Forge<'_>,
+    forge: &mut PatchGenerator<'_>,
     node: Node<'_>,
     left: Node<'_>,
     operator: Node<'_>,
@@ -246,13 +246,13 @@ fn round_division(
             .map_or_else(|_| format!("{b} {sign} 2"), |value| (value / 2).to_string());
         forge.replace(
             node,
-            Family::Operator,
+            PatchFamily::Operator,
             0.25,
             format!("({a} + {half}) {sign} {b}"),
         );
         forge.replace(
             node,
-            Family::Operator,
+            PatchFamily::Operator,
             0.3,
             format!("({a} + {b} - 1) {sign} {b}"),
         );
@@ -268,16 +268,26 @@ fn round_division(
             forge.of(inner),
             forge.of(modulus)
         );
-        forge.replace(node, Family::Operator, 0.15, text);
+        forge.replace(node, PatchFamily::Operator, 0.15, text);
     }
     if forge.python() && matches!(sign, "//" | "/") {
-        forge.replace(node, Family::Conversion, 0.1, format!("round({a} / {b})"));
-        forge.replace(node, Family::Conversion, 0.1, format!("int({a} / {b})"));
+        forge.replace(
+            node,
+            PatchFamily::Conversion,
+            0.1,
+            format!("round({a} / {b})"),
+        );
+        forge.replace(
+            node,
+            PatchFamily::Conversion,
+            0.1,
+            format!("int({a} / {b})"),
+        );
     }
 }
 
 /// `-x` where order or direction hangs on it.
-fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
+fn minus(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -326,13 +336,13 @@ fn minus(forge: &mut Forge<'_>, node: Node<'_>) {
         } else {
             0.12
         };
-        forge.replace(node, Family::Operator, prior, text);
+        forge.replace(node, PatchFamily::Operator, prior, text);
     }
 }
 
 /// `a * b + c` for `a * (b + c)` and the other way, and one operand where two are too many.
 fn regroup(
-    forge: &mut Forge<'_>,
+    forge: &mut PatchGenerator<'_>,
     node: Node<'_>,
     left: Node<'_>,
     operator: Node<'_>,
@@ -350,21 +360,21 @@ fn regroup(
                 forge.of(inner),
                 forge.of(b)
             );
-            forge.replace(node, Family::Operands, 0.3, grouped);
+            forge.replace(node, PatchFamily::Operands, 0.3, grouped);
         }
         if right.kind() == "parenthesized_expression"
             && let Some(inside) = right.named_child(0)
             && binary(inside).is_some()
         {
             let flat = format!("{outer_left} {text} {}", forge.of(inside));
-            forge.replace(node, Family::Operands, 0.25, flat);
+            forge.replace(node, PatchFamily::Operands, 0.25, flat);
         }
         if left.kind() == "parenthesized_expression"
             && let Some(inside) = left.named_child(0)
             && binary(inside).is_some()
         {
             let flat = format!("{} {text} {outer_right}", forge.of(inside));
-            forge.replace(node, Family::Operands, 0.25, flat);
+            forge.replace(node, PatchFamily::Operands, 0.25, flat);
         }
         if let Some((a, inner, b)) = binary(right).filter(|_| right.kind() == node.kind()) {
             let grouped = format!(
@@ -373,12 +383,12 @@ fn regroup(
                 forge.of(inner),
                 forge.of(b)
             );
-            forge.replace(node, Family::Operands, 0.3, grouped);
+            forge.replace(node, PatchFamily::Operands, 0.3, grouped);
         }
         let family = if logic {
-            Family::MissingCondition
+            PatchFamily::MissingCondition
         } else {
-            Family::Expression
+            PatchFamily::Expression
         };
         let drop = if logic { 0.4 } else { 0.16 };
         forge.replace(node, family, drop, outer_left);

@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{binary, call, is_block, named};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((left, operator, right)) = binary(node) {
         let prior = match forge.of(operator) {
             "-" | "/" | "//" | "%" | "**" => 0.6,
@@ -15,11 +15,11 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             _ => 0.0,
         };
         if prior > 0.0 {
-            forge.swap(Family::Operands, prior, left, right);
+            forge.swap(PatchFamily::Operands, prior, left, right);
         }
     }
     if let Some((_, arguments)) = call(node) {
-        swap_all(forge, &named(arguments), Family::Arguments, 0.5);
+        swap_all(forge, &named(arguments), PatchFamily::Arguments, 0.5);
         if let (Some((object, _)), [only]) = (
             crate::syntax::call(node).and_then(|(callee, _)| crate::syntax::member(callee)),
             named(arguments).as_slice(),
@@ -30,7 +30,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             } else {
                 *only
             };
-            forge.swap(Family::Operands, 0.3, object, inner);
+            forge.swap(PatchFamily::Operands, 0.3, object, inner);
         }
     }
     match node.kind() {
@@ -38,10 +38,10 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
         | "array_expression" => {
             let items = named(node);
             if items.len() <= 4 {
-                swap_all(forge, &items, Family::Operands, 0.3);
+                swap_all(forge, &items, PatchFamily::Operands, 0.3);
             }
         }
-        "slice" => swap_all(forge, &named(node), Family::Bounds, 0.2),
+        "slice" => swap_all(forge, &named(node), PatchFamily::Bounds, 0.2),
         "parameters" | "formal_parameters" | "closure_parameters" | "lambda_parameters" => {
             let own: Vec<_> = named(node)
                 .into_iter()
@@ -52,7 +52,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
             } else {
                 0.15
             };
-            swap_all(forge, &own, Family::Arguments, prior);
+            swap_all(forge, &own, PatchFamily::Arguments, prior);
         }
         _ => {}
     }
@@ -75,7 +75,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     }
 }
 
-fn swap_all(forge: &mut Forge<'_>, items: &[Node<'_>], family: Family, prior: f64) {
+fn swap_all(forge: &mut PatchGenerator<'_>, items: &[Node<'_>], family: PatchFamily, prior: f64) {
     for (index, first) in items.iter().enumerate() {
         for (step, second) in items[index + 1..].iter().enumerate() {
             let prior = if step == 0 { prior } else { prior * 0.5 };
@@ -94,7 +94,7 @@ fn swap_all(forge: &mut Forge<'_>, items: &[Node<'_>], family: Family, prior: f6
     }
 }
 
-fn swap_statements(forge: &mut Forge<'_>, first: Node<'_>, second: Node<'_>) {
+fn swap_statements(forge: &mut PatchGenerator<'_>, first: Node<'_>, second: Node<'_>) {
     let definition = |node: Node<'_>| {
         node.kind().contains("definition")
             || node.kind().contains("declaration")
@@ -108,7 +108,7 @@ fn swap_statements(forge: &mut Forge<'_>, first: Node<'_>, second: Node<'_>) {
     }
     let small = first.end_position().row - first.start_position().row <= 8;
     forge.swap(
-        Family::MovedStatement,
+        PatchFamily::MovedStatement,
         if small { 0.2 } else { 0.08 },
         first,
         second,

@@ -4,10 +4,10 @@
 use tree_sitter::Node;
 
 use super::guards::first_statement;
-use super::{Family, Forge};
+use super::{PatchFamily, PatchGenerator};
 use crate::syntax::{call, is_expression, is_function, member, named, nearest, walk};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_function(node) && calls_itself(forge, node) {
         ends(forge, node);
     }
@@ -24,7 +24,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
     recalled(forge, node);
 }
 
-fn calls_itself(forge: &Forge<'_>, node: Node<'_>) -> bool {
+fn calls_itself(forge: &PatchGenerator<'_>, node: Node<'_>) -> bool {
     let Some(name) = node.child_by_field_name("name").map(|name| forge.of(name)) else {
         return false;
     };
@@ -35,7 +35,7 @@ fn calls_itself(forge: &Forge<'_>, node: Node<'_>) -> bool {
 }
 
 /// Where a recursion ends: small numbers, nothing left, equal arguments.
-fn ends(forge: &mut Forge<'_>, node: Node<'_>) {
+fn ends(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(at) = first_statement(node) else {
         return;
     };
@@ -137,13 +137,13 @@ fn ends(forge: &mut Forge<'_>, node: Node<'_>) {
     for (test, prior) in tests {
         for (value, share) in &values {
             let text = forge.guard(at, &test, &format!("return {value}"));
-            forge.insert(at, at.start_byte(), Family::Guard, prior * share, text);
+            forge.insert(at, at.start_byte(), PatchFamily::Guard, prior * share, text);
         }
     }
 }
 
 /// One call where several make up the answer.
-fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: Node<'_>) {
+fn joined(forge: &mut PatchGenerator<'_>, node: Node<'_>, callee: Node<'_>, arguments: Node<'_>) {
     let own = forge.of(node);
     let items: Vec<&str> = named(arguments)
         .into_iter()
@@ -172,7 +172,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
             for operator in ["+", "*"] {
                 forge.replace(
                     node,
-                    Family::Expression,
+                    PatchFamily::Expression,
                     0.06,
                     format!("{own} {operator} {other}"),
                 );
@@ -182,18 +182,23 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
             for operator in ["+", "*"] {
                 forge.replace(
                     node,
-                    Family::Expression,
+                    PatchFamily::Expression,
                     0.06,
                     format!("{value} {operator} {own}"),
                 );
             }
         }
-        forge.replace(node, Family::Expression, 0.3, format!("1 + {own}"));
+        forge.replace(node, PatchFamily::Expression, 0.3, format!("1 + {own}"));
         for list in scope.names.iter().take(6) {
-            forge.replace(node, Family::Expression, 0.04, format!("[{list}] + {own}"));
+            forge.replace(
+                node,
+                PatchFamily::Expression,
+                0.04,
+                format!("[{list}] + {own}"),
+            );
         }
     }
-    // A call whose result nobody takes.
+    // A call whose result is not taken.
     if node
         .parent()
         .is_some_and(|parent| parent.kind() == "expression_statement")
@@ -201,7 +206,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
         forge.insert(
             node,
             node.start_byte(),
-            Family::MissingStatement,
+            PatchFamily::MissingStatement,
             0.4,
             "return ",
         );
@@ -211,7 +216,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
                 forge.insert(
                     node,
                     node.start_byte(),
-                    Family::MissingStatement,
+                    PatchFamily::MissingStatement,
                     0.06,
                     text,
                 );
@@ -221,7 +226,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
             forge.insert(
                 node,
                 node.start_byte(),
-                Family::MissingStatement,
+                PatchFamily::MissingStatement,
                 0.3,
                 "yield from ",
             );
@@ -230,7 +235,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>, arguments: No
 }
 
 /// A value that the function itself should have made, as it does elsewhere or of another part.
-fn recalled(forge: &mut Forge<'_>, node: Node<'_>) {
+fn recalled(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let place = node.parent().is_some_and(|parent| {
         matches!(
             parent.kind(),
@@ -267,20 +272,20 @@ fn recalled(forge: &mut Forge<'_>, node: Node<'_>) {
     let name = forge.of(name);
     for items in calls.iter().take(3) {
         let text = format!("{name}({})", items.join(", "));
-        forge.replace(node, Family::Call, 0.05, text);
+        forge.replace(node, PatchFamily::Call, 0.05, text);
         for (index, item) in items.iter().enumerate() {
             for other in scope.names.iter().filter(|other| other != item).take(6) {
                 let mut changed = items.clone();
                 changed[index] = other;
                 let text = format!("{name}({})", changed.join(", "));
-                forge.replace(node, Family::Call, 0.02, text);
+                forge.replace(node, PatchFamily::Call, 0.02, text);
             }
         }
     }
 }
 
 /// A part of a sum or product that was left out, and a call of this function on a part.
-fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
+fn more_factors(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(parent) = node.parent() else {
         return;
     };
@@ -323,18 +328,28 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
             (format!("{held} * {name}"), 0.035),
             (format!("{name} - {held}"), 0.025),
         ] {
-            forge.replace(node, Family::Expression, prior * param, text);
+            forge.replace(node, PatchFamily::Expression, prior * param, text);
         }
         if forge.python() {
-            forge.replace(node, Family::Expression, 0.015, format!("{held} % {name}"));
+            forge.replace(
+                node,
+                PatchFamily::Expression,
+                0.015,
+                format!("{held} % {name}"),
+            );
         }
     }
     if let Some(twin) = scope.twin(own).filter(|_| node.kind() != "identifier") {
-        forge.replace(node, Family::Expression, 0.08, format!("{own} + {twin}"));
-        forge.replace(node, Family::Expression, 0.05, twin.clone());
+        forge.replace(
+            node,
+            PatchFamily::Expression,
+            0.08,
+            format!("{own} + {twin}"),
+        );
+        forge.replace(node, PatchFamily::Expression, 0.05, twin.clone());
         if matches!(parent.kind(), "argument_list" | "arguments") {
             let text = format!(", {twin}");
-            forge.insert(node, node.end_byte(), Family::Arguments, 0.08, text);
+            forge.insert(node, node.end_byte(), PatchFamily::Arguments, 0.08, text);
         }
     }
     // In a loop over parts, the function itself does for a part what it does for the whole.
@@ -349,11 +364,11 @@ fn more_factors(forge: &mut Forge<'_>, node: Node<'_>) {
         && call(node).is_none()
     {
         for part in scope.habits.loop_names.iter().take(3) {
-            forge.replace(node, Family::Call, 0.06, format!("{name}({part})"));
+            forge.replace(node, PatchFamily::Call, 0.06, format!("{name}({part})"));
             if parent.kind() == "yield" && forge.python() {
                 forge.replace(
                     parent,
-                    Family::Call,
+                    PatchFamily::Call,
                     0.08,
                     format!("yield from {name}({part})"),
                 );

@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use tree_sitter::Node;
 
-use super::habits::Habits;
-use crate::locate::{Kinds, Variables};
-use crate::syntax::{Source, binary, call, condition, is_expression, member, named, walk};
+use super::habits::VariableHabits;
+use crate::locate::{TypesByVariable, Variables};
+use crate::syntax::{ParsedSource, binary, call, condition, is_expression, member, named, walk};
 
 /// Longest piece of code that is worth repeating elsewhere.
 const MAX_PIECE: usize = 80;
 
 /// The vocabulary of one function.
 #[derive(Debug, Default)]
-pub(crate) struct Scope {
+pub(crate) struct FunctionVocabulary {
     /// Variables, in order of appearance.
     pub(crate) names: Vec<String>,
     /// Parameters, the receiver left out.
@@ -47,7 +47,7 @@ pub(crate) struct Scope {
     /// Strings in the file, quotes included.
     pub(crate) strings: Vec<String>,
     /// What variables hold, and how they are used.
-    pub(crate) habits: Habits,
+    pub(crate) habits: VariableHabits,
     /// What they were seen to hold.
     pub(crate) variables: Variables,
     /// Names that come in pairs: two parameters, or two variables that start alike.
@@ -64,8 +64,8 @@ fn push(list: &mut Vec<String>, text: &str) {
     }
 }
 
-impl Scope {
-    pub(super) fn of(source: &Source, around: Node<'_>, kinds: &Kinds) -> Self {
+impl FunctionVocabulary {
+    pub(super) fn of(source: &ParsedSource, around: Node<'_>, kinds: &TypesByVariable) -> Self {
         let mut scope = Self {
             variables: kinds.between(
                 &source.path,
@@ -76,7 +76,7 @@ impl Scope {
         };
         scope.read_function(source, around);
         scope.read_file(source, around);
-        scope.habits = Habits::of(source, around, &scope.params);
+        scope.habits = VariableHabits::of(source, around, &scope.params);
         scope.twins = scope
             .params
             .chunks(2)
@@ -96,7 +96,7 @@ impl Scope {
         scope
     }
 
-    fn read_function(&mut self, source: &Source, around: Node<'_>) {
+    fn read_function(&mut self, source: &ParsedSource, around: Node<'_>) {
         if let Some(params) = around.child_by_field_name("parameters") {
             for param in named(params) {
                 let name = param
@@ -184,7 +184,7 @@ impl Scope {
             .collect();
     }
 
-    fn read_file(&mut self, source: &Source, around: Node<'_>) {
+    fn read_file(&mut self, source: &ParsedSource, around: Node<'_>) {
         let inside: BTreeSet<_> = self.statements.iter().cloned().collect();
         let mut uses: HashMap<&str, usize> = HashMap::new();
         for node in walk(source.root()) {
@@ -324,7 +324,7 @@ pub(super) fn is_simple_statement(node: Node<'_>) -> bool {
 }
 
 /// Whether an identifier stands for a variable whose value is used.
-pub(super) fn is_variable(source: &Source, node: Node<'_>) -> bool {
+pub(super) fn is_variable(source: &ParsedSource, node: Node<'_>) -> bool {
     if !matches!(
         node.kind(),
         "identifier" | "shorthand_property_identifier_pattern"

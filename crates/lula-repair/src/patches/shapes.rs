@@ -3,11 +3,11 @@
 
 use tree_sitter::Node;
 
-use super::{Edit, Family, Forge};
-use crate::locate::Sort;
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
+use crate::locate::ValueSort;
 use crate::syntax::{call, child, children, member, named};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((callee, arguments)) = call(node) {
         in_place(forge, node, callee);
         parsed(forge, callee, arguments);
@@ -25,8 +25,8 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// A method that changes its object and hands nothing back, used for its value; or one that changes
-/// what belongs to somebody else.
-fn in_place(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
+/// what belongs to other code.
+fn in_place(forge: &mut PatchGenerator<'_>, node: Node<'_>, callee: Node<'_>) {
     let Some((object, name)) = member(callee) else {
         return;
     };
@@ -36,20 +36,25 @@ fn in_place(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
         .is_some_and(|parent| parent.kind() == "expression_statement");
     if forge.python() && !alone {
         match method {
-            "sort" => forge.replace(node, Family::Call, 0.8, format!("sorted({thing})")),
+            "sort" => forge.replace(node, PatchFamily::Call, 0.8, format!("sorted({thing})")),
             "reverse" => {
-                forge.replace(node, Family::Call, 0.8, format!("list(reversed({thing}))"));
+                forge.replace(
+                    node,
+                    PatchFamily::Call,
+                    0.8,
+                    format!("list(reversed({thing}))"),
+                );
             }
             _ => {}
         }
     }
     if forge.script() && matches!(method, "sort" | "reverse" | "splice") {
-        forge.replace(object, Family::Call, 0.3, format!("{thing}.slice()"));
+        forge.replace(object, PatchFamily::Call, 0.3, format!("{thing}.slice()"));
     }
 }
 
 /// Numbers read from text in one way or the other.
-fn parsed(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_>) {
+fn parsed(forge: &mut PatchGenerator<'_>, callee: Node<'_>, arguments: Node<'_>) {
     let Some(whole) = callee.parent().filter(|_| forge.script()) else {
         return;
     };
@@ -62,23 +67,28 @@ fn parsed(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_>) {
         "Number" => {
             forge.replace(
                 whole,
-                Family::Conversion,
+                PatchFamily::Conversion,
                 0.25,
                 format!("parseInt({first}, 10)"),
             );
             forge.replace(
                 whole,
-                Family::Conversion,
+                PatchFamily::Conversion,
                 0.25,
                 format!("parseFloat({first})"),
             );
         }
         "parseInt" => {
-            forge.replace(whole, Family::Conversion, 0.25, format!("Number({first})"));
+            forge.replace(
+                whole,
+                PatchFamily::Conversion,
+                0.25,
+                format!("Number({first})"),
+            );
             if items.len() == 1 {
                 forge.replace(
                     whole,
-                    Family::Arguments,
+                    PatchFamily::Arguments,
                     0.4,
                     format!("parseInt({first}, 10)"),
                 );
@@ -89,7 +99,7 @@ fn parsed(forge: &mut Forge<'_>, callee: Node<'_>, arguments: Node<'_>) {
 }
 
 /// A value that is taken for granted.
-fn unchecked(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
+fn unchecked(forge: &mut PatchGenerator<'_>, node: Node<'_>, callee: Node<'_>) {
     let Some((object, name)) = member(callee).filter(|_| forge.rust()) else {
         return;
     };
@@ -100,13 +110,13 @@ fn unchecked(forge: &mut Forge<'_>, node: Node<'_>, callee: Node<'_>) {
             (format!("{thing}.unwrap_or(0)"), 0.2),
             (format!("{thing}.unwrap_or(1)"), 0.08),
         ] {
-            forge.replace(node, Family::Default, prior, text);
+            forge.replace(node, PatchFamily::Default, prior, text);
         }
     }
 }
 
 /// Text is trimmed before anything else is made of it.
-fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+fn tidied(forge: &mut PatchGenerator<'_>, object: Node<'_>, name: Node<'_>) {
     let textual = match forge.of(name) {
         "lower" | "upper" | "split" | "replace" | "includes" | "indexOf" | "match" | "find"
         | "count" | "startswith" | "endswith" | "isdigit" | "casefold" | "toLowerCase"
@@ -123,13 +133,18 @@ fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
         () => "to_lowercase",
     };
     if !own.contains(lower) && forge.of(name) != lower {
-        forge.replace(object, Family::Conversion, 0.09, format!("{own}.{lower}()"));
+        forge.replace(
+            object,
+            PatchFamily::Conversion,
+            0.09,
+            format!("{own}.{lower}()"),
+        );
     }
     let method = if forge.python() { "strip" } else { "trim" };
     if textual && !own.ends_with(&format!("{method}()")) {
         forge.replace(
             object,
-            Family::Conversion,
+            PatchFamily::Conversion,
             0.07,
             format!("{own}.{method}()"),
         );
@@ -137,7 +152,7 @@ fn tidied(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
 }
 
 /// A step of a chain that puts things in order before they are joined or taken from.
-fn arranged(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
+fn arranged(forge: &mut PatchGenerator<'_>, object: Node<'_>, name: Node<'_>) {
     if !forge.script() || !matches!(forge.of(name), "join" | "map" | "slice" | "length" | "at") {
         return;
     }
@@ -148,18 +163,23 @@ fn arranged(forge: &mut Forge<'_>, object: Node<'_>, name: Node<'_>) {
         (".filter(Boolean)", 0.05),
     ] {
         if !own.ends_with(step) {
-            forge.replace(object, Family::Conversion, prior, format!("{own}{step}"));
+            forge.replace(
+                object,
+                PatchFamily::Conversion,
+                prior,
+                format!("{own}{step}"),
+            );
         }
     }
 }
 
 /// `xs[i][j]` for `xs[j][i]`, and an index that should wrap around.
-fn indices(forge: &mut Forge<'_>, node: Node<'_>) {
+fn indices(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some((thing, index)) = subscript(node) else {
         return;
     };
     if let Some((_, before)) = subscript(thing) {
-        forge.swap(Family::Operands, 0.3, before, index);
+        forge.swap(PatchFamily::Operands, 0.3, before, index);
     }
     if !matches!(
         index.kind(),
@@ -185,7 +205,7 @@ fn indices(forge: &mut Forge<'_>, node: Node<'_>) {
     } else {
         0.07
     };
-    forge.replace(index, Family::Bounds, prior, text);
+    forge.replace(index, PatchFamily::Bounds, prior, text);
 }
 
 pub(super) fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
@@ -208,7 +228,7 @@ pub(super) fn subscript(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
 
 /// The length of what is in a thing where the thing itself is asked, and patterns that stop at the
 /// first match.
-fn measured(forge: &mut Forge<'_>, node: Node<'_>) {
+fn measured(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some((left, operator, right)) = crate::syntax::binary(node)
         && matches!(forge.of(operator), "<" | "<=" | ">" | ">=" | "==" | "===")
         && left.kind() == "identifier"
@@ -216,14 +236,14 @@ fn measured(forge: &mut Forge<'_>, node: Node<'_>) {
     {
         let (a, sign, b) = (forge.of(left), forge.of(operator), forge.of(right));
         let scope = forge.scope(node);
-        let sized = |name| scope.variables.may_be(name, Sort::Sized);
+        let sized = |name| scope.variables.may_be(name, ValueSort::Sized);
         if sized(a) && sized(b) {
             let text = match () {
                 () if forge.python() => format!("len({a}) {sign} len({b})"),
                 () if forge.script() => format!("{a}.length {sign} {b}.length"),
                 () => format!("{a}.len() {sign} {b}.len()"),
             };
-            forge.replace(node, Family::Conversion, 0.1, text);
+            forge.replace(node, PatchFamily::Conversion, 0.1, text);
         }
     }
     if let Some((object, name)) = member(node)
@@ -231,25 +251,25 @@ fn measured(forge: &mut Forge<'_>, node: Node<'_>) {
         && forge.of(name) == "length"
     {
         let text = format!("{}[0].length", forge.of(object));
-        forge.replace(node, Family::Variable, 0.1, text);
+        forge.replace(node, PatchFamily::Variable, 0.1, text);
     }
     if node.kind() == "regex" {
         let own = forge.of(node);
         let flags = own.rsplit('/').next().unwrap_or_default();
         for (flag, prior) in [("g", 0.5), ("i", 0.3), ("m", 0.05)] {
             if !flags.contains(flag) {
-                forge.replace(node, Family::Constant, prior, format!("{own}{flag}"));
+                forge.replace(node, PatchFamily::Constant, prior, format!("{own}{flag}"));
             }
         }
         if flags.contains('g') {
             let bare = own.strip_suffix('g').unwrap_or(own);
-            forge.replace(node, Family::Constant, 0.1, bare);
+            forge.replace(node, PatchFamily::Constant, 0.1, bare);
         }
     }
 }
 
 /// JavaScript's two loops over a thing: its keys or its values; and its two ways of comparing.
-fn each(forge: &mut Forge<'_>, node: Node<'_>) {
+fn each(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if !forge.script() {
         return;
     }
@@ -267,19 +287,19 @@ fn each(forge: &mut Forge<'_>, node: Node<'_>) {
         };
         for (kind, from, to, prior) in wanted {
             if node.kind() == *kind && word.kind() == *from {
-                let edit = Edit {
+                let edit = ByteRangeEdit {
                     start: word.start_byte(),
                     end: word.end_byte(),
                     text: (*to).to_owned(),
                 };
-                forge.edit(node, Family::Comparison, *prior, vec![edit]);
+                forge.edit(node, PatchFamily::Comparison, *prior, vec![edit]);
             }
         }
     }
 }
 
 /// The best so far starts where every value beats it.
-fn start(forge: &mut Forge<'_>, node: Node<'_>) {
+fn start(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let (name, value) = match node.kind() {
         "assignment" => ("left", "right"),
         "variable_declarator" => ("name", "value"),
@@ -310,13 +330,13 @@ fn start(forge: &mut Forge<'_>, node: Node<'_>) {
             ["-Infinity", "Infinity"]
         };
         for end in ends {
-            forge.replace(value, Family::Constant, 0.15, end);
+            forge.replace(value, PatchFamily::Constant, 0.15, end);
         }
     }
 }
 
 /// Pieces of text that were gathered and not put together.
-fn joined(forge: &mut Forge<'_>, node: Node<'_>) {
+fn joined(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let returned = node
         .parent()
         .is_some_and(|parent| parent.kind() == "return_statement");
@@ -336,7 +356,7 @@ fn joined(forge: &mut Forge<'_>, node: Node<'_>) {
             [format!("{own}.join('')"), format!("{own}.join(' ')")]
         };
         for text in texts {
-            forge.replace(node, Family::Conversion, 0.08, text);
+            forge.replace(node, PatchFamily::Conversion, 0.08, text);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use tree_sitter::Node;
 
-use super::scope::{Scope, is_simple_statement};
-use super::{Edit, Family, Forge};
+use super::scope::{FunctionVocabulary, is_simple_statement};
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{is_block, is_expression, is_function, named, nearest};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if is_block(node) && nearest(node, is_function).is_some() {
         for statement in named(node) {
             surplus(forge, node, statement);
@@ -32,7 +32,7 @@ fn is_loop(node: Node<'_>) -> bool {
 }
 
 /// The bytes of a statement with the white space before it, or its whole lines.
-pub(super) fn lines_of(forge: &Forge<'_>, statement: Node<'_>) -> (usize, usize) {
+pub(super) fn lines_of(forge: &PatchGenerator<'_>, statement: Node<'_>) -> (usize, usize) {
     let start = forge.source.line_start(statement.start_byte());
     let end = forge.source.line_end(statement.end_byte());
     let alone = forge.source.text[start..statement.start_byte()]
@@ -45,7 +45,7 @@ pub(super) fn lines_of(forge: &Forge<'_>, statement: Node<'_>) -> (usize, usize)
     }
 }
 
-fn surplus(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
+fn surplus(forge: &mut PatchGenerator<'_>, block: Node<'_>, statement: Node<'_>) {
     let prior = match statement.kind() {
         "expression_statement" | "break_statement" | "continue_statement" => 0.3,
         "if_statement" => 0.15,
@@ -65,9 +65,9 @@ fn surplus(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
     };
     forge.edit(
         statement,
-        Family::SurplusStatement,
+        PatchFamily::SurplusStatement,
         prior,
-        vec![Edit { start, end, text }],
+        vec![ByteRangeEdit { start, end, text }],
     );
     // `if c: body` to `body`.
     if let (Some(body), None) = (
@@ -82,7 +82,7 @@ fn surplus(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
             let indent = forge.source.indent(statement).to_owned();
             forge.replace(
                 statement,
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 0.15,
                 inner.join(&format!("\n{indent}")),
             );
@@ -97,7 +97,7 @@ fn ends_with_jump(text: &str) -> bool {
 }
 
 /// What is done with one thing may have to be done with another.
-fn for_another(scope: &Scope, wanted: &mut Vec<(String, f64)>) {
+fn for_another(scope: &FunctionVocabulary, wanted: &mut Vec<(String, f64)>) {
     for text in scope.statements.iter().take(12) {
         if let Some((head, rest)) = text.split_once('(')
             && let Some((argument, tail)) = rest.rsplit_once(')')
@@ -114,7 +114,7 @@ fn for_another(scope: &Scope, wanted: &mut Vec<(String, f64)>) {
     }
 }
 
-fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
+fn insertions(forge: &mut PatchGenerator<'_>, block: Node<'_>, statement: Node<'_>) {
     let scope = forge.scope(statement);
     let indent = forge.source.indent(statement).to_owned();
     let (_, end) = lines_of(forge, statement);
@@ -211,7 +211,7 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
             forge.insert(
                 statement,
                 statement.start_byte(),
-                Family::MissingStatement,
+                PatchFamily::MissingStatement,
                 prior,
                 format!("{text}\n{indent}"),
             );
@@ -222,7 +222,7 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
             forge.insert(
                 statement,
                 end,
-                Family::MissingStatement,
+                PatchFamily::MissingStatement,
                 prior,
                 format!("{indent}{text}\n"),
             );
@@ -231,7 +231,7 @@ fn insertions(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
 }
 
 /// A function that forgets to hand back what it made.
-fn missing_return(forge: &mut Forge<'_>, node: Node<'_>) {
+fn missing_return(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let Some(body) = node
         .child_by_field_name("body")
         .filter(|body| is_block(*body))
@@ -268,7 +268,7 @@ fn missing_return(forge: &mut Forge<'_>, node: Node<'_>) {
         forge.insert(
             last,
             end,
-            Family::MissingStatement,
+            PatchFamily::MissingStatement,
             prior,
             format!("{indent}return {value}{semicolon}\n"),
         );
@@ -279,7 +279,7 @@ fn missing_return(forge: &mut Forge<'_>, node: Node<'_>) {
             forge.insert(
                 last,
                 last.start_byte(),
-                Family::MissingStatement,
+                PatchFamily::MissingStatement,
                 0.4,
                 "return ",
             );

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn normal_form(source: &Source, text: &str) -> Option<u64> {
+fn normal_form(source: &ParsedSource, text: &str) -> Option<u64> {
     let tree = source.language.parse(text)?;
     let broken = tree.root_node().has_error() && !source.root().has_error();
     form_of(tree.root_node(), text).filter(|_| !broken)
@@ -10,7 +10,7 @@ fn normal_form(source: &Source, text: &str) -> Option<u64> {
 
 /// Whether some candidate turns the wrong text into the right one.
 fn mends(path: &str, wrong: &str, right: &str, message: &str) -> bool {
-    let source = Source::parse(path, wrong.as_bytes()).unwrap();
+    let source = ParsedSource::parse(path, wrong.as_bytes()).unwrap();
     let heat = Heat::even(std::slice::from_ref(&source), 1.0);
     let clues = Clues::read([message].into_iter());
     let wanted = normal_form(&source, right).expect("the mend parses");
@@ -186,17 +186,17 @@ fn an_error_that_a_test_waits_for_is_raised() {
 
 #[test]
 fn the_same_program_is_tried_once() {
-    let source = Source::parse("a.py", b"def f(a):\n    return a\n").unwrap();
+    let source = ParsedSource::parse("a.py", b"def f(a):\n    return a\n").unwrap();
     let mut forms = NormalForms::default();
     forms.know(&source);
-    let candidate = |text: &str| Candidate {
+    let candidate = |text: &str| CandidatePatch {
         path: "a.py".to_owned(),
-        edits: vec![Edit {
+        edits: vec![ByteRangeEdit {
             start: 21,
             end: 22,
             text: text.to_owned(),
         }],
-        family: Family::Expression,
+        family: PatchFamily::Expression,
         line: 2,
         suspicion: 1.0,
         prior: 1.0,
@@ -396,7 +396,7 @@ fn what_a_small_algorithm_lacks_is_found() {
 #[test]
 fn what_nobody_means_comes_last() {
     let text = "def f(price, share):\n    return price * share // 10\n";
-    let source = Source::parse("a.py", text.as_bytes()).unwrap();
+    let source = ParsedSource::parse("a.py", text.as_bytes()).unwrap();
     let heat = Heat::even(std::slice::from_ref(&source), 1.0);
     let proposed = propose(&source, &heat, &Clues::default());
     let weight = |wanted: &str| {
@@ -407,7 +407,7 @@ fn what_nobody_means_comes_last() {
                     .apply(text)
                     .is_some_and(|new| new.contains(wanted))
             })
-            .map(Candidate::weight)
+            .map(CandidatePatch::weight)
             .fold(0.0, f64::max)
     };
     assert!(weight("share // 100\n") > weight("share * share"));

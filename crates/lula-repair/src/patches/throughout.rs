@@ -3,13 +3,13 @@
 use tree_sitter::Node;
 
 use super::scope::is_variable;
-use super::{Edit, Family, Forge};
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{binary, is_block, is_function, nearest, walk};
 
 /// Longest statement whose names are exchanged together.
 const LONGEST: usize = 200;
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let in_function = nearest(node, is_function).is_some_and(|around| around != node);
     let simple = node.parent().is_some_and(is_block)
         && node.end_byte() - node.start_byte() <= LONGEST
@@ -21,14 +21,14 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// Every use of a name in a statement.
-fn uses<'t>(forge: &Forge<'_>, statement: Node<'t>, name: &str) -> Vec<Node<'t>> {
+fn uses<'t>(forge: &PatchGenerator<'_>, statement: Node<'t>, name: &str) -> Vec<Node<'t>> {
     walk(statement)
         .into_iter()
         .filter(|node| is_variable(forge.source, *node) && forge.of(*node) == name)
         .collect()
 }
 
-fn names_in(forge: &Forge<'_>, statement: Node<'_>) -> Vec<String> {
+fn names_in(forge: &PatchGenerator<'_>, statement: Node<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for node in walk(statement) {
         if is_variable(forge.source, node) {
@@ -42,7 +42,7 @@ fn names_in(forge: &Forge<'_>, statement: Node<'_>) -> Vec<String> {
 }
 
 /// `f(i, i + 1)` for `f(i - 1, i)`: all places of an index at once.
-fn shift(forge: &mut Forge<'_>, statement: Node<'_>) {
+fn shift(forge: &mut PatchGenerator<'_>, statement: Node<'_>) {
     for name in names_in(forge, statement) {
         let places: Vec<Node<'_>> = uses(forge, statement, &name)
             .into_iter()
@@ -61,7 +61,7 @@ fn shift(forge: &mut Forge<'_>, statement: Node<'_>) {
                 .iter()
                 .map(|place| moved(forge, *place, by))
                 .collect();
-            forge.edit(statement, Family::OffByOne, 0.12, edits);
+            forge.edit(statement, PatchFamily::OffByOne, 0.12, edits);
         }
     }
 }
@@ -74,7 +74,7 @@ fn is_index(node: Node<'_>) -> bool {
 }
 
 /// A name, or a name and a number, one more or less.
-fn moved(forge: &Forge<'_>, place: Node<'_>, by: i64) -> Edit {
+fn moved(forge: &PatchGenerator<'_>, place: Node<'_>, by: i64) -> ByteRangeEdit {
     if let Some(sum) = place.parent()
         && let Some((left, operator, right)) = binary(sum)
         && left == place
@@ -92,7 +92,7 @@ fn moved(forge: &Forge<'_>, place: Node<'_>, by: i64) -> Edit {
             now if now > 0 => format!("{name} + {now}"),
             now => format!("{name} - {}", -now),
         };
-        return Edit {
+        return ByteRangeEdit {
             start: sum.start_byte(),
             end: sum.end_byte(),
             text,
@@ -100,7 +100,7 @@ fn moved(forge: &Forge<'_>, place: Node<'_>, by: i64) -> Edit {
     }
     let name = forge.of(place);
     let sign = if by > 0 { "+" } else { "-" };
-    Edit {
+    ByteRangeEdit {
         start: place.start_byte(),
         end: place.end_byte(),
         text: format!("{name} {sign} 1"),
@@ -108,7 +108,7 @@ fn moved(forge: &Forge<'_>, place: Node<'_>, by: i64) -> Edit {
 }
 
 /// One name for another in the whole statement, and two names for each other.
-fn exchange(forge: &mut Forge<'_>, statement: Node<'_>) {
+fn exchange(forge: &mut PatchGenerator<'_>, statement: Node<'_>) {
     let names = names_in(forge, statement);
     let scope = forge.scope(statement);
     for name in names.iter().take(6) {
@@ -116,7 +116,7 @@ fn exchange(forge: &mut Forge<'_>, statement: Node<'_>) {
         if places.len() >= 2 {
             for other in scope.names.iter().filter(|other| *other != name).take(8) {
                 let edits = places.iter().map(|place| put(*place, other)).collect();
-                forge.edit(statement, Family::Variable, 0.06, edits);
+                forge.edit(statement, PatchFamily::Variable, 0.06, edits);
             }
         }
     }
@@ -132,14 +132,14 @@ fn exchange(forge: &mut Forge<'_>, statement: Node<'_>) {
                     .map(|place| put(*place, second))
                     .chain(there.iter().map(|place| put(*place, first)))
                     .collect();
-                forge.edit(statement, Family::Operands, 0.1, edits);
+                forge.edit(statement, PatchFamily::Operands, 0.1, edits);
             }
         }
     }
 }
 
-fn put(place: Node<'_>, text: &str) -> Edit {
-    Edit {
+fn put(place: Node<'_>, text: &str) -> ByteRangeEdit {
+    ByteRangeEdit {
         start: place.start_byte(),
         end: place.end_byte(),
         text: text.to_owned(),

@@ -2,13 +2,13 @@
 
 use tree_sitter::Node;
 
-use super::habits::Holds;
+use super::habits::InitialValue;
 use super::moves::reindent;
-use super::scope::Scope;
-use super::{Edit, Family, Forge};
+use super::scope::FunctionVocabulary;
+use super::{ByteRangeEdit, PatchFamily, PatchGenerator};
 use crate::syntax::{condition, is_block, is_expression, is_function, named, nearest};
 
-pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
+pub(super) fn propose(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     if let Some(test) = condition(node) {
         ask_first(forge, test);
     }
@@ -23,7 +23,7 @@ pub(super) fn propose(forge: &mut Forge<'_>, node: Node<'_>) {
 }
 
 /// `xs and xs[0] > 1` for `xs[0] > 1`: what has to hold before the rest can be asked.
-fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
+fn ask_first(forge: &mut PatchGenerator<'_>, test: Node<'_>) {
     let scope = forge.scope(test);
     let own = forge.of(test);
     if own.len() > 80 {
@@ -77,11 +77,11 @@ fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
         };
         for part in there {
             let joined = format!("{part}{and}{for_and}");
-            forge.replace(test, Family::MissingCondition, 0.14 * share, joined);
+            forge.replace(test, PatchFamily::MissingCondition, 0.14 * share, joined);
         }
         for part in gone {
             let joined = format!("{part}{or}{for_or}");
-            forge.replace(test, Family::MissingCondition, 0.14 * share, joined);
+            forge.replace(test, PatchFamily::MissingCondition, 0.14 * share, joined);
         }
     }
     // What was seen before is not looked at again.
@@ -91,7 +91,7 @@ fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
             if own != part {
                 forge.replace(
                     test,
-                    Family::MissingCondition,
+                    PatchFamily::MissingCondition,
                     0.1,
                     format!("{held}{word}{part}"),
                 );
@@ -101,11 +101,14 @@ fn ask_first(forge: &mut Forge<'_>, test: Node<'_>) {
 }
 
 /// What is looked for anywhere, and what could be looked for in each set.
-fn memberships(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, String)> {
+fn memberships(forge: &PatchGenerator<'_>, scope: &FunctionVocabulary) -> Vec<(String, String)> {
     let habits = &scope.habits;
     let mut found = habits.memberships.clone();
     for (place, holds) in &habits.containers {
-        if !matches!(holds, Holds::Set | Holds::Map | Holds::List) {
+        if !matches!(
+            holds,
+            InitialValue::Set | InitialValue::Map | InitialValue::List
+        ) {
             continue;
         }
         let items = habits.loop_names.iter().chain(&scope.names).take(14);
@@ -124,7 +127,12 @@ fn memberships(forge: &Forge<'_>, scope: &Scope) -> Vec<(String, String)> {
 }
 
 /// Whether an item is in a place, and whether it is not.
-fn asked(forge: &Forge<'_>, scope: &Scope, item: &str, place: &str) -> (String, String) {
+fn asked(
+    forge: &PatchGenerator<'_>,
+    scope: &FunctionVocabulary,
+    item: &str,
+    place: &str,
+) -> (String, String) {
     if forge.python() {
         (
             format!("{item} in {place}"),
@@ -136,9 +144,12 @@ fn asked(forge: &Forge<'_>, scope: &Scope, item: &str, place: &str) -> (String, 
             format!("!{place}.contains(&{item})"),
         )
     } else {
-        let lists = matches!(scope.habits.holds(place), Some(Holds::List | Holds::Text));
+        let lists = matches!(
+            scope.habits.holds(place),
+            Some(InitialValue::List | InitialValue::Text)
+        );
         let text = &forge.source.text;
-        let maps = scope.habits.holds(place) == Some(Holds::Map)
+        let maps = scope.habits.holds(place) == Some(InitialValue::Map)
             && !text.contains(&format!("{place} = new Map"));
         if lists {
             (
@@ -160,7 +171,7 @@ fn asked(forge: &Forge<'_>, scope: &Scope, item: &str, place: &str) -> (String, 
 }
 
 /// What a statement could hang on.
-fn tests(forge: &Forge<'_>, scope: &Scope, own: &str) -> Vec<(String, f64)> {
+fn tests(forge: &PatchGenerator<'_>, scope: &FunctionVocabulary, own: &str) -> Vec<(String, f64)> {
     let mut found: Vec<(String, f64)> = Vec::new();
     for (item, place) in memberships(forge, scope) {
         let (inside, outside) = asked(forge, scope, &item, &place);
@@ -206,7 +217,7 @@ fn tests(forge: &Forge<'_>, scope: &Scope, own: &str) -> Vec<(String, f64)> {
 }
 
 /// A statement, alone or with all that follow it, inside of a condition.
-fn wrap(forge: &mut Forge<'_>, block: Node<'_>, index: usize, statement: Node<'_>) {
+fn wrap(forge: &mut PatchGenerator<'_>, block: Node<'_>, index: usize, statement: Node<'_>) {
     let items = named(block);
     let declares = |node: &Node<'_>| {
         matches!(node.kind(), "lexical_declaration" | "let_declaration")
@@ -214,7 +225,7 @@ fn wrap(forge: &mut Forge<'_>, block: Node<'_>, index: usize, statement: Node<'_
             || node.kind().contains("function_declaration")
     };
     let value = forge.rust() && items.last().copied().is_some_and(is_expression);
-    // A block on the line of its head is somebody's short form.
+    // A block on the line of its head is a short form, written on purpose.
     let head = block.parent().map(|around| around.start_position().row);
     if declares(&statement) || value || head == Some(statement.start_position().row) {
         return;
@@ -260,14 +271,14 @@ fn wrap(forge: &mut Forge<'_>, block: Node<'_>, index: usize, statement: Node<'_
             } else {
                 format!("if {test} {{\n{inner}{body}\n{indent}}}")
             };
-            let edit = Edit {
+            let edit = ByteRangeEdit {
                 start: statement.start_byte(),
                 end: last.end_byte(),
                 text: wrapped,
             };
             forge.edit(
                 statement,
-                Family::MissingCondition,
+                PatchFamily::MissingCondition,
                 prior * share,
                 vec![edit],
             );
@@ -276,7 +287,7 @@ fn wrap(forge: &mut Forge<'_>, block: Node<'_>, index: usize, statement: Node<'_
 }
 
 /// A round of a loop, or the rest of a function, that some values should not get to.
-fn skip(forge: &mut Forge<'_>, statement: Node<'_>) {
+fn skip(forge: &mut PatchGenerator<'_>, statement: Node<'_>) {
     let scope = forge.scope(statement);
     let around = nearest(statement, |node| {
         is_function(node)
@@ -300,7 +311,7 @@ fn skip(forge: &mut Forge<'_>, statement: Node<'_>) {
             forge.insert(
                 statement,
                 statement.start_byte(),
-                Family::Guard,
+                PatchFamily::Guard,
                 prior * share,
                 text,
             );
@@ -309,7 +320,7 @@ fn skip(forge: &mut Forge<'_>, statement: Node<'_>) {
 }
 
 /// A branch of this function once more, at another place.
-fn again(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
+fn again(forge: &mut PatchGenerator<'_>, block: Node<'_>, statement: Node<'_>) {
     if forge.rust() {
         return;
     }
@@ -326,7 +337,7 @@ fn again(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
         forge.insert(
             statement,
             statement.start_byte(),
-            Family::MissingStatement,
+            PatchFamily::MissingStatement,
             prior,
             format!("{moved}\n{indent}"),
         );
@@ -356,7 +367,7 @@ fn again(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
                     forge.insert(
                         statement,
                         statement.start_byte(),
-                        Family::MissingStatement,
+                        PatchFamily::MissingStatement,
                         0.05,
                         text,
                     );
@@ -367,7 +378,7 @@ fn again(forge: &mut Forge<'_>, block: Node<'_>, statement: Node<'_>) {
 }
 
 /// What is left over when a loop ends belongs to the answer too.
-fn leftover(forge: &mut Forge<'_>, statement: Node<'_>, scope: &Scope) {
+fn leftover(forge: &mut PatchGenerator<'_>, statement: Node<'_>, scope: &FunctionVocabulary) {
     for (place, holds) in &scope.habits.containers {
         if !forge.of(statement).contains(place.as_str()) {
             continue;
@@ -386,7 +397,7 @@ fn leftover(forge: &mut Forge<'_>, statement: Node<'_>, scope: &Scope) {
                 forge.insert(
                     statement,
                     statement.start_byte(),
-                    Family::MissingStatement,
+                    PatchFamily::MissingStatement,
                     prior,
                     text,
                 );
@@ -396,7 +407,7 @@ fn leftover(forge: &mut Forge<'_>, statement: Node<'_>, scope: &Scope) {
 }
 
 /// A fixed answer where the variables know it.
-fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
+fn answer(forge: &mut PatchGenerator<'_>, node: Node<'_>) {
     let returned = node
         .parent()
         .is_some_and(|parent| parent.kind() == "return_statement");
@@ -427,19 +438,19 @@ fn answer(forge: &mut Forge<'_>, node: Node<'_>) {
             ]
         };
         for text in texts {
-            forge.replace(node, Family::Expression, 0.12, text);
+            forge.replace(node, PatchFamily::Expression, 0.12, text);
         }
     }
     for (item, place) in memberships(forge, &scope).into_iter().take(6) {
         let (inside, outside) = asked(forge, &scope, &item, &place);
-        forge.replace(node, Family::Expression, 0.06, inside);
-        forge.replace(node, Family::Expression, 0.06, outside);
+        forge.replace(node, PatchFamily::Expression, 0.06, inside);
+        forge.replace(node, PatchFamily::Expression, 0.06, outside);
     }
     for (first, second) in scope.names.iter().zip(scope.names.iter().skip(1)).take(6) {
         let equals = if forge.script() { "===" } else { "==" };
         forge.replace(
             node,
-            Family::Expression,
+            PatchFamily::Expression,
             0.04,
             format!("{first} {equals} {second}"),
         );

@@ -1,11 +1,9 @@
-//! JSON of Jest, Vitest, Mocha and `go test`.
-
-use std::collections::BTreeMap;
+//! JSON of Jest, Vitest and Mocha.
 
 use serde_json::Value;
 
 use super::case;
-use crate::report::{Outcome, TestCase};
+use crate::report::{TestCase, TestOutcome};
 
 /// The JSON object in a text that may have noise around it.
 fn object(text: &str) -> Option<Value> {
@@ -29,15 +27,15 @@ pub fn jest(text: &str) -> Vec<TestCase> {
         if tests.is_empty() && file["status"] == "failed" {
             found.push(case(
                 name.to_owned(),
-                Outcome::Broken,
+                TestOutcome::Broken,
                 file["message"].as_str().unwrap_or_default(),
             ));
         }
         for test in tests {
             let outcome = match test["status"].as_str() {
-                Some("passed") => Outcome::Passed,
-                Some("failed") => Outcome::Failed,
-                _ => Outcome::Skipped,
+                Some("passed") => TestOutcome::Passed,
+                Some("failed") => TestOutcome::Failed,
+                _ => TestOutcome::Skipped,
             };
             let message: Vec<&str> = test["failureMessages"]
                 .as_array()
@@ -57,7 +55,7 @@ pub fn mocha(text: &str) -> Vec<TestCase> {
     let Some(report) = object(text) else {
         return Vec::new();
     };
-    let list = |key: &str, outcome: Outcome| -> Vec<TestCase> {
+    let list = |key: &str, outcome: TestOutcome| -> Vec<TestCase> {
         report[key]
             .as_array()
             .into_iter()
@@ -76,53 +74,17 @@ pub fn mocha(text: &str) -> Vec<TestCase> {
             })
             .collect()
     };
-    let mut found = list("passes", Outcome::Passed);
-    found.extend(list("failures", Outcome::Failed));
-    found.extend(list("pending", Outcome::Skipped));
+    let mut found = list("passes", TestOutcome::Passed);
+    found.extend(list("failures", TestOutcome::Failed));
+    found.extend(list("pending", TestOutcome::Skipped));
     found
-}
-
-/// `go test -json`: one event a line.
-pub fn go(lines: &str) -> Vec<TestCase> {
-    let mut output: BTreeMap<String, String> = BTreeMap::new();
-    let mut ended: BTreeMap<String, Outcome> = BTreeMap::new();
-    for event in lines
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-    {
-        let Some(name) = event["Test"].as_str() else {
-            continue;
-        };
-        let id = format!("{} {name}", event["Package"].as_str().unwrap_or_default());
-        match event["Action"].as_str() {
-            Some("output") => output
-                .entry(id)
-                .or_default()
-                .push_str(event["Output"].as_str().unwrap_or_default()),
-            Some("pass") => drop(ended.insert(id, Outcome::Passed)),
-            Some("fail") => drop(ended.insert(id, Outcome::Failed)),
-            Some("skip") => drop(ended.insert(id, Outcome::Skipped)),
-            _ => {}
-        }
-    }
-    ended
-        .into_iter()
-        .map(|(id, outcome)| {
-            let message = if outcome == Outcome::Failed {
-                output.get(&id).map_or("", String::as_str)
-            } else {
-                ""
-            };
-            case(id.clone(), outcome, message)
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(tests: &[TestCase]) -> Vec<(&str, Outcome)> {
+    fn told(tests: &[TestCase]) -> Vec<(&str, TestOutcome)> {
         tests
             .iter()
             .map(|test| (test.id.as_str(), test.outcome))
@@ -137,10 +99,16 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("/project/test/broken.test.js", Outcome::Broken),
-                ("/project/test/sum.test.js > sum adds", Outcome::Failed),
-                ("/project/test/sum.test.js > sum doubles", Outcome::Passed),
-                ("/project/test/sum.test.js > sum later", Outcome::Skipped),
+                ("/project/test/broken.test.js", TestOutcome::Broken),
+                ("/project/test/sum.test.js > sum adds", TestOutcome::Failed),
+                (
+                    "/project/test/sum.test.js > sum doubles",
+                    TestOutcome::Passed
+                ),
+                (
+                    "/project/test/sum.test.js > sum later",
+                    TestOutcome::Skipped
+                ),
             ]
         );
         let adds = found.iter().find(|test| test.id.ends_with("adds"));
@@ -153,9 +121,12 @@ mod tests {
         assert_eq!(
             told(&found),
             [
-                ("/project/tv/sum.spec.mjs > sum adds", Outcome::Failed),
-                ("/project/tv/sum.spec.mjs > sum doubles", Outcome::Passed),
-                ("/project/tv/sum.spec.mjs > sum later", Outcome::Skipped),
+                ("/project/tv/sum.spec.mjs > sum adds", TestOutcome::Failed),
+                (
+                    "/project/tv/sum.spec.mjs > sum doubles",
+                    TestOutcome::Passed
+                ),
+                ("/project/tv/sum.spec.mjs > sum later", TestOutcome::Skipped),
             ]
         );
         assert!(found[0].message.contains("expected -1 to be 5"));
@@ -167,9 +138,9 @@ mod tests {
         assert_eq!(
             told(&found),
             [
-                ("sum doubles", Outcome::Passed),
-                ("sum adds", Outcome::Failed),
-                ("sum later", Outcome::Skipped),
+                ("sum doubles", TestOutcome::Passed),
+                ("sum adds", TestOutcome::Failed),
+                ("sum later", TestOutcome::Skipped),
             ]
         );
         assert!(found[1].message.contains("sum.test.js:4"));
@@ -180,20 +151,5 @@ mod tests {
         let found = jest("> test\n{\"testResults\":[]} more");
         assert!(found.is_empty());
         assert!(jest("nothing here").is_empty());
-    }
-
-    #[test]
-    fn go_tells_each_test_with_its_package() {
-        let found = go(include_str!("../../tests/recorded/go.jsonl"));
-        assert_eq!(
-            told(&found),
-            [
-                ("example.com/sum TestAdds", Outcome::Failed),
-                ("example.com/sum TestDoubles", Outcome::Passed),
-                ("example.com/sum TestDoubles/zero", Outcome::Passed),
-                ("example.com/sum TestLater", Outcome::Skipped),
-            ]
-        );
-        assert!(found[0].message.contains("sum_test.go:7"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::case;
-use crate::report::{Outcome, TestCase};
+use crate::report::{TestCase, TestOutcome};
 
 /// Every test that a test binary reports, with what it printed if it failed.
 pub fn libtest(text: &str) -> Vec<TestCase> {
@@ -27,9 +27,9 @@ pub fn libtest(text: &str) -> Vec<TestCase> {
             .and_then(|rest| rest.rsplit_once(" ... "))
         {
             let outcome = match result.split([' ', ',']).next() {
-                Some("ok") => Outcome::Passed,
-                Some("ignored") => Outcome::Skipped,
-                Some("FAILED") => Outcome::Failed,
+                Some("ok") => TestOutcome::Passed,
+                Some("ignored") => TestOutcome::Skipped,
+                Some("FAILED") => TestOutcome::Failed,
                 _ => continue,
             };
             found.push((name.trim_end_matches(" - should panic"), outcome));
@@ -62,7 +62,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["a::b", "c", "d"]
         );
-        assert_eq!(found[2].outcome, Outcome::Failed);
+        assert_eq!(found[2].outcome, TestOutcome::Failed);
         assert!(found[2].message.contains("src/lib.rs:3:5"));
     }
 }

@@ -1,21 +1,29 @@
 //! Reads what test frameworks print for machines.
 
+mod go;
 mod json;
 mod junit;
 mod libtest;
+mod printed;
+mod runners;
 mod tap;
 
-pub use json::{go, jest, mocha};
+pub use go::go;
+pub use json::{jest, mocha};
 pub use junit::junit;
 pub use libtest::libtest;
+pub use printed::{ctest, deno};
+pub(crate) use runners::of_runner;
 pub use tap::tap;
 
-use crate::report::{Outcome, TestCase};
+use std::collections::BTreeMap;
+
+use crate::report::{TestCase, TestOutcome};
 
 /// Longest message that is kept of one test.
 const MAX_MESSAGE: usize = 6000;
 
-fn case(id: String, outcome: Outcome, message: &str) -> TestCase {
+fn case(id: String, outcome: TestOutcome, message: &str) -> TestCase {
     let mut end = message.len().min(MAX_MESSAGE);
     while !message.is_char_boundary(end) {
         end -= 1;
@@ -24,5 +32,30 @@ fn case(id: String, outcome: Outcome, message: &str) -> TestCase {
         id,
         outcome,
         message: message[..end].to_owned(),
+    }
+}
+
+/// Numbers tests of the same name, as `name #2`, so that each of them counts.
+pub(crate) fn number(tests: &mut [TestCase]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for test in tests {
+        let count = seen.entry(test.id.clone()).or_default();
+        *count += 1;
+        test.id = numbered(&test.id, *count);
+    }
+}
+
+fn numbered(id: &str, count: usize) -> String {
+    match count {
+        0 | 1 => id.to_owned(),
+        _ => format!("{id} #{count}"),
+    }
+}
+
+/// The name that the runner itself has for a test.
+pub(crate) fn unnumbered(id: &str) -> &str {
+    match id.rsplit_once(" #") {
+        Some((name, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => id,
     }
 }

@@ -1,7 +1,7 @@
 //! The Test Anything Protocol, with the nested tests of Node's runner.
 
 use super::case;
-use crate::report::{Outcome, TestCase};
+use crate::report::{TestCase, TestOutcome};
 
 /// Every test that has no tests inside it; its id is the path of names to it, joined by ` > `.
 pub fn tap(text: &str) -> Vec<TestCase> {
@@ -47,10 +47,10 @@ pub fn tap(text: &str) -> Vec<TestCase> {
                 .collect::<Vec<_>>()
                 .join(" > ");
             let outcome = match directive {
-                Some("skip") => Outcome::Skipped,
-                Some("todo") => Outcome::Passed,
-                _ if passed => Outcome::Passed,
-                _ => Outcome::Failed,
+                Some("skip") => TestOutcome::Skipped,
+                Some("todo") => TestOutcome::Passed,
+                _ if passed => TestOutcome::Passed,
+                _ => TestOutcome::Failed,
             };
             found.push(case(id, outcome, &message));
         }
@@ -91,9 +91,9 @@ mod tests {
             .into_iter()
             .map(|test| (test.id, test.outcome))
             .collect();
-        assert_eq!(found[0], ("adds".to_owned(), Outcome::Passed));
-        assert_eq!(found[1], ("takes".to_owned(), Outcome::Failed));
-        assert_eq!(found[2].1, Outcome::Skipped);
+        assert_eq!(found[0], ("adds".to_owned(), TestOutcome::Passed));
+        assert_eq!(found[1], ("takes".to_owned(), TestOutcome::Failed));
+        assert_eq!(found[2].1, TestOutcome::Skipped);
     }
 
     #[test]
@@ -106,9 +106,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("cart > adds".to_owned(), Outcome::Passed),
-                ("cart > takes".to_owned(), Outcome::Failed),
-                ("alone".to_owned(), Outcome::Skipped)
+                ("cart > adds".to_owned(), TestOutcome::Passed),
+                ("cart > takes".to_owned(), TestOutcome::Failed),
+                ("alone".to_owned(), TestOutcome::Skipped)
             ]
         );
     }

@@ -3,32 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::{Progress, RepairError, RepairTask};
-use crate::detect::{Detection, Framework, TestsFound, from_command};
+use super::{RepairError, RepairTask, SearchProgress};
+use crate::detect::{DetectedTests, ProjectDetection, TestFramework, from_command};
 use crate::environment::BrokenEnvironment;
-use crate::ground::{Fork, Ground};
-use crate::outcome::{Effort, RepairOutcome, RepairReport, Tally};
-use crate::report::{Outcome, TestCase, TestReport};
-use crate::suite::{Goal, Manifest, Suite, SuiteError, missing_modules, open};
-use crate::syntax::Language;
+use crate::ground::{ForkSource, ProjectFork};
+use crate::outcome::{RepairOutcome, RepairReport, SearchEffort, TestCounts};
+use crate::report::{TestCase, TestOutcome, TestReport};
+use crate::suite::{ProjectFolderFiles, RepairGoal, SuiteError, TestSuite, missing_modules, open};
+use crate::syntax::RepairLanguage;
 
 /// The part of the time in which a project with failing tests is looked for among those of a
 /// repository: where all that were looked at are sound, the first of them stands for it.
 const PROJECTS: u32 = 4;
 
 /// A suite, and what it said when it was run.
-type Reported = (Box<dyn Suite>, TestsFound, TestReport);
+type Reported = (Box<dyn TestSuite>, DetectedTests, TestReport);
 
 /// The first way of running the tests that gives results: of several projects, in the first where
 /// something fails.
 pub(super) fn first_report(
-    fork: &mut dyn Fork,
-    detection: &Detection,
+    fork: &mut dyn ProjectFork,
+    detection: &ProjectDetection,
     task: &RepairTask,
     until: Instant,
-    watch: &(dyn Fn(Progress) + Sync),
+    watch: &(dyn Fn(SearchProgress) + Sync),
 ) -> Result<Reported, RepairError> {
-    let ways: Vec<TestsFound> = match &task.tests.command {
+    let ways: Vec<DetectedTests> = match &task.tests.command {
         Some(line) => vec![from_command(line, detection)],
         None => detection.tests.clone(),
     };
@@ -78,11 +78,11 @@ impl From<Unable> for RepairError {
 
 /// The first way of running the tests of one project that gives results.
 fn report_of(
-    ways: &[TestsFound],
-    fork: &mut dyn Fork,
+    ways: &[DetectedTests],
+    fork: &mut dyn ProjectFork,
     task: &RepairTask,
     until: Instant,
-    watch: &(dyn Fn(Progress) + Sync),
+    watch: &(dyn Fn(SearchProgress) + Sync),
 ) -> Result<Result<Reported, Unable>, RepairError> {
     // What takes longer is run by itself before it counts as hanging.
     let test_limit = (task.budget / 12)
@@ -93,10 +93,10 @@ fn report_of(
     for tests in ways {
         // What was asked for and cannot be run is not quietly run by something else; bare functions ask
         // for nothing.
-        if (unable.broken.is_some() || by_pytest) && tests.framework != Framework::PlainPython {
+        if (unable.broken.is_some() || by_pytest) && tests.framework != TestFramework::PlainPython {
             continue;
         }
-        watch(Progress::RunningTests {
+        watch(SearchProgress::RunningTests {
             command: tests.line(),
         });
         let opened = open(tests, fork, test_limit).and_then(|suite| {
@@ -114,7 +114,7 @@ fn report_of(
                 unable.broken.get_or_insert(found);
             }
             Err(SuiteError::NoResults(reason)) => {
-                by_pytest |= tests.framework == Framework::Pytest;
+                by_pytest |= tests.framework == TestFramework::Pytest;
                 note(reason);
             }
             Err(SuiteError::OutOfTime) => return Err(RepairError::OutOfTime(task.budget)),
@@ -128,11 +128,11 @@ fn report_of(
 }
 
 /// The line in which a test that could not begin says what is not installed.
-fn lacking<'a>(test: &'a TestCase, project: &Manifest<'_>) -> Option<&'a str> {
+fn lacking<'a>(test: &'a TestCase, project: &ProjectFolderFiles<'_>) -> Option<&'a str> {
     let foreign = |line: &&str| !missing_modules(project, line).0.is_empty();
     let packages = ["Cannot find module", "Cannot find package"];
     let mut lines = test.message.lines().map(str::trim);
-    if test.outcome == Outcome::Failed {
+    if test.outcome == TestOutcome::Failed {
         return lines.find(|line| line.contains("async def functions are not natively"));
     }
     lines.find(|line| {
@@ -144,9 +144,9 @@ fn lacking<'a>(test: &'a TestCase, project: &Manifest<'_>) -> Option<&'a str> {
 }
 
 /// What the tests say before anything is changed.
-pub(super) struct Baseline {
-    pub(super) suite: Box<dyn Suite>,
-    pub(super) tests: TestsFound,
+pub(super) struct SearchBaseline {
+    pub(super) suite: Box<dyn TestSuite>,
+    pub(super) tests: DetectedTests,
     pub(super) report: TestReport,
     pub(super) failing: Vec<String>,
     pub(super) passing: Vec<String>,
@@ -157,15 +157,15 @@ pub(super) struct Baseline {
     pub(super) took: Duration,
 }
 
-impl Baseline {
+impl SearchBaseline {
     /// Without a ground, what fails runs again in the fork itself, which stands for no project.
     pub(super) fn establish(
-        ground: Option<&dyn Ground>,
-        fork: &mut dyn Fork,
-        detection: &Detection,
+        ground: Option<&dyn ForkSource>,
+        fork: &mut dyn ProjectFork,
+        detection: &ProjectDetection,
         task: &RepairTask,
         until: Instant,
-        watch: &(dyn Fn(Progress) + Sync),
+        watch: &(dyn Fn(SearchProgress) + Sync),
     ) -> Result<Self, RepairError> {
         let started = Instant::now();
         let (suite, tests, report) = first_report(fork, detection, task, until, watch)?;
@@ -175,14 +175,14 @@ impl Baseline {
 
     /// Runs what failed again, to tell the flaky from the broken.
     fn judge(
-        suite: Box<dyn Suite>,
-        tests: TestsFound,
+        suite: Box<dyn TestSuite>,
+        tests: DetectedTests,
         report: TestReport,
-        (ground, fork): (Option<&dyn Ground>, &mut dyn Fork),
+        (ground, fork): (Option<&dyn ForkSource>, &mut dyn ProjectFork),
         task: &RepairTask,
         took: Duration,
     ) -> Result<Self, RepairError> {
-        let ids = |outcome: fn(&Outcome) -> bool| -> Vec<String> {
+        let ids = |outcome: fn(&TestOutcome) -> bool| -> Vec<String> {
             report
                 .tests
                 .iter()
@@ -190,8 +190,9 @@ impl Baseline {
                 .map(|test| test.id.clone())
                 .collect()
         };
-        let mut passing = ids(|outcome| *outcome == Outcome::Passed);
-        let mut failing = ids(|outcome| matches!(outcome, Outcome::Failed | Outcome::Broken));
+        let mut passing = ids(|outcome| *outcome == TestOutcome::Passed);
+        let mut failing =
+            ids(|outcome| matches!(outcome, TestOutcome::Failed | TestOutcome::Broken));
         let mut flaky = Vec::new();
         let hangs = report.failing().any(TestCase::hung);
         let again = if failing.is_empty() || hangs || took > task.budget / 2 {
@@ -216,7 +217,7 @@ impl Baseline {
                 second
                     .tests
                     .iter()
-                    .any(|test| test.id == *id && (test.outcome == Outcome::Passed) == wanted)
+                    .any(|test| test.id == *id && (test.outcome == TestOutcome::Passed) == wanted)
             };
             flaky.extend(failing.extract_if(.., |id| now(id, true)));
             flaky.extend(passing.extract_if(.., |id| now(id, false)));
@@ -227,7 +228,7 @@ impl Baseline {
         } else {
             took
         };
-        let project = Manifest::of(fork, &tests.folder);
+        let project = ProjectFolderFiles::of(fork, &tests.folder);
         let lacks: BTreeMap<String, String> = report
             .failing()
             .filter_map(|test| Some((test.id.clone(), lacking(test, &project)?.to_owned())))
@@ -261,7 +262,8 @@ impl Baseline {
     pub(super) fn homes(&self) -> BTreeSet<String> {
         let named = |id: &str| {
             let file = id.split_once("::").or_else(|| id.split_once(" > "))?.0;
-            let language = Language::of(file).filter(|language| *language != Language::Rust);
+            let language =
+                RepairLanguage::of(file).filter(|language| *language != RepairLanguage::Rust);
             language
                 .is_some()
                 .then(|| match self.tests.folder.as_str() {
@@ -279,7 +281,7 @@ impl Baseline {
             framework: self.tests.framework,
             command: self.tests.argv.clone(),
             reason: self.tests.reason.clone(),
-            before: Tally::of(&self.report),
+            before: TestCounts::of(&self.report),
             failing: self.failing.clone(),
             flaky: self.flaky.clone(),
             unfixable: self.unfixable.clone(),
@@ -287,11 +289,11 @@ impl Baseline {
             suspects: Vec::new(),
             left_aside: Vec::new(),
             patches: Vec::new(),
-            effort: Effort::default(),
+            effort: SearchEffort::default(),
         }
     }
 
-    pub(super) fn goal(&self, end: Instant) -> Goal {
+    pub(super) fn goal(&self, end: Instant) -> RepairGoal {
         let usual = self.took.min(Duration::from_secs(3));
         // What hangs tells least and takes longest: it comes last.
         let mut failing = self.failing.clone();
@@ -300,7 +302,7 @@ impl Baseline {
                 .failing()
                 .any(|test| test.id == *id && test.hung())
         });
-        Goal {
+        RepairGoal {
             end,
             failing,
             passing: self.passing.clone(),

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::locate::Clues;
-use crate::outcome::Doubt;
-use crate::patches::{Candidate, Family};
-use crate::suite::Change;
-use crate::syntax::{Language, Source, binary, is_function, named, walk};
+use crate::outcome::PatchDoubt;
+use crate::patches::{CandidatePatch, PatchFamily};
+use crate::suite::SuiteFileChange;
+use crate::syntax::{ParsedSource, RepairLanguage, binary, is_function, named, walk};
 
 /// What speaks against a patch.
 pub(crate) fn doubts(
-    parts: &[Candidate],
+    parts: &[CandidatePatch],
     clues: &Clues,
     text_of: impl Fn(&str) -> Option<String>,
-) -> Vec<Doubt> {
+) -> Vec<PatchDoubt> {
     let mut found = Vec::new();
     for part in parts {
         let text = text_of(&part.path).unwrap_or_default();
-        let mut note = |doubt: Doubt| {
+        let mut note = |doubt: PatchDoubt| {
             if !found.contains(&doubt) {
                 found.push(doubt);
             }
@@ -30,27 +30,27 @@ pub(crate) fn doubts(
                     && !old.contains(value.as_str())
                     && !text.contains(value.as_str())
             });
-            if named && part.family != Family::Constant {
-                note(Doubt::NamesTestValue);
+            if named && part.family != PatchFamily::Constant {
+                note(PatchDoubt::NamesTestValue);
             }
-            if part.family == Family::Guard && edit.text.contains("return ") {
-                note(Doubt::ReturnsEarly);
+            if part.family == PatchFamily::Guard && edit.text.contains("return ") {
+                note(PatchDoubt::ReturnsEarly);
             }
             if matches!(edit.text.as_str(), "True" | "False" | "true" | "false")
-                && part.family == Family::Branch
+                && part.family == PatchFamily::Branch
             {
-                note(Doubt::FixesCondition);
+                note(PatchDoubt::FixesCondition);
             }
         }
-        if part.family == Family::SurplusStatement {
-            note(Doubt::DeletesBehaviour);
+        if part.family == PatchFamily::SurplusStatement {
+            note(PatchDoubt::DeletesBehaviour);
         }
     }
     found
 }
 
 /// What speaks against the new text of a file, beside the old one.
-pub(crate) fn doubts_of(change: &Change) -> Vec<Doubt> {
+pub(crate) fn doubts_of(change: &SuiteFileChange) -> Vec<PatchDoubt> {
     let (Some(old), Some(new)) = (
         Oddities::of(&change.path, &change.old),
         Oddities::of(&change.path, &change.new),
@@ -59,10 +59,10 @@ pub(crate) fn doubts_of(change: &Change) -> Vec<Doubt> {
     };
     let mut found = Vec::new();
     if new.repeated.difference(&old.repeated).next().is_some() {
-        found.push(Doubt::RepeatsOperand);
+        found.push(PatchDoubt::RepeatsOperand);
     }
     if new.unused.difference(&old.unused).next().is_some() {
-        found.push(Doubt::DropsInput);
+        found.push(PatchDoubt::DropsInput);
     }
     found
 }
@@ -78,7 +78,7 @@ struct Oddities {
 
 impl Oddities {
     fn of(path: &str, text: &str) -> Option<Self> {
-        let source = Source::parse(path, text.as_bytes()).ok()?;
+        let source = ParsedSource::parse(path, text.as_bytes()).ok()?;
         let mut found = Self::default();
         for node in walk(source.root()) {
             if let Some((left, _, right)) = binary(node)
@@ -104,7 +104,8 @@ impl Oddities {
                     let param = text.split([':', '=']).next().unwrap_or(text).trim();
                     let word = param.trim_start_matches("mut ").trim_start_matches('*');
                     let receiver = matches!(word, "self" | "cls" | "&self" | "&mut self");
-                    if !receiver && !words.contains(word) && source.language != Language::Tsx {
+                    if !receiver && !words.contains(word) && source.language != RepairLanguage::Tsx
+                    {
                         found.unused.insert((name.to_owned(), word.to_owned()));
                     }
                 }
@@ -115,31 +116,34 @@ impl Oddities {
 }
 
 /// What a doubt leaves of a patch's score.
-pub(crate) fn share(doubt: Doubt) -> f64 {
+pub(crate) fn share(doubt: PatchDoubt) -> f64 {
     match doubt {
-        Doubt::NamesTestValue | Doubt::FixesCondition | Doubt::RepeatsOperand => 0.3,
-        Doubt::DropsInput => 0.45,
-        Doubt::DeletesBehaviour => 0.6,
-        Doubt::ReturnsEarly => 0.7,
-        Doubt::NotReverted => 0.2,
+        PatchDoubt::NamesTestValue | PatchDoubt::FixesCondition | PatchDoubt::RepeatsOperand => 0.3,
+        PatchDoubt::DropsInput => 0.45,
+        PatchDoubt::DeletesBehaviour => 0.6,
+        PatchDoubt::ReturnsEarly => 0.7,
+        PatchDoubt::NotReverted => 0.2,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patches::Edit;
+    use crate::patches::ByteRangeEdit;
 
     #[test]
     fn a_patch_that_no_developer_would_write_is_doubted() {
-        let change = |new: &str| Change {
+        let change = |new: &str| SuiteFileChange {
             path: "a.py".to_owned(),
             old: "def f(price, share):\n    return price * share / 10\n".to_owned(),
             new: new.to_owned(),
             edits: Vec::new(),
         };
         let odd = change("def f(price, share):\n    return share * share / 10\n");
-        assert_eq!(doubts_of(&odd), [Doubt::RepeatsOperand, Doubt::DropsInput]);
+        assert_eq!(
+            doubts_of(&odd),
+            [PatchDoubt::RepeatsOperand, PatchDoubt::DropsInput]
+        );
         let plain = change("def f(price, share):\n    return price * share / 100\n");
         assert!(doubts_of(&plain).is_empty());
     }
@@ -147,14 +151,14 @@ mod tests {
     #[test]
     fn a_patch_that_writes_down_what_the_test_wants_is_doubted() {
         let clues = Clues::read(["AssertionError: 41 != 42"].into_iter());
-        let part = Candidate {
+        let part = CandidatePatch {
             path: "a.py".to_owned(),
-            edits: vec![Edit {
+            edits: vec![ByteRangeEdit {
                 start: 0,
                 end: 1,
                 text: "42".to_owned(),
             }],
-            family: Family::Expression,
+            family: PatchFamily::Expression,
             line: 1,
             suspicion: 1.0,
             prior: 1.0,
@@ -162,10 +166,10 @@ mod tests {
         let text = |_: &str| Some("x".to_owned());
         assert_eq!(
             doubts(std::slice::from_ref(&part), &clues, text),
-            [Doubt::NamesTestValue]
+            [PatchDoubt::NamesTestValue]
         );
-        let calm = Candidate {
-            edits: vec![Edit {
+        let calm = CandidatePatch {
+            edits: vec![ByteRangeEdit {
                 start: 0,
                 end: 1,
                 text: "y".to_owned(),

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::doubt::{doubts, doubts_of, share};
 use super::proof::prove;
-use super::queue::Queue;
-use super::{Progress, RepairError, RepairTask, millis};
-use crate::ground::{Fork, Ground};
+use super::queue::CandidateQueue;
+use super::{RepairError, RepairTask, SearchProgress, millis};
+use crate::ground::{ForkSource, ProjectFork};
 use crate::locate::Clues;
-use crate::outcome::{Doubt, Effort, Patch};
-use crate::patches::Candidate;
-use crate::suite::{Change, Goal, Suite, Trial};
-use crate::syntax::Source;
+use crate::outcome::{PatchDoubt, RepairPatch, SearchEffort};
+use crate::patches::CandidatePatch;
+use crate::suite::{CandidateTrial, RepairGoal, SuiteFileChange, TestSuite};
+use crate::syntax::ParsedSource;
 
 /// Share of the time that the first passing candidate took, spent on looking for a better one.
 const SECOND_LOOK: f64 = 0.35;
@@ -24,47 +24,47 @@ const ENOUGH: usize = 12;
 const RUNNERS_UP: usize = 3;
 
 /// Everything that a search needs to know.
-pub(super) struct Hunt<'a> {
-    pub(super) ground: &'a dyn Ground,
-    pub(super) suite: &'a dyn Suite,
-    pub(super) goal: &'a Goal,
-    pub(super) sources: &'a [Source],
+pub(super) struct SearchContext<'a> {
+    pub(super) ground: &'a dyn ForkSource,
+    pub(super) suite: &'a dyn TestSuite,
+    pub(super) goal: &'a RepairGoal,
+    pub(super) sources: &'a [ParsedSource],
     pub(super) clues: &'a Clues,
     pub(super) task: &'a RepairTask,
     pub(super) start: Instant,
     pub(super) until: Instant,
-    pub(super) watch: &'a (dyn Fn(Progress) + Sync),
+    pub(super) watch: &'a (dyn Fn(SearchProgress) + Sync),
 }
 
 /// A candidate that passed in the search, before it is proved in a fork of its own.
-pub(super) struct Survivor {
-    pub(super) parts: Vec<Candidate>,
-    pub(super) files: Vec<Change>,
+pub(super) struct SurvivingCandidate {
+    pub(super) parts: Vec<CandidatePatch>,
+    pub(super) files: Vec<SuiteFileChange>,
     pub(super) fixed: Vec<String>,
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) doubts: Vec<PatchDoubt>,
     pub(super) score: f64,
     pub(super) tried_before: usize,
     pub(super) found_at_ms: u64,
 }
 
 struct State<'a> {
-    queue: Queue<'a>,
-    survivors: Vec<Survivor>,
+    queue: CandidateQueue<'a>,
+    survivors: Vec<SurvivingCandidate>,
     stop: Instant,
 }
 
-impl Hunt<'_> {
+impl SearchContext<'_> {
     pub(super) fn run(
         &self,
-        first: Box<dyn Fork>,
-        candidates: Vec<Candidate>,
-    ) -> Result<(Vec<Patch>, Vec<String>, Effort), RepairError> {
+        first: Box<dyn ProjectFork>,
+        candidates: Vec<CandidatePatch>,
+    ) -> Result<(Vec<RepairPatch>, Vec<String>, SearchEffort), RepairError> {
         let began = Instant::now();
         // What proving takes must be left at the end.
         let reserve = (self.goal.patience * 2).min(self.task.budget / 4);
         let last = self.until.checked_sub(reserve).unwrap_or(self.until);
         let state = Mutex::new(State {
-            queue: Queue::new(self.sources, candidates, self.goal.failing.len()),
+            queue: CandidateQueue::new(self.sources, candidates, self.goal.failing.len()),
             survivors: Vec::new(),
             stop: last,
         });
@@ -72,7 +72,7 @@ impl Hunt<'_> {
         if self.suite.keeps_builds() {
             lanes.push(first);
         }
-        let mut patches: Vec<Patch> = Vec::new();
+        let mut patches: Vec<RepairPatch> = Vec::new();
         let mut search = Duration::ZERO;
         let mut exhausted = false;
         while patches.is_empty() && Instant::now() < last && !exhausted {
@@ -107,7 +107,7 @@ impl Hunt<'_> {
             given = rest;
         }
         patches.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let effort = Effort {
+        let effort = SearchEffort {
             proposed: state.queue.proposed(),
             tried: state.queue.judged,
             total_ms: millis(began.elapsed()),
@@ -119,7 +119,10 @@ impl Hunt<'_> {
 
     /// A patch that mends what one place causes, where the tests that it leaves failing are known not to
     /// run that place: they failed before for reasons of their own.
-    fn part(&self, state: &mut State<'_>) -> Result<Option<(Patch, Vec<String>)>, RepairError> {
+    fn part(
+        &self,
+        state: &mut State<'_>,
+    ) -> Result<Option<(RepairPatch, Vec<String>)>, RepairError> {
         for (candidate, files, fixed) in state.queue.partial() {
             let rest: Vec<String> = self
                 .goal
@@ -132,7 +135,7 @@ impl Hunt<'_> {
             if rest.is_empty() || !rest.iter().all(apart) || Instant::now() >= self.until {
                 continue;
             }
-            let goal = Goal {
+            let goal = RepairGoal {
                 failing: fixed.clone(),
                 ..self.goal.clone()
             };
@@ -147,7 +150,7 @@ impl Hunt<'_> {
     /// Works until something passes, nothing is left or time is up; true when nothing is left.
     fn search(
         &self,
-        lanes: &mut Vec<Box<dyn Fork>>,
+        lanes: &mut Vec<Box<dyn ProjectFork>>,
         state: &Mutex<State<'_>>,
     ) -> Result<bool, RepairError> {
         while lanes.len() < self.suite.lanes(self.task.lanes.max(1)) {
@@ -169,7 +172,11 @@ impl Hunt<'_> {
         })
     }
 
-    fn work(&self, fork: &mut dyn Fork, state: &Mutex<State<'_>>) -> Result<bool, RepairError> {
+    fn work(
+        &self,
+        fork: &mut dyn ProjectFork,
+        state: &Mutex<State<'_>>,
+    ) -> Result<bool, RepairError> {
         let (mut size, most) = self.suite.batch();
         loop {
             let (batch, stop) = {
@@ -217,14 +224,19 @@ impl Hunt<'_> {
             state
                 .queue
                 .postpone(unheard.skip(skip).collect::<Vec<_>>().into_iter());
-            (self.watch)(Progress::Tried {
+            (self.watch)(SearchProgress::Tried {
                 tried: state.queue.judged,
                 passing: state.survivors.len(),
             });
         }
     }
 
-    fn keep(&self, state: &mut State<'_>, batch: &[Trial], verdict: crate::suite::Verdict) {
+    fn keep(
+        &self,
+        state: &mut State<'_>,
+        batch: &[CandidateTrial],
+        verdict: crate::suite::CandidateVerdict,
+    ) {
         let Some(trial) = batch.iter().find(|trial| trial.index == verdict.index) else {
             return;
         };
@@ -243,11 +255,11 @@ impl Hunt<'_> {
     /// What passed, with what speaks for and against it.
     fn survivor(
         &self,
-        queue: &Queue<'_>,
-        parts: Vec<Candidate>,
-        files: &[Change],
+        queue: &CandidateQueue<'_>,
+        parts: Vec<CandidatePatch>,
+        files: &[SuiteFileChange],
         fixed: Vec<String>,
-    ) -> Survivor {
+    ) -> SurvivingCandidate {
         let text_of = |path: &str| {
             files
                 .iter()
@@ -267,9 +279,9 @@ impl Hunt<'_> {
             .sum();
         #[allow(clippy::cast_precision_loss)]
         let small = 1.0 / (1.0 + size as f64 / 120.0);
-        let weight: f64 = parts.iter().map(Candidate::weight).product();
+        let weight: f64 = parts.iter().map(CandidatePatch::weight).product();
         let score = found.iter().map(|doubt| share(*doubt)).product::<f64>() * weight * small;
-        Survivor {
+        SurvivingCandidate {
             parts,
             files: files.to_vec(),
             fixed,

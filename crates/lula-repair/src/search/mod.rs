@@ -9,16 +9,18 @@ mod queue;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::detect::{Detection, TestsFound, TestsWanted, detect_in, from_command, is_foreign};
+use crate::detect::{
+    DetectedTests, ProjectDetection, TestSelection, detect_in, from_command, is_foreign,
+};
 use crate::environment::{BrokenEnvironment, CodeOrigin};
-use crate::ground::{Fork, Ground, GroundError};
+use crate::ground::{ForkSource, ForkSourceError, ProjectFork};
 use crate::locate::{Clues, Heat, RecentChange, frames};
-use crate::outcome::{Effort, RepairOutcome, RepairReport, Suspect};
-use crate::patches::{Candidate, propose};
+use crate::outcome::{RepairOutcome, RepairReport, SearchEffort, SuspectLocation};
+use crate::patches::{CandidatePatch, propose};
 use crate::report::TestReport;
-use crate::syntax::{Language, Source, is_test_path};
-use baseline::{Baseline, first_report};
-use hunt::Hunt;
+use crate::syntax::{ParsedSource, RepairLanguage, is_test_path};
+use baseline::{SearchBaseline, first_report};
+use hunt::SearchContext;
 
 /// How many runs of the whole suite a search may take at least.
 const SUITES: u32 = 8;
@@ -30,7 +32,7 @@ const ENOUGH: usize = 300_000;
 #[derive(Debug, Clone)]
 pub struct RepairTask {
     /// Which tests have to pass.
-    pub tests: TestsWanted,
+    pub tests: TestSelection,
     /// When to stop.
     pub budget: Duration,
     /// Whether to look for every patch instead of stopping soon after the first.
@@ -44,7 +46,7 @@ pub struct RepairTask {
 impl Default for RepairTask {
     fn default() -> Self {
         Self {
-            tests: TestsWanted::default(),
+            tests: TestSelection::default(),
             budget: Duration::from_mins(2),
             all: false,
             lanes: 2,
@@ -55,7 +57,7 @@ impl Default for RepairTask {
 
 /// What the search is doing.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
+pub enum SearchProgress {
     /// Tests are run to see what fails.
     RunningTests {
         /// The command a person would type.
@@ -87,7 +89,7 @@ pub enum Progress {
 pub enum RepairError {
     /// The ground failed.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Ground(#[from] ForkSourceError),
     /// No way to run tests was found.
     #[error("no tests were found; give the command that runs them with --tests")]
     NoTests,
@@ -116,16 +118,17 @@ pub enum RepairError {
 /// Everything happens in forks of the ground; the project itself is never written to, and no test
 /// is ever edited.
 pub fn repair(
-    ground: &dyn Ground,
+    ground: &dyn ForkSource,
     task: &RepairTask,
-    watch: &(dyn Fn(Progress) + Sync),
+    watch: &(dyn Fn(SearchProgress) + Sync),
 ) -> Result<RepairReport, RepairError> {
     let start = Instant::now();
     let until = start + task.budget;
     let mut fork = ground.fork()?;
     let files = fork.files()?;
     let detection = look(fork.as_ref(), &files, &task.tests);
-    let base = Baseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
+    let base =
+        SearchBaseline::establish(Some(ground), fork.as_mut(), &detection, task, until, watch)?;
     // What it took to learn what fails is not taken from the search, and a slow suite gets longer.
     let search = task
         .budget
@@ -143,7 +146,7 @@ pub fn repair(
     if base.failing.is_empty() {
         return Err(RepairError::NotInstalled(base.lacking().join("; ")));
     }
-    watch(Progress::Failing {
+    watch(SearchProgress::Failing {
         failing: base.failing.len(),
         passing: base.passing.len(),
     });
@@ -168,19 +171,19 @@ pub fn repair(
     report.suspects = heat
         .hottest(10)
         .into_iter()
-        .map(|(path, line, suspicion)| Suspect {
+        .map(|(path, line, suspicion)| SuspectLocation {
             path,
             line,
             suspicion,
         })
         .collect();
     let candidates = proposals(&sources, &heat, &clues, Instant::now() + search / 6);
-    watch(Progress::Searching {
+    watch(SearchProgress::Searching {
         candidates: candidates.len(),
     });
 
     let goal = base.goal(until);
-    let hunt = Hunt {
+    let hunt = SearchContext {
         ground,
         suite: base.suite.as_ref(),
         goal: &goal,
@@ -199,7 +202,7 @@ pub fn repair(
         RepairOutcome::Fixed
     };
     report.patches = patches;
-    report.effort = Effort {
+    report.effort = SearchEffort {
         total_ms: millis(start.elapsed()),
         ..effort
     };
@@ -208,13 +211,18 @@ pub fn repair(
 
 /// Candidates for every source, the most suspicious first, as far as there is time to think of them: a
 /// large project has millions, of which few will ever be tried.
-fn proposals(sources: &[Source], heat: &Heat, clues: &Clues, until: Instant) -> Vec<Candidate> {
+fn proposals(
+    sources: &[ParsedSource],
+    heat: &Heat,
+    clues: &Clues,
+    until: Instant,
+) -> Vec<CandidatePatch> {
     let hottest = heat.hottest(usize::MAX);
     let mut first: HashMap<&str, usize> = HashMap::new();
     for (place, (path, ..)) in hottest.iter().enumerate() {
         first.entry(path).or_insert(place);
     }
-    let mut order: Vec<&Source> = sources.iter().collect();
+    let mut order: Vec<&ParsedSource> = sources.iter().collect();
     order.sort_by_key(|source| {
         first
             .get(source.path.as_str())
@@ -233,8 +241,8 @@ fn proposals(sources: &[Source], heat: &Heat, clues: &Clues, until: Instant) -> 
 
 /// Runs a project's tests once in a fork of its own.
 pub fn run_tests(
-    ground: &dyn Ground,
-    tests: &TestsWanted,
+    ground: &dyn ForkSource,
+    tests: &TestSelection,
     deadline: Duration,
 ) -> Result<TestReport, RepairError> {
     let mut fork = ground.fork()?;
@@ -257,9 +265,9 @@ pub fn run_tests(
 
 /// What the tests of a project say, with what fails only now and then set apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Examined {
+pub struct TestExamination {
     /// How they were run.
-    pub tests: TestsFound,
+    pub tests: DetectedTests,
     /// Every test, as the first run saw it.
     pub report: TestReport,
     /// Tests that pass.
@@ -278,10 +286,10 @@ pub struct Examined {
 
 /// Runs the tests of a fork as it stands, and what fails again.
 pub fn examine(
-    fork: &mut dyn Fork,
-    tests: &TestsWanted,
+    fork: &mut dyn ProjectFork,
+    tests: &TestSelection,
     deadline: Duration,
-) -> Result<Examined, RepairError> {
+) -> Result<TestExamination, RepairError> {
     let files = fork.files()?;
     let detection = look(fork, &files, tests);
     examine_found(fork, &detection, tests, deadline)
@@ -290,18 +298,18 @@ pub fn examine(
 /// Runs some of the tests of a fork, and what fails again; `None` where they cannot be told apart.
 /// `part` cuts a set of tests down.
 pub(crate) fn examine_part(
-    fork: &mut dyn Fork,
-    tests: &TestsWanted,
-    part: &dyn Fn(TestsFound) -> Option<TestsFound>,
+    fork: &mut dyn ProjectFork,
+    tests: &TestSelection,
+    part: &dyn Fn(DetectedTests) -> Option<DetectedTests>,
     deadline: Duration,
-) -> Result<Option<Examined>, RepairError> {
+) -> Result<Option<TestExamination>, RepairError> {
     let files = fork.files()?;
     let mut detection = look(fork, &files, tests);
     if let Some(line) = &tests.command {
         detection.tests = vec![from_command(line, &detection)];
     }
     let ways = std::mem::take(&mut detection.tests);
-    let cut = |found: TestsFound| {
+    let cut = |found: DetectedTests| {
         let all = found.files.clone();
         part(found).map(|mut found| {
             if found.files != all {
@@ -314,7 +322,7 @@ pub(crate) fn examine_part(
     if detection.tests.is_empty() {
         return Ok(None);
     }
-    let found = TestsWanted {
+    let found = TestSelection {
         command: None,
         folder: tests.folder.clone(),
     };
@@ -322,19 +330,19 @@ pub(crate) fn examine_part(
 }
 
 fn examine_found(
-    fork: &mut dyn Fork,
-    detection: &Detection,
-    tests: &TestsWanted,
+    fork: &mut dyn ProjectFork,
+    detection: &ProjectDetection,
+    tests: &TestSelection,
     deadline: Duration,
-) -> Result<Examined, RepairError> {
+) -> Result<TestExamination, RepairError> {
     let task = RepairTask {
         tests: tests.clone(),
         budget: deadline,
         ..RepairTask::default()
     };
     let until = Instant::now() + deadline;
-    let base = Baseline::establish(None, fork, detection, &task, until, &|_| ())?;
-    Ok(Examined {
+    let base = SearchBaseline::establish(None, fork, detection, &task, until, &|_| ())?;
+    Ok(TestExamination {
         interpreter: base.suite.interpreter(),
         origins: base.suite.origins(),
         tests: base.tests,
@@ -350,23 +358,25 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn look(fork: &dyn Fork, files: &[String], tests: &TestsWanted) -> Detection {
+fn look(fork: &dyn ProjectFork, files: &[String], tests: &TestSelection) -> ProjectDetection {
     let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
     detect_in(files, &read, &tests.folder)
 }
 
 /// Everything that may be edited: sources that are neither tests nor foreign; and those that
 /// were left aside, with the reason.
-fn sources(fork: &dyn Fork, files: &[String]) -> Result<(Vec<Source>, Vec<String>), RepairError> {
+fn sources(
+    fork: &dyn ProjectFork,
+    files: &[String],
+) -> Result<(Vec<ParsedSource>, Vec<String>), RepairError> {
     let (mut found, mut left_aside) = (Vec::new(), Vec::new());
-    for path in files
-        .iter()
-        .filter(|path| Language::of(path).is_some() && !is_foreign(path) && !is_test_path(path))
-    {
+    for path in files.iter().filter(|path| {
+        RepairLanguage::of(path).is_some() && !is_foreign(path) && !is_test_path(path)
+    }) {
         let Ok(bytes) = fork.read(path) else {
             continue;
         };
-        match Source::parse(path, &bytes) {
+        match ParsedSource::parse(path, &bytes) {
             Ok(source) => found.push(source),
             Err(reason) => left_aside.push(format!("{path}: {reason}")),
         }
@@ -378,9 +388,9 @@ fn sources(fork: &dyn Fork, files: &[String]) -> Result<(Vec<Source>, Vec<String
 }
 
 fn locate(
-    base: &Baseline,
-    fork: &mut dyn Fork,
-    sources: &[Source],
+    base: &SearchBaseline,
+    fork: &mut dyn ProjectFork,
+    sources: &[ParsedSource],
     task: &RepairTask,
     until: Instant,
 ) -> (Heat, Clues) {
@@ -397,7 +407,11 @@ fn locate(
         .cover(fork, &base.report, left)
         .map(|lines| Heat::ochiai(&lines, sources))
         .filter(|heat| !heat.hottest(1).is_empty())
-        .unwrap_or_else(|| Heat::even(sources, 0.2));
+        .unwrap_or_else(|| {
+            let mut heat = Heat::even(sources, 0.2);
+            heat.named(&base.failing, sources);
+            heat
+        });
     for message in &messages {
         let found = frames(message, sources.iter().map(|source| source.path.as_str()));
         heat.trace(&found, base.suite.innermost_last());

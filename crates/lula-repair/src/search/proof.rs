@@ -6,20 +6,20 @@ use similar::TextDiff;
 
 use super::RepairError;
 use super::doubt::share;
-use super::hunt::{Hunt, Survivor};
-use crate::outcome::{Doubt, Evidence, Patch, PatchedFile, Tally};
-use crate::patches::Family;
-use crate::suite::{Goal, SuiteError};
+use super::hunt::{SearchContext, SurvivingCandidate};
+use crate::outcome::{PatchDoubt, PatchEvidence, PatchedFile, RepairPatch, TestCounts};
+use crate::patches::PatchFamily;
+use crate::suite::{RepairGoal, SuiteError};
 use crate::syntax::is_test_path;
 
 /// Runs everything with the patch, and once more without it where that was asked for; none where
 /// the patch does not hold.
 pub(super) fn prove(
-    hunt: &Hunt<'_>,
-    goal: &Goal,
-    survivor: &Survivor,
+    hunt: &SearchContext<'_>,
+    goal: &RepairGoal,
+    survivor: &SurvivingCandidate,
     thorough: bool,
-) -> Result<Option<Patch>, RepairError> {
+) -> Result<Option<RepairPatch>, RepairError> {
     if survivor
         .files
         .iter()
@@ -65,19 +65,19 @@ pub(super) fn prove(
             verdict.fixed.is_empty()
         });
         if !reverted {
-            doubts.push(Doubt::NotReverted);
+            doubts.push(PatchDoubt::NotReverted);
         }
     }
     let last = if thorough && !reverted {
-        share(Doubt::NotReverted)
+        share(PatchDoubt::NotReverted)
     } else {
         1.0
     };
     let family = match survivor.parts.as_slice() {
         [only] => only.family,
-        _ => Family::Pair,
+        _ => PatchFamily::Pair,
     };
-    Ok(Some(Patch {
+    Ok(Some(RepairPatch {
         diff: survivor
             .files
             .iter()
@@ -100,9 +100,9 @@ pub(super) fn prove(
         line: survivor.parts.first().map_or(0, |part| part.line),
         score: survivor.score * last,
         doubts,
-        evidence: Evidence {
+        evidence: PatchEvidence {
             fixed: survivor.fixed.clone(),
-            after: Tally::of(&after),
+            after: TestCounts::of(&after),
             reverted,
             tried_before: survivor.tried_before,
             found_at_ms: survivor.found_at_ms,

@@ -2,35 +2,39 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::patches::{Candidate, Family, NormalForms};
-use crate::suite::{Change, Trial, Verdict};
-use crate::syntax::Source;
+use crate::patches::{CandidatePatch, NormalForms, PatchFamily};
+use crate::suite::{CandidateTrial, CandidateVerdict, SuiteFileChange};
+use crate::syntax::ParsedSource;
 
 /// How many candidates that help a little are joined with one another.
 const PARTNERS: usize = 40;
 
 /// What is to be tried, what was, and what came of it.
-pub(crate) struct Queue<'a> {
-    sources: HashMap<&'a str, &'a Source>,
-    order: Vec<Candidate>,
+pub(crate) struct CandidateQueue<'a> {
+    sources: HashMap<&'a str, &'a ParsedSource>,
+    order: Vec<CandidatePatch>,
     next: usize,
     forms: NormalForms,
     /// What each trial tries.
-    tried: Vec<Vec<Candidate>>,
+    tried: Vec<Vec<CandidatePatch>>,
     /// Candidates that fixed some of the failing tests and were not seen to break any.
-    helpful: Vec<(Candidate, Vec<String>)>,
+    helpful: Vec<(CandidatePatch, Vec<String>)>,
     paired: HashSet<(usize, usize)>,
-    pairs: Vec<Vec<Candidate>>,
+    pairs: Vec<Vec<CandidatePatch>>,
     /// Pairs that fix everything between them: not worth waiting for.
-    urgent: Vec<Vec<Candidate>>,
+    urgent: Vec<Vec<CandidatePatch>>,
     /// Trials that there was no time for.
-    postponed: VecDeque<Trial>,
+    postponed: VecDeque<CandidateTrial>,
     failing: usize,
     pub(crate) judged: usize,
 }
 
-impl<'a> Queue<'a> {
-    pub(crate) fn new(sources: &'a [Source], mut order: Vec<Candidate>, failing: usize) -> Self {
+impl<'a> CandidateQueue<'a> {
+    pub(crate) fn new(
+        sources: &'a [ParsedSource],
+        mut order: Vec<CandidatePatch>,
+        failing: usize,
+    ) -> Self {
         order.sort_by(|a, b| {
             b.weight()
                 .total_cmp(&a.weight())
@@ -63,14 +67,14 @@ impl<'a> Queue<'a> {
         self.order.len()
     }
 
-    pub(crate) fn candidates(&self, index: usize) -> &[Candidate] {
+    pub(crate) fn candidates(&self, index: usize) -> &[CandidatePatch] {
         self.tried.get(index).map_or(&[], Vec::as_slice)
     }
 
     /// The next candidates, fewer when there are no more.
-    pub(crate) fn take(&mut self, count: usize) -> Vec<Trial> {
+    pub(crate) fn take(&mut self, count: usize) -> Vec<CandidateTrial> {
         let ready = self.postponed.len().min(count);
-        let mut batch: Vec<Trial> = self.postponed.drain(..ready).collect();
+        let mut batch: Vec<CandidateTrial> = self.postponed.drain(..ready).collect();
         while batch.len() < count {
             let parts = if let Some(pair) = self.urgent.pop() {
                 pair
@@ -87,7 +91,7 @@ impl<'a> Queue<'a> {
                 }
             };
             if let Some(files) = self.changes(&parts) {
-                batch.push(Trial {
+                batch.push(CandidateTrial {
                     index: self.tried.len(),
                     files,
                 });
@@ -98,14 +102,14 @@ impl<'a> Queue<'a> {
     }
 
     /// Takes back what was not judged, to hand it out again before anything else.
-    pub(crate) fn postpone(&mut self, trials: impl DoubleEndedIterator<Item = Trial>) {
+    pub(crate) fn postpone(&mut self, trials: impl DoubleEndedIterator<Item = CandidateTrial>) {
         for trial in trials.rev() {
             self.postponed.push_front(trial);
         }
     }
 
     /// Notes a verdict, to join what helps a little with what helps with the rest.
-    pub(crate) fn heard(&mut self, verdict: &Verdict) {
+    pub(crate) fn heard(&mut self, verdict: &CandidateVerdict) {
         self.judged += 1;
         if let [candidate] = self.candidates(verdict.index)
             && !verdict.passes
@@ -125,15 +129,15 @@ impl<'a> Queue<'a> {
     }
 
     /// Candidates that mend some of the failing tests, with their texts; those that mend most first.
-    pub(crate) fn partial(&mut self) -> Vec<(Candidate, Vec<Change>, Vec<String>)> {
+    pub(crate) fn partial(&mut self) -> Vec<(CandidatePatch, Vec<SuiteFileChange>, Vec<String>)> {
         let mut helpful = std::mem::take(&mut self.helpful);
         helpful.sort_by(|(a, also), (b, fixed)| {
             let most = fixed.len().cmp(&also.len());
             most.then_with(|| b.weight().total_cmp(&a.weight()))
         });
-        let texts = |candidate: &Candidate| {
+        let texts = |candidate: &CandidatePatch| {
             let source = *self.sources.get(candidate.path.as_str())?;
-            Some(vec![Change {
+            Some(vec![SuiteFileChange {
                 path: candidate.path.clone(),
                 old: source.text.clone(),
                 new: candidate.apply(&source.text)?,
@@ -151,7 +155,7 @@ impl<'a> Queue<'a> {
 
     /// Pairs of which each part fixes something that the other does not.
     fn pair_up(&mut self) {
-        let mut found: Vec<Vec<Candidate>> = Vec::new();
+        let mut found: Vec<Vec<CandidatePatch>> = Vec::new();
         for (i, (first, fixed)) in self.helpful.iter().enumerate() {
             for (j, (second, also)) in self.helpful.iter().enumerate().skip(i + 1) {
                 let complements = also.iter().any(|test| !fixed.contains(test))
@@ -170,13 +174,14 @@ impl<'a> Queue<'a> {
                 }
             }
         }
-        let weight = |pair: &Vec<Candidate>| pair.iter().map(Candidate::weight).product::<f64>();
+        let weight =
+            |pair: &Vec<CandidatePatch>| pair.iter().map(CandidatePatch::weight).product::<f64>();
         found.sort_by(|a, b| weight(a).total_cmp(&weight(b)));
         self.pairs = found;
     }
 
-    fn changes(&mut self, parts: &[Candidate]) -> Option<Vec<Change>> {
-        let mut merged: Vec<Candidate> = Vec::new();
+    fn changes(&mut self, parts: &[CandidatePatch]) -> Option<Vec<SuiteFileChange>> {
+        let mut merged: Vec<CandidatePatch> = Vec::new();
         for part in parts {
             match merged.iter_mut().find(|known| known.path == part.path) {
                 Some(known) => {
@@ -189,7 +194,7 @@ impl<'a> Queue<'a> {
                         return None;
                     }
                     known.edits.extend(part.edits.iter().cloned());
-                    known.family = Family::Pair;
+                    known.family = PatchFamily::Pair;
                 }
                 None => merged.push(part.clone()),
             }
@@ -206,7 +211,7 @@ impl<'a> Queue<'a> {
             } else {
                 self.forms.admit(source, &candidate)?
             };
-            files.push(Change {
+            files.push(SuiteFileChange {
                 path: candidate.path.clone(),
                 old: source.text.clone(),
                 new,

@@ -1,4 +1,12 @@
 //! Test suites that can be run, watched line by line and asked about candidate patches.
+//!
+//! No candidate meets what another one left behind. Python candidates stand at the project's own
+//! path, one after the other, and what their tests changed is put back from memory that no test can
+//! reach. JavaScript candidates get a tree of their own inside the lane's sandbox. A command of
+//! another framework runs in a fork made for one candidate. Rust candidates share a build and so a
+//! place: what the tests of one changed in the tree is put back before the next runs. The patch
+//! that is shown was proved again in a fresh fork, with the framework's own runner. No command's
+//! deadline lies beyond the budget.
 
 mod broken;
 mod cargo;
@@ -6,28 +14,29 @@ mod node;
 mod process;
 mod python;
 mod reporter;
+mod script;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 pub use process::WHOLE;
-pub(crate) use python::{Python, home as home_of_module};
+pub(crate) use python::{PythonSuite, home as home_of_module};
 
-use crate::detect::{Framework, TestsFound};
-pub(crate) use broken::{Manifest, missing_modules};
+use crate::detect::{DetectedTests, TestFramework};
+pub(crate) use broken::{ProjectFolderFiles, missing_modules};
 
 use crate::environment::{BrokenEnvironment, CodeOrigin};
-use crate::ground::{Fork, Ground, GroundError};
-use crate::locate::{Kinds, LinesOfTest};
-use crate::patches::Edit;
-use crate::report::{Outcome, TestCase, TestReport};
+use crate::ground::{ForkSource, ForkSourceError, ProjectFork};
+use crate::locate::{LinesOfTest, TypesByVariable};
+use crate::patches::ByteRangeEdit;
+use crate::report::{TestCase, TestOutcome, TestReport};
 
 /// Why a suite gave no results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuiteError {
     /// The ground failed.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Ground(#[from] ForkSourceError),
     /// The framework is not there.
     #[error("{framework} cannot be run: {reason}")]
     Absent {
@@ -49,24 +58,24 @@ pub enum SuiteError {
 
 /// One candidate to be judged.
 #[derive(Debug, Clone)]
-pub(crate) struct Trial {
+pub(crate) struct CandidateTrial {
     pub(crate) index: usize,
     /// New and old text of each file it changes.
-    pub(crate) files: Vec<Change>,
+    pub(crate) files: Vec<SuiteFileChange>,
 }
 
 /// A file before and after.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct SuiteFileChange {
     pub(crate) path: String,
     pub(crate) old: String,
     pub(crate) new: String,
-    pub(crate) edits: Vec<Edit>,
+    pub(crate) edits: Vec<ByteRangeEdit>,
 }
 
 /// What the tests said of a candidate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct CandidateVerdict {
     pub(crate) index: usize,
     /// Failing tests that now pass.
     pub(crate) fixed: Vec<String>,
@@ -78,7 +87,7 @@ pub(crate) struct Verdict {
 
 /// What a patch must achieve and must keep.
 #[derive(Debug, Clone)]
-pub(crate) struct Goal {
+pub(crate) struct RepairGoal {
     pub(crate) failing: Vec<String>,
     pub(crate) passing: Vec<String>,
     /// How long one candidate may take.
@@ -87,14 +96,14 @@ pub(crate) struct Goal {
     pub(crate) end: Instant,
 }
 
-impl Goal {
+impl RepairGoal {
     /// A deadline that does not outlive the budget.
     pub(crate) fn at_most(&self, wanted: Duration) -> Duration {
         wanted.min(self.end.saturating_duration_since(Instant::now()))
     }
 
     /// Judges by tests that ran.
-    pub(crate) fn verdict(&self, index: usize, tests: &[TestCase]) -> Verdict {
+    pub(crate) fn verdict(&self, index: usize, tests: &[TestCase]) -> CandidateVerdict {
         self.judge(
             index,
             tests.iter().map(|test| (test.id.as_str(), test.outcome)),
@@ -105,8 +114,8 @@ impl Goal {
     pub(crate) fn judge<'a>(
         &self,
         index: usize,
-        outcomes: impl Iterator<Item = (&'a str, Outcome)>,
-    ) -> Verdict {
+        outcomes: impl Iterator<Item = (&'a str, TestOutcome)>,
+    ) -> CandidateVerdict {
         self.judge_part(index, outcomes, None)
     }
 
@@ -114,11 +123,11 @@ impl Goal {
     pub(crate) fn judge_part<'a>(
         &self,
         index: usize,
-        outcomes: impl Iterator<Item = (&'a str, Outcome)>,
+        outcomes: impl Iterator<Item = (&'a str, TestOutcome)>,
         needed: Option<&[usize]>,
-    ) -> Verdict {
-        let outcomes: HashMap<&str, Outcome> = outcomes.collect();
-        let passed = |id: &String| outcomes.get(id.as_str()) == Some(&Outcome::Passed);
+    ) -> CandidateVerdict {
+        let outcomes: HashMap<&str, TestOutcome> = outcomes.collect();
+        let passed = |id: &String| outcomes.get(id.as_str()) == Some(&TestOutcome::Passed);
         // A file that could not be read is mended when its tests run and none of them fails.
         let readable = |id: &String| {
             let below = [format!("{id}::"), format!("{id}.")];
@@ -128,7 +137,9 @@ impl Goal {
                 .peekable();
             !outcomes.contains_key(id.as_str())
                 && inside.peek().is_some()
-                && inside.all(|(_, outcome)| matches!(outcome, Outcome::Passed | Outcome::Skipped))
+                && inside.all(|(_, outcome)| {
+                    matches!(outcome, TestOutcome::Passed | TestOutcome::Skipped)
+                })
         };
         let fixed: Vec<String> = self
             .failing
@@ -139,7 +150,7 @@ impl Goal {
         let broke = self.passing.iter().any(|id| {
             matches!(
                 outcomes.get(id.as_str()),
-                Some(Outcome::Failed | Outcome::Broken)
+                Some(TestOutcome::Failed | TestOutcome::Broken)
             )
         });
         let kept = match needed {
@@ -152,7 +163,7 @@ impl Goal {
                         .all(passed)
             }
         };
-        Verdict {
+        CandidateVerdict {
             index,
             passes: fixed.len() == self.failing.len() && kept,
             fixed,
@@ -162,14 +173,15 @@ impl Goal {
 }
 
 /// A suite of tests.
-pub(crate) trait Suite: Send + Sync {
+pub(crate) trait TestSuite: Send + Sync {
     /// Runs everything once.
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError>;
+    fn run(&self, fork: &mut dyn ProjectFork, deadline: Duration)
+    -> Result<TestReport, SuiteError>;
 
     /// Runs at least these tests once more, and maybe others beside them.
     fn run_again(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         tests: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -180,14 +192,14 @@ pub(crate) trait Suite: Send + Sync {
     /// The lines that each test executes; none where that cannot be found out.
     fn cover(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>>;
 
     /// What variables were seen to hold, once lines were covered.
-    fn kinds(&self) -> Kinds {
-        Kinds::default()
+    fn kinds(&self) -> TypesByVariable {
+        TypesByVariable::default()
     }
 
     /// Judges candidates in their order, as many as there is time for and until `heard` has heard
@@ -195,12 +207,12 @@ pub(crate) trait Suite: Send + Sync {
     /// workspace of its own inside `fork`, or a fork of the ground.
     fn judge(
         &self,
-        ground: &dyn Ground,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        ground: &dyn ForkSource,
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError>;
 
     /// How many candidates to hand over at once, at first and at most.
@@ -223,7 +235,7 @@ pub(crate) trait Suite: Send + Sync {
     }
 
     /// Whether a test runs a line that these changes touch; none where that is not known.
-    fn runs(&self, test: &str, files: &[Change]) -> Option<bool> {
+    fn runs(&self, test: &str, files: &[SuiteFileChange]) -> Option<bool> {
         let _ = (test, files);
         None
     }
@@ -246,31 +258,34 @@ pub(crate) trait Suite: Send + Sync {
 
 /// Makes what was detected runnable.
 pub(crate) fn open(
-    tests: &TestsFound,
-    fork: &mut dyn Fork,
+    tests: &DetectedTests,
+    fork: &mut dyn ProjectFork,
     test_limit: Duration,
-) -> Result<Box<dyn Suite>, SuiteError> {
+) -> Result<Box<dyn TestSuite>, SuiteError> {
     match tests.framework {
-        Framework::Pytest | Framework::Unittest | Framework::PlainPython => {
-            Ok(Box::new(Python::open(tests, fork, test_limit)?))
+        TestFramework::Pytest | TestFramework::Unittest | TestFramework::PlainPython => {
+            Ok(Box::new(PythonSuite::open(tests, fork, test_limit)?))
         }
 
-        Framework::CargoTest => Ok(Box::new(cargo::Cargo::open(tests, test_limit))),
+        TestFramework::CargoTest => Ok(Box::new(cargo::CargoSuite::open(tests, test_limit))),
         // Below the top, its own files are named from elsewhere than the sources.
-        Framework::NodeTest if tests.folder.is_empty() => {
-            Ok(Box::new(node::Node::open(tests, test_limit)?))
+        TestFramework::NodeTest if tests.folder.is_empty() => {
+            Ok(Box::new(node::NodeSuite::open(tests, test_limit)?))
         }
-        _ => Ok(Box::new(process::Process::open(tests, fork))),
+        _ => Ok(Box::new(process::ProcessSuite::open(tests, fork))),
     }
 }
 
 /// Judges each candidate in a fork of the ground that is made for it and thrown away.
 fn apart(
-    ground: &dyn Ground,
-    batch: &[Trial],
+    ground: &dyn ForkSource,
+    batch: &[CandidateTrial],
     until: Instant,
-    heard: &mut dyn FnMut(Verdict) -> bool,
-    judge: &mut dyn FnMut(&mut dyn Fork, &Trial) -> Result<Verdict, SuiteError>,
+    heard: &mut dyn FnMut(CandidateVerdict) -> bool,
+    judge: &mut dyn FnMut(
+        &mut dyn ProjectFork,
+        &CandidateTrial,
+    ) -> Result<CandidateVerdict, SuiteError>,
 ) -> Result<(), SuiteError> {
     for trial in batch {
         if Instant::now() >= until {

@@ -5,26 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::broken::{self, Attempt, Manifest};
-use super::reporter::{self, Begun, Line, Reported, Wishes, lines_of_ranges, unnumbered};
-use super::{Goal, Suite, SuiteError, Trial, Verdict, apart};
-use crate::detect::{Framework, TestsFound};
-use crate::ground::{Command, Fork, Ground};
+use super::broken::{self, ProjectFolderFiles, SuiteCommandAttempt};
+use super::reporter::{
+    self, ReportedRun, ReporterLine, ReporterOutput, ReporterSettings, ReporterStart,
+    lines_of_ranges,
+};
+use super::script;
+use super::{CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, TestSuite, apart};
+use crate::detect::{DetectedTests, TestFramework};
+use crate::environment::CodeOrigin;
+use crate::ground::{ForkCommand, ForkSource, ProjectFork};
 use crate::locate::LinesOfTest;
-use crate::report::{Outcome, TestCase, TestReport};
-use crate::results;
+use crate::report::{TestCase, TestOutcome, TestReport};
+use crate::results::{self, unnumbered};
 
 /// The name of the only test of a command that says nothing but its exit code.
 pub const WHOLE: &str = "the test command";
 
 /// A command that runs all tests.
-pub(crate) struct Process {
-    framework: Framework,
+pub(crate) struct ProcessSuite {
+    framework: TestFramework,
     argv: Vec<String>,
     folder: String,
     line: String,
-    /// Whether the command is nothing but a runner, which can then be started by itself.
-    plain: bool,
+    /// Whether the command is a package's script, whose runner can be started by itself. What is found
+    /// that way is shown by the whole command in the end.
+    scripted: bool,
+    /// Whether the script makes what it tests: then its runner by itself may test old code.
+    builds: bool,
     /// Whether it already says how node's own runner reports.
     reports_itself: bool,
     seen: Mutex<Seen>,
@@ -32,35 +40,19 @@ pub(crate) struct Process {
 
 #[derive(Default)]
 struct Seen {
-    begun: Option<Begun>,
+    begun: Option<ReporterStart>,
+    /// Where packages of the project came from.
+    origins: Vec<CodeOrigin>,
+    /// Whether the runner by itself was seen to run the code that is edited.
+    runs_edited_code: Option<bool>,
     /// What is left of a script after its checks of style, where those fail.
     instead: Option<Vec<String>>,
 }
 
-/// Programs that look at the form of code and run nothing of it.
-const CHECKERS: &[&str] = &[
-    "eslint",
-    "standard",
-    "xo",
-    "prettier",
-    "biome",
-    "tslint",
-    "semistandard",
-    "oxlint",
-    "dprint",
-    "publint",
-    "attw",
-    "knip",
-    "cspell",
-    "commitlint",
-    "flow",
-];
-
-impl Process {
-    pub(crate) fn open(tests: &TestsFound, fork: &dyn Fork) -> Self {
-        let script = script(fork, &tests.folder);
-        let text = format!("{} {script}", tests.line());
-        let chain = ["&&", ";", "||", "npm ", "pnpm ", "yarn ", "run-s", "run-p"];
+impl ProcessSuite {
+    pub(crate) fn open(tests: &DetectedTests, fork: &dyn ProjectFork) -> Self {
+        let text_of_script = script::text(fork, &tests.folder);
+        let text = format!("{} {text_of_script}", tests.line());
         let scripted = matches!(
             tests.argv.first().map(String::as_str),
             Some("npm" | "pnpm" | "yarn")
@@ -70,7 +62,8 @@ impl Process {
             argv: tests.argv.clone(),
             folder: tests.folder.clone(),
             line: tests.line(),
-            plain: scripted && !chain.iter().any(|word| script.contains(word)),
+            scripted,
+            builds: script::builds(&text_of_script),
             reports_itself: text.contains("--test-reporter"),
             seen: Mutex::default(),
         }
@@ -84,18 +77,20 @@ impl Process {
 
     fn start(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         argv: Vec<String>,
-        wishes: &Wishes,
+        wishes: &ReporterSettings,
         deadline: Duration,
-    ) -> Result<Reported, SuiteError> {
-        let mut command = Command::new(argv, deadline).in_folder(&self.folder);
+    ) -> Result<ReportedRun, SuiteError> {
+        let mut command = ForkCommand::new(argv, deadline).in_folder(&self.folder);
         // Vitest and Jest watch files for ever where they think that a person looks on.
-        if matches!(self.framework, Framework::Vitest | Framework::Jest) {
+        if matches!(self.framework, TestFramework::Vitest | TestFramework::Jest) {
             command = command.env("CI", "1");
         }
-        let wishes = Wishes {
+        let wishes = ReporterSettings {
             node_test: !self.reports_itself,
+            any_runner: true,
+            packages: script::packages(fork),
             ..wishes.clone()
         };
         reporter::run(fork, &command, &wishes)
@@ -116,19 +111,24 @@ impl Process {
             .unwrap_or_else(|| self.argv.clone())
     }
 
-    /// What to start for these tests, where the runner can be started by itself.
-    fn part(&self, tests: &[String]) -> Option<(Vec<String>, Wishes)> {
+    /// What to start for these tests, where the runner can be started by itself and runs what is edited.
+    fn part(&self, tests: &[String]) -> Option<(Vec<String>, ReporterSettings)> {
+        let fresh = !self.builds || self.seen().runs_edited_code == Some(true);
+        fresh.then(|| self.runner_alone(tests)).flatten()
+    }
+
+    fn runner_alone(&self, tests: &[String]) -> Option<(Vec<String>, ReporterSettings)> {
         let seen = self.seen();
         let begun = seen
             .begun
             .as_ref()
-            .filter(|begun| self.plain && !begun.args.is_empty())?;
+            .filter(|begun| self.scripted && !begun.args.is_empty())?;
         let mut argv = vec![begun.executable.clone()];
         // Named from where it is started: another fork may lie elsewhere.
         let here = format!("{}/", begun.cwd);
         let words = begun.args.iter();
         argv.extend(words.map(|word| word.strip_prefix(&here).unwrap_or(word).to_owned()));
-        let mut wishes = Wishes::default();
+        let mut wishes = ReporterSettings::default();
         match begun.runner.as_str() {
             "mocha" => {
                 let names = tests.iter().map(|id| unnumbered(id).to_owned());
@@ -147,31 +147,118 @@ impl Process {
                 }
                 argv.extend(files);
             }
+            "ava" | "tap" | "tape" | "jasmine" => {}
             _ => return None,
         }
         Some((argv, wishes))
     }
 
+    /// Whether the runner by itself runs the code that is edited: it shows the failures, and something
+    /// else as soon as a file that candidates edit cannot be read.
+    fn runs_edited_code(
+        &self,
+        ground: &dyn ForkSource,
+        goal: &RepairGoal,
+        trial: &CandidateTrial,
+    ) -> Option<bool> {
+        let (argv, wishes) = self.runner_alone(&goal.failing)?;
+        let shown = |broken: bool| -> Option<Option<TestReport>> {
+            let mut fork = ground.fork().ok()?;
+            if broken {
+                for file in &trial.files {
+                    let text = format!("{}\n)]}}\n", file.old);
+                    fork.write(&file.path, text.as_bytes()).ok()?;
+                }
+            }
+            let patience = goal.at_most(goal.patience.max(Duration::from_secs(20)));
+            Some(
+                self.started(fork.as_mut(), argv.clone(), &wishes, patience)
+                    .ok(),
+            )
+        };
+        let sound = shown(false)??;
+        let all_seen = goal.failing.iter().all(|id| {
+            let mut tests = sound.tests.iter();
+            tests.any(|test| test.id == *id && test.outcome != TestOutcome::Passed)
+        });
+        let broken = shown(true)?;
+        let outcomes = |report: &TestReport| -> BTreeMap<String, TestOutcome> {
+            let tests = report.tests.iter();
+            tests.map(|test| (test.id.clone(), test.outcome)).collect()
+        };
+        Some(all_seen && broken.is_none_or(|broken| outcomes(&broken) != outcomes(&sound)))
+    }
+
     fn report(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         only: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
         let (argv, wishes) = match (only.is_empty(), self.part(only)) {
             (false, Some(part)) => part,
-            _ => (self.whole(), Wishes::default()),
+            _ => (self.whole(), ReporterSettings::default()),
         };
-        let before = reports(fork);
-        let reported = self.start(fork, argv, &wishes, deadline)?;
+        self.started(fork, argv, &wishes, deadline)
+    }
+
+    fn started(
+        &self,
+        fork: &mut dyn ProjectFork,
+        argv: Vec<String>,
+        wishes: &ReporterSettings,
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
+        let reported = self.start(fork, argv, wishes, deadline)?;
         if let Some(begun) = reported.begun() {
             self.seen().begun.get_or_insert_with(|| begun.clone());
         }
-        self.read(fork, &reported, &before)
+        let origins = reported.lines.iter().filter_map(|line| match line {
+            ReporterLine::Origins { origins } => Some(origins),
+            _ => None,
+        });
+        let origins: Vec<CodeOrigin> = origins
+            .flatten()
+            .map(|(name, path)| CodeOrigin {
+                name: name.clone(),
+                path: path.clone(),
+            })
+            .collect();
+        let attempt = self.attempt("");
+        if let Some(found) = broken::linked_elsewhere(&origins, &fork.root(), &attempt) {
+            return Err(SuiteError::EnvironmentBroken(Box::new(found)));
+        }
+        self.seen().origins = origins;
+        self.read(fork, &reported)
     }
 
-    fn attempt<'a>(&'a self, output: &'a str) -> Attempt<'a> {
-        Attempt {
+    /// Whether the program of a runner is not there at all.
+    fn absent(&self, fork: &mut dyn ProjectFork) -> Option<SuiteError> {
+        let program = self.argv.first()?;
+        let runs = matches!(
+            self.framework,
+            TestFramework::GoTest
+                | TestFramework::Ctest
+                | TestFramework::Rspec
+                | TestFramework::Phpunit
+                | TestFramework::BunTest
+                | TestFramework::DenoTest
+                | TestFramework::Maven
+                | TestFramework::Gradle
+        );
+        // A script of composer's can be run without it.
+        if !runs || program == "composer" {
+            return None;
+        }
+        let words = ["sh", "-c", "command -v \"$1\"", "sh", program];
+        let look = ForkCommand::new(words, Duration::from_secs(20)).in_folder(&self.folder);
+        let there = fork.run(&look).ok()?.exit == Some(0);
+        let broken = || broken::absent(program, &self.attempt(""));
+        (!there).then(|| SuiteError::EnvironmentBroken(Box::new(broken())))
+    }
+
+    fn attempt<'a>(&'a self, output: &'a str) -> SuiteCommandAttempt<'a> {
+        SuiteCommandAttempt {
             command: &self.line,
             folder: &self.folder,
             interpreter: None,
@@ -180,10 +267,11 @@ impl Process {
     }
 
     /// Whether what was printed says that something is not installed.
-    fn broken(&self, fork: &dyn Fork, output: &str) -> Option<SuiteError> {
-        let project = Manifest::of(fork, &self.folder);
+    fn broken(&self, fork: &dyn ProjectFork, output: &str) -> Option<SuiteError> {
+        let project = ProjectFolderFiles::of(fork, &self.folder);
         let attempt = self.attempt(output);
         let found = broken::toolchain(&attempt)
+            .or_else(|| broken::runner(&project, &attempt))
             .or_else(|| {
                 let node = project.has("package.json");
                 node.then(|| broken::node(&project, &attempt)).flatten()
@@ -194,45 +282,54 @@ impl Process {
 
     fn read(
         &self,
-        fork: &dyn Fork,
-        reported: &Reported,
-        before: &Reports,
+        fork: &dyn ProjectFork,
+        reported: &ReportedRun,
     ) -> Result<TestReport, SuiteError> {
         let ran = &reported.ran;
         let printed = reported.printed();
         let passed = ran.exit == Some(0) && !ran.timed_out;
-        if reported.begun().is_some() {
-            if !reported.finished() {
-                return Err(if ran.timed_out {
-                    SuiteError::OutOfTime
-                } else {
-                    self.broken(fork, &printed).unwrap_or_else(|| {
-                        SuiteError::NoResults(format!(
-                            "the runner ended before it had told everything\n{printed}"
-                        ))
-                    })
-                });
-            }
-            return self.believed(fork, reported.tests().tests, &printed);
+        let began = reported.begun().is_some();
+        let unfinished = |written: &ReporterOutput| !written.finished();
+        if began && !reported.finished() || reported.written.iter().any(unfinished) {
+            return Err(if ran.timed_out {
+                SuiteError::OutOfTime
+            } else {
+                self.broken(fork, &printed).unwrap_or_else(|| {
+                    SuiteError::NoResults(format!(
+                        "the runner ended before it had told everything\n{printed}"
+                    ))
+                })
+            });
+        }
+        let told = reported.every();
+        let sure = began || reported.written.iter().any(ReporterOutput::sure);
+        if sure && (passed || !told.is_empty()) {
+            return self.believed(fork, told, &printed);
         }
         let out = ran.out();
-        let told = match self.framework {
-            Framework::GoTest => results::go(&out),
-            Framework::Jest | Framework::Vitest => results::jest(&out),
-            Framework::Mocha => results::mocha(&out),
+        let of_framework = match self.framework {
+            TestFramework::Jest | TestFramework::Vitest => results::jest(&out),
+            TestFramework::Mocha => results::mocha(&out),
             _ => Vec::new(),
         };
         let told = [
-            told,
+            of_framework,
             results::libtest(&out),
             results::tap(&out),
-            junit(fork, before),
+            results::ctest(&out),
+            results::deno(&out),
+            told,
         ]
         .into_iter()
         .find(|tests| !tests.is_empty());
-        let fine = |test: &TestCase| matches!(test.outcome, Outcome::Passed | Outcome::Skipped);
+        let fine =
+            |test: &TestCase| matches!(test.outcome, TestOutcome::Passed | TestOutcome::Skipped);
         if let Some(tests) = told.filter(|tests| passed == tests.iter().all(fine)) {
             return self.believed(fork, tests, &printed);
+        }
+        // CTest takes a folder without tests for a success.
+        if passed && printed.contains("No test configuration file found!") {
+            return self.believed(fork, Vec::new(), &printed);
         }
         if !passed && !ran.timed_out {
             if let Some(error) = self.broken(fork, &printed) {
@@ -250,9 +347,9 @@ impl Process {
             tests: vec![TestCase {
                 id: WHOLE.to_owned(),
                 outcome: if passed {
-                    Outcome::Passed
+                    TestOutcome::Passed
                 } else {
-                    Outcome::Failed
+                    TestOutcome::Failed
                 },
                 message: printed,
             }],
@@ -261,7 +358,7 @@ impl Process {
 
     fn believed(
         &self,
-        fork: &dyn Fork,
+        fork: &dyn ProjectFork,
         mut tests: Vec<TestCase>,
         printed: &str,
     ) -> Result<TestReport, SuiteError> {
@@ -270,53 +367,30 @@ impl Process {
                 .broken(fork, printed)
                 .unwrap_or_else(|| SuiteError::NoResults(format!("no test ran\n{printed}"))));
         }
-        if !tests.iter().any(|test| test.outcome == Outcome::Passed) {
+        for test in &mut tests {
+            if test.outcome == TestOutcome::Broken && test.message.is_empty() {
+                printed.clone_into(&mut test.message);
+            }
+        }
+        if !tests.iter().any(|test| test.outcome == TestOutcome::Passed) {
             let messages: Vec<&str> = tests.iter().map(|test| test.message.as_str()).collect();
             if let Some(error) = self.broken(fork, &messages.join("\n")) {
                 return Err(error);
             }
         }
         relative(fork, &mut tests);
+        results::number(&mut tests);
         Ok(TestReport { tests })
-    }
-
-    /// A script that stopped at a check of style before its first test, without those checks.
-    fn without_checks(&self, fork: &dyn Fork) -> Option<Vec<String>> {
-        let script = script(fork, &self.folder);
-        let parts: Vec<&str> = script.split("&&").map(str::trim).collect();
-        let checks = |part: &&str| {
-            let mut words = part.split_whitespace();
-            words.any(|word| CHECKERS.contains(&word) || word.contains("lint"))
-        };
-        let kept: Vec<&str> = parts.iter().copied().filter(|part| !checks(part)).collect();
-        (kept.len() < parts.len() && !kept.is_empty()).then(|| {
-            let line = format!(
-                "PATH=\"$PWD/node_modules/.bin:$PATH\"; {}",
-                kept.join(" && ")
-            );
-            vec!["sh".to_owned(), "-c".to_owned(), line]
-        })
     }
 }
 
-/// The test script of the package in a folder.
-fn script(fork: &dyn Fork, folder: &str) -> String {
-    let text = Manifest::of(fork, folder).text("package.json");
-    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let of = |name: &str| {
-        manifest["scripts"][name]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    match of("pretest") {
-        before if before.is_empty() => of("test"),
-        before => format!("{before} && {}", of("test")),
-    }
+/// Whether nothing is known but that the command failed.
+fn silent(report: &TestReport) -> bool {
+    matches!(report.tests.as_slice(), [only] if only.id == WHOLE && only.outcome == TestOutcome::Failed)
 }
 
 /// Names files from the project's root, wherever the fork lies.
-fn relative(fork: &dyn Fork, tests: &mut [TestCase]) {
+fn relative(fork: &dyn ProjectFork, tests: &mut [TestCase]) {
     if !tests.iter().any(|test| test.id.starts_with('/')) {
         return;
     }
@@ -337,34 +411,12 @@ fn relative(fork: &dyn Fork, tests: &mut [TestCase]) {
     }
 }
 
-/// Files that may hold results, with what they hold.
-type Reports = BTreeMap<String, Vec<u8>>;
-
-/// What the run wrote as `JUnit`'s XML; what stood there before says nothing of it.
-fn junit(fork: &dyn Fork, before: &Reports) -> Vec<TestCase> {
-    reports(fork)
-        .into_iter()
-        .filter(|(path, bytes)| before.get(path) != Some(bytes))
-        .flat_map(|(_, bytes)| results::junit(&String::from_utf8_lossy(&bytes)))
-        .collect()
-}
-
-/// XML files with test cases in them.
-fn reports(fork: &dyn Fork) -> Reports {
-    let files = fork.files().unwrap_or_default();
-    files
-        .into_iter()
-        .filter(|path| path.rsplit('.').next() == Some("xml"))
-        .filter_map(|path| {
-            let bytes = fork.read(&path).ok()?;
-            let holds = bytes.windows(9).any(|part| part == b"<testcase");
-            holds.then_some((path, bytes))
-        })
-        .collect()
-}
-
-impl Suite for Process {
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+impl TestSuite for ProcessSuite {
+    fn run(
+        &self,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
         let until = Instant::now() + deadline;
         let report = match self.report(fork, &[], deadline) {
             // npm runs the scripts of every package, and comes with node.
@@ -372,22 +424,35 @@ impl Suite for Process {
                 self.seen().instead = Some(vec!["npm".to_owned(), "test".to_owned()]);
                 self.report(fork, &[], until.saturating_duration_since(Instant::now()))?
             }
+            Err(SuiteError::Ground(error)) => {
+                return Err(self.absent(fork).unwrap_or(error.into()));
+            }
             report => report?,
         };
-        let silent = matches!(report.tests.as_slice(), [only] if only.id == WHOLE && only.outcome == Outcome::Failed);
-        if silent
-            && self.seen().instead.is_none()
-            && let Some(instead) = self.without_checks(fork)
+        if !silent(&report) || self.seen().instead.is_some() {
+            return Ok(report);
+        }
+        // A step before the tests failed: the tests are asked without it.
+        for instead in [
+            script::without_checks(fork, &self.folder),
+            script::without_hooks(fork, &self.folder, &self.argv),
+        ]
+        .into_iter()
+        .flatten()
         {
             self.seen().instead = Some(instead);
-            return self.report(fork, &[], until.saturating_duration_since(Instant::now()));
+            let again = self.report(fork, &[], until.saturating_duration_since(Instant::now()));
+            match again {
+                Ok(report) if !silent(&report) => return Ok(report),
+                _ => self.seen().instead = None,
+            }
         }
         Ok(report)
     }
 
     fn run_again(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         tests: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -396,16 +461,19 @@ impl Suite for Process {
 
     fn cover(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
-        if self.seen().begun.as_ref()?.runner != "mocha" {
+        if !matches!(
+            self.seen().begun.as_ref()?.runner.as_str(),
+            "mocha" | "tape"
+        ) {
             return None;
         }
-        let wishes = Wishes {
+        let wishes = ReporterSettings {
             cover: true,
-            ..Wishes::default()
+            ..ReporterSettings::default()
         };
         let failing: BTreeSet<&str> = report.failing().map(|test| unnumbered(&test.id)).collect();
         let reported = self.start(fork, self.whole(), &wishes, deadline).ok()?;
@@ -413,11 +481,15 @@ impl Suite for Process {
             .lines
             .iter()
             .filter_map(|line| {
-                let Line::Lines { id, lines } = line else {
+                let ReporterLine::Lines { id, lines } = line else {
                     return None;
                 };
+                // tape names assertions below the test that they stand in.
+                let below = format!("{id} > ");
                 Some(LinesOfTest {
-                    failed: failing.contains(id.as_str()),
+                    failed: failing
+                        .iter()
+                        .any(|name| name == id || name.starts_with(&below)),
                     lines: lines
                         .iter()
                         .map(|(path, text)| (path.clone(), lines_of_ranges(text)))
@@ -433,23 +505,28 @@ impl Suite for Process {
 
     fn judge(
         &self,
-        ground: &dyn Ground,
-        _: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        ground: &dyn ForkSource,
+        _: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
+        if self.builds
+            && self.seen().runs_edited_code.is_none()
+            && let Some(first) = batch.first()
+        {
+            let found = self.runs_edited_code(ground, goal, first);
+            self.seen().runs_edited_code = Some(found.unwrap_or(false));
+        }
         let narrow = self.part(&goal.failing).is_some();
         let patience = goal.patience.max(Duration::from_secs(5));
-        let outcome = |fork: &mut dyn Fork, only: &[String], trial: &Trial| match self.report(
-            fork,
-            only,
-            goal.at_most(patience),
-        ) {
-            Ok(report) => Ok(goal.verdict(trial.index, &report.tests)),
-            Err(SuiteError::Ground(error)) => Err(error.into()),
-            Err(_) => Ok(goal.verdict(trial.index, &[])),
+        let outcome = |fork: &mut dyn ProjectFork, only: &[String], trial: &CandidateTrial| {
+            match self.report(fork, only, goal.at_most(patience)) {
+                Ok(report) => Ok(goal.verdict(trial.index, &report.tests)),
+                Err(SuiteError::Ground(error)) => Err(error.into()),
+                Err(_) => Ok(goal.verdict(trial.index, &[])),
+            }
         };
         apart(ground, batch, until, heard, &mut |fork, trial| {
             // Most candidates do not even help the tests that fail.
@@ -461,6 +538,10 @@ impl Suite for Process {
             }
             outcome(fork, &[], trial)
         })
+    }
+
+    fn origins(&self) -> Vec<CodeOrigin> {
+        self.seen().origins.clone()
     }
 
     fn batch(&self) -> (usize, usize) {

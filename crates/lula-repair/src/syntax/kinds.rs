@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Language, child, named, nearest};
+use super::{RepairLanguage, child, named, nearest};
 
 /// Whether the node is a function with a body.
 pub(crate) fn is_function(node: Node<'_>) -> bool {
@@ -214,8 +214,8 @@ pub(crate) fn is_given(node: Node<'_>) -> bool {
 }
 
 /// Whether the node is the value of its Rust block.
-pub(crate) fn is_block_value(language: Language, node: Node<'_>) -> bool {
-    language == Language::Rust
+pub(crate) fn is_block_value(language: RepairLanguage, node: Node<'_>) -> bool {
+    language == RepairLanguage::Rust
         && node
             .parent()
             .is_some_and(|parent| parent.kind() == "block" && named(parent).last() == Some(&node))

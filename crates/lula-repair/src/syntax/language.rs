@@ -9,7 +9,7 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Language {
+pub enum RepairLanguage {
     /// Python 3.
     Python,
     /// JavaScript, with JSX.
@@ -22,7 +22,7 @@ pub enum Language {
     Rust,
 }
 
-impl Language {
+impl RepairLanguage {
     /// By the ending of a path.
     pub fn of(path: &str) -> Option<Self> {
         match path.rsplit_once('.')?.1 {

@@ -2,8 +2,8 @@
 
 use tree_sitter::{InputEdit, Node, Point, Tree};
 
-use super::Language;
-use crate::patches::Edit;
+use super::RepairLanguage;
+use crate::patches::ByteRangeEdit;
 
 /// Longest file that is looked into, in bytes: what is longer was written by a program.
 const MAX_TEXT: usize = 512 << 10;
@@ -13,7 +13,7 @@ const MAX_BRACKETS: usize = 250;
 
 /// Why a file is left aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum UnusableSourceReason {
     /// No grammar for it, or no text.
     #[error("it is no source text that patches can be written for")]
     Foreign,
@@ -41,26 +41,26 @@ fn brackets(text: &str) -> usize {
 
 /// One file of the project, parsed.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct ParsedSource {
     pub(crate) path: String,
-    pub(crate) language: Language,
+    pub(crate) language: RepairLanguage,
     pub(crate) text: String,
     pub(crate) tree: Tree,
 }
 
-impl Source {
+impl ParsedSource {
     /// Parses a file, or says why it is left aside. The bytes are the project's: what would take
     /// the parser too long is refused before it starts, or given up.
-    pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Self, Unfit> {
-        let language = Language::of(path).ok_or(Unfit::Foreign)?;
+    pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Self, UnusableSourceReason> {
+        let language = RepairLanguage::of(path).ok_or(UnusableSourceReason::Foreign)?;
         if bytes.len() > MAX_TEXT {
-            return Err(Unfit::TooLong);
+            return Err(UnusableSourceReason::TooLong);
         }
-        let text = String::from_utf8(bytes.to_vec()).map_err(|_| Unfit::Foreign)?;
+        let text = String::from_utf8(bytes.to_vec()).map_err(|_| UnusableSourceReason::Foreign)?;
         if brackets(&text) > MAX_BRACKETS {
-            return Err(Unfit::TooHard);
+            return Err(UnusableSourceReason::TooHard);
         }
-        let tree = language.parse(&text).ok_or(Unfit::TooHard)?;
+        let tree = language.parse(&text).ok_or(UnusableSourceReason::TooHard)?;
         Ok(Self {
             path: path.to_owned(),
             language,
@@ -70,9 +70,9 @@ impl Source {
     }
 
     /// The tree of this text with edits, which gave the new one.
-    pub(crate) fn reparse(&self, edits: &[Edit], text: &str) -> Option<Tree> {
+    pub(crate) fn reparse(&self, edits: &[ByteRangeEdit], text: &str) -> Option<Tree> {
         let mut tree = self.tree.clone();
-        let mut order: Vec<&Edit> = edits.iter().collect();
+        let mut order: Vec<&ByteRangeEdit> = edits.iter().collect();
         order.sort();
         // From the last to the first, so that the places of the others stay true.
         for edit in order.into_iter().rev() {
@@ -144,32 +144,32 @@ mod tests {
         let deep = format!("x = {}1{}", "(".repeat(400), ")".repeat(400));
         let long = "x = 1\n".repeat(100_000);
         for (path, text, why) in [
-            ("a.py", deep.as_str(), Unfit::TooHard),
-            ("a.js", long.as_str(), Unfit::TooLong),
-            ("a.txt", "x", Unfit::Foreign),
+            ("a.py", deep.as_str(), UnusableSourceReason::TooHard),
+            ("a.js", long.as_str(), UnusableSourceReason::TooLong),
+            ("a.txt", "x", UnusableSourceReason::Foreign),
         ] {
-            let refused = Source::parse(path, text.as_bytes());
+            let refused = ParsedSource::parse(path, text.as_bytes());
             assert_eq!(refused.err(), Some(why), "{path}");
         }
         // Nothing but mistakes: answered or refused, and soon.
         let noise = "{%$)(".repeat(8_000);
-        assert!(Source::parse("a.js", noise.as_bytes()).is_err());
+        assert!(ParsedSource::parse("a.js", noise.as_bytes()).is_err());
         let plain = "def f(a):\n    return [a, {1: (2, 3)}]\n".repeat(2_000);
-        assert!(Source::parse("a.py", plain.as_bytes()).is_ok());
+        assert!(ParsedSource::parse("a.py", plain.as_bytes()).is_ok());
     }
 
     #[test]
     fn an_edited_text_has_the_tree_that_it_would_have_anew() {
         let text = "def f(a):\n    b = a\n    return b\n";
-        let source = Source::parse("a.py", text.as_bytes()).unwrap();
+        let source = ParsedSource::parse("a.py", text.as_bytes()).unwrap();
         let at = text.find("    return").unwrap();
         let edits = [
-            Edit {
+            ByteRangeEdit {
                 start: at,
                 end: at,
                 text: "    if b:\n        b = 2\n".to_owned(),
             },
-            Edit {
+            ByteRangeEdit {
                 start: text.find("b = a").unwrap() + 4,
                 end: text.find("b = a").unwrap() + 5,
                 text: "a + 1".to_owned(),
@@ -177,7 +177,7 @@ mod tests {
         ];
         let new = "def f(a):\n    b = a + 1\n    if b:\n        b = 2\n    return b\n";
         let tree = source.reparse(&edits, new).unwrap();
-        let anew = Language::Python.parse(new).unwrap();
+        let anew = RepairLanguage::Python.parse(new).unwrap();
         assert_eq!(tree.root_node().to_sexp(), anew.root_node().to_sexp());
     }
 }

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Language, Source};
+use super::{ParsedSource, RepairLanguage};
 
 /// Whether a file belongs to the tests and is therefore never edited.
 pub fn is_test_path(path: &str) -> bool {
@@ -35,8 +35,8 @@ pub fn is_test_path(path: &str) -> bool {
 }
 
 /// Whether a node lies in test code inside a source file, as Rust keeps it.
-pub(crate) fn in_test_code(source: &Source, node: Node<'_>) -> bool {
-    if source.language != Language::Rust {
+pub(crate) fn in_test_code(source: &ParsedSource, node: Node<'_>) -> bool {
+    if source.language != RepairLanguage::Rust {
         return false;
     }
     let mut current = Some(node);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_test_module_inside_a_rust_file_is_test_code() {
         let text = "fn a() { 1; }\n#[cfg(test)]\nmod tests { fn b() { 2; } }\n";
-        let source = Source::parse("src/lib.rs", text.as_bytes()).unwrap();
+        let source = ParsedSource::parse("src/lib.rs", text.as_bytes()).unwrap();
         let inside: Vec<_> = walk(source.root())
             .into_iter()
             .filter(|node| node.kind() == "integer_literal")

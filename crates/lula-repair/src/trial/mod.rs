@@ -1,5 +1,9 @@
 //! Running tests in forks, for evidence about a change or for one. Everything here happens in
 //! private copies and leaves nothing behind; nothing here judges.
+//!
+//! Tests that are named as nearest to a change run first (`near.rs`), and their result can only be
+//! a failure; one that passed before counts only if it passes in the same selection without the
+//! change.
 
 mod near;
 mod projects;
@@ -8,17 +12,20 @@ mod words;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::detect::TestsWanted;
-use crate::ground::{Command, Fork, Ground};
+use crate::detect::TestSelection;
+use crate::ground::{ForkCommand, ForkSource, ProjectFork};
 use crate::outcome::RepairOutcome;
-use crate::report::Outcome;
-use crate::search::{Examined, Progress, RepairError, RepairTask, examine, millis, repair};
+use crate::report::TestOutcome;
+use crate::search::{
+    RepairError, RepairTask, SearchProgress, TestExamination, examine, millis, repair,
+};
 pub use crate::suite::WHOLE;
 use crate::syntax::is_test_path;
 pub use near::home;
-use projects::Suites;
+use projects::JudgingSuites;
 pub use words::{
-    Accepted, Baseline, ChangedFile, Evidence, FirstLook, Found, Looked, Results, TriedBefore,
+    AcceptanceBaseline, AcceptanceResult, ChangedFile, NearestTestsResult, ProjectTestResults,
+    RepairSearchResult, TestBaseline, TestRunAttempt, VerificationEvidence,
 };
 
 /// Most bytes of a message or output that are kept.
@@ -81,44 +88,44 @@ pub fn excerpt(text: &str, most: usize) -> String {
 
 /// What the tests of a project say before anything is done.
 pub fn baseline(
-    ground: &dyn Ground,
-    tests: &TestsWanted,
+    ground: &dyn ForkSource,
+    tests: &TestSelection,
     deadline: Duration,
-) -> Result<Baseline, RepairError> {
+) -> Result<TestBaseline, RepairError> {
     let mut fork = ground.fork()?;
     let examined = match in_time(fork.as_mut(), tests, deadline) {
         Ok(examined) => examined,
         Err(error) => {
-            return Ok(Baseline {
+            return Ok(TestBaseline {
                 looked: unable(error)?,
-                ..Baseline::default()
+                ..TestBaseline::default()
             });
         }
     };
-    Ok(Baseline {
+    Ok(TestBaseline {
         command: Some(examined.tests.argv.join(" ")),
         folder: examined.tests.folder.clone(),
         messages: messages(&examined),
         unfixable: examined.unfixable.clone(),
-        looked: Looked::Ran(results(&examined)),
+        looked: TestRunAttempt::Ran(results(&examined)),
         interpreter: examined.interpreter.clone(),
         origins: examined.origins.clone(),
-        ..Baseline::default()
+        ..TestBaseline::default()
     })
 }
 
 /// What acceptance commands do before anything is done: one that succeeds already proves nothing
 /// later, and the person should know before it costs something.
 pub fn tried_before(
-    ground: &dyn Ground,
+    ground: &dyn ForkSource,
     accept: &[String],
-    tests: &TestsWanted,
+    tests: &TestSelection,
     deadline: Duration,
-) -> Result<Vec<TriedBefore>, RepairError> {
+) -> Result<Vec<AcceptanceBaseline>, RepairError> {
     let mut tried = Vec::new();
     for command in accept {
         let (succeeds, timed_out, output) = succeeds(ground, command, &tests.folder, deadline)?;
-        tried.push(TriedBefore {
+        tried.push(AcceptanceBaseline {
             command: command.clone(),
             succeeds,
             timed_out,
@@ -131,10 +138,10 @@ pub fn tried_before(
 /// Runs the tests. A command that only fails or succeeds cannot say that it was ended: one that fails
 /// after all the time that it had has not failed.
 fn in_time(
-    fork: &mut dyn Fork,
-    tests: &TestsWanted,
+    fork: &mut dyn ProjectFork,
+    tests: &TestSelection,
     deadline: Duration,
-) -> Result<Examined, RepairError> {
+) -> Result<TestExamination, RepairError> {
     let started = Instant::now();
     let examined = examine(fork, tests, deadline)?;
     let whole = examined.failing == [WHOLE] && examined.passing.is_empty();
@@ -146,7 +153,7 @@ fn in_time(
 }
 
 /// What failing tests said, those that something is missing for included.
-fn messages(examined: &Examined) -> Vec<(String, String)> {
+fn messages(examined: &TestExamination) -> Vec<(String, String)> {
     let counts = |id: &String| examined.failing.contains(id) || examined.unfixable.contains(id);
     let failing = examined.report.failing().filter(|test| counts(&test.id));
     failing
@@ -156,24 +163,24 @@ fn messages(examined: &Examined) -> Vec<(String, String)> {
 }
 
 /// Why tests did not run, where that is a result and not a fault of the ground.
-fn unable(error: RepairError) -> Result<Looked, RepairError> {
+fn unable(error: RepairError) -> Result<TestRunAttempt, RepairError> {
     match error {
-        RepairError::NoTests => Ok(Looked::NoTests),
-        RepairError::CannotRun(reasons) => Ok(Looked::CannotRun(reasons.join("; "))),
-        RepairError::EnvironmentBroken(broken) => Ok(Looked::EnvironmentBroken(broken)),
-        RepairError::OutOfTime(limit) => Ok(Looked::OutOfTime(millis(limit))),
+        RepairError::NoTests => Ok(TestRunAttempt::NoTests),
+        RepairError::CannotRun(reasons) => Ok(TestRunAttempt::CannotRun(reasons.join("; "))),
+        RepairError::EnvironmentBroken(broken) => Ok(TestRunAttempt::EnvironmentBroken(broken)),
+        RepairError::OutOfTime(limit) => Ok(TestRunAttempt::OutOfTime(millis(limit))),
         error => Err(error),
     }
 }
 
-fn results(examined: &Examined) -> Results {
+fn results(examined: &TestExamination) -> ProjectTestResults {
     let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
     let skipped = examined
         .report
         .tests
         .iter()
-        .filter(|test| test.outcome == Outcome::Skipped);
-    Results {
+        .filter(|test| test.outcome == TestOutcome::Skipped);
+    ProjectTestResults {
         passing: set(&examined.passing),
         failing: set(&examined.failing),
         flaky: set(&examined.flaky),
@@ -181,20 +188,23 @@ fn results(examined: &Examined) -> Results {
     }
 }
 
-fn looked(examined: Result<Examined, RepairError>) -> Result<Looked, RepairError> {
+fn looked(examined: Result<TestExamination, RepairError>) -> Result<TestRunAttempt, RepairError> {
     match examined {
         Ok(examined) => {
             let mut results = results(&examined);
             // Not installed is not passed either.
             results.failing.extend(examined.unfixable);
-            Ok(Looked::Ran(results))
+            Ok(TestRunAttempt::Ran(results))
         }
         Err(error) => unable(error),
     }
 }
 
 /// A fork with nothing of a change but its new tests.
-fn without(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn Fork>, RepairError> {
+fn without(
+    ground: &dyn ForkSource,
+    change: &[ChangedFile],
+) -> Result<Box<dyn ProjectFork>, RepairError> {
     let mut fork = ground.fork()?;
     let new_test = |file: &&ChangedFile| is_test_path(&file.path) && file.before.is_none();
     for file in change.iter().filter(|file| !new_test(file)) {
@@ -204,7 +214,7 @@ fn without(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn Fork>,
 }
 
 /// A file of a fork as it was before the change.
-fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> {
+fn put_back(fork: &mut dyn ProjectFork, file: &ChangedFile) -> Result<(), RepairError> {
     match (&file.before, &file.after) {
         (Some(bytes), _) => fork.write(&file.path, bytes)?,
         (None, Some(_)) => fork.remove(&file.path)?,
@@ -216,24 +226,24 @@ fn put_back(fork: &mut dyn Fork, file: &ChangedFile) -> Result<(), RepairError> 
 
 /// Searches for a patch.
 pub fn search(
-    ground: &dyn Ground,
-    tests: &TestsWanted,
+    ground: &dyn ForkSource,
+    tests: &TestSelection,
     budget: Duration,
     watch: &(dyn Fn(&str) + Sync),
-) -> Result<Found, RepairError> {
+) -> Result<RepairSearchResult, RepairError> {
     let task = RepairTask {
         tests: tests.clone(),
         budget,
         ..RepairTask::default()
     };
     let report = repair(ground, &task, &|progress| {
-        if let Progress::Tried { tried, .. } = progress {
+        if let SearchProgress::Tried { tried, .. } = progress {
             watch(&format!("{tried} candidates tried"));
         }
     })?;
     let effort = report.effort;
     Ok(match report.patches.into_iter().next() {
-        Some(best) => Found {
+        Some(best) => RepairSearchResult {
             summary: format!(
                 "found by search after {} candidates ({:?})",
                 best.evidence.tried_before + 1,
@@ -241,7 +251,7 @@ pub fn search(
             ),
             files: best.files,
         },
-        None => Found {
+        None => RepairSearchResult {
             files: Vec::new(),
             summary: match report.outcome {
                 RepairOutcome::NothingFailing => "nothing fails".to_owned(),
@@ -259,13 +269,13 @@ pub fn search(
 
 /// What is weighed, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Weighing<'a> {
+pub struct VerificationRequest<'a> {
     /// The change.
     pub change: &'a [ChangedFile],
     /// What the tests said before.
-    pub before: &'a Baseline,
+    pub before: &'a TestBaseline,
     /// Which tests.
-    pub tests: &'a TestsWanted,
+    pub tests: &'a TestSelection,
     /// Tests to run before the others. They can end it early by failing; whatever is named here,
     /// nothing counts as passed unless all tests ran.
     pub first: &'a [String],
@@ -276,14 +286,17 @@ pub struct Weighing<'a> {
 }
 
 /// Collects the evidence about a change.
-pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, RepairError> {
-    let Weighing { change, before, .. } = *asked;
-    let mut evidence = Evidence {
+pub fn weigh(
+    ground: &dyn ForkSource,
+    asked: &VerificationRequest<'_>,
+) -> Result<VerificationEvidence, RepairError> {
+    let VerificationRequest { change, before, .. } = *asked;
+    let mut evidence = VerificationEvidence {
         before: before.looked.clone(),
         command_before: before.command.clone(),
         given: before.unfixable.clone(),
         changed_files: change.len(),
-        ..Evidence::default()
+        ..VerificationEvidence::default()
     };
     if change.is_empty() {
         evidence.accepted = accepted(ground, asked)?;
@@ -303,13 +316,13 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
         let enough = first.enough;
         evidence.first = Some(first);
         if enough {
-            evidence.after = Looked::NotRun;
+            evidence.after = TestRunAttempt::NotRun;
             evidence.messages = said;
             return Ok(evidence);
         }
     }
-    let suites = Suites::touched(ground, asked, &mut evidence)?;
-    let look = |fork: &mut dyn Fork| suites.look(fork);
+    let suites = JudgingSuites::touched(ground, asked, &mut evidence)?;
+    let look = |fork: &mut dyn ProjectFork| suites.look(fork);
     let mut fork = ground.fork()?;
     for file in &touched {
         put_back(fork.as_mut(), file)?;
@@ -339,7 +352,7 @@ pub fn weigh(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Evidence, Repa
 }
 
 /// Whether tests pass as the change has them that nothing knows of as they were.
-fn adds(as_is: &Looked, after: &Looked) -> bool {
+fn adds(as_is: &TestRunAttempt, after: &TestRunAttempt) -> bool {
     let known = after.results();
     let new = |id: &String| known.is_none_or(|results| !results.knows(id));
     as_is
@@ -348,7 +361,10 @@ fn adds(as_is: &Looked, after: &Looked) -> bool {
 }
 
 /// A fork with the tests of a change and what governs them, and nothing else of it.
-fn only_tests(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn Fork>, RepairError> {
+fn only_tests(
+    ground: &dyn ForkSource,
+    change: &[ChangedFile],
+) -> Result<Box<dyn ProjectFork>, RepairError> {
     let mut fork = ground.fork()?;
     for file in change.iter().filter(|file| !is_evidence(&file.path)) {
         put_back(fork.as_mut(), file)?;
@@ -357,7 +373,10 @@ fn only_tests(ground: &dyn Ground, change: &[ChangedFile]) -> Result<Box<dyn For
 }
 
 /// Acceptance commands, with the change and without any of it.
-fn accepted(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Vec<Accepted>, RepairError> {
+fn accepted(
+    ground: &dyn ForkSource,
+    asked: &VerificationRequest<'_>,
+) -> Result<Vec<AcceptanceResult>, RepairError> {
     let (folder, deadline) = (asked.tests.folder.as_str(), asked.deadline);
     let mut accepted = Vec::new();
     for line in asked.accept {
@@ -367,7 +386,7 @@ fn accepted(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Vec<Accepted>, 
             put_back(base.as_mut(), file)?;
         }
         let (before, ..) = run(base.as_mut(), line, folder, deadline)?;
-        accepted.push(Accepted {
+        accepted.push(AcceptanceResult {
             command: line.clone(),
             before,
             after,
@@ -380,7 +399,7 @@ fn accepted(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Vec<Accepted>, 
 
 /// Whether a command succeeds in a folder of a fork, whether its time ran out, and what it printed.
 pub fn succeeds(
-    ground: &dyn Ground,
+    ground: &dyn ForkSource,
     line: &str,
     folder: &str,
     deadline: Duration,
@@ -389,12 +408,12 @@ pub fn succeeds(
 }
 
 fn run(
-    fork: &mut dyn Fork,
+    fork: &mut dyn ProjectFork,
     line: &str,
     folder: &str,
     deadline: Duration,
 ) -> Result<(bool, bool, String), RepairError> {
-    let command = Command::new(["/bin/sh", "-c", line], deadline)
+    let command = ForkCommand::new(["/bin/sh", "-c", line], deadline)
         .in_folder(folder)
         .env("TZ", "UTC")
         .env("LC_ALL", "C.UTF-8");

@@ -3,16 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use super::{FirstLook, Weighing, looked, messages, without};
-use crate::detect::{Framework, TestsFound};
-use crate::ground::{Fork, Ground};
+use super::{NearestTestsResult, VerificationRequest, looked, messages, without};
+use crate::detect::{DetectedTests, TestFramework};
+use crate::ground::{ForkSource, ProjectFork};
 use crate::search::{RepairError, examine_part};
 
 /// What the nearest tests showed, and what those of them said that fail.
-pub(super) type Near = (FirstLook, Vec<(String, String)>);
+pub(super) type NearestTestsOutcome = (NearestTestsResult, Vec<(String, String)>);
 
 /// Runs the picked tests that are known; `None` where none is, or they run only with all others.
-pub(super) fn look(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Option<Near>, RepairError> {
+pub(super) fn look(
+    ground: &dyn ForkSource,
+    asked: &VerificationRequest<'_>,
+) -> Result<Option<NearestTestsOutcome>, RepairError> {
     let Some(before) = asked.before.looked.results() else {
         return Ok(None);
     };
@@ -21,7 +24,7 @@ pub(super) fn look(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Option<N
     if picked.is_empty() {
         return Ok(None);
     }
-    let run = |fork: &mut dyn Fork| {
+    let run = |fork: &mut dyn ProjectFork| {
         let part = |found| part(found, &picked);
         match examine_part(fork, asked.tests, &part, asked.deadline) {
             Ok(None) => Ok(None),
@@ -45,7 +48,7 @@ pub(super) fn look(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Option<N
     } else {
         None
     };
-    let mut first = FirstLook {
+    let mut first = NearestTestsResult {
         picked,
         with,
         without: alone,
@@ -58,17 +61,20 @@ pub(super) fn look(ground: &dyn Ground, asked: &Weighing<'_>) -> Result<Option<N
 
 /// The files of a set of tests that hold some of these; `None` where that is none or all of them, or
 /// the framework does not go by files.
-fn part(found: TestsFound, ids: &BTreeSet<String>) -> Option<TestsFound> {
+fn part(found: DetectedTests, ids: &BTreeSet<String>) -> Option<DetectedTests> {
     let by_files = matches!(
         found.framework,
-        Framework::Pytest | Framework::Unittest | Framework::PlainPython | Framework::NodeTest
+        TestFramework::Pytest
+            | TestFramework::Unittest
+            | TestFramework::PlainPython
+            | TestFramework::NodeTest
     );
     let homes: BTreeSet<&str> = ids.iter().filter_map(|id| home(id, &found.files)).collect();
     if !by_files || homes.is_empty() || homes.len() == found.files.len() {
         return None;
     }
     let files = homes.into_iter().map(str::to_owned).collect();
-    Some(TestsFound { files, ..found })
+    Some(DetectedTests { files, ..found })
 }
 
 /// The file that a test stands in, by its id, as pytest, unittest and node name tests.
@@ -84,21 +90,21 @@ pub fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::ResultFormat;
+    use crate::detect::TestResultFormat;
 
     fn files(names: &[&str]) -> Vec<String> {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    fn found(framework: Framework, names: &[&str]) -> TestsFound {
-        TestsFound {
+    fn found(framework: TestFramework, names: &[&str]) -> DetectedTests {
+        DetectedTests {
             framework,
             argv: Vec::new(),
             files: files(names),
             options: Vec::new(),
             folder: String::new(),
             only: Vec::new(),
-            results: ResultFormat::ExitCode,
+            results: TestResultFormat::ExitCode,
             reason: String::new(),
         }
     }
@@ -128,11 +134,14 @@ mod tests {
     fn only_what_goes_by_files_is_cut_down_and_only_to_less() {
         let two = ["tests/test_a.py", "tests/test_b.py"];
         let one = ids(&["tests/test_a.py::test_x", "-rf", "tests/test_z.py::test_y"]);
-        let cut = part(found(Framework::Pytest, &two), &one).unwrap();
+        let cut = part(found(TestFramework::Pytest, &two), &one).unwrap();
         assert_eq!(cut.files, ["tests/test_a.py"]);
         let both = ids(&["tests/test_a.py::test_x", "tests/test_b.py::test_y"]);
-        assert_eq!(part(found(Framework::Pytest, &two), &both), None);
-        assert_eq!(part(found(Framework::Pytest, &two), &ids(&["-rf"])), None);
-        assert_eq!(part(found(Framework::CargoTest, &two), &one), None);
+        assert_eq!(part(found(TestFramework::Pytest, &two), &both), None);
+        assert_eq!(
+            part(found(TestFramework::Pytest, &two), &ids(&["-rf"])),
+            None
+        );
+        assert_eq!(part(found(TestFramework::CargoTest, &two), &one), None);
     }
 }

@@ -4,23 +4,30 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Evidence, Looked, Results, Weighing, in_time, looked, messages, put_back};
-use crate::detect::{Framework, TestsWanted, detect_in, project_of};
-use crate::ground::{Fork, Ground};
+use super::{
+    ProjectTestResults, TestRunAttempt, VerificationEvidence, VerificationRequest, in_time, looked,
+    messages, put_back,
+};
+use crate::detect::{TestFramework, TestSelection, detect_in, project_of};
+use crate::ground::{ForkSource, ProjectFork};
 use crate::search::RepairError;
 
 /// Most projects whose tests are run beside those of the first.
 const MOST: usize = 8;
 
 /// One run of tests in a fork.
-pub(super) struct Look {
-    pub(super) looked: Looked,
+pub(super) struct TestRun {
+    pub(super) looked: TestRunAttempt,
     pub(super) command: Option<String>,
     pub(super) messages: Vec<(String, String)>,
 }
 
-impl Look {
-    fn at(fork: &mut dyn Fork, tests: &TestsWanted, within: Duration) -> Result<Self, RepairError> {
+impl TestRun {
+    fn at(
+        fork: &mut dyn ProjectFork,
+        tests: &TestSelection,
+        within: Duration,
+    ) -> Result<Self, RepairError> {
         let examined = in_time(fork, tests, within);
         let seen = examined.as_ref().ok();
         Ok(Self {
@@ -42,7 +49,7 @@ impl Look {
                 .map(|(id, said)| (named(id), said))
                 .collect(),
             looked: match self.looked {
-                Looked::Ran(results) => Looked::Ran(Results {
+                TestRunAttempt::Ran(results) => TestRunAttempt::Ran(ProjectTestResults {
                     passing: all(results.passing),
                     failing: all(results.failing),
                     flaky: all(results.flaky),
@@ -59,14 +66,14 @@ impl Look {
         messages.extend(other.messages);
         Self {
             looked: match (self.looked, other.looked) {
-                (Looked::Ran(mut all), Looked::Ran(more)) => {
+                (TestRunAttempt::Ran(mut all), TestRunAttempt::Ran(more)) => {
                     all.passing.extend(more.passing);
                     all.failing.extend(more.failing);
                     all.flaky.extend(more.flaky);
                     all.skipped.extend(more.skipped);
-                    Looked::Ran(all)
+                    TestRunAttempt::Ran(all)
                 }
-                (Looked::Ran(_), unable) | (unable, _) => unable,
+                (TestRunAttempt::Ran(_), unable) | (unable, _) => unable,
             },
             command: match (self.command, other.command) {
                 (Some(first), Some(second)) => Some(format!("{first}; {second}")),
@@ -78,23 +85,23 @@ impl Look {
 }
 
 /// The tests that a change is judged by.
-pub(super) struct Suites {
+pub(super) struct JudgingSuites {
     /// Those of the project that the baseline is about.
-    first: Option<TestsWanted>,
+    first: Option<TestSelection>,
     /// Folders of the other projects that the change touches.
     others: Vec<String>,
     within: Duration,
 }
 
-impl Suites {
+impl JudgingSuites {
     /// Finds out which projects a change touches, and what the tests of those that the baseline says
     /// nothing of said before the change.
     pub(super) fn touched(
-        ground: &dyn Ground,
-        asked: &Weighing<'_>,
-        evidence: &mut Evidence,
+        ground: &dyn ForkSource,
+        asked: &VerificationRequest<'_>,
+        evidence: &mut VerificationEvidence,
     ) -> Result<Self, RepairError> {
-        let first = TestsWanted {
+        let first = TestSelection {
             command: asked.tests.command.clone(),
             folder: match asked.before.folder.as_str() {
                 "" => asked.tests.folder.clone(),
@@ -112,7 +119,7 @@ impl Suites {
             for file in asked.change {
                 put_back(base.as_mut(), file)?;
             }
-            let mut before: Option<Look> = None;
+            let mut before: Option<TestRun> = None;
             for folder in found {
                 let look = suites.other(base.as_mut(), &folder)?;
                 if look.looked.results().is_none() {
@@ -127,7 +134,7 @@ impl Suites {
             }
             if let Some(before) = before {
                 let all = match evidence.before.results() {
-                    Some(_) => Look {
+                    Some(_) => TestRun {
                         looked: evidence.before.clone(),
                         command: evidence.command_before.clone(),
                         messages: Vec::new(),
@@ -149,9 +156,9 @@ impl Suites {
     }
 
     /// Runs them all.
-    pub(super) fn look(&self, fork: &mut dyn Fork) -> Result<Look, RepairError> {
+    pub(super) fn look(&self, fork: &mut dyn ProjectFork) -> Result<TestRun, RepairError> {
         let mut seen = match &self.first {
-            Some(tests) => Some(Look::at(fork, tests, self.within)?),
+            Some(tests) => Some(TestRun::at(fork, tests, self.within)?),
             None => None,
         };
         for folder in &self.others {
@@ -164,12 +171,12 @@ impl Suites {
         seen.ok_or(RepairError::NoTests)
     }
 
-    fn other(&self, fork: &mut dyn Fork, folder: &str) -> Result<Look, RepairError> {
-        let tests = TestsWanted {
+    fn other(&self, fork: &mut dyn ProjectFork, folder: &str) -> Result<TestRun, RepairError> {
+        let tests = TestSelection {
             command: None,
             folder: folder.to_owned(),
         };
-        let look = Look::at(fork, &tests, self.within)?;
+        let look = TestRun::at(fork, &tests, self.within)?;
         Ok(match folder {
             "" => look,
             folder => look.named_from_top(folder),
@@ -180,9 +187,9 @@ impl Suites {
 /// Folders of the projects that the change touches, beside the one whose tests are run anyway and
 /// those that its tests reach into. Where a person said how to test, that is how.
 fn others(
-    fork: &dyn Fork,
-    asked: &Weighing<'_>,
-    first: &TestsWanted,
+    fork: &dyn ProjectFork,
+    asked: &VerificationRequest<'_>,
+    first: &TestSelection,
 ) -> Result<Vec<String>, RepairError> {
     if first.command.is_some() {
         return Ok(Vec::new());
@@ -203,10 +210,10 @@ fn others(
         let Some(project) = project_of(&files, &read, &file.path) else {
             continue;
         };
-        let cargo = project.tests[0].framework == Framework::CargoTest;
+        let cargo = project.tests[0].framework == TestFramework::CargoTest;
         let member = cargo
             && members
-            && own.tests.first().map(|t| t.framework) == Some(Framework::CargoTest);
+            && own.tests.first().map(|t| t.framework) == Some(TestFramework::CargoTest);
         if project.folder != own.folder && !reached(&project.folder) && !member {
             found.insert(project.folder);
         }
@@ -222,13 +229,13 @@ fn joined(folder: &str, name: &str) -> String {
 }
 
 /// Why the tests of a project say nothing of the change.
-fn unable(looked: &Looked) -> String {
+fn unable(looked: &TestRunAttempt) -> String {
     let why = match looked {
-        Looked::Ran(_) | Looked::NotRun => "they did not run".to_owned(),
-        Looked::NoTests => "there are none".to_owned(),
-        Looked::CannotRun(why) => why.clone(),
-        Looked::EnvironmentBroken(broken) => broken.to_string(),
-        Looked::OutOfTime(ms) => format!("they did not end within {ms} ms"),
+        TestRunAttempt::Ran(_) | TestRunAttempt::NotRun => "they did not run".to_owned(),
+        TestRunAttempt::NoTests => "there are none".to_owned(),
+        TestRunAttempt::CannotRun(why) => why.clone(),
+        TestRunAttempt::EnvironmentBroken(broken) => broken.to_string(),
+        TestRunAttempt::OutOfTime(ms) => format!("they did not end within {ms} ms"),
     };
     format!("the change touches this project, and its tests say nothing of it: {why}")
 }

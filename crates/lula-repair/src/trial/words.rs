@@ -11,7 +11,7 @@ use crate::outcome::PatchedFile;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Results {
+pub struct ProjectTestResults {
     /// Tests that pass.
     pub passing: BTreeSet<String>,
     /// Tests that fail every time.
@@ -22,7 +22,7 @@ pub struct Results {
     pub skipped: BTreeSet<String>,
 }
 
-impl Results {
+impl ProjectTestResults {
     /// Whether a test is known, however it ended.
     pub fn knows(&self, id: &str) -> bool {
         [&self.passing, &self.failing, &self.flaky, &self.skipped]
@@ -45,9 +45,9 @@ impl Results {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Looked {
+pub enum TestRunAttempt {
     /// They ran.
-    Ran(Results),
+    Ran(ProjectTestResults),
     /// There are none.
     #[default]
     NoTests,
@@ -61,7 +61,7 @@ pub enum Looked {
     NotRun,
 }
 
-impl Looked {
+impl TestRunAttempt {
     /// The same, with a broken environment told as any other reason not to run.
     #[must_use]
     pub fn plain(&self) -> Self {
@@ -72,7 +72,7 @@ impl Looked {
     }
 
     /// The results, where there are some.
-    pub const fn results(&self) -> Option<&Results> {
+    pub const fn results(&self) -> Option<&ProjectTestResults> {
         match self {
             Self::Ran(results) => Some(results),
             Self::NoTests
@@ -88,7 +88,7 @@ impl Looked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Accepted {
+pub struct AcceptanceResult {
     /// The command.
     pub command: String,
     /// Whether it succeeded before.
@@ -105,7 +105,7 @@ pub struct Accepted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct TriedBefore {
+pub struct AcceptanceBaseline {
     /// The command.
     pub command: String,
     /// Whether it succeeds already.
@@ -121,22 +121,22 @@ pub struct TriedBefore {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct FirstLook {
+pub struct NearestTestsResult {
     /// The tests that were picked, of those that are known.
     pub picked: BTreeSet<String>,
     /// What they say with the change; their files run as a whole, so there may be more of them.
-    pub with: Looked,
+    pub with: TestRunAttempt,
     /// What they say without it, where one of them fails that passed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub without: Option<Looked>,
+    pub without: Option<TestRunAttempt>,
     /// Whether that is a failure for certain: then no other test was run.
     pub enough: bool,
 }
 
-impl FirstLook {
+impl NearestTestsResult {
     /// The picked tests that the change makes fail, or leaves failing.
-    pub fn shown<'a>(&'a self, before: &'a Results) -> impl Iterator<Item = &'a String> {
-        let alone = self.without.as_ref().and_then(Looked::results);
+    pub fn shown<'a>(&'a self, before: &'a ProjectTestResults) -> impl Iterator<Item = &'a String> {
+        let alone = self.without.as_ref().and_then(TestRunAttempt::results);
         let with = self.with.results();
         self.picked.iter().filter(move |id| {
             // A test that passed before and fails without the others says nothing of the change.
@@ -152,28 +152,28 @@ impl FirstLook {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Evidence {
+pub struct VerificationEvidence {
     /// The tests before anything was done.
-    pub before: Looked,
+    pub before: TestRunAttempt,
     /// The tests with the change, existing tests and what governs them as they were before.
-    pub after: Looked,
+    pub after: TestRunAttempt,
     /// The tests with the change exactly as it is, where it touches existing tests.
-    pub as_is: Option<Looked>,
+    pub as_is: Option<TestRunAttempt>,
     /// The tests with only the test files of the change: what fails here needs the change.
-    pub without: Option<Looked>,
+    pub without: Option<TestRunAttempt>,
     /// Acceptance commands.
-    pub accepted: Vec<Accepted>,
+    pub accepted: Vec<AcceptanceResult>,
     /// Existing tests, or files that govern them, that the change touches.
     pub touched_tests: Vec<String>,
     /// How many files the change touches.
     pub changed_files: usize,
     /// What the tests nearest to the change showed first, where some were picked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<FirstLook>,
+    pub first: Option<NearestTestsResult>,
     /// The tests exactly as the change has them, over the code as it was, where the change touches
     /// existing tests: what is new there and fails here needs the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests_alone: Option<Looked>,
+    pub tests_alone: Option<TestRunAttempt>,
     /// Tests that failed before because something is not installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
@@ -192,9 +192,9 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Baseline {
+pub struct TestBaseline {
     /// The results.
-    pub looked: Looked,
+    pub looked: TestRunAttempt,
     /// The command that a person would type, where there are tests.
     pub command: Option<String>,
     /// The folder of the project whose tests they are, from the top; empty for the top.
@@ -212,10 +212,10 @@ pub struct Baseline {
     pub origins: Vec<CodeOrigin>,
     /// Acceptance commands on the project as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub accept: Vec<TriedBefore>,
+    pub accept: Vec<AcceptanceBaseline>,
 }
 
-impl Baseline {
+impl TestBaseline {
     /// The tests that fail every time and could be mended.
     pub fn failing(&self) -> Vec<String> {
         let results = self.looked.results();
@@ -235,7 +235,7 @@ impl Baseline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Found {
+pub struct RepairSearchResult {
     /// The new texts of the best patch; empty where there is none.
     pub files: Vec<PatchedFile>,
     /// In one sentence.
@@ -260,23 +260,23 @@ mod tests {
     #[test]
     fn what_older_logs_say_is_read_and_written_as_it_was() {
         let evidence = r#"{"before":"no_tests","after":"not_run","as_is":null,"without":null,"accepted":[],"touched_tests":[],"changed_files":1}"#;
-        let read: Evidence = serde_json::from_str(evidence).unwrap();
+        let read: VerificationEvidence = serde_json::from_str(evidence).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), evidence);
         let baseline =
             r#"{"looked":{"cannot_run":"x"},"command":null,"messages":[],"unfixable":[]}"#;
-        let read: Baseline = serde_json::from_str(baseline).unwrap();
+        let read: TestBaseline = serde_json::from_str(baseline).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), baseline);
     }
 
     #[test]
     fn given_is_everything_that_fails_already() {
-        let baseline = Baseline {
-            looked: Looked::Ran(Results {
+        let baseline = TestBaseline {
+            looked: TestRunAttempt::Ran(ProjectTestResults {
                 failing: ["a".to_owned()].into(),
-                ..Results::default()
+                ..ProjectTestResults::default()
             }),
             unfixable: vec!["b".to_owned()],
-            ..Baseline::default()
+            ..TestBaseline::default()
         };
         assert_eq!(baseline.given().len(), 2);
         assert_eq!(baseline.failing(), ["a"]);

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use lula_repair::{
-    BrokenEnvironment, Command, Examined, Ground, Outcome, RepairError, RepairOutcome, TestsWanted,
-    examine,
+    BrokenEnvironment, ForkCommand, ForkSource, RepairError, RepairOutcome, TestExamination,
+    TestOutcome, TestSelection, examine,
 };
 use tempfile::TempDir;
 
@@ -14,9 +14,9 @@ use crate::{CART, mend, project};
 
 const TEST: &str = "import pytest\nfrom cart import total\n\n\ndef test_limit():\n    assert total([1, 5, 9], 5) == 6\n\n\ndef test_nothing():\n    assert total([], 5) == 0\n";
 
-fn look(folder: &TempDir, within: &str) -> Result<Examined, RepairError> {
+fn look(folder: &TempDir, within: &str) -> Result<TestExamination, RepairError> {
     let ground = UnsandboxedGround::new(folder.path());
-    let wanted = TestsWanted {
+    let wanted = TestSelection {
         command: None,
         folder: within.to_owned(),
     };
@@ -169,13 +169,13 @@ fn a_slow_test_passes() {
     // A limit of two seconds for each test.
     let seen = examine(
         fork.as_mut(),
-        &TestsWanted::default(),
+        &TestSelection::default(),
         Duration::from_secs(20),
     )
     .unwrap();
     let all = seen.report.tests.iter();
     assert!(
-        all.clone().all(|test| test.outcome == Outcome::Passed),
+        all.clone().all(|test| test.outcome == TestOutcome::Passed),
         "{:?}",
         seen.report
     );
@@ -196,7 +196,7 @@ fn a_project_in_a_folder_is_tested_and_mended_there() {
     assert_eq!(seen.tests.folder, "shop");
     assert_eq!(seen.failing, ["tests/test_cart.py::test_limit"]);
     let task = lula_repair::RepairTask {
-        tests: TestsWanted {
+        tests: TestSelection {
             command: None,
             folder: "shop".to_owned(),
         },
@@ -258,7 +258,7 @@ fn forks_run_commands_in_their_folder() {
     let folder = project(&[("a/b.txt", "")]);
     let mut fork = UnsandboxedGround::new(folder.path()).fork().unwrap();
     let ran = fork
-        .run(&Command::new(["ls"], Duration::from_secs(5)).in_folder("a"))
+        .run(&ForkCommand::new(["ls"], Duration::from_secs(5)).in_folder("a"))
         .unwrap();
     assert_eq!(ran.out(), "b.txt\n");
 }

@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lula_repair::TestsWanted;
-use lula_repair::trial::{Baseline, ChangedFile, Evidence, Looked, Weighing, baseline, weigh};
+use lula_repair::TestSelection;
+use lula_repair::trial::{
+    ChangedFile, TestBaseline, TestRunAttempt, VerificationEvidence, VerificationRequest, baseline,
+    weigh,
+};
 use tempfile::TempDir;
 
 use crate::unsandboxed::UnsandboxedGround;
@@ -21,7 +24,7 @@ const MENDED: &str = "def last(items):\n    return items[-1]\n";
 struct Scene {
     folder: TempDir,
     diary: PathBuf,
-    before: Baseline,
+    before: TestBaseline,
 }
 
 impl Scene {
@@ -49,7 +52,7 @@ impl Scene {
             write(&format!("tests/test_{name}.py"), &text);
         }
         let ground = UnsandboxedGround::new(folder.path().join("project"));
-        let before = baseline(&ground, &TestsWanted::default(), Duration::from_mins(1)).unwrap();
+        let before = baseline(&ground, &TestSelection::default(), Duration::from_mins(1)).unwrap();
         assert_eq!(before.failing().len(), 1, "{before:?}");
         fs::remove_file(&diary).unwrap();
         Self {
@@ -64,7 +67,7 @@ impl Scene {
     }
 
     /// Weighs a change of the code, and tells which test files ran.
-    fn weigh(&self, code: &str, first: &[&str]) -> (Evidence, BTreeSet<String>) {
+    fn weigh(&self, code: &str, first: &[&str]) -> (VerificationEvidence, BTreeSet<String>) {
         fs::write(self.project().join("items.py"), code).unwrap();
         let change = [ChangedFile {
             path: "items.py".to_owned(),
@@ -72,10 +75,10 @@ impl Scene {
             after: Some(code.as_bytes().to_owned()),
         }];
         let first: Vec<String> = first.iter().map(|&id| id.to_owned()).collect();
-        let asked = Weighing {
+        let asked = VerificationRequest {
             change: &change,
             before: &self.before,
-            tests: &TestsWanted::default(),
+            tests: &TestSelection::default(),
             first: &first,
             accept: &[],
             deadline: Duration::from_mins(1),
@@ -107,7 +110,7 @@ fn a_test_nearby_that_still_fails_spares_all_others() {
     let first = evidence.first.unwrap();
     assert!(first.enough);
     assert!(first.with.results().unwrap().failing.contains(NEAR));
-    assert_eq!(evidence.after, Looked::NotRun);
+    assert_eq!(evidence.after, TestRunAttempt::NotRun);
     assert_eq!(evidence.without, None);
 }
 
@@ -130,7 +133,7 @@ fn a_test_nearby_that_breaks_must_pass_without_the_change() {
     assert_eq!(files, set(&["far"]));
     let first = evidence.first.unwrap();
     assert!(first.enough && first.without.is_some());
-    assert_eq!(evidence.after, Looked::NotRun);
+    assert_eq!(evidence.after, TestRunAttempt::NotRun);
 
     // It passes only beside another, which says nothing of the change: all tests decide.
     let needy = "import sys; self.assertTrue('tests.test_further' in sys.modules)";
@@ -178,10 +181,10 @@ fn where_tests_are_touched_all_of_them_run() {
         before: Some(old),
         after: Some(new),
     }];
-    let asked = Weighing {
+    let asked = VerificationRequest {
         change: &change,
         before: &scene.before,
-        tests: &TestsWanted::default(),
+        tests: &TestSelection::default(),
         first: &[NEAR.to_owned()],
         accept: &[],
         deadline: Duration::from_mins(1),
@@ -197,16 +200,16 @@ fn a_command_that_was_ended_has_not_failed() {
     fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
     let ground = UnsandboxedGround::new(folder.path());
     let said = |command: &str| {
-        let tests = TestsWanted::by(command);
+        let tests = TestSelection::by(command);
         baseline(&ground, &tests, Duration::from_secs(2))
             .unwrap()
             .looked
     };
-    let Looked::OutOfTime(ms) = said("sleep 30") else {
+    let TestRunAttempt::OutOfTime(ms) = said("sleep 30") else {
         panic!("{:?}", said("sleep 30"));
     };
     assert!((1000..=2000).contains(&ms), "{ms}");
-    assert!(matches!(said("sh -c 'exit 1'"), Looked::Ran(_)));
+    assert!(matches!(said("sh -c 'exit 1'"), TestRunAttempt::Ran(_)));
 }
 
 #[test]
@@ -228,17 +231,17 @@ fn new_tests_in_an_existing_file_are_run_over_the_old_code() {
         changed(path, &old, &new),
     ];
     let accept = ["grep -q 'items.-1' items.py".to_owned()];
-    let asked = Weighing {
+    let asked = VerificationRequest {
         change: &change,
         before: &scene.before,
-        tests: &TestsWanted::default(),
+        tests: &TestSelection::default(),
         first: &[],
         accept: &accept,
         deadline: Duration::from_mins(1),
     };
     let evidence = weigh(&UnsandboxedGround::new(scene.project()), &asked).unwrap();
-    let is = |looked: &Option<Looked>, passes: bool| {
-        let results = looked.as_ref().and_then(Looked::results).unwrap();
+    let is = |looked: &Option<TestRunAttempt>, passes: bool| {
+        let results = looked.as_ref().and_then(TestRunAttempt::results).unwrap();
         let set = if passes {
             &results.passing
         } else {

@@ -5,6 +5,7 @@
 mod corpus;
 mod environments;
 mod first;
+mod others;
 mod runners;
 #[path = "../support/unsandboxed.rs"]
 mod unsandboxed;
@@ -14,9 +15,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lula_repair::outcome::Doubt;
+use lula_repair::outcome::PatchDoubt;
 use lula_repair::{
-    Framework, RepairError, RepairOutcome, RepairReport, RepairTask, TestsWanted, repair, run_tests,
+    RepairError, RepairOutcome, RepairReport, RepairTask, TestFramework, TestSelection, repair,
+    run_tests,
 };
 use tempfile::TempDir;
 use unsandboxed::UnsandboxedGround;
@@ -69,14 +71,14 @@ fn a_wrong_comparison_in_python_is_mended_and_proved() {
     let before = contents(folder.path());
     let report = mend(&folder).unwrap();
     assert_eq!(report.outcome, RepairOutcome::Fixed);
-    assert_eq!(report.framework, Framework::Unittest);
+    assert_eq!(report.framework, TestFramework::Unittest);
     let patch = &report.patches[0];
     assert!(
         patch.diff.contains("+        if price <= limit:"),
         "{}",
         patch.diff
     );
-    assert!(patch.evidence.reverted && !patch.doubts.contains(&Doubt::NotReverted));
+    assert!(patch.evidence.reverted && !patch.doubts.contains(&PatchDoubt::NotReverted));
     assert_eq!(patch.evidence.fixed, report.failing);
     assert_eq!((report.before.failed, patch.evidence.after.failed), (1, 0));
     assert_eq!(
@@ -160,7 +162,7 @@ fn cases_of_pytest_are_judged_one_by_one() {
     ]);
     let report = mend(&folder).unwrap();
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{:?}", report.effort);
-    assert_eq!(report.framework, Framework::Pytest);
+    assert_eq!(report.framework, TestFramework::Pytest);
     assert_eq!((report.before.passed, report.before.failed), (3, 2));
     let diff = &report.patches[0].diff;
     assert!(
@@ -194,7 +196,7 @@ fn a_file_that_is_too_hard_to_parse_is_named_and_left_aside() {
 
 fn ends_by_its_budget(folder: &TempDir, tests: Option<&str>) {
     let task = RepairTask {
-        tests: TestsWanted {
+        tests: TestSelection {
             command: tests.map(str::to_owned),
             folder: String::new(),
         },
@@ -286,11 +288,11 @@ fn a_command_of_the_users_own_is_judged_by_its_exit_code() {
         ),
     ]);
     let task = RepairTask {
-        tests: TestsWanted::by("python3 check.py && true"),
+        tests: TestSelection::by("python3 check.py && true"),
         ..RepairTask::default()
     };
     let report = repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap();
-    assert_eq!(report.framework, Framework::Command);
+    assert_eq!(report.framework, TestFramework::Command);
     assert_eq!(report.outcome, RepairOutcome::Fixed);
 }
 
@@ -313,7 +315,7 @@ fn javascript_is_mended_with_nodes_own_runner() {
     let report = mend(&folder).unwrap();
     assert_eq!(
         (report.outcome, report.framework),
-        (RepairOutcome::Fixed, Framework::NodeTest)
+        (RepairOutcome::Fixed, TestFramework::NodeTest)
     );
     assert!(
         report
@@ -338,7 +340,7 @@ fn rust_is_mended_with_many_candidates_in_one_build() {
     let report = mend(&folder).unwrap();
     assert_eq!(
         (report.outcome, report.framework),
-        (RepairOutcome::Fixed, Framework::CargoTest)
+        (RepairOutcome::Fixed, TestFramework::CargoTest)
     );
     assert!(
         report.patches[0]
@@ -406,7 +408,7 @@ fn seeded_bugs_break_tests_that_can_be_seen() {
         project.reveal(sound.path());
         let report = run_tests(
             &UnsandboxedGround::new(sound.path()),
-            &TestsWanted::default(),
+            &TestSelection::default(),
             Duration::from_mins(2),
         )
         .unwrap();
@@ -423,7 +425,7 @@ fn seeded_bugs_break_tests_that_can_be_seen() {
             }
             let report = run_tests(
                 &UnsandboxedGround::new(folder.path()),
-                &TestsWanted::default(),
+                &TestSelection::default(),
                 Duration::from_mins(2),
             )
             .unwrap();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lula_repair::outcome::RepairReport;
 use lula_repair::{
-    Framework, Outcome, RepairError, RepairOutcome, RepairTask, TestsWanted, repair, run_tests,
+    RepairError, RepairOutcome, RepairTask, TestFramework, TestOutcome, TestSelection, repair,
+    run_tests,
 };
 use tempfile::TempDir;
 
@@ -13,7 +14,7 @@ use crate::{CART, CART_TEST, mend, project};
 
 fn mend_with(folder: &TempDir, tests: &str) -> RepairReport {
     let task = RepairTask {
-        tests: TestsWanted::by(tests),
+        tests: TestSelection::by(tests),
         ..RepairTask::default()
     };
     repair(&UnsandboxedGround::new(folder.path()), &task, &|_| ()).unwrap()
@@ -30,7 +31,7 @@ fn a_makefile_names_the_tests_and_its_exit_code_judges() {
         ),
     ]);
     let report = mend(&folder).unwrap();
-    assert_eq!(report.framework, Framework::Make);
+    assert_eq!(report.framework, TestFramework::Make);
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
 }
 
@@ -85,12 +86,12 @@ fn output_that_claims_success_counts_for_nothing_where_the_exit_code_says_otherw
     )]);
     let report = run_tests(
         &UnsandboxedGround::new(folder.path()),
-        &TestsWanted::by("python3 run.py; exit $?"),
+        &TestSelection::by("python3 run.py; exit $?"),
         Duration::from_mins(1),
     )
     .unwrap();
     assert_eq!(report.tests.len(), 1);
-    assert_eq!(report.tests[0].outcome, Outcome::Failed);
+    assert_eq!(report.tests[0].outcome, TestOutcome::Failed);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn bare_functions_are_tests_too() {
     let report = mend(&folder).unwrap();
     assert!(matches!(
         report.framework,
-        Framework::Pytest | Framework::PlainPython
+        TestFramework::Pytest | TestFramework::PlainPython
     ));
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
 }
@@ -134,17 +135,17 @@ fn one_test_that_hangs_is_told_from_those_that_fail_and_pass() {
     );
     let folder = project(&[("cart.py", CART), ("tests/test_cart.py", &hanging)]);
     let ground = UnsandboxedGround::new(folder.path());
-    let report = run_tests(&ground, &TestsWanted::default(), Duration::from_mins(1)).unwrap();
+    let report = run_tests(&ground, &TestSelection::default(), Duration::from_mins(1)).unwrap();
     let told = |end: &str| {
         let test = report.tests.iter().find(|test| test.id.ends_with(end));
         test.map(|test| (test.outcome, test.hung())).unwrap()
     };
-    assert_eq!(told("test_nothing"), (Outcome::Passed, false));
+    assert_eq!(told("test_nothing"), (TestOutcome::Passed, false));
     assert_eq!(
         told("test_the_limit_itself_counts"),
-        (Outcome::Failed, false)
+        (TestOutcome::Failed, false)
     );
-    assert_eq!(told("test_hangs"), (Outcome::Broken, true));
+    assert_eq!(told("test_hangs"), (TestOutcome::Broken, true));
 }
 
 /// What makes node read the TypeScript below: a loader that takes the types away and, as loaders do,
@@ -165,7 +166,7 @@ fn typescript_is_mended_where_node_is_made_to_read_it() {
         ("test/cart.test.ts", test),
     ]);
     let report = mend(&folder).unwrap();
-    assert_eq!(report.framework, Framework::NodeTest);
+    assert_eq!(report.framework, TestFramework::NodeTest);
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
     assert_eq!(report.patches[0].files[0].path, "src/cart.ts");
     assert!(report.patches[0].diff.contains("item.price <= limit"));
@@ -229,7 +230,7 @@ fn an_installed_runner_is_started_itself_and_asked_for_the_failing_files_first()
 
     let report = mend(&folder).unwrap();
 
-    assert_eq!(report.framework, Framework::Jest);
+    assert_eq!(report.framework, TestFramework::Jest);
     assert_eq!(report.failing, ["test/add.test.js > sum"]);
     assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
     let notes = std::fs::read_to_string(notes).unwrap();
@@ -237,4 +238,134 @@ fn an_installed_runner_is_started_itself_and_asked_for_the_failing_files_first()
     let whole = notes.lines().filter(|asked| asked.is_empty());
     assert!(narrow.count() > 0, "{notes}");
     assert!(whole.count() > 0, "{notes}");
+}
+
+/// A runner that is built as tape is: results of assertions as events of its tests.
+const TAPE_RESULTS: &str = r"const { EventEmitter } = require('node:events');
+function Results() { this.tests = []; }
+Results.prototype._watch = function () {};
+Results.prototype.push = function (test) { this.tests.push(test); this._watch(test); };
+Results.prototype.run = function () {
+  for (const test of this.tests) { test.emit('prerun'); test.body(test); test.emit('end'); }
+  process.exitCode = this.failed ? 1 : 0;
+};
+Results.Test = class extends EventEmitter {
+  constructor(results, name, body) { super(); Object.assign(this, { results, name, body }); }
+  equal(actual, expected, name) {
+    const ok = actual === expected;
+    this.results.failed ||= !ok;
+    this.emit('result', { ok, name, operator: 'equal', actual, expected });
+  }
+};
+module.exports = Results;
+";
+
+const TAPE_BIN: &str = r"#!/usr/bin/env node
+const Results = require('../lib/results.js');
+const path = require('node:path');
+global.results = new Results();
+global.test = (name, body) => global.results.push(new Results.Test(global.results, name, body));
+for (const file of process.argv.slice(2)) require(path.resolve(file));
+global.results.run();
+";
+
+#[test]
+fn a_runner_in_a_chain_tells_its_tests_whatever_the_rest_of_the_chain_does() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"scripts":{"pretest":"node ok.js","test":"node ok.js && node node_modules/tape/bin/tape test/cart.js && node gone.js"}}"#,
+        ),
+        ("ok.js", ""),
+        (
+            "cart.js",
+            "exports.total = (items, limit) => items.filter((x) => x < limit).reduce((a, b) => a + b, 0);\n",
+        ),
+        ("node_modules/tape/lib/results.js", TAPE_RESULTS),
+        ("node_modules/tape/bin/tape", TAPE_BIN),
+        (
+            "test/cart.js",
+            "const { total } = require('../cart.js');\ntest('total', (t) => {\n  t.equal(total([], 5), 0, 'nothing');\n  t.equal(total([1, 5, 9], 5), 6, 'limit');\n  t.equal(total([9], 5), 0, 'nothing');\n});\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.failing, ["total > limit"]);
+    assert_eq!((report.before.passed, report.before.failed), (2, 1));
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn tests_of_one_name_in_a_file_count_one_by_one() {
+    let folder = project(&[(
+        "cart.test.js",
+        "const test = require('node:test');\nfor (const n of [1, 2, 3]) test('a number', () => { if (n === 2) throw new Error('two'); });\n",
+    )]);
+    let report = run_tests(
+        &UnsandboxedGround::new(folder.path()),
+        &TestSelection::default(),
+        Duration::from_mins(1),
+    )
+    .unwrap();
+    let failing: Vec<&str> = report.failing().map(|test| test.id.as_str()).collect();
+    assert_eq!(report.tests.len(), 3);
+    assert_eq!(failing, ["cart.test.js > a number #2"]);
+}
+
+#[test]
+fn the_runner_of_a_script_that_builds_is_started_alone_where_it_runs_the_edited_code() {
+    let folder = project(&[
+        (
+            "package.json",
+            r#"{"scripts":{"build":"node -e 0","pretest":"npm run build","test":"node node_modules/tape/bin/tape test/cart.js"}}"#,
+        ),
+        (
+            "cart.js",
+            "exports.total = (items, limit) => items.filter((x) => x < limit).reduce((a, b) => a + b, 0);\n",
+        ),
+        ("node_modules/tape/lib/results.js", TAPE_RESULTS),
+        ("node_modules/tape/bin/tape", TAPE_BIN),
+        (
+            "test/cart.js",
+            "const { total } = require('../cart.js');\ntest('total', (t) => t.equal(total([1, 5, 9], 5), 6, 'limit'));\n",
+        ),
+    ]);
+    let report = mend(&folder).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Fixed, "{report:?}");
+}
+
+#[test]
+fn a_package_that_is_linked_from_elsewhere_is_not_believed() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(
+        elsewhere.path().join("package.json"),
+        r#"{"name":"cart","main":"cart.js"}"#,
+    )
+    .unwrap();
+    let linked_to = |target: &str| {
+        let script = format!(
+            r#"{{"name":"shop","scripts":{{"test":"ln -sfn {target} node_modules/cart && node node_modules/tape/bin/tape test/cart.js"}}}}"#
+        );
+        let folder = project(&[
+            ("package.json", &script),
+            ("packages/cart/package.json", r#"{"name":"cart"}"#),
+            ("node_modules/tape/lib/results.js", TAPE_RESULTS),
+            ("node_modules/tape/bin/tape", TAPE_BIN),
+            (
+                "test/cart.js",
+                "test('fine', (t) => t.equal(1, 1, 'one'));\n",
+            ),
+        ]);
+        run_tests(
+            &UnsandboxedGround::new(folder.path()),
+            &TestSelection::default(),
+            Duration::from_mins(1),
+        )
+    };
+    linked_to("../packages/cart").expect("a link into the repository is its own code");
+    let Err(RepairError::EnvironmentBroken(broken)) =
+        linked_to(&elsewhere.path().to_string_lossy())
+    else {
+        panic!("a link out of the repository was believed");
+    };
+    assert!(broken.what.contains("cart") && broken.what.contains("not the code of this project"));
 }

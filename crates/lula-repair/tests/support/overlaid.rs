@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lula_repair::{Command, Fork, Ground, GroundError, Ran};
+use lula_repair::{ForkCommand, ForkCommandOutput, ForkSource, ForkSourceError, ProjectFork};
 
 use crate::unsandboxed::{self, failed};
 
@@ -43,8 +43,8 @@ impl Drop for OverlaidFork {
     }
 }
 
-impl Ground for OverlaidGround {
-    fn fork(&self) -> Result<Box<dyn Fork>, GroundError> {
+impl ForkSource for OverlaidGround {
+    fn fork(&self) -> Result<Box<dyn ProjectFork>, ForkSourceError> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let place = PathBuf::from(format!(
             "/var/tmp/lula-overlaid-{}-{number}",
@@ -68,14 +68,14 @@ impl Ground for OverlaidGround {
             .status()
             .map_err(failed("mounting", &self.root))?;
         if !status.success() {
-            return Err(GroundError::new("mounting an overlay", status));
+            return Err(ForkSourceError::new("mounting an overlay", status));
         }
         Ok(Box::new(fork))
     }
 }
 
-impl Fork for OverlaidFork {
-    fn files(&self) -> Result<Vec<String>, GroundError> {
+impl ProjectFork for OverlaidFork {
+    fn files(&self) -> Result<Vec<String>, ForkSourceError> {
         let out = Process::new("git")
             .args([
                 "-c",
@@ -94,15 +94,15 @@ impl Fork for OverlaidFork {
         Ok(files)
     }
 
-    fn read(&self, path: &str) -> Result<Vec<u8>, GroundError> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, ForkSourceError> {
         std::fs::read(self.merged().join(path)).map_err(failed("reading", Path::new(path)))
     }
 
-    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), ForkSourceError> {
         std::fs::write(self.merged().join(path), bytes).map_err(failed("writing", Path::new(path)))
     }
 
-    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+    fn remove(&mut self, path: &str) -> Result<(), ForkSourceError> {
         std::fs::remove_file(self.merged().join(path)).map_err(failed("removing", Path::new(path)))
     }
 
@@ -110,7 +110,7 @@ impl Fork for OverlaidFork {
         self.root.display().to_string()
     }
 
-    fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+    fn run(&mut self, command: &ForkCommand) -> Result<ForkCommandOutput, ForkSourceError> {
         let root = self.root.display().to_string();
         let script = "mount --bind \"$1\" \"$2\" && cd \"$2/$3\" && [ -d \"$2/.venv/bin\" ] && PATH=\"$2/.venv/bin:$PATH\"; shift 3; exec \"$@\"";
         let merged = self.merged().display().to_string();
@@ -119,7 +119,7 @@ impl Fork for OverlaidFork {
             .to_vec();
         argv.push(command.folder.clone());
         argv.extend(command.argv.iter().cloned());
-        let wrapped = Command {
+        let wrapped = ForkCommand {
             argv,
             folder: String::new(),
             ..command.clone()

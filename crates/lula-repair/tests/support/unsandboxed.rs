@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lula_repair::{Command, Fork, Ground, GroundError, Ran};
+use lula_repair::{ForkCommand, ForkCommandOutput, ForkSource, ForkSourceError, ProjectFork};
 use tempfile::TempDir;
 
 /// Most that is kept of each output stream.
@@ -37,8 +37,8 @@ impl UnsandboxedGround {
     }
 }
 
-pub(crate) fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> GroundError {
-    move |error| GroundError::new(format!("{action} {}", path.display()), error)
+pub(crate) fn failed(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> ForkSourceError {
+    move |error| ForkSourceError::new(format!("{action} {}", path.display()), error)
 }
 
 /// Copies a tree, version control and build products left out.
@@ -109,8 +109,8 @@ impl Drain {
     }
 }
 
-impl Ground for UnsandboxedGround {
-    fn fork(&self) -> Result<Box<dyn Fork>, GroundError> {
+impl ForkSource for UnsandboxedGround {
+    fn fork(&self) -> Result<Box<dyn ProjectFork>, ForkSourceError> {
         let root = tempfile::tempdir().map_err(failed("forking", &self.root))?;
         copy(&self.root, root.path()).map_err(failed("forking", &self.root))?;
         let scratch = tempfile::tempdir().map_err(failed("forking", &self.root))?;
@@ -118,8 +118,8 @@ impl Ground for UnsandboxedGround {
     }
 }
 
-impl Fork for UnsandboxedFork {
-    fn files(&self) -> Result<Vec<String>, GroundError> {
+impl ProjectFork for UnsandboxedFork {
+    fn files(&self) -> Result<Vec<String>, ForkSourceError> {
         let mut found = Vec::new();
         list(self.root.path(), self.root.path(), &mut found)
             .map_err(failed("listing", self.root.path()))?;
@@ -127,15 +127,15 @@ impl Fork for UnsandboxedFork {
         Ok(found)
     }
 
-    fn read(&self, path: &str) -> Result<Vec<u8>, GroundError> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, ForkSourceError> {
         fs::read(self.root.path().join(path)).map_err(failed("reading", Path::new(path)))
     }
 
-    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GroundError> {
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), ForkSourceError> {
         fs::write(self.root.path().join(path), bytes).map_err(failed("writing", Path::new(path)))
     }
 
-    fn remove(&mut self, path: &str) -> Result<(), GroundError> {
+    fn remove(&mut self, path: &str) -> Result<(), ForkSourceError> {
         fs::remove_file(self.root.path().join(path)).map_err(failed("removing", Path::new(path)))
     }
 
@@ -143,7 +143,7 @@ impl Fork for UnsandboxedFork {
         self.root.path().display().to_string()
     }
 
-    fn run(&mut self, command: &Command) -> Result<Ran, GroundError> {
+    fn run(&mut self, command: &ForkCommand) -> Result<ForkCommandOutput, ForkSourceError> {
         run(command, self.root.path(), self.scratch.path())
     }
 }
@@ -161,10 +161,14 @@ fn path_in(folder: &Path) -> std::ffi::OsString {
 }
 
 /// Runs a command below a directory.
-pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran, GroundError> {
+pub(crate) fn run(
+    command: &ForkCommand,
+    root: &Path,
+    scratch: &Path,
+) -> Result<ForkCommandOutput, ForkSourceError> {
     {
         let started = Instant::now();
-        let failed = |error| GroundError::new(format!("running {}", command.argv[0]), error);
+        let failed = |error| ForkSourceError::new(format!("running {}", command.argv[0]), error);
         let program = if command.argv[0].contains('/') {
             root.join(&command.argv[0])
         } else {
@@ -220,7 +224,7 @@ pub(crate) fn run(command: &Command, root: &Path, scratch: &Path) -> Result<Ran,
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let status = status.map_err(failed)?;
-        Ok(Ran {
+        Ok(ForkCommandOutput {
             stdout: out.take(),
             stderr: err.take(),
             exit: status.code(),

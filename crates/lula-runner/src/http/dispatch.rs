@@ -14,21 +14,21 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{HeaderMap, Request, Response};
 use lula_protocol::{
-    ApprovalId, Code, EffectId, Outcome, Principal, ToolCall, ToolResult, WorkspaceId,
+    ApprovalId, Code, EffectId, Principal, ToolCall, ToolOutcome, ToolResult, WorkspaceId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Shared;
-use super::answer::{self, Body};
-use super::routes::{Operation, Route};
+use super::answer::{self, HttpBody};
+use super::routes::{RunnerOperation, RunnerRoute};
 use super::strict;
-use crate::api::{
-    Batch, BatchItem, BatchMode, BatchResult, Health, SessionEvent, StartSession, Trial,
-    TrialEvent, TrialResult,
+use crate::halt::CommandStopper;
+use crate::service::{CommandListener, GatedAct, RequestRefusal, RunnerService, StartedCommand};
+use lula_runner_api::{
+    RunnerHealth, SessionEvent, StartSession, TestRunEvent, TestRunRequest, TestRunResult,
+    ToolCallBatch, ToolCallBatchItem, ToolCallBatchMode, ToolCallBatchResult,
 };
-use crate::halt::Halt;
-use crate::hands::{Gated, Hands, Heard, Refusal, Started};
 
 /// Largest request.
 const REQUEST: usize = 16 << 20;
@@ -41,22 +41,22 @@ const BATCH: usize = 50;
 /// How often an idle stream is kept alive.
 const BEAT: Duration = Duration::from_secs(15);
 
-type Answered = Result<Response<Body>, Response<Body>>;
+type Answered = Result<Response<HttpBody>, Response<HttpBody>>;
 
 pub(super) async fn route(
-    route: &'static Route,
+    route: &'static RunnerRoute,
     variable: &str,
     who: Option<Principal>,
     request: Request<Incoming>,
     shared: &Arc<Shared>,
-) -> Response<Body> {
+) -> Response<HttpBody> {
     let answered = answered(route, variable, who, request, shared).await;
     answered.unwrap_or_else(|problem| problem)
 }
 
 #[allow(clippy::too_many_lines)] // one arm for each operation
 async fn answered(
-    route: &'static Route,
+    route: &'static RunnerRoute,
     variable: &str,
     who: Option<Principal>,
     request: Request<Incoming>,
@@ -67,8 +67,8 @@ async fn answered(
         return Ok(health(shared));
     };
     match route.operation {
-        Operation::Health => Ok(health(shared)),
-        Operation::Metrics => {
+        RunnerOperation::Health => Ok(health(shared)),
+        RunnerOperation::Metrics => {
             let hands = Arc::clone(&shared.hands);
             let (workspaces, sessions) = hands.counts();
             let gauges = [
@@ -82,144 +82,144 @@ async fn answered(
             let kind = "text/plain; version=0.0.4; charset=utf-8";
             Ok(answer::text(kind, shared.metrics.text(&gauges)))
         }
-        Operation::OpenApi => Ok(answer::json(200, &super::openapi())),
-        Operation::Capabilities => done(route, shared, Hands::capabilities).await,
-        Operation::OpenWorkspace => {
+        RunnerOperation::OpenApi => Ok(answer::json(200, &super::openapi())),
+        RunnerOperation::Capabilities => done(route, shared, RunnerService::capabilities).await,
+        RunnerOperation::OpenWorkspace => {
             let body = body(request).await?;
             done(route, shared, move |hands| hands.open(&body)).await
         }
-        Operation::ListWorkspaces => done(route, shared, Hands::list).await,
-        Operation::ViewWorkspace => {
+        RunnerOperation::ListWorkspaces => done(route, shared, RunnerService::list).await,
+        RunnerOperation::ViewWorkspace => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.view(&id)).await
         }
-        Operation::RemoveWorkspace => {
+        RunnerOperation::RemoveWorkspace => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.discard(&id, true)).await
         }
-        Operation::DiscardWorkspace => {
+        RunnerOperation::DiscardWorkspace => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.discard(&id, false)).await
         }
-        Operation::DiffWorkspace => {
+        RunnerOperation::DiffWorkspace => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.diff(&id)).await
         }
-        Operation::CommitWorkspace => {
+        RunnerOperation::CommitWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
             let committed = blocking(shared, move |hands| hands.commit(&who, &id, &body)).await?;
             Ok(match committed {
-                Gated::Done(committed) => answer::json(route.status, &committed),
-                Gated::Held(result) => answer::result(&result),
+                GatedAct::Done(committed) => answer::json(route.status, &committed),
+                GatedAct::Held(result) => answer::result(&result),
             })
         }
-        Operation::SnapshotWorkspace => {
+        RunnerOperation::SnapshotWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
             done(route, shared, move |hands| hands.snapshot(&id, &body)).await
         }
-        Operation::RestoreWorkspace => {
+        RunnerOperation::RestoreWorkspace => {
             let (id, body) = (workspace(variable)?, body(request).await?);
             done(route, shared, move |hands| hands.restore(&id, &body)).await
         }
-        Operation::ForkWorkspace => {
+        RunnerOperation::ForkWorkspace => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.fork(&id)).await
         }
-        Operation::UndoCommit => {
+        RunnerOperation::UndoCommit => {
             let (id, body) = (workspace(variable)?, body(request).await?);
             done(route, shared, move |hands| {
                 hands.undo_commit(&who, &id, &body)
             })
             .await
         }
-        Operation::TakeChange => {
+        RunnerOperation::TakeChange => {
             let id = workspace(variable)?;
             done(route, shared, move |hands| hands.taken(&id)).await
         }
-        Operation::Trial => {
+        RunnerOperation::Trial => {
             let events = wants_events(request.headers());
             let (id, body) = (workspace(variable)?, body(request).await?);
             Ok(trial(shared, id, body, events))
         }
-        Operation::DeliverChange => {
+        RunnerOperation::DeliverChange => {
             let (id, body) = (workspace(variable)?, body(request).await?);
             let delivered = blocking(shared, move |hands| hands.deliver(&who, &id, &body)).await?;
             Ok(match delivered {
-                Gated::Done(delivered) => answer::json(route.status, &delivered),
-                Gated::Held(result) => answer::result(&result),
+                GatedAct::Done(delivered) => answer::json(route.status, &delivered),
+                GatedAct::Held(result) => answer::result(&result),
             })
         }
-        Operation::OpenLine => {
+        RunnerOperation::OpenLine => {
             let body = body(request).await?;
             done(route, shared, move |hands| hands.open_line(&body)).await
         }
-        Operation::ListLines => done(route, shared, Hands::lines).await,
-        Operation::ViewLine => {
+        RunnerOperation::ListLines => done(route, shared, RunnerService::lines).await,
+        RunnerOperation::ViewLine => {
             let line = name();
             done(route, shared, move |hands| hands.view_line(&line)).await
         }
-        Operation::OpenAtLine => {
+        RunnerOperation::OpenAtLine => {
             let (line, body) = (name(), body(request).await?);
             done(route, shared, move |hands| hands.open_at_line(&line, &body)).await
         }
-        Operation::ProduceChange => {
+        RunnerOperation::ProduceChange => {
             let (line, body) = (name(), body(request).await?);
             done(route, shared, move |hands| {
                 hands.produce(&who, &line, &body)
             })
             .await
         }
-        Operation::IntegrateChange => {
+        RunnerOperation::IntegrateChange => {
             let (line, body) = (name(), body(request).await?);
             done(route, shared, move |hands| {
                 hands.integrate(&who, &line, &body)
             })
             .await
         }
-        Operation::LayLine => {
+        RunnerOperation::LayLine => {
             let (line, body) = (name(), body(request).await?);
             done(route, shared, move |hands| hands.lay(&who, &line, &body)).await
         }
-        Operation::ArchiveLine => {
+        RunnerOperation::ArchiveLine => {
             let line = name();
             done(route, shared, move |hands| hands.archive_line(&line)).await
         }
-        Operation::DeliverAll => {
+        RunnerOperation::DeliverAll => {
             let body = body(request).await?;
             let delivered = blocking(shared, move |hands| hands.deliver_all(&who, &body)).await?;
             Ok(match delivered {
-                Gated::Done(delivered) => answer::json(route.status, &delivered),
-                Gated::Held(result) => answer::result(&result),
+                GatedAct::Done(delivered) => answer::json(route.status, &delivered),
+                GatedAct::Held(result) => answer::result(&result),
             })
         }
-        Operation::Execute => {
+        RunnerOperation::Execute => {
             let call: ToolCall = body(request).await?;
             let result = execute(shared, who, call).await?;
             Ok(answer::result(&result))
         }
-        Operation::BatchExecute => batch(shared, who, body(request).await?).await,
-        Operation::StartSession => {
+        RunnerOperation::BatchExecute => batch(shared, who, body(request).await?).await,
+        RunnerOperation::StartSession => {
             let events = wants_events(request.headers());
             let body = body(request).await?;
             start(shared, who, body, events).await
         }
-        Operation::ListSessions => done(route, shared, |hands| Ok(hands.sessions())).await,
-        Operation::ViewSession => {
+        RunnerOperation::ListSessions => done(route, shared, |hands| Ok(hands.sessions())).await,
+        RunnerOperation::ViewSession => {
             let session = name();
             done(route, shared, move |hands| hands.session(&session)).await
         }
-        Operation::SessionEvents => {
+        RunnerOperation::SessionEvents => {
             let events = wants_events(request.headers());
             let session = name();
             let heard = blocking(shared, move |hands| hands.listen(&session)).await?;
             Ok(stream(heard, events, false))
         }
-        Operation::ControlSession => {
+        RunnerOperation::ControlSession => {
             let (session, body) = (name(), body(request).await?);
             blocking(shared, move |hands| hands.control(&session, &body)).await?;
             Ok(answer::nothing())
         }
-        Operation::StopEffect => {
+        RunnerOperation::StopEffect => {
             let effect = effect(variable)?;
             let hands = Arc::clone(&shared.hands);
             // Has no place in the queue: what it ends may be what fills it.
@@ -229,45 +229,45 @@ async fn answered(
                 Err(error) => Err(answer::problem(500, Code::Internal, &error.to_string())),
             }
         }
-        Operation::CloseSession => {
+        RunnerOperation::CloseSession => {
             let session = name();
             blocking(shared, move |hands| hands.close_session(&session)).await?;
             Ok(answer::nothing())
         }
-        Operation::ListApprovals => done(route, shared, Hands::approvals).await,
-        Operation::ViewApproval => {
+        RunnerOperation::ListApprovals => done(route, shared, RunnerService::approvals).await,
+        RunnerOperation::ViewApproval => {
             let id = approval(variable)?;
             done(route, shared, move |hands| hands.approval(&id)).await
         }
-        Operation::Vote => {
+        RunnerOperation::Vote => {
             let (id, token) = (approval(variable)?, body(request).await?);
             done(route, shared, move |hands| hands.vote(&id, &token)).await
         }
     }
 }
 
-fn health(shared: &Shared) -> Response<Body> {
+fn health(shared: &Shared) -> Response<HttpBody> {
     let status = if shared.draining.load(Ordering::Relaxed) {
         "draining"
     } else {
         "ok"
     };
     let status = status.to_owned();
-    answer::json(200, &Health { status })
+    answer::json(200, &RunnerHealth { status })
 }
 
 /// A path's id. One that is none names nothing.
-fn workspace(text: &str) -> Result<WorkspaceId, Response<Body>> {
+fn workspace(text: &str) -> Result<WorkspaceId, Response<HttpBody>> {
     let id = text.parse::<WorkspaceId>();
     id.map_err(|error| answer::problem(404, Code::NoWorkspace, &error.to_string()))
 }
 
-fn effect(text: &str) -> Result<EffectId, Response<Body>> {
+fn effect(text: &str) -> Result<EffectId, Response<HttpBody>> {
     let id = text.parse::<EffectId>();
     id.map_err(|error| answer::problem(400, Code::BadRequest, &error.to_string()))
 }
 
-fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
+fn approval(text: &str) -> Result<ApprovalId, Response<HttpBody>> {
     let id = text.parse::<ApprovalId>();
     id.map_err(|error| answer::problem(404, Code::UnknownApproval, &error.to_string()))
 }
@@ -275,7 +275,7 @@ fn approval(text: &str) -> Result<ApprovalId, Response<Body>> {
 /// The body of a request, within its limits, as exactly the type that is asked for.
 async fn body<T: DeserializeOwned + Serialize>(
     request: Request<Incoming>,
-) -> Result<T, Response<Body>> {
+) -> Result<T, Response<HttpBody>> {
     let kind = request.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -321,8 +321,8 @@ async fn body<T: DeserializeOwned + Serialize>(
 /// finished and written down.
 async fn blocking<T: Send + 'static>(
     shared: &Arc<Shared>,
-    act: impl FnOnce(&Arc<Hands>) -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Response<Body>> {
+    act: impl FnOnce(&Arc<RunnerService>) -> Result<T, RequestRefusal> + Send + 'static,
+) -> Result<T, Response<HttpBody>> {
     let calls = Arc::clone(&shared.calls);
     let Ok(Ok(permit)) = tokio::time::timeout(PATIENCE, calls.acquire_owned()).await else {
         let message = "too many calls at once: send it again later";
@@ -346,9 +346,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 async fn done<T: Serialize + Send + 'static>(
-    route: &Route,
+    route: &RunnerRoute,
     shared: &Arc<Shared>,
-    act: impl FnOnce(&Hands) -> Result<T, Refusal> + Send + 'static,
+    act: impl FnOnce(&RunnerService) -> Result<T, RequestRefusal> + Send + 'static,
 ) -> Answered {
     let value = blocking(shared, move |hands| act(hands)).await?;
     Ok(answer::json(route.status, &value))
@@ -358,7 +358,7 @@ async fn execute(
     shared: &Arc<Shared>,
     who: Principal,
     call: ToolCall,
-) -> Result<ToolResult, Response<Body>> {
+) -> Result<ToolResult, Response<HttpBody>> {
     let tool = call.action.tool();
     let result = blocking(shared, move |hands| hands.execute(&who, &call)).await;
     shared.metrics.tool(tool, counted(result.as_ref().ok()));
@@ -369,15 +369,15 @@ const fn counted(result: Option<&ToolResult>) -> &'static str {
     match result {
         None => "refused",
         Some(result) => match result.outcome {
-            Outcome::Done { .. } => "done",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Denied { .. } => "denied",
-            Outcome::NeedsApproval { .. } => "needs_approval",
+            ToolOutcome::Done { .. } => "done",
+            ToolOutcome::Failed { .. } => "failed",
+            ToolOutcome::Denied { .. } => "denied",
+            ToolOutcome::NeedsApproval { .. } => "needs_approval",
         },
     }
 }
 
-async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
+async fn batch(shared: &Arc<Shared>, who: Principal, batch: ToolCallBatch) -> Answered {
     if batch.calls.is_empty() || batch.calls.len() > BATCH {
         let message = format!("a batch has 1 to {BATCH} calls");
         return Err(answer::problem(400, Code::OverLimit, &message));
@@ -389,7 +389,7 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
     }
     let results = match batch.mode {
         // One trip to a blocking thread for all of them.
-        BatchMode::Ordered => {
+        ToolCallBatchMode::Ordered => {
             let shared_metrics = Arc::clone(shared);
             blocking(shared, move |hands| {
                 let mut results = Vec::new();
@@ -402,7 +402,7 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
                     let goes_on = matches!(
                         &result,
                         Ok(ToolResult {
-                            outcome: Outcome::Done { .. },
+                            outcome: ToolOutcome::Done { .. },
                             ..
                         })
                     );
@@ -415,7 +415,7 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
             })
             .await?
         }
-        BatchMode::Parallel => {
+        ToolCallBatchMode::Parallel => {
             let calls = batch.calls.into_iter().map(|call| {
                 let (shared, who) = (Arc::clone(shared), who.clone());
                 tokio::spawn(async move {
@@ -423,7 +423,7 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
                     let result =
                         blocking(&shared, move |hands| Ok(hands.execute(&who, &call))).await;
                     let result = result.unwrap_or_else(|_| {
-                        Err(Refusal::Busy("too many calls at once".to_owned()))
+                        Err(RequestRefusal::Busy("too many calls at once".to_owned()))
                     });
                     shared.metrics.tool(tool, counted(result.as_ref().ok()));
                     item(result)
@@ -431,7 +431,8 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
             });
             let mut results = Vec::new();
             for call in calls.collect::<Vec<_>>() {
-                let broke = |_| Refusal::Internal("the runner broke while it did this".to_owned());
+                let broke =
+                    |_| RequestRefusal::Internal("the runner broke while it did this".to_owned());
                 results.push(
                     call.await
                         .map_err(broke)
@@ -441,38 +442,38 @@ async fn batch(shared: &Arc<Shared>, who: Principal, batch: Batch) -> Answered {
             results
         }
     };
-    Ok(answer::json(200, &BatchResult { results }))
+    Ok(answer::json(200, &ToolCallBatchResult { results }))
 }
 
-fn item(result: Result<ToolResult, Refusal>) -> BatchItem {
+fn item(result: Result<ToolResult, RequestRefusal>) -> ToolCallBatchItem {
     match result {
-        Ok(result) => BatchItem::Result(Box::new(result)),
-        Err(refusal) => BatchItem::Problem(refusal.problem()),
+        Ok(result) => ToolCallBatchItem::Result(Box::new(result)),
+        Err(refusal) => ToolCallBatchItem::Problem(refusal.problem()),
     }
 }
 
 async fn start(shared: &Arc<Shared>, who: Principal, body: StartSession, events: bool) -> Answered {
     let background = body.background;
     match blocking(shared, move |hands| hands.start_session(&who, body)).await? {
-        Started::Over(result)
+        StartedCommand::Over(result)
             if matches!(
                 result.outcome,
-                Outcome::Denied { .. } | Outcome::NeedsApproval { .. }
+                ToolOutcome::Denied { .. } | ToolOutcome::NeedsApproval { .. }
             ) =>
         {
             Ok(answer::result(&result))
         }
-        Started::Over(result) => {
+        StartedCommand::Over(result) => {
             let bytes = line(&SessionEvent::Ended { result }, events);
             let once = futures_util::stream::once(async move { bytes });
             Ok(answer::stream(kind(events), Box::pin(once)))
         }
-        Started::Running(heard) => Ok(stream(heard, events, !background)),
+        StartedCommand::Running(heard) => Ok(stream(heard, events, !background)),
     }
 }
 
-/// Set when nobody listens to a trial any more.
-struct Unheard(Arc<Halt>);
+/// Set when the caller of a trial no longer listens.
+struct Unheard(Arc<CommandStopper>);
 
 impl Drop for Unheard {
     fn drop(&mut self) {
@@ -480,10 +481,15 @@ impl Drop for Unheard {
     }
 }
 
-/// Tells how a trial goes until it ends. It ends early when nobody listens any more.
-fn trial(shared: &Arc<Shared>, id: WorkspaceId, asked: Trial, events: bool) -> Response<Body> {
+/// Tells how a trial goes until it ends. It ends early when the caller no longer listens.
+fn trial(
+    shared: &Arc<Shared>,
+    id: WorkspaceId,
+    asked: TestRunRequest,
+    events: bool,
+) -> Response<HttpBody> {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let stop = Arc::new(Halt::default());
+    let stop = Arc::new(CommandStopper::default());
     let unheard = Unheard(Arc::clone(&stop));
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
@@ -491,21 +497,21 @@ fn trial(shared: &Arc<Shared>, id: WorkspaceId, asked: Trial, events: bool) -> R
         let found = blocking(&shared, move |hands| {
             let watch = |text: &str| {
                 let text = text.to_owned();
-                // Nobody listens: `stop` says so too.
-                let _ = say.send(TrialEvent::Progress { text });
+                // Fails where the caller no longer listens: `stop` says so too.
+                let _ = say.send(TestRunEvent::Progress { text });
             };
             Ok(match hands.trial(&id, &asked, &watch, stop) {
                 Ok(found) => found,
-                Err(refusal) => TrialResult::Failed {
+                Err(refusal) => TestRunResult::Failed {
                     message: refusal.problem().message,
                 },
             })
         });
-        let result = found.await.unwrap_or_else(|_| TrialResult::Failed {
+        let result = found.await.unwrap_or_else(|_| TestRunResult::Failed {
             message: "the runner is too busy, or broke while it did this".to_owned(),
         });
         let result = Box::new(result);
-        let _ = tell.send(TrialEvent::Ended { result });
+        let _ = tell.send(TestRunEvent::Ended { result });
     });
     let heard = (told, unheard);
     let pieces = futures_util::stream::unfold(heard, move |(mut told, unheard)| async move {
@@ -548,8 +554,8 @@ fn line(event: &impl Serialize, events: bool) -> Bytes {
     })
 }
 
-/// Tells what a command does until it ends. With `owned`, it ends when nobody listens any more.
-fn stream(heard: Heard, events: bool, owned: bool) -> Response<Body> {
+/// Tells what a command does until it ends. With `owned`, it ends when the caller no longer listens.
+fn stream(heard: CommandListener, events: bool, owned: bool) -> Response<HttpBody> {
     let heard = if owned { heard.owned() } else { heard };
     let pieces = futures_util::stream::unfold(heard, move |mut heard| async move {
         match tokio::time::timeout(BEAT, heard.next()).await {

@@ -13,12 +13,12 @@ use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::client::Address;
+use lula_runner_api::client::RunnerAddress;
 
 /// Shortest key that is taken: 128 bits in hexadecimal digits.
 const SHORTEST_KEY: usize = 32;
 
-/// Why nobody can be listened to.
+/// Why the runner cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The operating system said no.
@@ -34,21 +34,21 @@ pub enum ListenError {
         "listening on a port needs a key of at least {SHORTEST_KEY} characters: name a file with --key-file, or set LULA_RUNNER_KEY"
     )]
     NoKey,
-    /// Somebody listens there.
+    /// Another process listens there.
     #[error("another runner listens on {0}")]
     Taken(String),
 }
 
 /// A place where requests arrive.
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(super) enum RunnerListener {
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener),
 }
 
-impl Listener {
+impl RunnerListener {
     pub(super) async fn bind(
-        address: &Address,
+        address: &RunnerAddress,
         key: Option<&SecretString>,
     ) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io {
@@ -56,15 +56,15 @@ impl Listener {
             source,
         };
         match address {
-            Address::Unix(path) => {
+            RunnerAddress::Unix(path) => {
                 remove_stale(path, address).await?;
-                // Private from its first moment: nobody can connect before the mode is set.
+                // Private from its first moment: no other user can connect before the mode is set.
                 let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
                 let bound = UnixListener::bind(path);
                 rustix::process::umask(before);
                 Ok(Self::Unix(bound.map_err(failed)?, path.clone()))
             }
-            Address::Tcp(place) => {
+            RunnerAddress::Tcp(place) => {
                 if key.is_none_or(|key| key.expose_secret().len() < SHORTEST_KEY) {
                     return Err(ListenError::NoKey);
                 }
@@ -83,8 +83,8 @@ impl Listener {
         }
     }
 
-    /// The next connection from somebody who may connect.
-    pub(super) async fn accept(&self) -> io::Result<(Connection, Peer)> {
+    /// The next connection from a peer that may connect.
+    pub(super) async fn accept(&self) -> io::Result<(RunnerConnection, ConnectionPeer)> {
         loop {
             match self {
                 Self::Unix(listener, _) => {
@@ -95,20 +95,23 @@ impl Listener {
                     };
                     let own = rustix::process::geteuid().as_raw();
                     if peer.uid() == own || peer.uid() == 0 {
-                        return Ok((Connection::Unix(stream), Peer::User(peer.uid())));
+                        return Ok((
+                            RunnerConnection::Unix(stream),
+                            ConnectionPeer::User(peer.uid()),
+                        ));
                     }
                 }
                 Self::Tcp(listener) => {
                     let (stream, _) = listener.accept().await?;
                     let _ = stream.set_nodelay(true);
-                    return Ok((Connection::Tcp(stream), Peer::Unknown));
+                    return Ok((RunnerConnection::Tcp(stream), ConnectionPeer::Unknown));
                 }
             }
         }
     }
 }
 
-impl Drop for Listener {
+impl Drop for RunnerListener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
             let _ = std::fs::remove_file(path);
@@ -116,8 +119,8 @@ impl Drop for Listener {
     }
 }
 
-/// Removes a socket that nobody listens on any more; refuses to remove anything else.
-async fn remove_stale(path: &Path, address: &Address) -> Result<(), ListenError> {
+/// Removes a socket that no process listens on any more; refuses to remove anything else.
+async fn remove_stale(path: &Path, address: &RunnerAddress) -> Result<(), ListenError> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
@@ -138,20 +141,20 @@ async fn remove_stale(path: &Path, address: &Address) -> Result<(), ListenError>
 
 /// Who is at the other end, as far as the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(super) enum ConnectionPeer {
     User(u32),
     Unknown,
 }
 
-/// Who sends a request, or nobody who may.
+/// Who sends a request; `None` where they may not.
 pub(super) fn principal(
-    peer: Peer,
+    peer: ConnectionPeer,
     headers: &hyper::HeaderMap,
     key: Option<&SecretString>,
 ) -> Option<Principal> {
     match peer {
-        Peer::User(uid) => format!("local:{uid}").parse().ok(),
-        Peer::Unknown => {
+        ConnectionPeer::User(uid) => format!("local:{uid}").parse().ok(),
+        ConnectionPeer::Unknown => {
             let given = headers.get(AUTHORIZATION)?.to_str().ok()?;
             let given = given.strip_prefix("Bearer ")?;
             let key = key?.expose_secret();
@@ -167,7 +170,7 @@ pub(super) fn principal(
 
 /// One connection of either kind.
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum RunnerConnection {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
@@ -175,13 +178,13 @@ pub(super) enum Connection {
 macro_rules! delegate {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
-            Connection::Unix($stream) => $call,
-            Connection::Tcp($stream) => $call,
+            RunnerConnection::Unix($stream) => $call,
+            RunnerConnection::Tcp($stream) => $call,
         }
     };
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for RunnerConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -191,7 +194,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for RunnerConnection {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 const BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
 
 #[derive(Debug, Default)]
-pub(super) struct Metrics(Mutex<Counted>);
+pub(super) struct RunnerMetrics(Mutex<Counted>);
 
 #[derive(Debug, Default)]
 struct Counted {
@@ -24,7 +24,7 @@ struct Times {
     seconds: f64,
 }
 
-impl Metrics {
+impl RunnerMetrics {
     pub(super) fn request(&self, operation: &'static str, status: u16, took: Duration) {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counted.requests.entry((operation, status)).or_default() += 1;

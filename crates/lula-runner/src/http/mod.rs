@@ -1,7 +1,10 @@
-//! The hands over HTTP: a Unix socket for their owner, or a port for whoever has the key.
+//! The hands over HTTP: a Unix socket for their owner, or a port for callers that have the key.
 //!
 //! Nothing here decides anything about tools. It reads requests within limits of size and time,
 //! finds out who sends them, hands them on, and says what came of it.
+//!
+//! The sender is the peer's user on a socket, or the holder of a bearer key on a port. One table of
+//! routes (`routes.rs`) is matched against and is what the OpenAPI document is made from.
 
 mod answer;
 mod dispatch;
@@ -26,14 +29,14 @@ use lula_protocol::Code;
 use secrecy::SecretString;
 use tokio::sync::{Semaphore, watch};
 
-use crate::client::Address;
-use crate::hands::Hands;
-use answer::Body;
+use crate::service::RunnerService;
+use answer::HttpBody;
 pub use listen::ListenError;
-use listen::{Connection, Listener, Peer};
-use metrics::Metrics;
+use listen::{ConnectionPeer, RunnerConnection, RunnerListener};
+use lula_runner_api::client::RunnerAddress;
+use metrics::RunnerMetrics;
 pub use openapi::document as openapi;
-use routes::Found;
+use routes::RouteMatch;
 
 /// Most connections at one time.
 const CONNECTIONS: usize = 512;
@@ -46,32 +49,32 @@ const CALLS: usize = 128;
 
 /// A runner that listens.
 #[derive(Debug)]
-pub struct Server {
-    listener: Listener,
+pub struct RunnerServer {
+    listener: RunnerListener,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    hands: Arc<Hands>,
+    hands: Arc<RunnerService>,
     key: Option<SecretString>,
-    metrics: Metrics,
+    metrics: RunnerMetrics,
     calls: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
-impl Server {
+impl RunnerServer {
     /// Listens there. A port needs a key.
     pub async fn bind(
-        address: &Address,
+        address: &RunnerAddress,
         key: Option<SecretString>,
-        hands: Arc<Hands>,
+        hands: Arc<RunnerService>,
     ) -> Result<Self, ListenError> {
-        let listener = Listener::bind(address, key.as_ref()).await?;
+        let listener = RunnerListener::bind(address, key.as_ref()).await?;
         let shared = Shared {
             hands,
             key,
-            metrics: Metrics::default(),
+            metrics: RunnerMetrics::default(),
             calls: Arc::new(Semaphore::new(CALLS)),
             draining: AtomicBool::new(false),
         };
@@ -122,8 +125,8 @@ impl Server {
 }
 
 async fn converse(
-    connection: Connection,
-    peer: Peer,
+    connection: RunnerConnection,
+    peer: ConnectionPeer,
     shared: Arc<Shared>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -145,15 +148,19 @@ async fn converse(
     let _ = conversation.await;
 }
 
-async fn handle(request: Request<Incoming>, peer: Peer, shared: Arc<Shared>) -> Response<Body> {
+async fn handle(
+    request: Request<Incoming>,
+    peer: ConnectionPeer,
+    shared: Arc<Shared>,
+) -> Response<HttpBody> {
     let begun = Instant::now();
     let path = request.uri().path().to_owned();
     let (operation, response) = match routes::find(request.method(), &path) {
-        Found::Nowhere => {
+        RouteMatch::Nowhere => {
             let message = format!("there is nothing at {}", short(&path));
             ("none", answer::problem(404, Code::BadRequest, &message))
         }
-        Found::OtherMethods(methods) => {
+        RouteMatch::OtherMethods(methods) => {
             let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
             let allowed = methods.join(", ");
             let message = format!("{} takes {allowed}", short(&path));
@@ -163,7 +170,7 @@ async fn handle(request: Request<Incoming>, peer: Peer, shared: Arc<Shared>) -> 
             }
             ("none", response)
         }
-        Found::Route(route, variable) => {
+        RouteMatch::Route(route, variable) => {
             let who = listen::principal(peer, request.headers(), shared.key.as_ref());
             let open = route.path == "/healthz";
             let response = match who {

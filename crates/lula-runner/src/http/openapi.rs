@@ -3,8 +3,8 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::routes::{ROUTES, Reply, Route};
-use crate::api::Problem;
+use super::routes::{ROUTES, RunnerReply, RunnerRoute};
+use lula_runner_api::RunnerProblem;
 
 /// The largest whole number that every JSON reader keeps exactly.
 const SAFE: u64 = (1 << 53) - 1;
@@ -28,13 +28,13 @@ const FAILURES: [(u16, &str); 12] = [
     ),
 ];
 
-/// The document.
+/// The OpenAPI document of the runner's API.
 pub fn document() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     "/components/schemas".clone_into(settings.definitions_path.to_mut());
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let problem = generator.subschema_for::<Problem>().to_value();
+    let problem = generator.subschema_for::<RunnerProblem>().to_value();
     let result = generator
         .subschema_for::<lula_protocol::ToolResult>()
         .to_value();
@@ -107,15 +107,15 @@ fn content(about: &str, schema: &Value) -> Value {
     json!({"description": about, "content": {"application/json": {"schema": schema}}})
 }
 
-fn success(route: &Route, generator: &mut schemars::SchemaGenerator) -> Value {
+fn success(route: &RunnerRoute, generator: &mut schemars::SchemaGenerator) -> Value {
     match &route.reply {
-        Reply::Json(schema) => content("Done", &schema(generator).to_value()),
-        Reply::Document => content("Done", &json!({"type": "object"})),
-        Reply::Text(kind) => json!({
+        RunnerReply::Json(schema) => content("Done", &schema(generator).to_value()),
+        RunnerReply::Document => content("Done", &json!({"type": "object"})),
+        RunnerReply::Text(kind) => json!({
             "description": "Done",
             "content": {*kind: {"schema": {"type": "string"}}},
         }),
-        Reply::Events(schema) => {
+        RunnerReply::Events(schema) => {
             // What one line or event holds; the stream as a whole is a string to a JSON schema.
             let line = schema(generator).to_value();
             json!({
@@ -126,7 +126,7 @@ fn success(route: &Route, generator: &mut schemars::SchemaGenerator) -> Value {
                 },
             })
         }
-        Reply::Nothing => json!({"description": "Done"}),
+        RunnerReply::Nothing => json!({"description": "Done"}),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
             "ToolCall",
             "ApprovalToken",
             "CommitWorkspace",
-            "Exec",
+            "ExecCommand",
             "WriteFile",
         ] {
             let schema = &document["components"]["schemas"][name];

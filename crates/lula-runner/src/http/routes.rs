@@ -5,18 +5,20 @@ use hyper::Method;
 use lula_protocol::{ApprovalToken, ToolCall, ToolResult};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::api::{
-    ApprovalList, ApprovalView, Batch, BatchResult, Capabilities, CommitWorkspace, Committed,
-    DeliverAll, DeliverChange, DeliveredAll, DeliveredView, DiffView, Health, IntegrateChange,
-    Integration, LaidView, LayLine, LineList, LineView, OpenAtLine, OpenLine, OpenWorkspace,
-    ProduceChange, ProducedView, RestoreSnapshot, SessionControl, SessionEvent, SessionList,
-    SessionView, StartSession, TakeSnapshot, TakenView, Trial, TrialEvent, UndoCommit,
-    WorkspaceList, WorkspaceView,
+use lula_runner_api::{
+    ApprovalList, ApprovalView, CommitAgentChange, CommitWorkspace, CommittedAgentChangeView,
+    CommittedChangeView, CommittedWorkspace, DeliverAllRequest, DeliverAllResult,
+    DeliverChangeRequest, DeliveredView, DiffView, FillWorkspaceFromBranch, FilledWorkspaceView,
+    IntegrationBranchList, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch, RestoreSnapshot,
+    RunnerCapabilities, RunnerHealth, SessionControl, SessionEvent, SessionList, SessionView,
+    StartSession, TakeSnapshot, TestRunEvent, TestRunRequest, ToolCallBatch, ToolCallBatchResult,
+    UndoCommit, WorkspaceList, WorkspaceView,
 };
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(super) enum RunnerOperation {
     Health,
     Metrics,
     OpenApi,
@@ -65,7 +67,7 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// What comes back.
-pub(super) enum Reply {
+pub(super) enum RunnerReply {
     Json(MakeSchema),
     /// A stream of these, one on each line, or as server-sent events.
     Events(MakeSchema),
@@ -76,15 +78,15 @@ pub(super) enum Reply {
 }
 
 /// One path with one method.
-pub(super) struct Route {
-    pub(super) operation: Operation,
+pub(super) struct RunnerRoute {
+    pub(super) operation: RunnerOperation,
     pub(super) method: Method,
     pub(super) path: &'static str,
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
     pub(super) body: Option<MakeSchema>,
     pub(super) status: u16,
-    pub(super) reply: Reply,
+    pub(super) reply: RunnerReply,
     /// Whether a rule can refuse it or ask first; both answers carry a tool's result.
     pub(super) gated: bool,
 }
@@ -93,8 +95,8 @@ macro_rules! routes {
     ($($operation:ident $method:ident $path:literal $id:literal $summary:literal
         ($($body:ty)?) => $status:literal $reply:expr $(, $gated:ident)?;)*) => {
         /// The table.
-        pub(super) const ROUTES: &[Route] = &[$(Route {
-            operation: Operation::$operation,
+        pub(super) const ROUTES: &[RunnerRoute] = &[$(RunnerRoute {
+            operation: RunnerOperation::$operation,
             method: Method::$method,
             path: $path,
             id: $id,
@@ -113,110 +115,110 @@ macro_rules! routes {
 
 routes! {
     Health GET "/healthz" "health" "Whether the runner is well"
-        () => 200 Reply::Json(schema::<Health>);
+        () => 200 RunnerReply::Json(schema::<RunnerHealth>);
     Metrics GET "/metrics" "metrics" "Counters in Prometheus' text format"
-        () => 200 Reply::Text("text/plain; version=0.0.4; charset=utf-8");
+        () => 200 RunnerReply::Text("text/plain; version=0.0.4; charset=utf-8");
     OpenApi GET "/v1/openapi.json" "openapi" "This document"
-        () => 200 Reply::Document;
+        () => 200 RunnerReply::Document;
     Capabilities GET "/v1/capabilities" "capabilities" "What this runner is and gives"
-        () => 200 Reply::Json(schema::<Capabilities>);
+        () => 200 RunnerReply::Json(schema::<RunnerCapabilities>);
     OpenWorkspace POST "/v1/workspaces" "open_workspace" "Open a private view of a directory"
-        (OpenWorkspace) => 201 Reply::Json(schema::<WorkspaceView>);
+        (OpenWorkspace) => 201 RunnerReply::Json(schema::<WorkspaceView>);
     ListWorkspaces GET "/v1/workspaces" "list_workspaces" "Every workspace"
-        () => 200 Reply::Json(schema::<WorkspaceList>);
+        () => 200 RunnerReply::Json(schema::<WorkspaceList>);
     ViewWorkspace GET "/v1/workspaces/{workspace}" "view_workspace" "One workspace"
-        () => 200 Reply::Json(schema::<WorkspaceView>);
+        () => 200 RunnerReply::Json(schema::<WorkspaceView>);
     RemoveWorkspace DELETE "/v1/workspaces/{workspace}" "remove_workspace"
         "Discard a workspace and keep nothing of it"
-        () => 200 Reply::Json(schema::<WorkspaceView>);
+        () => 200 RunnerReply::Json(schema::<WorkspaceView>);
     DiffWorkspace POST "/v1/workspaces/{workspace}/diff" "diff_workspace" "What it changed"
-        () => 200 Reply::Json(schema::<DiffView>);
+        () => 200 RunnerReply::Json(schema::<DiffView>);
     CommitWorkspace POST "/v1/workspaces/{workspace}/commit" "commit_workspace"
         "Put exactly the reviewed change into the user's tree"
-        (CommitWorkspace) => 200 Reply::Json(schema::<Committed>), gated;
+        (CommitWorkspace) => 200 RunnerReply::Json(schema::<CommittedWorkspace>), gated;
     DiscardWorkspace POST "/v1/workspaces/{workspace}/discard" "discard_workspace"
         "Turn its changes down"
-        () => 200 Reply::Json(schema::<WorkspaceView>);
+        () => 200 RunnerReply::Json(schema::<WorkspaceView>);
     SnapshotWorkspace POST "/v1/workspaces/{workspace}/snapshot" "snapshot_workspace"
-        "Remember it as it is"
-        (TakeSnapshot) => 200 Reply::Json(schema::<WorkspaceView>);
+        "Remember it is"
+        (TakeSnapshot) => 200 RunnerReply::Json(schema::<WorkspaceView>);
     RestoreWorkspace POST "/v1/workspaces/{workspace}/restore" "restore_workspace"
         "Return it to a remembered state"
-        (RestoreSnapshot) => 200 Reply::Json(schema::<WorkspaceView>);
+        (RestoreSnapshot) => 200 RunnerReply::Json(schema::<WorkspaceView>);
     ForkWorkspace POST "/v1/workspaces/{workspace}/fork" "fork_workspace"
         "A second workspace that starts with its changes"
-        () => 201 Reply::Json(schema::<WorkspaceView>);
+        () => 201 RunnerReply::Json(schema::<WorkspaceView>);
     UndoCommit POST "/v1/workspaces/{workspace}/undo" "undo_commit"
         "Take its last commit back, in the user's tree"
-        (UndoCommit) => 200 Reply::Json(schema::<Committed>);
+        (UndoCommit) => 200 RunnerReply::Json(schema::<CommittedWorkspace>);
     TakeChange POST "/v1/workspaces/{workspace}/change" "take_change"
         "What was changed since the commit it is that of, as git sees it"
-        () => 200 Reply::Json(schema::<TakenView>);
+        () => 200 RunnerReply::Json(schema::<CommittedChangeView>);
     Trial POST "/v1/workspaces/{workspace}/trials" "trial"
         "Run tests, or search for a patch, in private forks of it"
-        (Trial) => 200 Reply::Events(schema::<TrialEvent>);
+        (TestRunRequest) => 200 RunnerReply::Events(schema::<TestRunEvent>);
     DeliverChange POST "/v1/workspaces/{workspace}/deliver" "deliver_change"
         "Put its judged change into its repository as a new branch"
-        (DeliverChange) => 200 Reply::Json(schema::<DeliveredView>), gated;
+        (DeliverChangeRequest) => 200 RunnerReply::Json(schema::<DeliveredView>), gated;
     OpenLine POST "/v1/lines" "open_line"
         "Begin the line that the agents of a run build on in a repository, or find it"
-        (OpenLine) => 201 Reply::Json(schema::<LineView>);
+        (OpenIntegrationBranch) => 201 RunnerReply::Json(schema::<IntegrationBranchView>);
     ListLines GET "/v1/lines" "list_lines" "Every line, and what was set aside"
-        () => 200 Reply::Json(schema::<LineList>);
+        () => 200 RunnerReply::Json(schema::<IntegrationBranchList>);
     ViewLine GET "/v1/lines/{line}" "view_line" "One line, and what was produced for it"
-        () => 200 Reply::Json(schema::<LineView>);
+        () => 200 RunnerReply::Json(schema::<IntegrationBranchView>);
     OpenAtLine POST "/v1/lines/{line}/workspaces" "open_at_line" "Open a workspace over a line"
-        (OpenAtLine) => 201 Reply::Json(schema::<WorkspaceView>);
+        (OpenWorkspaceOnBranch) => 201 RunnerReply::Json(schema::<WorkspaceView>);
     ProduceChange POST "/v1/lines/{line}/produce" "produce_change"
         "Make a commit of what an agent changed, and keep it"
-        (ProduceChange) => 200 Reply::Json(schema::<ProducedView>);
+        (CommitAgentChange) => 200 RunnerReply::Json(schema::<CommittedAgentChangeView>);
     IntegrateChange POST "/v1/lines/{line}/integrate" "integrate_change"
         "Bring a produced commit into the line, if it merges and its tests say nothing worse"
-        (IntegrateChange) => 200 Reply::Json(schema::<Integration>);
+        (MergeAgentChange) => 200 RunnerReply::Json(schema::<MergeAgentChangeResult>);
     LayLine POST "/v1/lines/{line}/lay" "lay_line"
         "Make a workspace of its first commit hold what the line holds now"
-        (LayLine) => 200 Reply::Json(schema::<LaidView>);
+        (FillWorkspaceFromBranch) => 200 RunnerReply::Json(schema::<FilledWorkspaceView>);
     ArchiveLine POST "/v1/lines/{line}/archive" "archive_line"
         "Put what was produced for it into one file, and give its space back"
-        () => 200 Reply::Json(schema::<LineView>);
+        () => 200 RunnerReply::Json(schema::<IntegrationBranchView>);
     DeliverAll POST "/v1/deliveries" "deliver_all"
         "Put judged changes into several repositories as branches: all of them or none"
-        (DeliverAll) => 200 Reply::Json(schema::<DeliveredAll>), gated;
+        (DeliverAllRequest) => 200 RunnerReply::Json(schema::<DeliverAllResult>), gated;
     Execute POST "/v1/tools/execute" "execute" "Call a tool, once"
-        (ToolCall) => 200 Reply::Json(schema::<ToolResult>), gated;
+        (ToolCall) => 200 RunnerReply::Json(schema::<ToolResult>), gated;
     BatchExecute POST "/v1/tools/batch_execute" "batch_execute" "Call up to 50 tools"
-        (Batch) => 200 Reply::Json(schema::<BatchResult>);
+        (ToolCallBatch) => 200 RunnerReply::Json(schema::<ToolCallBatchResult>);
     StopEffect POST "/v1/effects/{effect}/stop" "stop_effect"
         "End what runs for a call, and what would"
-        () => 204 Reply::Nothing;
+        () => 204 RunnerReply::Nothing;
     StartSession POST "/v1/sessions" "start_session" "Start a command and stream its output"
-        (StartSession) => 200 Reply::Events(schema::<SessionEvent>), gated;
+        (StartSession) => 200 RunnerReply::Events(schema::<SessionEvent>), gated;
     ListSessions GET "/v1/sessions" "list_sessions" "Commands that were started and not closed"
-        () => 200 Reply::Json(schema::<SessionList>);
+        () => 200 RunnerReply::Json(schema::<SessionList>);
     ViewSession GET "/v1/sessions/{session}" "view_session" "One of them"
-        () => 200 Reply::Json(schema::<SessionView>);
+        () => 200 RunnerReply::Json(schema::<SessionView>);
     SessionEvents GET "/v1/sessions/{session}/events" "session_events"
         "Listen to a command, from what is still kept of its output"
-        () => 200 Reply::Events(schema::<SessionEvent>);
+        () => 200 RunnerReply::Events(schema::<SessionEvent>);
     ControlSession POST "/v1/sessions/{session}/control" "control_session"
         "Send it input, a signal or a size"
-        (SessionControl) => 204 Reply::Nothing;
+        (SessionControl) => 204 RunnerReply::Nothing;
     CloseSession DELETE "/v1/sessions/{session}" "close_session"
         "End it with everything it started"
-        () => 204 Reply::Nothing;
+        () => 204 RunnerReply::Nothing;
     ListApprovals GET "/v1/approvals" "list_approvals" "Every open question"
-        () => 200 Reply::Json(schema::<ApprovalList>);
+        () => 200 RunnerReply::Json(schema::<ApprovalList>);
     ViewApproval GET "/v1/approvals/{approval}" "view_approval"
         "One question, with exactly what would be done"
-        () => 200 Reply::Json(schema::<ApprovalView>);
+        () => 200 RunnerReply::Json(schema::<ApprovalView>);
     Vote POST "/v1/approvals/{approval}/votes" "vote" "Hand in a signed answer"
-        (ApprovalToken) => 200 Reply::Json(schema::<ApprovalView>);
+        (ApprovalToken) => 200 RunnerReply::Json(schema::<ApprovalView>);
 }
 
 /// What a path and a method lead to.
-pub(super) enum Found<'a> {
+pub(super) enum RouteMatch<'a> {
     /// This, with the one variable part of the path.
-    Route(&'static Route, &'a str),
+    Route(&'static RunnerRoute, &'a str),
     /// The path is there with other methods.
     OtherMethods(Vec<&'static Method>),
     /// Nothing.
@@ -224,21 +226,21 @@ pub(super) enum Found<'a> {
 }
 
 /// Finds the route of a request.
-pub(super) fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
+pub(super) fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     let mut others = Vec::new();
     for route in ROUTES {
         let Some(variable) = matched(route.path, path) else {
             continue;
         };
         if route.method == *method {
-            return Found::Route(route, variable);
+            return RouteMatch::Route(route, variable);
         }
         others.push(&route.method);
     }
     if others.is_empty() {
-        Found::Nowhere
+        RouteMatch::Nowhere
     } else {
-        Found::OtherMethods(others)
+        RouteMatch::OtherMethods(others)
     }
 }
 
@@ -266,19 +268,22 @@ mod tests {
 
     #[test]
     fn a_path_leads_to_one_operation_with_its_variable() {
-        let Found::Route(route, id) = find(&Method::POST, "/v1/workspaces/ws_1/diff") else {
+        let RouteMatch::Route(route, id) = find(&Method::POST, "/v1/workspaces/ws_1/diff") else {
             panic!();
         };
-        assert_eq!((route.operation, id), (Operation::DiffWorkspace, "ws_1"));
+        assert_eq!(
+            (route.operation, id),
+            (RunnerOperation::DiffWorkspace, "ws_1")
+        );
         assert!(matches!(
             find(&Method::POST, "/v1/workspaces/ws_1/diff/x"),
-            Found::Nowhere
+            RouteMatch::Nowhere
         ));
         assert!(matches!(
             find(&Method::GET, "/v1/workspaces/"),
-            Found::Nowhere
+            RouteMatch::Nowhere
         ));
-        let Found::OtherMethods(methods) = find(&Method::PUT, "/v1/workspaces") else {
+        let RouteMatch::OtherMethods(methods) = find(&Method::PUT, "/v1/workspaces") else {
             panic!();
         };
         assert_eq!(methods, [&Method::POST, &Method::GET]);

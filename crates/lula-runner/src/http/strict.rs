@@ -53,7 +53,7 @@ fn says_nothing(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lula_protocol::Action;
+    use lula_protocol::ToolAction;
     use serde_json::json;
 
     #[derive(serde::Serialize, serde::Deserialize)]
@@ -63,7 +63,7 @@ mod tests {
     }
 
     fn place(sent: &Value) -> Option<String> {
-        let understood: Action = serde_json::from_value(sent.clone()).unwrap();
+        let understood: ToolAction = serde_json::from_value(sent.clone()).unwrap();
         ignored(sent, &serde_json::to_value(understood).unwrap())
     }
 
@@ -95,6 +95,6 @@ mod tests {
         let understood = serde_json::to_value(understood).unwrap();
         assert_eq!(ignored(&beside, &understood).as_deref(), Some("/trusted"));
         let ours = json!({"tool": "git", "input": {"command": "status", "trusted": true}});
-        assert!(serde_json::from_value::<Action>(ours).is_err());
+        assert!(serde_json::from_value::<ToolAction>(ours).is_err());
     }
 }

@@ -9,30 +9,30 @@ use lula_protocol::output::WrittenFile;
 use similar::TextDiff;
 
 use super::error::ToolError;
-use super::frame::Image;
+use super::frame::FileImage;
 use super::limits;
 use super::read::is_binary;
-use super::root::{Content, Inside, Root};
+use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
 
 /// What files become.
 #[derive(Debug, Default)]
-pub(super) struct Change {
-    files: BTreeMap<Inside, Fate>,
+pub(super) struct ToolboxChange {
+    files: BTreeMap<ToolboxPath, Fate>,
 }
 
 #[derive(Debug)]
 struct Fate {
-    before: Option<Content>,
-    after: Option<Content>,
+    before: Option<FileContent>,
+    after: Option<FileContent>,
 }
 
-impl Change {
+impl ToolboxChange {
     /// `path` becomes `after`, or goes away. What it is now is read here, for the way back.
     pub(super) fn set(
         &mut self,
-        root: &Root,
-        path: Inside,
-        after: Option<Content>,
+        root: &WorkspaceRoot,
+        path: ToolboxPath,
+        after: Option<FileContent>,
     ) -> Result<(), ToolError> {
         if let Some(content) = &after
             && content.bytes.len() as u64 > limits::FILE
@@ -60,8 +60,8 @@ impl Change {
 
     /// Does it. Where one file cannot be written, those written before it are put back; a crash in
     /// between is undone by the workspace's own snapshot.
-    pub(super) fn write(self, root: &Root) -> Result<Vec<WrittenFile>, ToolError> {
-        let mut done: Vec<(&Inside, &Fate)> = Vec::new();
+    pub(super) fn write(self, root: &WorkspaceRoot) -> Result<Vec<WrittenFile>, ToolError> {
+        let mut done: Vec<(&ToolboxPath, &Fate)> = Vec::new();
         for (path, fate) in &self.files {
             if fate.before == fate.after {
                 continue;
@@ -86,7 +86,7 @@ impl Change {
     }
 
     /// The files it touches, as they are.
-    pub(super) fn images(&self, root: &Root) -> Result<Vec<Image>, ToolError> {
+    pub(super) fn images(&self, root: &WorkspaceRoot) -> Result<Vec<FileImage>, ToolError> {
         let replaced: usize = self
             .files
             .values()
@@ -106,7 +106,7 @@ impl Change {
             .filter(|(_, fate)| fate.before != fate.after);
         touched
             .map(|(path, fate)| {
-                Ok(Image {
+                Ok(FileImage {
                     path: path.as_str().to_owned(),
                     content: fate
                         .before
@@ -126,16 +126,16 @@ impl Change {
             if fate.before == fate.after {
                 continue;
             }
-            let name = |side: &str, content: &Option<Content>| match content {
+            let name = |side: &str, content: &Option<FileContent>| match content {
                 Some(_) => format!("{side}/{path}"),
                 None => "/dev/null".to_owned(),
             };
             let (old, new) = (name("a", &fate.before), name("b", &fate.after));
-            let text = |content: &Option<Content>| {
+            let text = |content: &Option<FileContent>| {
                 let bytes = content.as_ref().map_or(&[][..], |content| &content.bytes);
                 (!is_binary(bytes)).then(|| String::from_utf8_lossy(bytes).into_owned())
             };
-            let mode = |content: &Option<Content>| content.as_ref().map(|content| content.mode);
+            let mode = |content: &Option<FileContent>| content.as_ref().map(|content| content.mode);
             if let (Some(before), Some(after)) = (mode(&fate.before), mode(&fate.after))
                 && before != after
             {
@@ -155,16 +155,16 @@ impl Change {
 }
 
 /// Puts files back as they were, and removes directories that were made for them.
-pub(super) fn put_back(root: &Root, images: &[Image]) -> Result<(), ToolError> {
+pub(super) fn put_back(root: &WorkspaceRoot, images: &[FileImage]) -> Result<(), ToolError> {
     for image in images {
-        let path = Inside::writable(&image.path)?;
+        let path = ToolboxPath::writable(&image.path)?;
         match &image.content {
             Some((text, mode)) => {
                 let bytes = BASE64.decode(text).map_err(|_| ToolError::BadPath {
                     path: image.path.clone(),
                     why: "its image is no base64",
                 })?;
-                let content = Content {
+                let content = FileContent {
                     bytes,
                     mode: mode & 0o777,
                 };
@@ -177,12 +177,16 @@ pub(super) fn put_back(root: &Root, images: &[Image]) -> Result<(), ToolError> {
         }
     }
     for directory in images.iter().flat_map(|image| &image.missing) {
-        root.remove_empty(&Inside::writable(directory)?);
+        root.remove_empty(&ToolboxPath::writable(directory)?);
     }
     Ok(())
 }
 
-fn put(root: &Root, path: &Inside, content: Option<&Content>) -> Result<(), ToolError> {
+fn put(
+    root: &WorkspaceRoot,
+    path: &ToolboxPath,
+    content: Option<&FileContent>,
+) -> Result<(), ToolError> {
     match content {
         Some(content) => root.replace(path, content),
         None => root.remove(path),

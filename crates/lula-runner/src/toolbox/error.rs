@@ -22,13 +22,13 @@ pub enum ToolError {
     /// Nothing of that name.
     #[error("there is no {path} in the workspace")]
     Missing {
-        /// The path.
+        /// The path that is not there.
         path: String,
     },
     /// A thing of another kind.
     #[error("{path} is {found}, not {wanted}")]
     OtherKind {
-        /// The path.
+        /// The path that is of another kind.
         path: String,
         /// What it is.
         found: &'static str,
@@ -38,19 +38,19 @@ pub enum ToolError {
     /// A link in the way of a write, or out of the workspace.
     #[error("{path} goes through a symbolic link: name the file it points to")]
     Link {
-        /// The path.
+        /// The path that goes through the link.
         path: String,
     },
     /// Leads out of the workspace.
     #[error("{path} leads out of the workspace")]
     Outside {
-        /// The path.
+        /// The path that leads out.
         path: String,
     },
     /// Belongs to version control or to Lula.
     #[error("{path} belongs to version control or to Lula and is not written by file tools")]
     Protected {
-        /// The path.
+        /// The path that file tools do not write.
         path: String,
     },
     /// Too large.
@@ -91,7 +91,7 @@ pub enum ToolError {
         /// How many there are.
         lines: u32,
     },
-    /// A language nobody parses.
+    /// A language without a parser here.
     #[error("{path} has no outline: its language is not known, or it is too large to parse")]
     NoOutline {
         /// The path.
@@ -122,13 +122,13 @@ pub enum ToolError {
     /// A file that is to be made is there.
     #[error("the diff makes {path}, which is there already")]
     Exists {
-        /// The path.
+        /// The path that is there already.
         path: String,
     },
     /// Part of a change could not be written; what was written has been put back.
     #[error("nothing was changed: {path} cannot be written: {source}")]
     NotWritten {
-        /// The path.
+        /// The path that could not be written.
         path: String,
         /// Why.
         source: io::Error,
@@ -136,7 +136,7 @@ pub enum ToolError {
     /// The operating system said no.
     #[error("{path} cannot be used: {source}")]
     Io {
-        /// The path.
+        /// The path at which it failed.
         path: String,
         /// Why.
         source: io::Error,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use lula_protocol::{Action, Output};
+use lula_protocol::{ToolAction, ToolOutput};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -11,33 +11,33 @@ use super::ToolFailure;
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ToolboxRequest {
     /// Repeated in the reply.
     pub number: u64,
     /// What is asked.
-    pub ask: Ask,
+    pub ask: ToolboxQuestion,
 }
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum ToolboxQuestion {
     /// Do it.
-    Do(Action),
+    Do(ToolAction),
     /// Tell what doing it would change, and change nothing.
-    Plan(Action),
+    Plan(ToolAction),
     /// Put files back as they were.
-    PutBack(Vec<Image>),
+    PutBack(Vec<FileImage>),
 }
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ToolboxAnswer {
     /// It was done.
-    Output(Output),
+    Output(ToolOutput),
     /// What would be changed.
-    Plan(Plan),
+    Plan(ToolboxPlan),
     /// Files are as they were.
     PutBack,
 }
@@ -45,19 +45,19 @@ pub enum Answer {
 /// What an action would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct ToolboxPlan {
     /// As a unified diff.
     pub diff: String,
     /// Whether the diff was cut.
     pub truncated: bool,
     /// The files as they are.
-    pub images: Vec<Image>,
+    pub images: Vec<FileImage>,
 }
 
 /// A file as it is: enough to put it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Image {
+pub struct FileImage {
     /// Path inside the workspace.
     pub path: String,
     /// What it holds, in base64, and its permissions; nothing where there is none.
@@ -69,11 +69,11 @@ pub struct Image {
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reply {
+pub struct ToolboxReply {
     /// The number of the request.
     pub number: u64,
     /// What came of it.
-    pub answer: Result<Answer, ToolFailure>,
+    pub answer: Result<ToolboxAnswer, ToolFailure>,
 }
 
 /// The bytes of one frame, or nothing where it would be larger than `most`.
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_taken_only_when_all_of_it_is_there() {
-        let reply = Reply {
+        let reply = ToolboxReply {
             number: 7,
             answer: Err(ToolFailure {
                 code: lula_protocol::Code::NothingThere,
@@ -153,25 +153,28 @@ mod tests {
         let mut buffer = Vec::new();
         for byte in &frame[..frame.len() - 1] {
             buffer.push(*byte);
-            assert!(decode::<Reply>(&mut buffer, 1000).unwrap().is_none());
+            assert!(decode::<ToolboxReply>(&mut buffer, 1000).unwrap().is_none());
         }
         buffer.push(frame[frame.len() - 1]);
         buffer.push(0);
-        assert_eq!(decode::<Reply>(&mut buffer, 1000).unwrap(), Some(reply));
+        assert_eq!(
+            decode::<ToolboxReply>(&mut buffer, 1000).unwrap(),
+            Some(reply)
+        );
         assert_eq!(buffer, [0], "what follows stays");
     }
 
     #[test]
     fn an_endless_frame_is_refused_before_it_arrives() {
         let mut buffer = vec![0xff, 0xff, 0xff, 0xff];
-        assert!(decode::<Reply>(&mut buffer, 1 << 20).is_err());
+        assert!(decode::<ToolboxReply>(&mut buffer, 1 << 20).is_err());
     }
 
     proptest! {
         #[test]
         fn hostile_bytes_never_panic(bytes: Vec<u8>) {
             let mut buffer = bytes;
-            let _ = decode::<Reply>(&mut buffer, 1 << 16);
+            let _ = decode::<ToolboxReply>(&mut buffer, 1 << 16);
         }
     }
 }

@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use lula_protocol::call::ListFiles;
-use lula_protocol::output::{Entry, EntryKind};
-use lula_protocol::{Details, Origin, Output};
+use lula_protocol::output::{DirectoryEntry, DirectoryEntryKind};
+use lula_protocol::{TextOrigin, ToolOutput, ToolOutputDetails};
 use rustix::fs::FileType;
 
 use super::error::ToolError;
 use super::limits;
-use super::root::{Inside, Root};
-use super::walk::{Ended, Glob, Walk};
+use super::root::{ToolboxPath, WorkspaceRoot};
+use super::walk::{DirectoryWalk, WalkEnding, WalkGlob};
 
-pub(super) fn files(root: &Root, asked: &ListFiles) -> Result<Output, ToolError> {
-    let start = Inside::parse(&asked.path)?;
-    let glob = asked.glob.as_deref().map(Glob::parse).transpose()?;
+pub(super) fn files(root: &WorkspaceRoot, asked: &ListFiles) -> Result<ToolOutput, ToolError> {
+    let start = ToolboxPath::parse(&asked.path)?;
+    let glob = asked.glob.as_deref().map(WalkGlob::parse).transpose()?;
     let mut entries = Vec::new();
     let mut text = String::new();
-    let ended = Walk::new(asked.depth).run(root, &start, &mut |met| {
+    let ended = DirectoryWalk::new(asked.depth).run(root, &start, &mut |met| {
         // With a glob, directories are only the way to files.
         let wanted = match &glob {
             Some(glob) => met.kind != FileType::Directory && glob.matches(met.path),
@@ -31,22 +31,22 @@ pub(super) fn files(root: &Root, asked: &ListFiles) -> Result<Output, ToolError>
             return ControlFlow::Break(());
         }
         let kind = match met.kind {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Directory,
-            FileType::Symlink => EntryKind::Link,
-            _ => EntryKind::Other,
+            FileType::RegularFile => DirectoryEntryKind::File,
+            FileType::Directory => DirectoryEntryKind::Directory,
+            FileType::Symlink => DirectoryEntryKind::Link,
+            _ => DirectoryEntryKind::Other,
         };
         let mark = match kind {
-            EntryKind::Directory => "/",
-            EntryKind::Link => "@",
-            EntryKind::Other => "|",
-            EntryKind::File => "",
+            DirectoryEntryKind::Directory => "/",
+            DirectoryEntryKind::Link => "@",
+            DirectoryEntryKind::Other => "|",
+            DirectoryEntryKind::File => "",
         };
         let _ = writeln!(text, "{}{mark}", met.path);
-        entries.push(Entry {
+        entries.push(DirectoryEntry {
             path: met.path.to_owned(),
             kind,
-            bytes: if kind == EntryKind::File {
+            bytes: if kind == DirectoryEntryKind::File {
                 met.bytes
             } else {
                 0
@@ -54,7 +54,8 @@ pub(super) fn files(root: &Root, asked: &ListFiles) -> Result<Output, ToolError>
         });
         ControlFlow::Continue(())
     })?;
-    let mut output = Output::new(text, Origin::Repository).with(Details::Files { entries });
-    output.truncated = ended == Ended::Early;
+    let mut output =
+        ToolOutput::new(text, TextOrigin::Repository).with(ToolOutputDetails::Files { entries });
+    output.truncated = ended == WalkEnding::Early;
     Ok(output)
 }

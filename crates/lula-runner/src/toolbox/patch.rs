@@ -2,49 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use lula_edit::syntax::Verdict;
-use lula_protocol::call::{ApplyPatch, Edit, WriteFile};
-use lula_protocol::{Action, Details, Origin, Output};
+use lula_edit::syntax::SyntaxVerdict;
+use lula_protocol::call::{ApplyPatch, PatchEdit, WriteFile};
+use lula_protocol::{TextOrigin, ToolAction, ToolOutput, ToolOutputDetails};
 
-use super::change::Change;
+use super::change::ToolboxChange;
 use super::error::ToolError;
-use super::frame::Plan;
+use super::frame::ToolboxPlan;
 use super::limits;
 use super::read;
-use super::root::{Content, Inside, Root};
+use super::root::{FileContent, ToolboxPath, WorkspaceRoot};
 use super::unified;
 
 /// What a change is, and what is to be said about it.
 struct Planned {
-    change: Change,
+    change: ToolboxChange,
     notes: Vec<String>,
 }
 
-pub(super) fn write(root: &Root, asked: &WriteFile) -> Result<Output, ToolError> {
+pub(super) fn write(root: &WorkspaceRoot, asked: &WriteFile) -> Result<ToolOutput, ToolError> {
     done(root, plan_write(root, asked)?)
 }
 
-pub(super) fn apply(root: &Root, asked: &ApplyPatch) -> Result<Output, ToolError> {
+pub(super) fn apply(root: &WorkspaceRoot, asked: &ApplyPatch) -> Result<ToolOutput, ToolError> {
     done(root, plan_patch(root, asked)?)
 }
 
 /// What the action would change.
-pub(super) fn plan(root: &Root, action: &Action) -> Result<Plan, ToolError> {
+pub(super) fn plan(root: &WorkspaceRoot, action: &ToolAction) -> Result<ToolboxPlan, ToolError> {
     let planned = match action {
-        Action::WriteFile(asked) => plan_write(root, asked)?,
-        Action::ApplyPatch(asked) => plan_patch(root, asked)?,
+        ToolAction::WriteFile(asked) => plan_write(root, asked)?,
+        ToolAction::ApplyPatch(asked) => plan_patch(root, asked)?,
         other => return Err(ToolError::NotHere(other.tool())),
     };
     let diff = planned.change.diff();
     let shown = read::cut(&diff, limits::DIFF);
-    Ok(Plan {
+    Ok(ToolboxPlan {
         truncated: shown.len() < diff.len(),
         diff: shown.to_owned(),
         images: planned.change.images(root)?,
     })
 }
 
-fn done(root: &Root, planned: Planned) -> Result<Output, ToolError> {
+fn done(root: &WorkspaceRoot, planned: Planned) -> Result<ToolOutput, ToolError> {
     let files = planned.change.write(root)?;
     let mut text = if files.is_empty() {
         "nothing had to be changed\n".to_owned()
@@ -63,26 +63,26 @@ fn done(root: &Root, planned: Planned) -> Result<Output, ToolError> {
         text.push_str(&note);
         text.push('\n');
     }
-    Ok(Output::new(text, Origin::Lula).with(Details::Written { files }))
+    Ok(ToolOutput::new(text, TextOrigin::Lula).with(ToolOutputDetails::Written { files }))
 }
 
-fn plan_write(root: &Root, asked: &WriteFile) -> Result<Planned, ToolError> {
-    let path = Inside::writable(&asked.path)?;
-    let mut change = Change::default();
+fn plan_write(root: &WorkspaceRoot, asked: &WriteFile) -> Result<Planned, ToolError> {
+    let path = ToolboxPath::writable(&asked.path)?;
+    let mut change = ToolboxChange::default();
     let bytes = asked.content.clone().into_bytes();
     let mode = match (asked.executable, root.read(&path)) {
         (true, _) => 0o755,
         (false, Ok(before)) => before.mode,
         (false, Err(_)) => 0o644,
     };
-    change.set(root, path, Some(Content { bytes, mode }))?;
+    change.set(root, path, Some(FileContent { bytes, mode }))?;
     Ok(Planned {
         change,
         notes: Vec::new(),
     })
 }
 
-fn plan_patch(root: &Root, asked: &ApplyPatch) -> Result<Planned, ToolError> {
+fn plan_patch(root: &WorkspaceRoot, asked: &ApplyPatch) -> Result<Planned, ToolError> {
     match asked {
         ApplyPatch::UnifiedDiff { diff } => plan_diff(root, diff),
         ApplyPatch::SearchReplace { edits } => plan_edits(root, edits),
@@ -102,19 +102,19 @@ fn check_size(size: usize) -> Result<(), ToolError> {
 
 /// Text files as they are now, each read once.
 struct Texts<'a> {
-    root: &'a Root,
-    known: BTreeMap<Inside, Option<(String, u32)>>,
+    root: &'a WorkspaceRoot,
+    known: BTreeMap<ToolboxPath, Option<(String, u32)>>,
 }
 
 impl<'a> Texts<'a> {
-    fn new(root: &'a Root) -> Self {
+    fn new(root: &'a WorkspaceRoot) -> Self {
         Self {
             root,
             known: BTreeMap::new(),
         }
     }
 
-    fn get(&mut self, path: &Inside) -> Result<Option<&(String, u32)>, ToolError> {
+    fn get(&mut self, path: &ToolboxPath) -> Result<Option<&(String, u32)>, ToolError> {
         if !self.known.contains_key(path) {
             let text = match read::text(self.root, path) {
                 Ok(text) => Some(text),
@@ -127,7 +127,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn plan_edits(root: &Root, edits: &[Edit]) -> Result<Planned, ToolError> {
+fn plan_edits(root: &WorkspaceRoot, edits: &[PatchEdit]) -> Result<Planned, ToolError> {
     check_size(
         edits
             .iter()
@@ -137,16 +137,16 @@ fn plan_edits(root: &Root, edits: &[Edit]) -> Result<Planned, ToolError> {
     let mut texts = Texts::new(root);
     let mut replacements = Vec::new();
     for edit in edits {
-        let path = Inside::writable(&edit.path)?;
+        let path = ToolboxPath::writable(&edit.path)?;
         texts.get(&path)?;
-        replacements.push(lula_edit::Edit::Replace {
+        replacements.push(lula_edit::FileEdit::Replace {
             path: path.as_str().to_owned(),
             search: edit.search.clone(),
             replace: edit.replace.clone(),
         });
     }
     let before = |path: &str| {
-        let path = Inside::parse(path).ok()?;
+        let path = ToolboxPath::parse(path).ok()?;
         texts
             .known
             .get(&path)?
@@ -164,38 +164,46 @@ fn plan_edits(root: &Root, edits: &[Edit]) -> Result<Planned, ToolError> {
     let notes = broken
         .map(|(path, verdict)| told(&path, &verdict))
         .collect();
-    let mut change = Change::default();
+    let mut change = ToolboxChange::default();
     for (path, text) in batch.files {
-        let path = Inside::parse(&path)?;
+        let path = ToolboxPath::parse(&path)?;
         let mode = texts.get(&path)?.map_or(0o644, |(_, mode)| *mode);
         let bytes = text.into_bytes();
-        change.set(root, path, Some(Content { bytes, mode }))?;
+        change.set(root, path, Some(FileContent { bytes, mode }))?;
     }
     Ok(Planned { change, notes })
 }
 
-fn told(path: &str, verdict: &Verdict) -> String {
+fn told(path: &str, verdict: &SyntaxVerdict) -> String {
     match verdict {
-        Verdict::Broken { line, .. } => {
+        SyntaxVerdict::Broken { line, .. } => {
             format!("warning: {path} no longer parses, at line {line}")
         }
         _ => String::new(),
     }
 }
 
-fn plan_diff(root: &Root, diff: &str) -> Result<Planned, ToolError> {
+fn plan_diff(root: &WorkspaceRoot, diff: &str) -> Result<Planned, ToolError> {
     check_size(diff.len())?;
     let patches = unified::parse(diff)?;
     if patches.is_empty() {
         return Err(ToolError::NoChange);
     }
     let mut texts = Texts::new(root);
-    let mut change = Change::default();
+    let mut change = ToolboxChange::default();
     let mut failures = Vec::new();
     let mut notes = Vec::new();
     for patch in patches {
-        let old = patch.old.as_deref().map(Inside::writable).transpose()?;
-        let new = patch.new.as_deref().map(Inside::writable).transpose()?;
+        let old = patch
+            .old
+            .as_deref()
+            .map(ToolboxPath::writable)
+            .transpose()?;
+        let new = patch
+            .new
+            .as_deref()
+            .map(ToolboxPath::writable)
+            .transpose()?;
         let before = match &old {
             Some(path) => Some(
                 texts
@@ -214,7 +222,10 @@ fn plan_diff(root: &Root, diff: &str) -> Result<Planned, ToolError> {
                 path: path.as_str().to_owned(),
             });
         }
-        let name = new.as_ref().or(old.as_ref()).map_or("", Inside::as_str);
+        let name = new
+            .as_ref()
+            .or(old.as_ref())
+            .map_or("", ToolboxPath::as_str);
         let current = before.as_ref().map_or("", |(text, _)| text.as_str());
         match unified::apply(name, current, &patch.hunks) {
             Err(failed) => failures.extend(failed),
@@ -225,7 +236,7 @@ fn plan_diff(root: &Root, diff: &str) -> Result<Planned, ToolError> {
                         before.as_ref().map(|(text, _)| text.as_str()),
                         &text,
                     );
-                    if matches!(verdict, Verdict::Broken { .. }) {
+                    if matches!(verdict, SyntaxVerdict::Broken { .. }) {
                         notes.push(told(path.as_str(), &verdict));
                     }
                     let mode = patch
@@ -233,7 +244,7 @@ fn plan_diff(root: &Root, diff: &str) -> Result<Planned, ToolError> {
                         .or(before.as_ref().map(|(_, mode)| *mode))
                         .unwrap_or(0o644);
                     let bytes = text.into_bytes();
-                    change.set(root, path.clone(), Some(Content { bytes, mode }))?;
+                    change.set(root, path.clone(), Some(FileContent { bytes, mode }))?;
                 } else if !text.is_empty() {
                     failures.push(format!("{name}: the diff removes it but not all its lines"));
                 }

@@ -1,12 +1,12 @@
 //! Reading a file, or what it defines.
 
 use lula_protocol::call::ReadFile;
-use lula_protocol::output::Symbol;
-use lula_protocol::{Details, Digest, Origin, Output};
+use lula_protocol::output::OutlineSymbol;
+use lula_protocol::{Digest, TextOrigin, ToolOutput, ToolOutputDetails};
 
 use super::error::ToolError;
 use super::limits;
-use super::root::{Inside, Root};
+use super::root::{ToolboxPath, WorkspaceRoot};
 
 /// How far into a file a NUL makes it binary, as git does it.
 const LOOKED_AT: usize = 8000;
@@ -15,12 +15,12 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(LOOKED_AT)].contains(&0)
 }
 
-pub(super) fn file(root: &Root, asked: &ReadFile) -> Result<Output, ToolError> {
-    let path = Inside::file(&asked.path)?;
+pub(super) fn file(root: &WorkspaceRoot, asked: &ReadFile) -> Result<ToolOutput, ToolError> {
+    let path = ToolboxPath::file(&asked.path)?;
     let content = root.read(&path)?;
     let digest = Digest::of_bytes(&content.bytes);
     let bytes = content.bytes.len() as u64;
-    let details = |lines, from_line, to_line, binary, lossy| Details::File {
+    let details = |lines, from_line, to_line, binary, lossy| ToolOutputDetails::File {
         path: path.as_str().to_owned(),
         digest,
         bytes,
@@ -32,7 +32,7 @@ pub(super) fn file(root: &Root, asked: &ReadFile) -> Result<Output, ToolError> {
     };
     if is_binary(&content.bytes) {
         let text = format!("{path} is binary: {bytes} bytes, {digest}");
-        return Ok(Output::new(text, Origin::Lula).with(details(0, 0, 0, true, false)));
+        return Ok(ToolOutput::new(text, TextOrigin::Lula).with(details(0, 0, 0, true, false)));
     }
     let (text, lossy) = match String::from_utf8(content.bytes) {
         Ok(text) => (text, false),
@@ -70,8 +70,8 @@ pub(super) fn file(root: &Root, asked: &ReadFile) -> Result<Output, ToolError> {
         last += 1;
     }
     let first = if wanted.is_empty() { 0 } else { from };
-    let mut output =
-        Output::new(shown, Origin::Repository).with(details(count, first, last, false, lossy));
+    let mut output = ToolOutput::new(shown, TextOrigin::Repository)
+        .with(details(count, first, last, false, lossy));
     output.truncated = truncated;
     Ok(output)
 }
@@ -86,7 +86,7 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
 }
 
 /// All of a file that edits work on: text, and nothing else.
-pub(super) fn text(root: &Root, path: &Inside) -> Result<(String, u32), ToolError> {
+pub(super) fn text(root: &WorkspaceRoot, path: &ToolboxPath) -> Result<(String, u32), ToolError> {
     let content = root.read(path)?;
     let text = (!is_binary(&content.bytes))
         .then(|| String::from_utf8(content.bytes).ok())
@@ -97,8 +97,8 @@ pub(super) fn text(root: &Root, path: &Inside) -> Result<(String, u32), ToolErro
     Ok((text.ok_or_else(not_text)?, content.mode))
 }
 
-pub(super) fn outline(root: &Root, path: &str) -> Result<Output, ToolError> {
-    let path = Inside::file(path)?;
+pub(super) fn outline(root: &WorkspaceRoot, path: &str) -> Result<ToolOutput, ToolError> {
+    let path = ToolboxPath::file(path)?;
     let (text, _) = text(root, &path)?;
     let Some((symbols, more)) = lula_edit::symbols::list(path.as_str(), &text) else {
         return Err(ToolError::NoOutline {
@@ -106,9 +106,9 @@ pub(super) fn outline(root: &Root, path: &str) -> Result<Output, ToolError> {
         });
     };
     let number = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
-    let symbols: Vec<Symbol> = symbols
+    let symbols: Vec<OutlineSymbol> = symbols
         .into_iter()
-        .map(|symbol| Symbol {
+        .map(|symbol| OutlineSymbol {
             kind: symbol.kind.to_owned(),
             name: symbol.name,
             from_line: number(symbol.first),
@@ -126,7 +126,8 @@ pub(super) fn outline(root: &Root, path: &str) -> Result<Output, ToolError> {
             symbol.from_line, symbol.to_line, symbol.kind, symbol.name
         );
     }
-    let mut output = Output::new(shown, Origin::Repository).with(Details::Symbols { symbols });
+    let mut output =
+        ToolOutput::new(shown, TextOrigin::Repository).with(ToolOutputDetails::Symbols { symbols });
     output.truncated = more;
     Ok(output)
 }

@@ -15,26 +15,26 @@ use rustix::io::Errno;
 
 use super::error::ToolError;
 use super::limits;
-use super::steps::{self, Links};
+use super::steps::{self, LinkPolicy};
 
 /// Names that file tools never write below: what version control and Lula keep for themselves.
 const PROTECTED: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".lula"];
 
 /// Reading follows links, as long as they stay inside.
-const INSIDE: Links = Links::Inside;
+const INSIDE: LinkPolicy = LinkPolicy::Inside;
 /// Writing follows none.
-const NO_LINKS: Links = Links::Refused;
+const NO_LINKS: LinkPolicy = LinkPolicy::Refused;
 
-/// Not waiting for the other end of a pipe, nor becoming anybody's terminal.
+/// Not waiting for the other end of a pipe, nor becoming the terminal of this process.
 const CALM: OFlags = OFlags::CLOEXEC
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
 /// A path inside the workspace in its one spelling: relative, without `.`, `..` or empty parts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Inside(String);
+pub(super) struct ToolboxPath(String);
 
-impl Inside {
+impl ToolboxPath {
     pub(super) fn parse(given: &str) -> Result<Self, ToolError> {
         let bad = |why| {
             Err(ToolError::BadPath {
@@ -100,7 +100,7 @@ impl Inside {
     }
 }
 
-impl std::fmt::Display for Inside {
+impl std::fmt::Display for ToolboxPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -108,20 +108,20 @@ impl std::fmt::Display for Inside {
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     pub(super) bytes: Vec<u8>,
     pub(super) mode: u32,
 }
 
 /// The handle of a workspace.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct WorkspaceRoot {
     handle: OwnedFd,
     /// Whether the kernel resolves whole paths for us.
     by_kernel: bool,
 }
 
-impl Root {
+impl WorkspaceRoot {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
         let handle = rustix::fs::open(path, flags, Mode::empty())?;
@@ -134,7 +134,7 @@ impl Root {
 
     /// Opens a regular file for reading and tells its size. A pipe, a device or a directory in its
     /// place is an error, never a wait.
-    pub(super) fn regular(&self, path: &Inside) -> Result<File, ToolError> {
+    pub(super) fn regular(&self, path: &ToolboxPath) -> Result<File, ToolError> {
         let opened = self.open_at(path, OFlags::RDONLY | CALM, INSIDE)?;
         let file = File::from(opened);
         let kind = file
@@ -157,7 +157,7 @@ impl Root {
     }
 
     /// All of a regular file, if it is not too large.
-    pub(super) fn read(&self, path: &Inside) -> Result<Content, ToolError> {
+    pub(super) fn read(&self, path: &ToolboxPath) -> Result<FileContent, ToolError> {
         let file = self.regular(path)?;
         let metadata = file.metadata().map_err(|source| failed(path, source))?;
         if metadata.len() > limits::FILE {
@@ -171,16 +171,16 @@ impl Root {
             return Err(ToolError::file_too_large(&path.0, bytes.len() as u64));
         }
         let mode = metadata.mode() & 0o777;
-        Ok(Content { bytes, mode })
+        Ok(FileContent { bytes, mode })
     }
 
     /// A directory to walk through.
-    pub(super) fn directory(&self, path: &Inside) -> Result<OwnedFd, ToolError> {
+    pub(super) fn directory(&self, path: &ToolboxPath) -> Result<OwnedFd, ToolError> {
         self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY | CALM, INSIDE)
     }
 
     /// Whether a name stands for anything, links included.
-    pub(super) fn kind(&self, path: &Inside) -> Result<Option<FileType>, ToolError> {
+    pub(super) fn kind(&self, path: &ToolboxPath) -> Result<Option<FileType>, ToolError> {
         let opened = self.open_at(
             path,
             OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -196,7 +196,12 @@ impl Root {
         }
     }
 
-    fn open_at(&self, path: &Inside, flags: OFlags, links: Links) -> Result<OwnedFd, ToolError> {
+    fn open_at(
+        &self,
+        path: &ToolboxPath,
+        flags: OFlags,
+        links: LinkPolicy,
+    ) -> Result<OwnedFd, ToolError> {
         if !self.by_kernel {
             let opened = steps::open(self.handle.as_fd(), path.name(), flags, links);
             return opened.map_err(|error| refused(path, error));
@@ -217,7 +222,7 @@ impl Root {
     }
 
     /// The directory of a file to be written, made where it is missing, through no link.
-    fn parent(&self, path: &Inside) -> Result<OwnedFd, ToolError> {
+    fn parent(&self, path: &ToolboxPath) -> Result<OwnedFd, ToolError> {
         let (directory, _) = path.split();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CALM;
         let mut built = String::new();
@@ -226,12 +231,12 @@ impl Root {
                 built.push('/');
             }
             built.push_str(part);
-            let here = Inside(built.clone());
+            let here = ToolboxPath(built.clone());
             match self.open_at(&here, flags, NO_LINKS) {
                 Ok(_) => {}
                 Err(ToolError::Missing { .. }) => {
                     let (above, name) = here.split();
-                    let above = self.open_at(&Inside(above.to_owned()), flags, NO_LINKS)?;
+                    let above = self.open_at(&ToolboxPath(above.to_owned()), flags, NO_LINKS)?;
                     match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(error) => return Err(refused(path, error)),
@@ -240,11 +245,15 @@ impl Root {
                 Err(error) => return Err(error),
             }
         }
-        self.open_at(&Inside(directory.to_owned()), flags, NO_LINKS)
+        self.open_at(&ToolboxPath(directory.to_owned()), flags, NO_LINKS)
     }
 
     /// Puts `content` where `path` is, whole or not at all. A link in its place is refused.
-    pub(super) fn replace(&self, path: &Inside, content: &Content) -> Result<(), ToolError> {
+    pub(super) fn replace(
+        &self,
+        path: &ToolboxPath,
+        content: &FileContent,
+    ) -> Result<(), ToolError> {
         let parent = self.parent(path)?;
         let (_, name) = path.split();
         check_replaceable(&parent, name, path)?;
@@ -258,10 +267,10 @@ impl Root {
     }
 
     /// Directories above a file that are not there, the lowest first.
-    pub(super) fn missing_above(&self, path: &Inside) -> Result<Vec<String>, ToolError> {
+    pub(super) fn missing_above(&self, path: &ToolboxPath) -> Result<Vec<String>, ToolError> {
         let mut missing = Vec::new();
         let mut at = path.split().0;
-        while !at.is_empty() && self.kind(&Inside(at.to_owned()))?.is_none() {
+        while !at.is_empty() && self.kind(&ToolboxPath(at.to_owned()))?.is_none() {
             missing.push(at.to_owned());
             at = at.rsplit_once('/').map_or("", |(above, _)| above);
         }
@@ -269,23 +278,23 @@ impl Root {
     }
 
     /// Removes a directory if it is there and empty.
-    pub(super) fn remove_empty(&self, path: &Inside) {
+    pub(super) fn remove_empty(&self, path: &ToolboxPath) {
         let (above, name) = path.split();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CALM;
-        if let Ok(above) = self.open_at(&Inside(above.to_owned()), flags, NO_LINKS) {
+        if let Ok(above) = self.open_at(&ToolboxPath(above.to_owned()), flags, NO_LINKS) {
             let _ = rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR);
         }
     }
 
     /// Removes a file. A directory in its place is refused.
-    pub(super) fn remove(&self, path: &Inside) -> Result<(), ToolError> {
+    pub(super) fn remove(&self, path: &ToolboxPath) -> Result<(), ToolError> {
         let parent = self.parent(path)?;
         let (_, name) = path.split();
         rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|error| refused(path, error))
     }
 }
 
-fn check_replaceable(parent: &impl AsFd, name: &str, path: &Inside) -> Result<(), ToolError> {
+fn check_replaceable(parent: &impl AsFd, name: &str, path: &ToolboxPath) -> Result<(), ToolError> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(refused(path, error)),
@@ -308,7 +317,7 @@ fn check_replaceable(parent: &impl AsFd, name: &str, path: &Inside) -> Result<()
     }
 }
 
-fn write_draft(parent: &impl AsFd, draft: &str, content: &Content) -> io::Result<()> {
+fn write_draft(parent: &impl AsFd, draft: &str, content: &FileContent) -> io::Result<()> {
     let flags = OFlags::WRONLY
         | OFlags::CREATE
         | OFlags::EXCL
@@ -330,14 +339,14 @@ fn write_draft(parent: &impl AsFd, draft: &str, content: &Content) -> io::Result
     Ok(())
 }
 
-fn failed(path: &Inside, source: io::Error) -> ToolError {
+fn failed(path: &ToolboxPath, source: io::Error) -> ToolError {
     ToolError::Io {
         path: path.name().to_owned(),
         source,
     }
 }
 
-fn refused(path: &Inside, error: Errno) -> ToolError {
+fn refused(path: &ToolboxPath, error: Errno) -> ToolError {
     let path_text = path.name().to_owned();
     match error {
         Errno::NOENT => ToolError::Missing { path: path_text },
@@ -368,7 +377,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// The same tree, opened in both ways.
-    fn both(check: impl Fn(&tempfile::TempDir, &Root)) {
+    fn both(check: impl Fn(&tempfile::TempDir, &WorkspaceRoot)) {
         for by_kernel in [true, false] {
             let (directory, mut root) = tree();
             root.by_kernel = by_kernel;
@@ -376,21 +385,21 @@ mod tests {
         }
     }
 
-    fn tree() -> (tempfile::TempDir, Root) {
+    fn tree() -> (tempfile::TempDir, WorkspaceRoot) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("ws")).unwrap();
         std::fs::write(directory.path().join("secret"), "outside\n").unwrap();
         std::fs::write(directory.path().join("ws/a.txt"), "inside\n").unwrap();
-        let root = Root::open(&directory.path().join("ws")).unwrap();
+        let root = WorkspaceRoot::open(&directory.path().join("ws")).unwrap();
         (directory, root)
     }
 
-    fn path(text: &str) -> Inside {
-        Inside::parse(text).unwrap()
+    fn path(text: &str) -> ToolboxPath {
+        ToolboxPath::parse(text).unwrap()
     }
 
-    fn content(text: &str) -> Content {
-        Content {
+    fn content(text: &str) -> FileContent {
+        FileContent {
             bytes: text.into(),
             mode: 0o644,
         }
@@ -406,10 +415,10 @@ mod tests {
             "a\0b",
             &"x".repeat(5000),
         ] {
-            assert!(Inside::parse(bad).is_err(), "{bad:?}");
+            assert!(ToolboxPath::parse(bad).is_err(), "{bad:?}");
         }
         for bad in ["", ".", "a/"] {
-            assert!(Inside::file(bad).is_err(), "{bad:?}");
+            assert!(ToolboxPath::file(bad).is_err(), "{bad:?}");
         }
     }
 
@@ -422,11 +431,11 @@ mod tests {
             ".lula/x",
             "a/.git",
         ] {
-            let error = Inside::writable(bad).unwrap_err();
+            let error = ToolboxPath::writable(bad).unwrap_err();
             assert_eq!(error.code(), lula_protocol::Code::PathRefused, "{bad}");
         }
-        assert!(Inside::writable(".gitignore").is_ok());
-        assert!(Inside::writable(".github/workflows/ci.yml").is_ok());
+        assert!(ToolboxPath::writable(".gitignore").is_ok());
+        assert!(ToolboxPath::writable(".github/workflows/ci.yml").is_ok());
     }
 
     #[test]
@@ -486,7 +495,7 @@ mod tests {
     #[test]
     fn a_written_file_has_its_directories_its_mode_and_no_draft_beside_it() {
         both(|directory, root| {
-            let program = Content {
+            let program = FileContent {
                 bytes: b"#!/bin/sh\n".to_vec(),
                 mode: 0o755,
             };
@@ -497,7 +506,7 @@ mod tests {
         });
     }
 
-    /// Somebody swaps a directory for a link to the outside while files are read and written below
+    /// An attacker swaps a directory for a link to the outside while files are read and written below
     /// it. `LULA_RACE_ITERATIONS` makes it longer.
     #[test]
     fn a_link_swapped_in_mid_call_never_leads_out() {

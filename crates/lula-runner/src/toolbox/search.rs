@@ -7,29 +7,29 @@ use std::time::Instant;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use lula_protocol::call::Search;
-use lula_protocol::output::Match;
-use lula_protocol::{Details, Origin, Output};
+use lula_protocol::call::SearchFiles;
+use lula_protocol::output::SearchMatch;
+use lula_protocol::{TextOrigin, ToolOutput, ToolOutputDetails};
 use rustix::fs::FileType;
 
 use super::error::ToolError;
 use super::limits;
 use super::read::cut;
-use super::root::{Inside, Root};
-use super::walk::{Ended, Glob, Walk, open_regular};
+use super::root::{ToolboxPath, WorkspaceRoot};
+use super::walk::{DirectoryWalk, WalkEnding, WalkGlob, open_regular};
 
 /// Largest compiled pattern.
 const COMPILED: usize = 4 << 20;
 
-pub(super) fn lines(root: &Root, asked: &Search) -> Result<Output, ToolError> {
+pub(super) fn lines(root: &WorkspaceRoot, asked: &SearchFiles) -> Result<ToolOutput, ToolError> {
     let matcher = matcher(&asked.pattern, asked.literal)?;
-    let glob = asked.glob.as_deref().map(Glob::parse).transpose()?;
+    let glob = asked.glob.as_deref().map(WalkGlob::parse).transpose()?;
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(16 << 20))
         .build();
-    let walk = Walk::new(None);
+    let walk = DirectoryWalk::new(None);
     let mut found = Found {
         path: String::new(),
         matches: Vec::new(),
@@ -38,7 +38,7 @@ pub(super) fn lines(root: &Root, asked: &Search) -> Result<Output, ToolError> {
         deadline: walk.deadline,
     };
     let mut files = 0;
-    let ended = walk.run(root, &Inside::parse("")?, &mut |met| {
+    let ended = walk.run(root, &ToolboxPath::parse("")?, &mut |met| {
         let wanted = met.kind == FileType::RegularFile
             && met.bytes <= limits::FILE
             && glob.as_ref().is_none_or(|glob| glob.matches(met.path));
@@ -58,12 +58,12 @@ pub(super) fn lines(root: &Root, asked: &Search) -> Result<Output, ToolError> {
             ControlFlow::Continue(())
         }
     })?;
-    let details = Details::Matches {
+    let details = ToolOutputDetails::Matches {
         matches: found.matches,
         files,
     };
-    let mut output = Output::new(found.text, Origin::Repository).with(details);
-    output.truncated = ended == Ended::Early || found.full;
+    let mut output = ToolOutput::new(found.text, TextOrigin::Repository).with(details);
+    output.truncated = ended == WalkEnding::Early || found.full;
     Ok(output)
 }
 
@@ -90,7 +90,7 @@ fn matcher(pattern: &str, literal: bool) -> Result<RegexMatcher, ToolError> {
 
 struct Found {
     path: String,
-    matches: Vec<Match>,
+    matches: Vec<SearchMatch>,
     text: String,
     full: bool,
     deadline: Instant,
@@ -109,7 +109,7 @@ impl Sink for Found {
         let line = cut(line.trim_end_matches(['\n', '\r']), limits::MATCH_LINE);
         let number = found.line_number().unwrap_or(0);
         let _ = writeln!(self.text, "{}:{number}:{line}", self.path);
-        self.matches.push(Match {
+        self.matches.push(SearchMatch {
             path: self.path.clone(),
             line: number,
             text: line.to_owned(),

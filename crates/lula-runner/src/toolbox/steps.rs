@@ -18,7 +18,7 @@ const LINKS: usize = 40;
 
 /// Whether links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum LinkPolicy {
     /// As long as they stay inside.
     Inside,
     /// Never: `ELOOP`.
@@ -30,7 +30,7 @@ pub(super) fn open(
     root: BorrowedFd<'_>,
     path: &str,
     flags: OFlags,
-    links: Links,
+    links: LinkPolicy,
 ) -> Result<OwnedFd, Errno> {
     let mut steps: VecDeque<OsString> = parts(path.as_bytes()).collect();
     let mut entered: Vec<OwnedFd> = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn open(
             FileType::Symlink if last && flags.contains(OFlags::NOFOLLOW) => return Ok(found),
             FileType::Symlink => {
                 followed += 1;
-                if links == Links::Refused || followed > LINKS {
+                if links == LinkPolicy::Refused || followed > LINKS {
                     return Err(Errno::LOOP);
                 }
                 // Of the link that was found, whatever has its name now.

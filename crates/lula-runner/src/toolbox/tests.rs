@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use lula_protocol::{Action, Code, Details, Digest, Origin, Output};
+use lula_protocol::{Code, Digest, TextOrigin, ToolAction, ToolOutput, ToolOutputDetails};
 use serde_json::{Value, json};
 
-use super::frame::{self, Answer, Ask, Plan, Reply, Request};
+use super::frame::{
+    self, ToolboxAnswer, ToolboxPlan, ToolboxQuestion, ToolboxReply, ToolboxRequest,
+};
 use super::{ToolFailure, limits};
 
 struct Tree(tempfile::TempDir);
@@ -29,32 +31,35 @@ impl Tree {
         std::fs::read_to_string(self.path().join(path)).unwrap()
     }
 
-    fn ask(&self, ask: Ask) -> Result<Answer, ToolFailure> {
-        let input = frame::encode(&Request { number: 5, ask }, limits::REQUEST).unwrap();
+    fn ask(&self, ask: ToolboxQuestion) -> Result<ToolboxAnswer, ToolFailure> {
+        let input = frame::encode(&ToolboxRequest { number: 5, ask }, limits::REQUEST).unwrap();
         let mut output = Vec::new();
         assert_eq!(super::main(self.path(), &input[..], &mut output), 0);
-        let reply: Reply = frame::decode(&mut output, limits::REPLY).unwrap().unwrap();
+        let reply: ToolboxReply = frame::decode(&mut output, limits::REPLY).unwrap().unwrap();
         assert_eq!((reply.number, output.len()), (5, 0));
         reply.answer
     }
 
-    fn call(&self, tool: &str, input: Value) -> Result<Output, ToolFailure> {
-        match self.ask(Ask::Do(action(tool, input)))? {
-            Answer::Output(output) => Ok(output),
+    fn call(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolFailure> {
+        match self.ask(ToolboxQuestion::Do(action(tool, input)))? {
+            ToolboxAnswer::Output(output) => Ok(output),
             other => panic!("{other:?}"),
         }
     }
 
-    fn plan(&self, tool: &str, input: Value) -> Plan {
-        match self.ask(Ask::Plan(action(tool, input))).unwrap() {
-            Answer::Plan(plan) => plan,
+    fn plan(&self, tool: &str, input: Value) -> ToolboxPlan {
+        match self
+            .ask(ToolboxQuestion::Plan(action(tool, input)))
+            .unwrap()
+        {
+            ToolboxAnswer::Plan(plan) => plan,
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[allow(clippy::needless_pass_by_value)] // reads better where it is called
-fn action(tool: &str, input: Value) -> Action {
+fn action(tool: &str, input: Value) -> ToolAction {
     serde_json::from_value(json!({"tool": tool, "input": input})).unwrap()
 }
 
@@ -72,8 +77,8 @@ fn a_range_of_lines_comes_with_the_digest_of_the_whole_file() {
         )
         .unwrap();
     assert_eq!(output.text, "two\nthree\n");
-    assert_eq!(output.origin, Origin::Repository);
-    let Some(Details::File {
+    assert_eq!(output.origin, TextOrigin::Repository);
+    let Some(ToolOutputDetails::File {
         digest,
         lines,
         from_line,
@@ -155,7 +160,7 @@ fn a_list_without_end_is_cut() {
         std::fs::write(tree.path().join(format!("f{number}")), "").unwrap();
     }
     let output = tree.call("list_files", json!({})).unwrap();
-    let Some(Details::Files { entries }) = output.details else {
+    let Some(ToolOutputDetails::Files { entries }) = output.details else {
         panic!();
     };
     assert!(output.truncated);
@@ -212,7 +217,7 @@ fn writing_keeps_permissions_and_tells_the_new_digest() {
     std::fs::set_permissions(tree.path().join("run.sh"), mode(0o750)).unwrap();
     let input = json!({"path": "run.sh", "content": "new"});
     let output = tree.call("write_file", input).unwrap();
-    let Some(Details::Written { files }) = output.details else {
+    let Some(ToolOutputDetails::Written { files }) = output.details else {
         panic!();
     };
     assert_eq!(files[0].digest, Some(Digest::of_bytes(b"new")));
@@ -241,7 +246,7 @@ fn what_was_planned_and_done_can_be_put_back() {
     let plan = tree.plan("apply_patch", diff(text));
     tree.call("apply_patch", diff(text)).unwrap();
     assert_eq!(tree.text("new/deep/f"), "f\n");
-    tree.ask(Ask::PutBack(plan.images)).unwrap();
+    tree.ask(ToolboxQuestion::PutBack(plan.images)).unwrap();
     assert_eq!(tree.text("a.txt"), "one\n");
     assert_eq!(tree.text("gone.txt"), "bye\n");
     assert_eq!(std::fs::read_dir(tree.path()).unwrap().count(), 2);

@@ -1,7 +1,7 @@
 //! Unified diffs as models and git write them: read leniently where nothing depends on it (line
 //! counts, offsets), strictly where something does (which file, which lines).
 
-use lula_edit::Edit;
+use lula_edit::FileEdit;
 
 use super::error::ToolError;
 
@@ -14,12 +14,12 @@ pub(super) struct FilePatch {
     pub(super) new: Option<String>,
     /// Permissions, where the diff names them.
     pub(super) mode: Option<u32>,
-    pub(super) hunks: Vec<Hunk>,
+    pub(super) hunks: Vec<PatchHunk>,
 }
 
 /// Lines that stand somewhere and what they become.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Hunk {
+pub(super) struct PatchHunk {
     /// Where the old lines are said to begin, from 1; 0 where nothing is said.
     at: usize,
     old: Vec<String>,
@@ -108,10 +108,10 @@ pub(super) fn parse(diff: &str) -> Result<Vec<FilePatch>, ToolError> {
             let patch = current
                 .as_mut()
                 .ok_or_else(|| bad("a hunk without a file above it"))?;
-            let mut hunk = Hunk {
+            let mut hunk = PatchHunk {
                 at: start_of(header),
                 line: number,
-                ..Hunk::default()
+                ..PatchHunk::default()
             };
             while let Some((_, line)) = lines.peek() {
                 if !hunk.take(line, patch_ends(line)) {
@@ -150,7 +150,7 @@ impl FilePatch {
     }
 }
 
-impl Hunk {
+impl PatchHunk {
     /// Takes a line of the diff's body; says whether it belongs to the hunk.
     fn take(&mut self, line: &str, ends: bool) -> bool {
         if ends {
@@ -251,7 +251,7 @@ fn start_of(header: &str) -> usize {
 /// The text after all hunks, or why hunks have no place. A place is where the hunk says, if its
 /// lines stand there exactly (after the shift of the hunks before it); else the one place the
 /// ladder finds.
-pub(super) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, Vec<String>> {
+pub(super) fn apply(path: &str, text: &str, hunks: &[PatchHunk]) -> Result<String, Vec<String>> {
     let mut text = text.to_owned();
     let mut shift: isize = 0;
     let mut failures = Vec::new();
@@ -280,7 +280,7 @@ fn signed(length: usize) -> isize {
     isize::try_from(length).unwrap_or(isize::MAX)
 }
 
-fn place(path: &str, text: &str, hunk: &Hunk, said: usize) -> Result<String, String> {
+fn place(path: &str, text: &str, hunk: &PatchHunk, said: usize) -> Result<String, String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let bare = |line: &str| {
         line.trim_end_matches('\n')
@@ -311,7 +311,7 @@ fn place(path: &str, text: &str, hunk: &Hunk, said: usize) -> Result<String, Str
     if let [start] = places[..] {
         return Ok(spliced(&lines, start, wanted.len(), hunk));
     }
-    let edit = Edit::Replace {
+    let edit = FileEdit::Replace {
         path: path.to_owned(),
         search: joined(&hunk.old),
         replace: joined(&hunk.new),
@@ -328,7 +328,7 @@ fn joined(lines: &[String]) -> String {
         .collect()
 }
 
-fn spliced(lines: &[&str], start: usize, length: usize, hunk: &Hunk) -> String {
+fn spliced(lines: &[&str], start: usize, length: usize, hunk: &PatchHunk) -> String {
     let ending = if lines.iter().any(|line| line.ends_with("\r\n")) {
         "\r\n"
     } else {

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::error::ToolError;
 use super::limits;
-use super::root::{Inside, Root};
+use super::root::{ToolboxPath, WorkspaceRoot};
 
 /// Never walked into: it is no part of the project.
 const LEFT_OUT: [&str; 10] = [
@@ -36,7 +36,7 @@ const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 const IGNORE_FILE: u64 = 256 << 10;
 
 /// A name met on the way.
-pub(super) struct Met<'a> {
+pub(super) struct WalkedName<'a> {
     /// From the top of the workspace. Bytes that are no UTF-8 are replaced.
     pub(super) path: &'a str,
     pub(super) kind: FileType,
@@ -49,7 +49,7 @@ pub(super) struct Met<'a> {
 
 /// Why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum WalkEnding {
     /// Everything was met.
     Whole,
     /// Time, depth or the number of names ran out, or the visitor had enough.
@@ -57,7 +57,7 @@ pub(super) enum Ended {
 }
 
 /// How a walk goes.
-pub(super) struct Walk {
+pub(super) struct DirectoryWalk {
     pub(super) depth: usize,
     pub(super) deadline: Instant,
     visited: usize,
@@ -65,7 +65,7 @@ pub(super) struct Walk {
     rules: Vec<(usize, Gitignore)>,
 }
 
-impl Walk {
+impl DirectoryWalk {
     pub(super) fn new(depth: Option<u32>) -> Self {
         let depth = depth.map_or(limits::DEPTH, |depth| depth as usize);
         Self {
@@ -80,14 +80,14 @@ impl Walk {
     /// Meets every name below `start`, in order.
     pub(super) fn run(
         mut self,
-        root: &Root,
-        start: &Inside,
-        visit: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>,
-    ) -> Result<Ended, ToolError> {
+        root: &WorkspaceRoot,
+        start: &ToolboxPath,
+        visit: &mut dyn FnMut(&WalkedName<'_>) -> ControlFlow<()>,
+    ) -> Result<WalkEnding, ToolError> {
         // The rules of the directories above hold too.
         let mut above = String::new();
         for part in start.as_str().split('/').filter(|part| !part.is_empty()) {
-            let directory = root.directory(&Inside::parse(&above)?)?;
+            let directory = root.directory(&ToolboxPath::parse(&above)?)?;
             self.take_rules(&directory, &above);
             if !above.is_empty() {
                 above.push('/');
@@ -97,9 +97,9 @@ impl Walk {
         let directory = root.directory(start)?;
         let flow = self.enter(&directory, start.as_str(), 1, visit);
         if flow.is_break() || self.early {
-            return Ok(Ended::Early);
+            return Ok(WalkEnding::Early);
         }
-        Ok(Ended::Whole)
+        Ok(WalkEnding::Whole)
     }
 
     fn enter(
@@ -107,7 +107,7 @@ impl Walk {
         directory: &OwnedFd,
         path: &str,
         depth: usize,
-        visit: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&WalkedName<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let rules = self.rules.len();
         self.take_rules(directory, path);
@@ -149,7 +149,7 @@ impl Walk {
             if self.is_ignored(&inner, kind == FileType::Directory) {
                 continue;
             }
-            visit(&Met {
+            visit(&WalkedName {
                 path: &inner,
                 kind,
                 bytes: u64::try_from(stat.st_size).unwrap_or(0),
@@ -218,12 +218,12 @@ pub(super) fn open_regular(directory: &OwnedFd, name: &OsStr) -> Option<std::fs:
 }
 
 /// A glob as people write it: without a slash it is about the name, with one about the whole path.
-pub(super) struct Glob {
+pub(super) struct WalkGlob {
     matcher: GlobMatcher,
     whole: bool,
 }
 
-impl Glob {
+impl WalkGlob {
     pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
         let bad = |why: String| ToolError::Pattern { what: "glob", why };
         if text.len() > limits::PATTERN {

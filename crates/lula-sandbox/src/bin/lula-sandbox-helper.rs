@@ -5,26 +5,26 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use lula_sandbox::BuiltIn;
+use lula_sandbox::BuiltInProgram;
 
-const BUILT_INS: &[BuiltIn] = &[
-    BuiltIn {
+const BUILT_INS: &[BuiltInProgram] = &[
+    BuiltInProgram {
         name: "echo",
         main: echo,
     },
-    BuiltIn {
+    BuiltInProgram {
         name: "open",
         main: open,
     },
-    BuiltIn {
+    BuiltInProgram {
         name: "around",
         main: around,
     },
-    BuiltIn {
+    BuiltInProgram {
         name: "panic",
         main: |_| panic!("as asked"),
     },
-    BuiltIn {
+    BuiltInProgram {
         name: "threads",
         main: threads,
     },

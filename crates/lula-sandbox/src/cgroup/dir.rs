@@ -19,7 +19,7 @@ const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 #[derive(Debug)]
-pub(super) struct Dir {
+pub(super) struct CgroupDirectory {
     handle: OwnedFd,
     shown: String,
     /// Control files that every sandbox or command needs, kept open: finding one by its name costs
@@ -27,7 +27,7 @@ pub(super) struct Dir {
     held: Mutex<Vec<(&'static str, OwnedFd)>>,
 }
 
-impl Dir {
+impl CgroupDirectory {
     /// Opens a mount point.
     pub(super) fn open(path: &str) -> Result<Self, CgroupError> {
         let handle = rustix::fs::open(path, OPEN_DIRECTORY, Mode::empty());
@@ -212,7 +212,7 @@ impl Dir {
     }
 }
 
-impl AsFd for Dir {
+impl AsFd for CgroupDirectory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }

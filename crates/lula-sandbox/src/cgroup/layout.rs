@@ -7,7 +7,7 @@ use crate::page;
 
 /// A part of the kernel that limits or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Controller {
+pub enum CgroupController {
     /// Memory.
     Memory,
     /// CPU time granted.
@@ -20,7 +20,7 @@ pub enum Controller {
     Freezer,
 }
 
-impl Controller {
+impl CgroupController {
     /// The controller of that kernel name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -36,7 +36,7 @@ impl Controller {
 
 /// Which generation of control groups a hierarchy speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum CgroupVersion {
     /// One hierarchy for each controller.
     V1,
     /// One hierarchy for all.
@@ -45,11 +45,11 @@ pub enum Version {
 
 /// A mounted hierarchy and the place of this process in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hierarchy {
+pub struct CgroupHierarchy {
     /// Its generation.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The v1 controllers bound to it that matter here. Empty for v2, where the files say.
-    pub controllers: BTreeSet<Controller>,
+    pub controllers: BTreeSet<CgroupController>,
     /// Where it is mounted.
     pub mount_point: String,
     /// Names from the mount point down to this process's own group.
@@ -57,20 +57,20 @@ pub struct Hierarchy {
 }
 
 /// Those of this process, as the kernel says.
-pub fn of_this_process() -> Vec<Hierarchy> {
+pub fn of_this_process() -> Vec<CgroupHierarchy> {
     let read = |path| page::read(path).unwrap_or_default();
     layout(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
 }
 
 /// The hierarchies that are mounted and hold this process, v2 first. A hierarchy whose own group
 /// lies outside the mount is left out: nothing below it could be joined.
-pub fn layout(mountinfo: &str, self_cgroup: &str) -> Vec<Hierarchy> {
+pub fn layout(mountinfo: &str, self_cgroup: &str) -> Vec<CgroupHierarchy> {
     let memberships: Vec<_> = self_cgroup.lines().filter_map(membership).collect();
-    let mut found: Vec<Hierarchy> = Vec::new();
+    let mut found: Vec<CgroupHierarchy> = Vec::new();
     for mount in mountinfo.lines().filter_map(mount) {
         let joined = memberships.iter().find(|(version, names, _)| {
             *version == mount.version
-                && (mount.version == Version::V2
+                && (mount.version == CgroupVersion::V2
                     || names.iter().any(|name| mount.options.contains(name)))
         });
         let Some((_, _, path)) = joined else { continue };
@@ -80,15 +80,15 @@ pub fn layout(mountinfo: &str, self_cgroup: &str) -> Vec<Hierarchy> {
         let controllers = mount
             .options
             .iter()
-            .filter_map(|name| Controller::from_name(name))
+            .filter_map(|name| CgroupController::from_name(name))
             .collect();
-        let hierarchy = Hierarchy {
+        let hierarchy = CgroupHierarchy {
             version: mount.version,
             controllers,
             mount_point: mount.at,
             own,
         };
-        let useful = hierarchy.version == Version::V2 || !hierarchy.controllers.is_empty();
+        let useful = hierarchy.version == CgroupVersion::V2 || !hierarchy.controllers.is_empty();
         let repeated = found.iter().any(|other| {
             other.version == hierarchy.version && other.controllers == hierarchy.controllers
         });
@@ -101,7 +101,7 @@ pub fn layout(mountinfo: &str, self_cgroup: &str) -> Vec<Hierarchy> {
 }
 
 struct Mount<'a> {
-    version: Version,
+    version: CgroupVersion,
     root: String,
     at: String,
     options: Vec<&'a str>,
@@ -114,8 +114,8 @@ fn mount(line: &str) -> Option<Mount<'_>> {
     let (root, at) = (unescape(place.next()?)?, unescape(place.next()?)?);
     let mut kind = kind.split(' ');
     let version = match kind.next()? {
-        "cgroup" => Version::V1,
-        "cgroup2" => Version::V2,
+        "cgroup" => CgroupVersion::V1,
+        "cgroup2" => CgroupVersion::V2,
         _ => return None,
     };
     let options = kind.nth(1)?.split(',').collect();
@@ -128,14 +128,14 @@ fn mount(line: &str) -> Option<Mount<'_>> {
 }
 
 /// One line of `/proc/self/cgroup`: `id:controllers:path`.
-fn membership(line: &str) -> Option<(Version, Vec<&str>, &str)> {
+fn membership(line: &str) -> Option<(CgroupVersion, Vec<&str>, &str)> {
     let mut parts = line.splitn(3, ':');
     let (id, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
     Some(if id == "0" && controllers.is_empty() {
-        (Version::V2, Vec::new(), path)
+        (CgroupVersion::V2, Vec::new(), path)
     } else {
         (
-            Version::V1,
+            CgroupVersion::V1,
             controllers
                 .split(',')
                 .filter(|name| !name.is_empty())
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn names(hierarchy: &Hierarchy) -> String {
+    fn names(hierarchy: &CgroupHierarchy) -> String {
         hierarchy.own.join("/")
     }
 
@@ -198,7 +198,7 @@ mod tests {
             "0::/user.slice/user-0.slice/session-3.scope\n",
         );
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].version, Version::V2);
+        assert_eq!(found[0].version, CgroupVersion::V2);
         assert_eq!(found[0].mount_point, "/sys/fs/cgroup");
         assert_eq!(names(&found[0]), "user.slice/user-0.slice/session-3.scope");
     }
@@ -221,10 +221,14 @@ mod tests {
         assert_eq!(
             shown,
             [
-                (Version::V2, "/sys/fs/cgroup/unified", String::new()),
-                (Version::V1, "/sys/fs/cgroup/cpu", String::new()),
-                (Version::V1, "/sys/fs/cgroup/memory", "box/1".to_owned()),
-                (Version::V1, "/sys/fs/cgroup/pids", String::new()),
+                (CgroupVersion::V2, "/sys/fs/cgroup/unified", String::new()),
+                (CgroupVersion::V1, "/sys/fs/cgroup/cpu", String::new()),
+                (
+                    CgroupVersion::V1,
+                    "/sys/fs/cgroup/memory",
+                    "box/1".to_owned()
+                ),
+                (CgroupVersion::V1, "/sys/fs/cgroup/pids", String::new()),
             ]
         );
     }
@@ -235,7 +239,7 @@ mod tests {
             "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
             "4:cpu,cpuacct:/jobs\n",
         );
-        let both = [Controller::Cpu, Controller::CpuAccounting];
+        let both = [CgroupController::Cpu, CgroupController::CpuAccounting];
         assert_eq!(found[0].controllers, BTreeSet::from(both));
     }
 

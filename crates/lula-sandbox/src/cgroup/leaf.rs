@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lula_protocol::receipt::NotApplied;
+use lula_protocol::receipt::UnappliedProtection;
 use rustix::process::{Pid, Signal};
 
-use super::backend::Base;
-use super::dir::Dir;
-use super::layout::{Controller, Version};
+use super::backend::CgroupBase;
+use super::dir::CgroupDirectory;
+use super::layout::{CgroupController, CgroupVersion};
 use super::limits::{agrees, close_swap, keyed, number, read, setting};
-use super::{CgroupError, Events, Limits, Usage};
+use super::{CgroupError, CgroupLimitEvents, CgroupLimits, CgroupUsage};
 
 /// How long processes may take to die or to stand still.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,28 +23,28 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const NEXT_TO_NOTHING: u64 = 1 << 20;
 
 /// One group. Dropping it kills what is in it and removes it if that is quick;
-/// [`Leaf::remove`] waits, and says if it could not.
+/// [`CgroupLeaf::remove`] waits, and says if it could not.
 #[derive(Debug)]
-pub struct Leaf {
+pub struct CgroupLeaf {
     name: String,
     groups: Vec<Group>,
     /// Whether its limits were set, as far as they can be.
     limited: bool,
-    not_applied: Vec<NotApplied>,
+    not_applied: Vec<UnappliedProtection>,
     /// Whether the whole group was killed once.
     killed: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Group {
-    version: Version,
-    controllers: BTreeSet<Controller>,
-    base: Arc<Dir>,
-    dir: Dir,
+    version: CgroupVersion,
+    controllers: BTreeSet<CgroupController>,
+    base: Arc<CgroupDirectory>,
+    dir: CgroupDirectory,
 }
 
-impl Leaf {
-    pub(super) fn make(bases: &[Base], name: &str) -> Result<Self, CgroupError> {
+impl CgroupLeaf {
+    pub(super) fn make(bases: &[CgroupBase], name: &str) -> Result<Self, CgroupError> {
         let mut leaf = Self {
             name: name.to_owned(),
             groups: Vec::new(),
@@ -66,22 +66,31 @@ impl Leaf {
     }
 
     /// Sets the limits, unless that was done.
-    pub(super) fn limit_to(&mut self, limits: &Limits, absent: impl Fn() -> String) {
+    pub(super) fn limit_to(&mut self, limits: &CgroupLimits, absent: impl Fn() -> String) {
         if std::mem::replace(&mut self.limited, true) {
             return;
         }
-        for controller in [Controller::Memory, Controller::Cpu, Controller::Pids] {
+        for controller in [
+            CgroupController::Memory,
+            CgroupController::Cpu,
+            CgroupController::Pids,
+        ] {
             self.limit(controller, limits, &absent);
         }
     }
 
     /// Sets a limit and believes only what reads back.
-    fn limit(&mut self, controller: Controller, limits: &Limits, absent: &impl Fn() -> String) {
+    fn limit(
+        &mut self,
+        controller: CgroupController,
+        limits: &CgroupLimits,
+        absent: &impl Fn() -> String,
+    ) {
         let carrier = self
             .groups
             .iter()
             .find(|group| group.controllers.contains(&controller));
-        let version = carrier.map_or(Version::V2, |group| group.version);
+        let version = carrier.map_or(CgroupVersion::V2, |group| group.version);
         let Some(setting) = setting(version, controller, limits) else {
             return;
         };
@@ -90,26 +99,27 @@ impl Leaf {
             Some(group) => group.set(controller, &setting.files, setting.asked).err(),
         };
         if failure.is_none()
-            && controller == Controller::Memory
+            && controller == CgroupController::Memory
             && let Some(group) = carrier
             && let Some((file, value)) = close_swap(version, limits)
             && group.dir.has(file)
             && let Err(error) = group.dir.write(file, &value)
         {
             let asked = "no swap beyond the memory limit".to_owned();
-            self.not_applied.push(NotApplied {
+            self.not_applied.push(UnappliedProtection {
                 asked,
                 reason: error.to_string(),
             });
         }
-        self.not_applied.extend(failure.map(|reason| NotApplied {
-            asked: format!("{} limit {}", setting.name, setting.asked),
-            reason,
-        }));
+        self.not_applied
+            .extend(failure.map(|reason| UnappliedProtection {
+                asked: format!("{} limit {}", setting.name, setting.asked),
+                reason,
+            }));
     }
 
     /// What was asked for and is not in force.
-    pub fn not_applied(&self) -> &[NotApplied] {
+    pub fn not_applied(&self) -> &[UnappliedProtection] {
         &self.not_applied
     }
 
@@ -123,53 +133,58 @@ impl Leaf {
         self.groups.iter().try_for_each(|group| group.attach(pid))
     }
 
-    /// Puts a process that was cloned into [`Leaf::v2_dir_fd`] into the other hierarchies. Nothing
+    /// Puts a process that was cloned into [`CgroupLeaf::v2_dir_fd`] into the other hierarchies. Nothing
     /// to do, and no cost, on a pure v2 machine.
     pub fn attach_rest(&self, pid: Pid) -> Result<(), CgroupError> {
         let rest = self
             .groups
             .iter()
-            .filter(|group| group.version == Version::V1);
+            .filter(|group| group.version == CgroupVersion::V1);
         rest.into_iter().try_for_each(|group| group.attach(pid))
     }
 
     /// The files of the v1 hierarchies through which a process joins by itself: it writes `0` to
-    /// each while it has one thread. That takes no lock, where [`Leaf::attach_rest`] waits for one
+    /// each while it has one thread. That takes no lock, where [`CgroupLeaf::attach_rest`] waits for one
     /// of the whole machine. Empty on a pure v2 machine.
     pub fn join_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
         let rest = self
             .groups
             .iter()
-            .filter(|group| group.version == Version::V1);
+            .filter(|group| group.version == CgroupVersion::V1);
         rest.map(|group| group.dir.open_to_write_often("tasks"))
             .collect()
     }
 
     /// The limits as the kernel reports them now.
-    pub fn read_back(&self) -> Result<Limits, CgroupError> {
+    pub fn read_back(&self) -> Result<CgroupLimits, CgroupError> {
         let limit = |controller| match self.carrier(controller) {
             Some(group) => read(&group.dir, group.version, controller),
             None => Ok(None),
         };
-        Ok(Limits {
-            memory_bytes: limit(Controller::Memory)?,
-            cpu_millicores: limit(Controller::Cpu)?,
-            pids: limit(Controller::Pids)?,
+        Ok(CgroupLimits {
+            memory_bytes: limit(CgroupController::Memory)?,
+            cpu_millicores: limit(CgroupController::Cpu)?,
+            pids: limit(CgroupController::Pids)?,
         })
     }
 
     /// What the tree used so far.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> CgroupUsage {
         let text =
             |group: Option<&Group>, file| group.and_then(|group| group.dir.read_often(file).ok());
         let unified = text(self.unified(), "cpu.stat").and_then(|stat| keyed(&stat, "usage_usec"));
-        let nanoseconds = || text(self.carrier(Controller::CpuAccounting), "cpuacct.usage");
-        let memory = self.carrier(Controller::Memory);
+        let nanoseconds = || {
+            text(
+                self.carrier(CgroupController::CpuAccounting),
+                "cpuacct.usage",
+            )
+        };
+        let memory = self.carrier(CgroupController::Memory);
         let peak = match memory.map(|group| group.version) {
-            Some(Version::V1) => text(memory, "memory.max_usage_in_bytes"),
+            Some(CgroupVersion::V1) => text(memory, "memory.max_usage_in_bytes"),
             _ => text(memory, "memory.peak"),
         };
-        Usage {
+        CgroupUsage {
             cpu_us: unified.or_else(|| Some(number(&nanoseconds()?)? / 1_000)),
             peak_memory_bytes: peak.and_then(|text| number(&text)),
         }
@@ -178,22 +193,27 @@ impl Leaf {
     /// How many processes and threads are in the group, those included that have ended and were not
     /// buried. `None` where nothing counts them.
     pub fn members(&self) -> Option<u64> {
-        let counter = self.carrier(Controller::Pids)?;
+        let counter = self.carrier(CgroupController::Pids)?;
         number(&counter.dir.read_often("pids.current").ok()?)
     }
 
     /// How often limits were met.
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> CgroupLimitEvents {
         let count = |controller, v1, v2, key| {
             let group = self.carrier(controller)?;
-            let file = if group.version == Version::V1 { v1 } else { v2 };
+            let file = if group.version == CgroupVersion::V1 {
+                v1
+            } else {
+                v2
+            };
             keyed(&group.dir.read_often(file).ok()?, key)
         };
-        let memory = Controller::Memory;
-        Events {
+        let memory = CgroupController::Memory;
+        CgroupLimitEvents {
             oom_kills: count(memory, "memory.oom_control", "memory.events", "oom_kill")
                 .unwrap_or(0),
-            pids_refused: count(Controller::Pids, "pids.events", "pids.events", "max").unwrap_or(0),
+            pids_refused: count(CgroupController::Pids, "pids.events", "pids.events", "max")
+                .unwrap_or(0),
         }
     }
 
@@ -225,7 +245,7 @@ impl Leaf {
                 let events = group.dir.read("cgroup.events")?;
                 Ok(keyed(&events, "frozen") == Some(u64::from(frozen)))
             })
-        } else if let Some(group) = self.carrier(Controller::Freezer) {
+        } else if let Some(group) = self.carrier(CgroupController::Freezer) {
             let state = if frozen { "FROZEN" } else { "THAWED" };
             group.dir.write("freezer.state", state)?;
             wait(act, &group.dir, || {
@@ -257,11 +277,11 @@ impl Leaf {
                 return Ok(false);
             }
         }
-        let Some(memory) = self.carrier(Controller::Memory) else {
+        let Some(memory) = self.carrier(CgroupController::Memory) else {
             return Ok(false);
         };
         // The unified hierarchy cannot begin its record anew for everybody who reads it.
-        if memory.version == Version::V2 {
+        if memory.version == CgroupVersion::V2 {
             return Ok(false);
         }
         let record = "memory.max_usage_in_bytes";
@@ -276,8 +296,8 @@ impl Leaf {
         groups.try_for_each(|group| remove_tree(&group.base, &self.name, group.version))
     }
 
-    /// Has somebody else remove the group, who gets its name and the directories it is in, and says
-    /// whether they will.
+    /// Has the helper remove the group: `to` gets its name and the directories it is in, and says
+    /// whether it will.
     pub(crate) fn hand_over(mut self, to: impl FnOnce(&str, &[BorrowedFd<'_>]) -> bool) -> bool {
         let homes: Vec<_> = self.groups.iter().map(|group| group.base.as_fd()).collect();
         let taken = to(&self.name, &homes);
@@ -290,17 +310,17 @@ impl Leaf {
     fn unified(&self) -> Option<&Group> {
         self.groups
             .iter()
-            .find(|group| group.version == Version::V2)
+            .find(|group| group.version == CgroupVersion::V2)
     }
 
-    fn carrier(&self, controller: Controller) -> Option<&Group> {
+    fn carrier(&self, controller: CgroupController) -> Option<&Group> {
         self.groups
             .iter()
             .find(|group| group.controllers.contains(&controller))
     }
 }
 
-impl Drop for Leaf {
+impl Drop for CgroupLeaf {
     fn drop(&mut self) {
         if !self.groups.is_empty() {
             let _ = self.kill();
@@ -319,7 +339,7 @@ impl Group {
 
     fn set(
         &self,
-        controller: Controller,
+        controller: CgroupController,
         files: &[(&str, String)],
         asked: u64,
     ) -> Result<(), String> {
@@ -344,8 +364,8 @@ fn absent(act: &'static str) -> CgroupError {
 }
 
 /// Kills every process of a group and of the groups below it.
-fn kill(dir: &Dir, version: Version) -> Result<(), CgroupError> {
-    if version == Version::V2 && dir.has("cgroup.kill") {
+fn kill(dir: &CgroupDirectory, version: CgroupVersion) -> Result<(), CgroupError> {
+    if version == CgroupVersion::V2 && dir.has("cgroup.kill") {
         return dir.write("cgroup.kill", "1");
     }
     // No new process while the old ones die, where the hierarchy can say so.
@@ -368,7 +388,11 @@ fn kill(dir: &Dir, version: Version) -> Result<(), CgroupError> {
 }
 
 /// Kills and removes a group with everything below it. One that is gone already is fine.
-pub(super) fn remove_tree(parent: &Dir, name: &str, version: Version) -> Result<(), CgroupError> {
+pub(super) fn remove_tree(
+    parent: &CgroupDirectory,
+    name: &str,
+    version: CgroupVersion,
+) -> Result<(), CgroupError> {
     // The common case: everything in it is dead and reaped.
     if parent.remove(name).is_ok() {
         return Ok(());
@@ -392,7 +416,7 @@ pub(super) fn remove_tree(parent: &Dir, name: &str, version: Version) -> Result<
 /// Asks until the answer is yes: at once, then at growing intervals.
 fn wait(
     act: &'static str,
-    dir: &Dir,
+    dir: &CgroupDirectory,
     mut done: impl FnMut() -> Result<bool, CgroupError>,
 ) -> Result<(), CgroupError> {
     let deadline = Instant::now() + PATIENCE;

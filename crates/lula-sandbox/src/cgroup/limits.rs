@@ -1,8 +1,8 @@
 //! Limits as the control files spell them.
 
-use super::dir::Dir;
-use super::layout::{Controller, Version};
-use super::{CgroupError, Limits};
+use super::dir::CgroupDirectory;
+use super::layout::{CgroupController, CgroupVersion};
+use super::{CgroupError, CgroupLimits};
 
 /// The length over which CPU time is granted, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -10,7 +10,7 @@ const PERIOD_US: u64 = 100_000;
 const V1_UNLIMITED: u64 = 1 << 62;
 
 /// A limit of one controller: the name people know, what was asked, and how it is written.
-pub(super) struct Setting {
+pub(super) struct CgroupSetting {
     pub(super) name: &'static str,
     pub(super) asked: u64,
     pub(super) files: Vec<(&'static str, String)>,
@@ -18,17 +18,17 @@ pub(super) struct Setting {
 
 /// How the limits of a controller are written, `None` where none is asked.
 pub(super) fn setting(
-    version: Version,
-    controller: Controller,
-    limits: &Limits,
-) -> Option<Setting> {
-    let of = |name, asked: u64, files| Setting { name, asked, files };
+    version: CgroupVersion,
+    controller: CgroupController,
+    limits: &CgroupLimits,
+) -> Option<CgroupSetting> {
+    let of = |name, asked: u64, files| CgroupSetting { name, asked, files };
     Some(match (controller, version) {
-        (Controller::Memory, Version::V2) => {
+        (CgroupController::Memory, CgroupVersion::V2) => {
             let bytes = limits.memory_bytes?;
             of("memory", bytes, vec![("memory.max", bytes.to_string())])
         }
-        (Controller::Memory, Version::V1) => {
+        (CgroupController::Memory, CgroupVersion::V1) => {
             let bytes = limits.memory_bytes?;
             of(
                 "memory",
@@ -36,11 +36,11 @@ pub(super) fn setting(
                 vec![("memory.limit_in_bytes", bytes.to_string())],
             )
         }
-        (Controller::Pids, _) => {
+        (CgroupController::Pids, _) => {
             let pids = limits.pids?;
             of("pids", pids, vec![("pids.max", pids.to_string())])
         }
-        (Controller::Cpu, Version::V2) => {
+        (CgroupController::Cpu, CgroupVersion::V2) => {
             let cpu = limits.cpu_millicores?;
             of(
                 "cpu",
@@ -48,7 +48,7 @@ pub(super) fn setting(
                 vec![("cpu.max", format!("{} {PERIOD_US}", quota(cpu)))],
             )
         }
-        (Controller::Cpu, Version::V1) => {
+        (CgroupController::Cpu, CgroupVersion::V1) => {
             let cpu = limits.cpu_millicores?;
             let files = vec![
                 ("cpu.cfs_period_us", PERIOD_US.to_string()),
@@ -56,7 +56,7 @@ pub(super) fn setting(
             ];
             of("cpu", cpu, files)
         }
-        (Controller::CpuAccounting | Controller::Freezer, _) => return None,
+        (CgroupController::CpuAccounting | CgroupController::Freezer, _) => return None,
     })
 }
 
@@ -65,43 +65,46 @@ fn quota(millicores: u64) -> u64 {
 }
 
 /// Swap would let a tree grow past its memory: it is closed where the kernel can.
-pub(super) fn close_swap(version: Version, limits: &Limits) -> Option<(&'static str, String)> {
+pub(super) fn close_swap(
+    version: CgroupVersion,
+    limits: &CgroupLimits,
+) -> Option<(&'static str, String)> {
     let bytes = limits.memory_bytes?;
     Some(match version {
-        Version::V2 => ("memory.swap.max", "0".to_owned()),
-        Version::V1 => ("memory.memsw.limit_in_bytes", bytes.to_string()),
+        CgroupVersion::V2 => ("memory.swap.max", "0".to_owned()),
+        CgroupVersion::V1 => ("memory.memsw.limit_in_bytes", bytes.to_string()),
     })
 }
 
 /// The limit of a controller as the kernel reports it, in the units of [`Limits`].
 pub(super) fn read(
-    dir: &Dir,
-    version: Version,
-    controller: Controller,
+    dir: &CgroupDirectory,
+    version: CgroupVersion,
+    controller: CgroupController,
 ) -> Result<Option<u64>, CgroupError> {
     Ok(match (controller, version) {
-        (Controller::Memory, Version::V2) => number(&dir.read_often("memory.max")?),
-        (Controller::Memory, Version::V1) => {
+        (CgroupController::Memory, CgroupVersion::V2) => number(&dir.read_often("memory.max")?),
+        (CgroupController::Memory, CgroupVersion::V1) => {
             number(&dir.read_often("memory.limit_in_bytes")?).filter(|bytes| *bytes < V1_UNLIMITED)
         }
-        (Controller::Pids, _) => number(&dir.read_often("pids.max")?),
-        (Controller::Cpu, Version::V2) => cpu_max(&dir.read_often("cpu.max")?),
-        (Controller::Cpu, Version::V1) => {
+        (CgroupController::Pids, _) => number(&dir.read_often("pids.max")?),
+        (CgroupController::Cpu, CgroupVersion::V2) => cpu_max(&dir.read_often("cpu.max")?),
+        (CgroupController::Cpu, CgroupVersion::V1) => {
             let quota = number(&dir.read_often("cpu.cfs_quota_us")?);
             let period = number(&dir.read_often("cpu.cfs_period_us")?);
             quota
                 .zip(period)
                 .and_then(|(quota, period)| share(quota, period))
         }
-        (Controller::CpuAccounting | Controller::Freezer, _) => None,
+        (CgroupController::CpuAccounting | CgroupController::Freezer, _) => None,
     })
 }
 
 /// Whether the kernel's figure is the asked one. Memory is kept in whole pages, rounded down.
-pub(super) fn agrees(controller: Controller, asked: u64, reported: Option<u64>) -> bool {
+pub(super) fn agrees(controller: CgroupController, asked: u64, reported: Option<u64>) -> bool {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
     match (controller, reported) {
-        (Controller::Memory, Some(reported)) => reported <= asked && asked - reported < page,
+        (CgroupController::Memory, Some(reported)) => reported <= asked && asked - reported < page,
         (_, reported) => reported == Some(asked),
     }
 }
@@ -144,10 +147,10 @@ mod tests {
 
     #[test]
     fn memory_agrees_up_to_a_page_and_nothing_else_does() {
-        assert!(agrees(Controller::Memory, 10_000, Some(8192)));
-        assert!(!agrees(Controller::Memory, 10_000, Some(12_288)));
-        assert!(!agrees(Controller::Memory, 10_000, None));
-        assert!(!agrees(Controller::Pids, 10, Some(9)));
+        assert!(agrees(CgroupController::Memory, 10_000, Some(8192)));
+        assert!(!agrees(CgroupController::Memory, 10_000, Some(12_288)));
+        assert!(!agrees(CgroupController::Memory, 10_000, None));
+        assert!(!agrees(CgroupController::Pids, 10, Some(9)));
     }
 
     #[test]
@@ -156,18 +159,22 @@ mod tests {
         for file in ["memory.max", "pids.max", "cpu.max"] {
             std::fs::write(tree.path().join(file), "").unwrap();
         }
-        let dir = Dir::open(tree.path().to_str().unwrap()).unwrap();
-        let limits = Limits {
+        let dir = CgroupDirectory::open(tree.path().to_str().unwrap()).unwrap();
+        let limits = CgroupLimits {
             memory_bytes: Some(8 << 20),
             cpu_millicores: Some(500),
             pids: Some(7),
         };
-        for controller in [Controller::Memory, Controller::Pids, Controller::Cpu] {
-            let setting = setting(Version::V2, controller, &limits).unwrap();
+        for controller in [
+            CgroupController::Memory,
+            CgroupController::Pids,
+            CgroupController::Cpu,
+        ] {
+            let setting = setting(CgroupVersion::V2, controller, &limits).unwrap();
             for (file, value) in &setting.files {
                 dir.write(file, value).unwrap();
             }
-            let reported = read(&dir, Version::V2, controller).unwrap();
+            let reported = read(&dir, CgroupVersion::V2, controller).unwrap();
             assert!(
                 agrees(controller, setting.asked, reported),
                 "{}",
@@ -183,7 +190,7 @@ mod tests {
     #[test]
     fn a_plain_directory_takes_no_limit() {
         let tree = tempfile::tempdir().unwrap();
-        let dir = Dir::open(tree.path().to_str().unwrap()).unwrap();
+        let dir = CgroupDirectory::open(tree.path().to_str().unwrap()).unwrap();
         assert!(!dir.is_control_group());
         assert!(dir.write("memory.max", "1").is_err());
         assert!(std::fs::read_dir(tree.path()).unwrap().next().is_none());
@@ -193,7 +200,7 @@ mod tests {
     fn links_and_names_that_climb_are_refused() {
         let tree = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/", tree.path().join("out")).unwrap();
-        let dir = Dir::open(tree.path().to_str().unwrap()).unwrap();
+        let dir = CgroupDirectory::open(tree.path().to_str().unwrap()).unwrap();
         for name in ["out", "..", ".", "", "a/b"] {
             assert!(dir.child(name).is_err(), "{name:?}");
         }

@@ -1,18 +1,18 @@
 //! How much of the machine this process may use: what shares in a policy are taken of.
 
-use super::dir::Dir;
-use super::layout::{Controller, Hierarchy, Version};
+use super::dir::CgroupDirectory;
+use super::layout::{CgroupController, CgroupHierarchy, CgroupVersion};
 use super::limits::{keyed, read};
 use crate::page;
-use crate::policy::Machine;
+use crate::policy::MachineCapacity;
 
 /// The machine as this process may use it: within the memory limits of its own control groups, and
 /// on the CPUs it is allowed to run on.
-pub fn machine(hierarchies: &[Hierarchy]) -> Machine {
+pub fn machine(hierarchies: &[CgroupHierarchy]) -> MachineCapacity {
     let total = memory_total(&page::read("/proc/meminfo").unwrap_or_default());
     let limits = hierarchies.iter().filter_map(smallest_limit);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Machine {
+    MachineCapacity {
         memory_bytes: limits.chain(total).min().unwrap_or(1 << 30),
         cpu_millicores: u64::try_from(cores).unwrap_or(1) * 1_000,
     }
@@ -30,13 +30,15 @@ fn memory_total(meminfo: &str) -> Option<u64> {
 }
 
 /// The smallest memory limit on the way from the mount point to this process.
-fn smallest_limit(hierarchy: &Hierarchy) -> Option<u64> {
-    if hierarchy.version == Version::V1 && !hierarchy.controllers.contains(&Controller::Memory) {
+fn smallest_limit(hierarchy: &CgroupHierarchy) -> Option<u64> {
+    if hierarchy.version == CgroupVersion::V1
+        && !hierarchy.controllers.contains(&CgroupController::Memory)
+    {
         return None;
     }
-    let mut dir = Dir::open(&hierarchy.mount_point).ok()?;
-    let limit = |dir: &Dir| {
-        read(dir, hierarchy.version, Controller::Memory)
+    let mut dir = CgroupDirectory::open(&hierarchy.mount_point).ok()?;
+    let limit = |dir: &CgroupDirectory| {
+        read(dir, hierarchy.version, CgroupController::Memory)
             .ok()
             .flatten()
     };

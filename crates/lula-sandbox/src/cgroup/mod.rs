@@ -1,8 +1,8 @@
 //! Control groups: limits on a whole process tree, and a handle to kill or freeze it.
 //!
 //! Machines carry them in four ways, so this module finds the way by doing: make a group, set a
-//! limit, read it back ([`Backend::detect`]). A limit that the kernel did not report back is not in
-//! force, and is named with the reason ([`Leaf::not_applied`]). Directories are held by handle, and
+//! limit, read it back ([`CgroupBackend::detect`]). A limit that the kernel did not report back is not in
+//! force, and is named with the reason ([`CgroupLeaf::not_applied`]). Directories are held by handle, and
 //! names are checked before they become part of a path.
 
 mod backend;
@@ -12,13 +12,13 @@ mod leaf;
 mod limits;
 mod machine;
 
-pub use backend::{Backend, Refusal};
-pub use leaf::Leaf;
+pub use backend::{CgroupBackend, CgroupRefusal};
+pub use leaf::CgroupLeaf;
 pub use machine::machine;
 
 /// Limits on a process tree. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct CgroupLimits {
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// CPU, in thousandths of one core.
@@ -27,8 +27,8 @@ pub struct Limits {
     pub pids: Option<u64>,
 }
 
-impl From<&crate::policy::Granted> for Limits {
-    fn from(granted: &crate::policy::Granted) -> Self {
+impl From<&crate::policy::ResolvedLimits> for CgroupLimits {
+    fn from(granted: &crate::policy::ResolvedLimits) -> Self {
         Self {
             memory_bytes: Some(granted.memory_bytes),
             cpu_millicores: Some(granted.cpu_millicores),
@@ -39,7 +39,7 @@ impl From<&crate::policy::Granted> for Limits {
 
 /// How this machine carries limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CgroupKind {
     /// One v2 hierarchy, held by root.
     V2Root,
     /// One v2 hierarchy, in a part of it handed to this user.
@@ -52,7 +52,7 @@ pub enum Kind {
     None,
 }
 
-impl Kind {
+impl CgroupKind {
     /// The name in receipts.
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Kind {
 
 /// CPU and memory used by a tree so far, where the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct CgroupUsage {
     /// CPU time, in microseconds.
     pub cpu_us: Option<u64>,
     /// Peak memory, in bytes.
@@ -75,7 +75,7 @@ pub struct Usage {
 
 /// How often a limit was met so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Events {
+pub struct CgroupLimitEvents {
     /// Processes killed for memory.
     pub oom_kills: u64,
     /// Forks refused for the number of processes.

@@ -8,16 +8,16 @@ use rustix::process::Pid;
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+const LIMITS: CgroupLimits = CgroupLimits {
     memory_bytes: Some(64 << 20),
     cpu_millicores: Some(500),
     pids: Some(20),
 };
 
 /// A way to make groups, or proof that the refusal is explained.
-fn backend() -> Option<Backend> {
-    let backend = Backend::detect();
-    if backend.kind() == Kind::None {
+fn backend() -> Option<CgroupBackend> {
+    let backend = CgroupBackend::detect();
+    if backend.kind() == CgroupKind::None {
         assert!(!backend.refusals().is_empty(), "no way and no reason");
         let leaf = backend.create("nothing", &LIMITS).unwrap();
         assert_eq!(leaf.not_applied().len(), 3);
@@ -28,7 +28,7 @@ fn backend() -> Option<Backend> {
 }
 
 /// Runs a script in a group; it starts once it is inside.
-fn shell(leaf: &Leaf, script: &str) -> Child {
+fn shell(leaf: &CgroupLeaf, script: &str) -> Child {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("read go; {script}")])
@@ -112,9 +112,9 @@ fn too_many_processes_are_refused_and_counted() {
     let leaf = backend
         .create(
             "pids",
-            &Limits {
+            &CgroupLimits {
                 pids: Some(4),
-                ..Limits::default()
+                ..CgroupLimits::default()
             },
         )
         .unwrap();
@@ -137,9 +137,9 @@ fn too_many_processes_are_refused_and_counted() {
 #[test]
 fn a_memory_bomb_is_killed_and_counted() {
     let Some(backend) = backend() else { return };
-    let limits = Limits {
+    let limits = CgroupLimits {
         memory_bytes: Some(32 << 20),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
     let leaf = backend.create("memory", &limits).unwrap();
     if !leaf.not_applied().is_empty() {
@@ -164,7 +164,7 @@ fn a_memory_bomb_is_killed_and_counted() {
 
 #[test]
 fn names_that_could_mean_another_place_are_refused() {
-    let backend = Backend::detect();
+    let backend = CgroupBackend::detect();
     for name in [
         "",
         "..",

@@ -1,6 +1,6 @@
 //! Frames out of a byte stream, however it is cut.
 
-use super::wire::{FrameError, Writer};
+use super::wire::{ExecFrameError, FrameWriter};
 
 /// The most bytes a frame's body may have. Command lines and environments are the largest.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -10,7 +10,7 @@ const HEADER: usize = 1 + 4;
 
 /// One frame as it came: what kind, about which command, and its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct ExecFrame {
     /// What kind of message it is.
     pub kind: u8,
     /// The command it is about; 0 is the sandbox itself.
@@ -19,18 +19,18 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-impl Frame {
+impl ExecFrame {
     /// Appends the frame to `out`.
-    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), ExecFrameError> {
         let body = HEADER + self.payload.len();
         if body > MAX_BODY {
-            return Err(FrameError::TooLarge {
+            return Err(ExecFrameError::TooLarge {
                 what: "frame",
                 value: body as u64,
                 limit: MAX_BODY as u64,
             });
         }
-        let mut writer = Writer {
+        let mut writer = FrameWriter {
             bytes: std::mem::take(out),
         };
         #[allow(clippy::cast_possible_truncation)] // at most MAX_BODY
@@ -43,12 +43,12 @@ impl Frame {
 
 /// Collects bytes and gives frames back. Holds at most one frame and what was pushed with it.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct ExecFrameDecoder {
     buffer: Vec<u8>,
     read: usize,
 }
 
-impl Decoder {
+impl ExecFrameDecoder {
     /// A decoder that has seen nothing.
     pub fn new() -> Self {
         Self::default()
@@ -67,21 +67,21 @@ impl Decoder {
     }
 
     /// The next whole frame, if it has arrived.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+    pub fn next_frame(&mut self) -> Result<Option<ExecFrame>, ExecFrameError> {
         let rest = &self.buffer[self.read..];
         let Some((length, rest)) = rest.split_first_chunk::<LENGTH>() else {
             return Ok(None);
         };
         let body = u32::from_le_bytes(*length) as usize;
         if body > MAX_BODY {
-            return Err(FrameError::TooLarge {
+            return Err(ExecFrameError::TooLarge {
                 what: "frame",
                 value: body as u64,
                 limit: MAX_BODY as u64,
             });
         }
         if body < HEADER {
-            return Err(FrameError::Short {
+            return Err(ExecFrameError::Short {
                 what: "frame header",
             });
         }
@@ -89,8 +89,8 @@ impl Decoder {
             return Ok(None);
         };
         let (header, payload) = body_bytes.split_at(HEADER);
-        let mut reader = super::Reader::new(header);
-        let frame = Frame {
+        let mut reader = super::FrameReader::new(header);
+        let frame = ExecFrame {
             kind: reader.u8("kind")?,
             command: reader.u32("command")?,
             payload: payload.to_vec(),

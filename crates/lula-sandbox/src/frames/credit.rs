@@ -5,7 +5,7 @@ pub const WINDOW: u64 = 256 * 1024;
 
 /// A breach of the agreement about credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CreditError {
+pub enum StreamCreditError {
     /// More was sent than had been granted.
     #[error("{sent} bytes were sent against a credit of {left}")]
     Overdrawn {
@@ -26,32 +26,32 @@ pub enum CreditError {
 
 /// What is left of a stream's credit. Both sides keep one and they agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Credit(u64);
+pub struct StreamCredit(u64);
 
-impl Default for Credit {
+impl Default for StreamCredit {
     fn default() -> Self {
         Self(WINDOW)
     }
 }
 
-impl Credit {
+impl StreamCredit {
     /// Bytes that may be sent now.
     pub const fn left(self) -> u64 {
         self.0
     }
 
     /// Takes note that `sent` bytes went out or came in.
-    pub fn spend(&mut self, sent: u64) -> Result<(), CreditError> {
+    pub fn spend(&mut self, sent: u64) -> Result<(), StreamCreditError> {
         self.0 = self
             .0
             .checked_sub(sent)
-            .ok_or(CreditError::Overdrawn { sent, left: self.0 })?;
+            .ok_or(StreamCreditError::Overdrawn { sent, left: self.0 })?;
         Ok(())
     }
 
     /// Takes note that `granted` more may be sent.
-    pub fn grant(&mut self, granted: u64) -> Result<(), CreditError> {
-        let inflated = CreditError::Inflated {
+    pub fn grant(&mut self, granted: u64) -> Result<(), StreamCreditError> {
+        let inflated = StreamCreditError::Inflated {
             granted,
             left: self.0,
         };

@@ -2,12 +2,12 @@
 
 use lula_protocol::receipt::WorkspaceMode;
 
-use super::codec::Frame;
-use super::wire::{FrameError, Reader, Writer};
+use super::codec::ExecFrame;
+use super::wire::{ExecFrameError, FrameReader, FrameWriter};
 
 /// An output stream of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output, or everything a terminal shows.
     Stdout,
     /// Standard error.
@@ -16,7 +16,7 @@ pub enum Stream {
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terminal {
+pub struct PtySize {
     /// Lines.
     pub rows: u16,
     /// Characters in a line.
@@ -34,14 +34,14 @@ pub struct ExecRequest {
     /// Directory it starts in.
     pub directory: Vec<u8>,
     /// A terminal to run in, or pipes.
-    pub terminal: Option<Terminal>,
+    pub terminal: Option<PtySize>,
     /// Whether the program is part of the exec server instead of a file.
     pub built_in: bool,
 }
 
 /// What the runner asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ExecServerRequest {
     /// Start a command.
     Exec(ExecRequest),
     /// Bytes for its standard input.
@@ -51,9 +51,9 @@ pub enum Request {
     /// Send it (and its process group) a signal.
     Signal(u8),
     /// Its terminal has another size.
-    Resize(Terminal),
+    Resize(PtySize),
     /// It may send so many more bytes of a stream.
-    Credit(Stream, u64),
+    Credit(OutputStream, u64),
     /// Kill it with everything it started, daemons included.
     Kill,
     /// End the sandbox once no command is left in it.
@@ -62,7 +62,7 @@ pub enum Request {
 
 /// What the kernel says about a process in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Posture {
+pub struct KernelPosture {
     /// `NoNewPrivs` of `/proc/<pid>/status`.
     pub no_new_privileges: bool,
     /// `Seccomp`: 0 off, 1 strict, 2 filter.
@@ -93,7 +93,7 @@ pub struct Posture {
 
 /// Something asked for that the sandbox could do without, and why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldBack {
+pub struct UnavailableProtection {
     /// What was asked.
     pub asked: String,
     /// Why it is not there.
@@ -102,7 +102,7 @@ pub struct HeldBack {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitHow {
+pub enum ExitCause {
     /// By itself, with a status.
     Status(u8),
     /// By a signal.
@@ -111,16 +111,16 @@ pub enum ExitHow {
 
 /// What the exec server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ExecServerEvent {
     /// The exec server is locked in; a descriptor for its refusals comes along. Sent ahead of `Ready`
     /// where its own calls are watched too.
     Locked,
     /// The sandbox stands, and this is what the kernel says about it.
     Ready {
         /// Read back from the exec server itself, after its last step.
-        posture: Posture,
+        posture: KernelPosture,
         /// What is missing.
-        held_back: Vec<HeldBack>,
+        held_back: Vec<UnavailableProtection>,
     },
     /// The sandbox could not be built; nothing ran.
     SetupFailed {
@@ -136,23 +136,23 @@ pub enum Event {
         /// Its pid inside the sandbox.
         pid: u32,
         /// Read back from the command itself.
-        posture: Posture,
+        posture: KernelPosture,
     },
     /// A command could not be started.
     NotStarted {
-        /// Which step.
+        /// The step of starting it that failed.
         step: String,
         /// The kernel's error number.
         errno: u32,
     },
     /// Bytes a command wrote.
-    Output(Stream, Vec<u8>),
+    Output(OutputStream, Vec<u8>),
     /// It may be sent so many more bytes of standard input.
     StdinCredit(u64),
     /// A command ended.
     Exited {
         /// How.
-        how: ExitHow,
+        how: ExitCause,
         /// CPU time of it and the children it waited for, in microseconds.
         cpu_us: u64,
         /// Peak memory of the largest process among them, in bytes.
@@ -218,7 +218,7 @@ impl std::fmt::Display for SetupStage {
     }
 }
 
-impl Stream {
+impl OutputStream {
     const fn number(self) -> u8 {
         match self {
             Self::Stdout => 1,
@@ -226,11 +226,11 @@ impl Stream {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+    fn read(reader: &mut FrameReader<'_>) -> Result<Self, ExecFrameError> {
         match reader.u8("stream")? {
             1 => Ok(Self::Stdout),
             2 => Ok(Self::Stderr),
-            other => Err(FrameError::Unknown {
+            other => Err(ExecFrameError::Unknown {
                 what: "stream",
                 value: other.into(),
             }),
@@ -238,12 +238,12 @@ impl Stream {
     }
 }
 
-impl Terminal {
-    fn write(self, writer: &mut Writer) {
+impl PtySize {
+    fn write(self, writer: &mut FrameWriter) {
         writer.u16(self.rows).u16(self.columns);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+    fn read(reader: &mut FrameReader<'_>) -> Result<Self, ExecFrameError> {
         Ok(Self {
             rows: reader.u16("rows")?,
             columns: reader.u16("columns")?,
@@ -251,10 +251,10 @@ impl Terminal {
     }
 }
 
-impl Request {
+impl ExecServerRequest {
     /// The request as a frame about that command.
-    pub fn frame(&self, command: u32) -> Frame {
-        let mut writer = Writer::new();
+    pub fn frame(&self, command: u32) -> ExecFrame {
+        let mut writer = FrameWriter::new();
         let kind = match self {
             Self::Exec(exec) => {
                 writer
@@ -289,7 +289,7 @@ impl Request {
             Self::Kill => 7,
             Self::EndWithLast => 8,
         };
-        Frame {
+        ExecFrame {
             kind,
             command,
             payload: writer.bytes,
@@ -297,25 +297,25 @@ impl Request {
     }
 
     /// The request a frame carries.
-    pub fn from_frame(frame: &Frame) -> Result<Self, FrameError> {
-        let mut reader = Reader::new(&frame.payload);
+    pub fn from_frame(frame: &ExecFrame) -> Result<Self, ExecFrameError> {
+        let mut reader = FrameReader::new(&frame.payload);
         let request = match frame.kind {
             1 => Self::Exec(ExecRequest {
                 arguments: reader.list("arguments", |r| r.without_nul("argument"))?,
                 environment: reader.list("environment", |r| r.without_nul("variable"))?,
                 directory: reader.without_nul("directory")?,
-                terminal: reader.option("terminal", Terminal::read)?,
+                terminal: reader.option("terminal", PtySize::read)?,
                 built_in: reader.bool("built-in")?,
             }),
             2 => Self::Stdin(reader.rest().to_vec()),
             3 => Self::StdinEnd,
             4 => Self::Signal(reader.u8("signal")?),
-            5 => Self::Resize(Terminal::read(&mut reader)?),
-            6 => Self::Credit(Stream::read(&mut reader)?, reader.u64("credit")?),
+            5 => Self::Resize(PtySize::read(&mut reader)?),
+            6 => Self::Credit(OutputStream::read(&mut reader)?, reader.u64("credit")?),
             7 => Self::Kill,
             8 => Self::EndWithLast,
             other => {
-                return Err(FrameError::Unknown {
+                return Err(ExecFrameError::Unknown {
                     what: "request",
                     value: other.into(),
                 });
@@ -340,19 +340,19 @@ const fn mode_number(mode: WorkspaceMode) -> u8 {
     }
 }
 
-fn read_mode(reader: &mut Reader<'_>) -> Result<WorkspaceMode, FrameError> {
+fn read_mode(reader: &mut FrameReader<'_>) -> Result<WorkspaceMode, ExecFrameError> {
     let number = reader.u8("workspace")?;
     MODES
         .get(usize::from(number))
         .copied()
-        .ok_or(FrameError::Unknown {
+        .ok_or(ExecFrameError::Unknown {
             what: "workspace",
             value: number.into(),
         })
 }
 
-impl Posture {
-    fn write(&self, writer: &mut Writer) {
+impl KernelPosture {
+    fn write(&self, writer: &mut FrameWriter) {
         writer
             .bool(self.no_new_privileges)
             .u32(self.seccomp_mode)
@@ -377,7 +377,7 @@ impl Posture {
             });
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+    fn read(reader: &mut FrameReader<'_>) -> Result<Self, ExecFrameError> {
         Ok(Self {
             no_new_privileges: reader.bool("no_new_privileges")?,
             seccomp_mode: reader.u32("seccomp mode")?,
@@ -398,10 +398,10 @@ impl Posture {
     }
 }
 
-impl Event {
+impl ExecServerEvent {
     /// The event as a frame about that command.
-    pub fn frame(&self, command: u32) -> Frame {
-        let mut writer = Writer::new();
+    pub fn frame(&self, command: u32) -> ExecFrame {
+        let mut writer = FrameWriter::new();
         let kind = match self {
             Self::Locked => 100,
             Self::Ready { posture, held_back } => {
@@ -446,8 +446,8 @@ impl Event {
                 unrouted,
             } => {
                 match how {
-                    ExitHow::Status(status) => writer.u8(0).u8(*status),
-                    ExitHow::Signal(signal) => writer.u8(1).u8(*signal),
+                    ExitCause::Status(status) => writer.u8(0).u8(*status),
+                    ExitCause::Signal(signal) => writer.u8(1).u8(*signal),
                 };
                 writer
                     .u64(*cpu_us)
@@ -462,7 +462,7 @@ impl Event {
                 107
             }
         };
-        Frame {
+        ExecFrame {
             kind,
             command,
             payload: writer.bytes,
@@ -470,14 +470,14 @@ impl Event {
     }
 
     /// The event a frame carries.
-    pub fn from_frame(frame: &Frame) -> Result<Self, FrameError> {
-        let mut reader = Reader::new(&frame.payload);
+    pub fn from_frame(frame: &ExecFrame) -> Result<Self, ExecFrameError> {
+        let mut reader = FrameReader::new(&frame.payload);
         let event = match frame.kind {
             100 => Self::Locked,
             101 => Self::Ready {
-                posture: Posture::read(&mut reader)?,
+                posture: KernelPosture::read(&mut reader)?,
                 held_back: reader.list("held back", |r| {
-                    Ok(HeldBack {
+                    Ok(UnavailableProtection {
                         asked: r.text("asked")?,
                         reason: r.text("reason")?,
                     })
@@ -486,7 +486,7 @@ impl Event {
             102 => Self::SetupFailed {
                 stage: {
                     let number = reader.u8("stage")?;
-                    SetupStage::from_number(number).ok_or(FrameError::Unknown {
+                    SetupStage::from_number(number).ok_or(ExecFrameError::Unknown {
                         what: "stage",
                         value: number.into(),
                     })?
@@ -496,20 +496,20 @@ impl Event {
             },
             103 => Self::Started {
                 pid: reader.u32("pid")?,
-                posture: Posture::read(&mut reader)?,
+                posture: KernelPosture::read(&mut reader)?,
             },
             104 => Self::NotStarted {
                 step: reader.text("step")?,
                 errno: reader.u32("errno")?,
             },
-            105 => Self::Output(Stream::read(&mut reader)?, reader.rest().to_vec()),
+            105 => Self::Output(OutputStream::read(&mut reader)?, reader.rest().to_vec()),
             106 => Self::StdinCredit(reader.u64("credit")?),
             107 => Self::Exited {
                 how: match (reader.u8("how")?, reader.u8("status")?) {
-                    (0, status) => ExitHow::Status(status),
-                    (1, signal) => ExitHow::Signal(signal),
+                    (0, status) => ExitCause::Status(status),
+                    (1, signal) => ExitCause::Signal(signal),
                     (other, _) => {
-                        return Err(FrameError::Unknown {
+                        return Err(ExecFrameError::Unknown {
                             what: "ending",
                             value: other.into(),
                         });
@@ -522,7 +522,7 @@ impl Event {
                 unrouted: reader.option("unrouted", |r| r.u64("unrouted"))?,
             },
             other => {
-                return Err(FrameError::Unknown {
+                return Err(ExecFrameError::Unknown {
                     what: "event",
                     value: other.into(),
                 });

@@ -6,21 +6,22 @@
 //! granted, so a flood on one stream never starves another and never fills memory.
 //!
 //! The reading side trusts nothing: every length is checked before it is used, and bytes that make
-//! no sense end the conversation ([`FrameError`]).
+//! no sense end the conversation ([`ExecFrameError`]).
 
 mod codec;
 mod credit;
 mod message;
 mod wire;
 
-pub use codec::{Decoder, Frame, MAX_BODY};
-pub use credit::{Credit, CreditError, WINDOW};
+pub use codec::{ExecFrame, ExecFrameDecoder, MAX_BODY};
+pub use credit::{StreamCredit, StreamCreditError, WINDOW};
 pub use message::{
-    Event, ExecRequest, ExitHow, HeldBack, Posture, Request, SetupStage, Stream, Terminal,
+    ExecRequest, ExecServerEvent, ExecServerRequest, ExitCause, KernelPosture, OutputStream,
+    PtySize, SetupStage, UnavailableProtection,
 };
-pub use wire::FrameError;
+pub use wire::ExecFrameError;
 
-pub(crate) use wire::{Reader, Writer};
+pub(crate) use wire::{FrameReader, FrameWriter};
 
 /// The most bytes of a stream one frame carries.
 pub const CHUNK: usize = 64 * 1024;

@@ -8,15 +8,15 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., 0..40)
 }
 
-fn terminal() -> impl Strategy<Value = Terminal> {
-    (any::<u16>(), any::<u16>()).prop_map(|(rows, columns)| Terminal { rows, columns })
+fn terminal() -> impl Strategy<Value = PtySize> {
+    (any::<u16>(), any::<u16>()).prop_map(|(rows, columns)| PtySize { rows, columns })
 }
 
-fn stream() -> impl Strategy<Value = Stream> {
-    prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr)]
+fn stream() -> impl Strategy<Value = OutputStream> {
+    prop_oneof![Just(OutputStream::Stdout), Just(OutputStream::Stderr)]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = ExecServerRequest> {
     prop_oneof![
         (
             vec(text(), 0..5),
@@ -26,7 +26,7 @@ fn request() -> impl Strategy<Value = Request> {
             any::<bool>(),
         )
             .prop_map(|(arguments, environment, directory, terminal, built_in)| {
-                Request::Exec(ExecRequest {
+                ExecServerRequest::Exec(ExecRequest {
                     arguments,
                     environment,
                     directory,
@@ -34,17 +34,18 @@ fn request() -> impl Strategy<Value = Request> {
                     built_in,
                 })
             }),
-        vec(any::<u8>(), 0..300).prop_map(Request::Stdin),
-        Just(Request::StdinEnd),
-        any::<u8>().prop_map(Request::Signal),
-        terminal().prop_map(Request::Resize),
-        (stream(), any::<u64>()).prop_map(|(stream, bytes)| Request::Credit(stream, bytes)),
-        Just(Request::Kill),
-        Just(Request::EndWithLast),
+        vec(any::<u8>(), 0..300).prop_map(ExecServerRequest::Stdin),
+        Just(ExecServerRequest::StdinEnd),
+        any::<u8>().prop_map(ExecServerRequest::Signal),
+        terminal().prop_map(ExecServerRequest::Resize),
+        (stream(), any::<u64>())
+            .prop_map(|(stream, bytes)| ExecServerRequest::Credit(stream, bytes)),
+        Just(ExecServerRequest::Kill),
+        Just(ExecServerRequest::EndWithLast),
     ]
 }
 
-fn posture() -> impl Strategy<Value = Posture> {
+fn posture() -> impl Strategy<Value = KernelPosture> {
     (
         any::<bool>(),
         any::<u32>(),
@@ -53,51 +54,55 @@ fn posture() -> impl Strategy<Value = Posture> {
         proptest::option::of(any::<u64>()),
     )
         .prop_map(
-            |(no_new_privileges, seccomp_mode, capabilities, namespaces, file_size)| Posture {
-                no_new_privileges,
-                seccomp_mode,
-                seccomp_filters: 1,
-                capabilities,
-                bounding: 1,
-                namespaces,
-                open_files: 7,
-                file_size,
-                landlock_abi: 6,
-                landlock_rules: 9,
-                root_device: 3,
-                interfaces: vec!["lo".to_owned()],
-                workspace: no_new_privileges.then_some(WorkspaceMode::Overlay),
+            |(no_new_privileges, seccomp_mode, capabilities, namespaces, file_size)| {
+                KernelPosture {
+                    no_new_privileges,
+                    seccomp_mode,
+                    seccomp_filters: 1,
+                    capabilities,
+                    bounding: 1,
+                    namespaces,
+                    open_files: 7,
+                    file_size,
+                    landlock_abi: 6,
+                    landlock_rules: 9,
+                    root_device: 3,
+                    interfaces: vec!["lo".to_owned()],
+                    workspace: no_new_privileges.then_some(WorkspaceMode::Overlay),
+                }
             },
         )
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = ExecServerEvent> {
     prop_oneof![
         (posture(), vec(("[a-z ]{0,9}", "[a-z ]{0,9}"), 0..3)).prop_map(|(posture, missing)| {
-            Event::Ready {
+            ExecServerEvent::Ready {
                 posture,
                 held_back: missing
                     .into_iter()
-                    .map(|(asked, reason)| HeldBack { asked, reason })
+                    .map(|(asked, reason)| UnavailableProtection { asked, reason })
                     .collect(),
             }
         }),
-        ("[a-z]{0,9}", any::<u32>()).prop_map(|(detail, errno)| Event::SetupFailed {
+        ("[a-z]{0,9}", any::<u32>()).prop_map(|(detail, errno)| ExecServerEvent::SetupFailed {
             stage: SetupStage::Landlock,
             detail,
             errno
         }),
-        (any::<u32>(), posture()).prop_map(|(pid, posture)| Event::Started { pid, posture }),
-        ("[a-z]{0,9}", any::<u32>()).prop_map(|(step, errno)| Event::NotStarted { step, errno }),
+        (any::<u32>(), posture())
+            .prop_map(|(pid, posture)| ExecServerEvent::Started { pid, posture }),
+        ("[a-z]{0,9}", any::<u32>())
+            .prop_map(|(step, errno)| ExecServerEvent::NotStarted { step, errno }),
         (stream(), vec(any::<u8>(), 0..300))
-            .prop_map(|(stream, bytes)| Event::Output(stream, bytes)),
-        any::<u64>().prop_map(Event::StdinCredit),
+            .prop_map(|(stream, bytes)| ExecServerEvent::Output(stream, bytes)),
+        any::<u64>().prop_map(ExecServerEvent::StdinCredit),
         (any::<u8>(), any::<bool>(), any::<u64>()).prop_map(|(status, killed, number)| {
-            Event::Exited {
+            ExecServerEvent::Exited {
                 how: if killed {
-                    ExitHow::Signal(status)
+                    ExitCause::Signal(status)
                 } else {
-                    ExitHow::Status(status)
+                    ExitCause::Status(status)
                 },
                 cpu_us: number,
                 peak_memory_bytes: number,
@@ -119,12 +124,12 @@ proptest! {
         for (command, request) in &requests {
             request.frame(*command).encode_into(&mut bytes).unwrap();
         }
-        let mut decoder = Decoder::new();
+        let mut decoder = ExecFrameDecoder::new();
         let mut heard = Vec::new();
         for piece in bytes.chunks(cut) {
             decoder.push(piece);
             while let Some(frame) = decoder.next_frame().unwrap() {
-                heard.push((frame.command, Request::from_frame(&frame).unwrap()));
+                heard.push((frame.command, ExecServerRequest::from_frame(&frame).unwrap()));
             }
         }
         prop_assert_eq!(heard, requests);
@@ -135,23 +140,23 @@ proptest! {
         let frame = event.frame(command);
         let mut bytes = Vec::new();
         frame.encode_into(&mut bytes).unwrap();
-        let mut decoder = Decoder::new();
+        let mut decoder = ExecFrameDecoder::new();
         decoder.push(&bytes);
         let heard = decoder.next_frame().unwrap().unwrap();
-        prop_assert_eq!(Event::from_frame(&heard).unwrap(), event);
+        prop_assert_eq!(ExecServerEvent::from_frame(&heard).unwrap(), event);
     }
 
     #[test]
     fn hostile_bytes_are_refused_or_waited_for_but_never_believed(bytes in vec(any::<u8>(), 0..600)) {
-        let mut decoder = Decoder::new();
+        let mut decoder = ExecFrameDecoder::new();
         decoder.push(&bytes);
         while let Ok(Some(frame)) = decoder.next_frame() {
             // Whatever parses must mean the same when it is said again.
-            if let Ok(request) = Request::from_frame(&frame) {
-                prop_assert_eq!(Request::from_frame(&request.frame(frame.command)), Ok(request));
+            if let Ok(request) = ExecServerRequest::from_frame(&frame) {
+                prop_assert_eq!(ExecServerRequest::from_frame(&request.frame(frame.command)), Ok(request));
             }
-            if let Ok(event) = Event::from_frame(&frame) {
-                prop_assert_eq!(Event::from_frame(&event.frame(frame.command)), Ok(event));
+            if let Ok(event) = ExecServerEvent::from_frame(&frame) {
+                prop_assert_eq!(ExecServerEvent::from_frame(&event.frame(frame.command)), Ok(event));
             }
         }
     }
@@ -164,16 +169,16 @@ proptest! {
         request.frame(1).encode_into(&mut bytes).unwrap();
         let place = position.index(bytes.len());
         bytes[place] = value;
-        let mut decoder = Decoder::new();
+        let mut decoder = ExecFrameDecoder::new();
         decoder.push(&bytes);
         while let Ok(Some(frame)) = decoder.next_frame() {
-            let _ = Request::from_frame(&frame);
+            let _ = ExecServerRequest::from_frame(&frame);
         }
     }
 
     #[test]
     fn credit_is_never_overdrawn_nor_inflated(steps in vec((any::<bool>(), 0..2 * WINDOW), 0..50)) {
-        let mut credit = Credit::default();
+        let mut credit = StreamCredit::default();
         for (spend, amount) in steps {
             let before = credit.left();
             let allowed = if spend { credit.spend(amount) } else { credit.grant(amount) }.is_ok();
@@ -189,40 +194,40 @@ proptest! {
 
 #[test]
 fn a_frame_that_claims_gigabytes_is_refused_before_it_is_waited_for() {
-    let mut decoder = Decoder::new();
+    let mut decoder = ExecFrameDecoder::new();
     decoder.push(&u32::MAX.to_le_bytes());
     assert!(matches!(
         decoder.next_frame(),
-        Err(FrameError::TooLarge { .. })
+        Err(ExecFrameError::TooLarge { .. })
     ));
 }
 
 #[test]
 fn a_list_that_claims_more_items_than_bytes_reserves_nothing() {
-    let frame = Frame {
+    let frame = ExecFrame {
         kind: 1,
         command: 1,
         payload: u32::MAX.to_le_bytes().to_vec(),
     };
     assert!(matches!(
-        Request::from_frame(&frame),
-        Err(FrameError::TooLarge { .. })
+        ExecServerRequest::from_frame(&frame),
+        Err(ExecFrameError::TooLarge { .. })
     ));
 }
 
 #[test]
 fn leftover_bytes_are_refused() {
-    let mut frame = Request::Kill.frame(1);
+    let mut frame = ExecServerRequest::Kill.frame(1);
     frame.payload.push(0);
     assert_eq!(
-        Request::from_frame(&frame),
-        Err(FrameError::Trailing { count: 1 })
+        ExecServerRequest::from_frame(&frame),
+        Err(ExecFrameError::Trailing { count: 1 })
     );
 }
 
 #[test]
 fn an_argument_with_a_nul_is_refused() {
-    let request = Request::Exec(ExecRequest {
+    let request = ExecServerRequest::Exec(ExecRequest {
         arguments: vec![b"a\0b".to_vec()],
         environment: vec![],
         directory: b"/".to_vec(),
@@ -230,7 +235,7 @@ fn an_argument_with_a_nul_is_refused() {
         built_in: false,
     });
     assert_eq!(
-        Request::from_frame(&request.frame(1)),
-        Err(FrameError::NotText { what: "argument" })
+        ExecServerRequest::from_frame(&request.frame(1)),
+        Err(ExecFrameError::NotText { what: "argument" })
     );
 }

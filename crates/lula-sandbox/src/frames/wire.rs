@@ -2,7 +2,7 @@
 
 /// Bytes that do not make a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
+pub enum ExecFrameError {
     /// The bytes end before the message does.
     #[error("the message ends early: {what} is missing")]
     Short {
@@ -43,11 +43,11 @@ pub enum FrameError {
 
 /// Appends values to bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct FrameWriter {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Writer {
+impl FrameWriter {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -115,84 +115,84 @@ impl Writer {
 
 /// Takes values from bytes it does not trust.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct FrameReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], FrameError> {
+    fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], ExecFrameError> {
         let (taken, rest) = self
             .rest
             .split_at_checked(count)
-            .ok_or(FrameError::Short { what })?;
+            .ok_or(ExecFrameError::Short { what })?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FrameError> {
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], ExecFrameError> {
         let taken = self.take(N, what)?;
-        taken.try_into().map_err(|_| FrameError::Short { what })
+        taken.try_into().map_err(|_| ExecFrameError::Short { what })
     }
 
-    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, FrameError> {
+    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, ExecFrameError> {
         Ok(u8::from_le_bytes(self.array(what)?))
     }
 
-    pub(crate) fn bool(&mut self, what: &'static str) -> Result<bool, FrameError> {
+    pub(crate) fn bool(&mut self, what: &'static str) -> Result<bool, ExecFrameError> {
         match self.u8(what)? {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(FrameError::Unknown {
+            other => Err(ExecFrameError::Unknown {
                 what,
                 value: other.into(),
             }),
         }
     }
 
-    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, FrameError> {
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, ExecFrameError> {
         Ok(u16::from_le_bytes(self.array(what)?))
     }
 
-    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, FrameError> {
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, ExecFrameError> {
         Ok(u32::from_le_bytes(self.array(what)?))
     }
 
-    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, FrameError> {
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, ExecFrameError> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    pub(crate) fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], FrameError> {
+    pub(crate) fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], ExecFrameError> {
         let length = self.u32(what)? as usize;
         self.take(length, what)
     }
 
     /// Bytes that may become a C string.
-    pub(crate) fn without_nul(&mut self, what: &'static str) -> Result<Vec<u8>, FrameError> {
+    pub(crate) fn without_nul(&mut self, what: &'static str) -> Result<Vec<u8>, ExecFrameError> {
         let bytes = self.bytes(what)?;
         if bytes.contains(&0) {
-            return Err(FrameError::NotText { what });
+            return Err(ExecFrameError::NotText { what });
         }
         Ok(bytes.to_vec())
     }
 
-    pub(crate) fn text(&mut self, what: &'static str) -> Result<String, FrameError> {
-        String::from_utf8(self.without_nul(what)?).map_err(|_| FrameError::NotText { what })
+    pub(crate) fn text(&mut self, what: &'static str) -> Result<String, ExecFrameError> {
+        String::from_utf8(self.without_nul(what)?).map_err(|_| ExecFrameError::NotText { what })
     }
 
     pub(crate) fn list<T>(
         &mut self,
         what: &'static str,
-        mut each: impl FnMut(&mut Self) -> Result<T, FrameError>,
-    ) -> Result<Vec<T>, FrameError> {
+        mut each: impl FnMut(&mut Self) -> Result<T, ExecFrameError>,
+    ) -> Result<Vec<T>, ExecFrameError> {
         let count = self.u32(what)? as usize;
         // Every item takes at least one byte: a count beyond that is a lie, and reserving memory
         // for it would be the attack.
         if count > self.rest.len() {
-            return Err(FrameError::TooLarge {
+            return Err(ExecFrameError::TooLarge {
                 what,
                 value: count as u64,
                 limit: self.rest.len() as u64,
@@ -204,8 +204,8 @@ impl<'a> Reader<'a> {
     pub(crate) fn option<T>(
         &mut self,
         what: &'static str,
-        each: impl FnOnce(&mut Self) -> Result<T, FrameError>,
-    ) -> Result<Option<T>, FrameError> {
+        each: impl FnOnce(&mut Self) -> Result<T, ExecFrameError>,
+    ) -> Result<Option<T>, ExecFrameError> {
         if self.bool(what)? {
             each(self).map(Some)
         } else {
@@ -217,11 +217,11 @@ impl<'a> Reader<'a> {
         std::mem::take(&mut self.rest)
     }
 
-    pub(crate) fn end(&self) -> Result<(), FrameError> {
+    pub(crate) fn end(&self) -> Result<(), ExecFrameError> {
         if self.rest.is_empty() {
             Ok(())
         } else {
-            Err(FrameError::Trailing {
+            Err(ExecFrameError::Trailing {
                 count: self.rest.len(),
             })
         }

@@ -8,13 +8,13 @@ const ENGINES: u32 = 48_000;
 /// Ids for the sandboxes of one engine. An id is handed out again only when it was given back, so
 /// no two living sandboxes of an engine share one.
 #[derive(Debug)]
-pub(crate) struct Ids {
+pub(crate) struct SandboxIds {
     base: u32,
     next: u32,
     free: Vec<u32>,
 }
 
-impl Ids {
+impl SandboxIds {
     /// The ids of the engine with that process id.
     pub(crate) fn of_engine(pid: u32) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Ids {
         }
     }
 
-    /// An id nobody else of this engine has, or `None` where all are taken.
+    /// An id no other sandbox of this engine has, or `None` where all are taken.
     pub(crate) fn take(&mut self) -> Option<u32> {
         if let Some(id) = self.free.pop() {
             return Some(id);
@@ -60,7 +60,7 @@ mod tests {
         fn no_two_living_sandboxes_share_an_id(
             pid in any::<u32>(), steps in proptest::collection::vec(any::<bool>(), 0..300),
         ) {
-            let mut ids = Ids::of_engine(pid);
+            let mut ids = SandboxIds::of_engine(pid);
             let mut living = HashSet::new();
             for take in steps {
                 if take {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_full_house_is_refused_not_shared() {
-        let mut ids = Ids::of_engine(7);
+        let mut ids = SandboxIds::of_engine(7);
         for _ in 0..PER_ENGINE {
             ids.take().unwrap();
         }

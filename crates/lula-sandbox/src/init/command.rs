@@ -12,19 +12,19 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
 use crate::buffer::Buffer;
-use crate::built_in::{self, BuiltIn};
-use crate::frames::{Credit, ExecRequest, Stream, Terminal, WINDOW};
-use crate::sys::exec::{Forked, Launch, LaunchStep, Place, fork_into, launch};
-use crate::sys::process::Reaped;
+use crate::built_in::{self, BuiltInProgram};
+use crate::frames::{ExecRequest, OutputStream, PtySize, StreamCredit, WINDOW};
+use crate::sys::exec::{ForkSide, LaunchStep, ProcessLaunch, ProcessPlacement, fork_into, launch};
+use crate::sys::process::ReapedProcess;
 
 /// A source of output with what may still be sent of it.
-pub(super) struct Output {
-    pub(super) stream: Stream,
+pub(super) struct CommandOutputSource {
+    pub(super) stream: OutputStream,
     pub(super) from: OwnedFd,
-    pub(super) credit: Credit,
+    pub(super) credit: StreamCredit,
 }
 
-pub(super) struct Running {
+pub(super) struct InitCommand {
     pub(super) pid: i32,
     /// Where standard input goes: a pipe, or the terminal's master.
     pub(super) stdin: Option<OwnedFd>,
@@ -32,25 +32,25 @@ pub(super) struct Running {
     /// Input moved on and not yet granted again.
     pub(super) owed: u64,
     pub(super) stdin_ends: bool,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<CommandOutputSource>,
     pub(super) terminal: bool,
-    pub(super) ended: Option<Reaped>,
+    pub(super) ended: Option<ReapedProcess>,
     pub(super) killed: bool,
 }
 
 /// What one attempt to read gave.
-pub(super) enum Drawn {
+pub(super) enum OutputReadResult {
     Bytes(Vec<u8>),
     NothingYet,
     End,
 }
 
-impl Running {
+impl InitCommand {
     /// Starts the command.
     pub(super) fn start(
         request: &ExecRequest,
         die_with_parent: bool,
-        built_ins: &'static [BuiltIn],
+        built_ins: &'static [BuiltInProgram],
     ) -> Result<Self, (LaunchStep, io::Error)> {
         let streams = |error: Errno| (LaunchStep::Streams, error.into());
         let (theirs, ours) = match request.terminal {
@@ -62,7 +62,7 @@ impl Running {
                 .map_err(|_| (LaunchStep::Program, io::ErrorKind::InvalidInput.into()))
         };
         let texts = |list: &[Vec<u8>]| list.iter().map(text).collect::<Result<Vec<_>, _>>();
-        let place = Place {
+        let place = ProcessPlacement {
             directory: text(&request.directory)?,
             streams: theirs.each_ref().map(AsRawFd::as_raw_fd),
             terminal: request.terminal.is_some(),
@@ -71,7 +71,7 @@ impl Running {
         let pid = if request.built_in {
             start_built_in(request, &place, built_ins)?
         } else {
-            launch(&Launch {
+            launch(&ProcessLaunch {
                 candidates: texts(&candidates(request))?,
                 arguments: texts(&request.arguments)?,
                 environment: texts(&request.environment)?,
@@ -87,10 +87,10 @@ impl Running {
             stdin_ends: false,
             outputs: sources
                 .into_iter()
-                .map(|(stream, from)| Output {
+                .map(|(stream, from)| CommandOutputSource {
                     stream,
                     from,
-                    credit: Credit::default(),
+                    credit: StreamCredit::default(),
                 })
                 .collect(),
             terminal: request.terminal.is_some(),
@@ -141,40 +141,40 @@ impl Running {
     }
 
     /// Gives the terminal another size.
-    pub(super) fn resize(&self, size: Terminal) {
+    pub(super) fn resize(&self, size: PtySize) {
         if let (true, Some(master)) = (self.terminal, &self.stdin) {
             let _ = rustix::termios::tcsetwinsize(master, window(size));
         }
     }
 }
 
-impl Output {
+impl CommandOutputSource {
     /// Takes what can be read and may be sent now.
-    pub(super) fn draw(&mut self, buffer: &mut Buffer) -> Drawn {
+    pub(super) fn draw(&mut self, buffer: &mut Buffer) -> OutputReadResult {
         let space = buffer.space();
         let room = space.len();
         let most = usize::try_from(self.credit.left()).map_or(room, |left| left.min(room));
         if most == 0 {
-            return Drawn::NothingYet;
+            return OutputReadResult::NothingYet;
         }
         loop {
             match rustix::io::read(&self.from, &mut space[..most]) {
-                Ok(0) => return Drawn::End,
+                Ok(0) => return OutputReadResult::End,
                 Ok(count) => {
                     // Never more than `most`, which is within the credit.
                     let _ = self.credit.spend(count as u64);
-                    return Drawn::Bytes(buffer.filled(count).to_vec());
+                    return OutputReadResult::Bytes(buffer.filled(count).to_vec());
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Drawn::NothingYet,
+                Err(Errno::AGAIN) => return OutputReadResult::NothingYet,
                 // A terminal whose last user is gone says EIO.
-                Err(_) => return Drawn::End,
+                Err(_) => return OutputReadResult::End,
             }
         }
     }
 }
 
-type Ours = (OwnedFd, Vec<(Stream, OwnedFd)>);
+type Ours = (OwnedFd, Vec<(OutputStream, OwnedFd)>);
 
 fn pipes() -> Result<([OwnedFd; 3], Ours), Errno> {
     let make = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
@@ -188,12 +188,15 @@ fn pipes() -> Result<([OwnedFd; 3], Ours), Errno> {
         [stdin_theirs, stdout_theirs, stderr_theirs],
         (
             stdin,
-            vec![(Stream::Stdout, stdout), (Stream::Stderr, stderr)],
+            vec![
+                (OutputStream::Stdout, stdout),
+                (OutputStream::Stderr, stderr),
+            ],
         ),
     ))
 }
 
-fn terminal(size: Terminal) -> Result<([OwnedFd; 3], Ours), Errno> {
+fn terminal(size: PtySize) -> Result<([OwnedFd; 3], Ours), Errno> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
     rustix::pty::unlockpt(&master)?;
@@ -204,11 +207,11 @@ fn terminal(size: Terminal) -> Result<([OwnedFd; 3], Ours), Errno> {
     let again = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3);
     Ok((
         [again()?, again()?, again()?],
-        (master, vec![(Stream::Stdout, reads)]),
+        (master, vec![(OutputStream::Stdout, reads)]),
     ))
 }
 
-fn window(size: Terminal) -> Winsize {
+fn window(size: PtySize) -> Winsize {
     Winsize {
         ws_row: size.rows,
         ws_col: size.columns,
@@ -220,8 +223,8 @@ fn window(size: Terminal) -> Winsize {
 /// Starts a program that is part of this one.
 fn start_built_in(
     request: &ExecRequest,
-    place: &Place,
-    built_ins: &'static [BuiltIn],
+    place: &ProcessPlacement,
+    built_ins: &'static [BuiltInProgram],
 ) -> Result<i32, (LaunchStep, io::Error)> {
     let step = LaunchStep::BuiltIn;
     let missing = || (step, io::Error::from_raw_os_error(libc::ENOENT));
@@ -238,8 +241,8 @@ fn start_built_in(
         Some((OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])))
     });
     match fork_into(place, environment)? {
-        Forked::Parent(pid) => Ok(pid),
-        Forked::Child => built_in::run(built_in, &arguments),
+        ForkSide::Parent(pid) => Ok(pid),
+        ForkSide::Child => built_in::run(built_in, &arguments),
     }
 }
 

@@ -61,7 +61,7 @@ fn below(parents: &HashMap<i32, i32>, root: i32, spared: &HashSet<i32>) -> Vec<i
 }
 
 /// Kills everything below this process except the commands spared and what is below them. An orphan
-/// belongs to nobody that is still there, so it goes too.
+/// belongs to no process that is still there, so it goes too.
 pub(super) fn kill_below(spared: &HashSet<i32>, own_namespace: bool) {
     if spared.is_empty() && own_namespace && signal::kill_everyone_else().is_ok() {
         return;

@@ -4,24 +4,24 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
-use super::{CONNECTION, Identity, Site};
-use crate::blueprint::{Blueprint, INSIDE_ID};
+use super::{CONNECTION, InitSite, OuterIdentity};
+use crate::blueprint::{INSIDE_ID, SandboxBlueprint};
 use crate::frames::SetupStage;
 use crate::idmap;
-use crate::landlock::{self, Enforced};
+use crate::landlock::{self, EnforcedLandlock};
 use crate::sys::mount::hold_host;
-use crate::sys::process::{Apart, become_ids, enter, own_number, unshare};
+use crate::sys::process::{NamespaceFlags, become_ids, enter, own_number, unshare};
 use crate::sys::{lockdown, refusals};
-use crate::zygote::{During, Failure};
+use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Joins v1 control groups by writing `0` into each `tasks` file: a thread that moves itself takes
 /// none of the global locks that moving another process takes.
-pub(super) fn join_groups(site: &Site) -> Result<(), Failure> {
+pub(super) fn join_groups(site: &InitSite) -> Result<(), BuildStepFailure> {
     for tasks in &site.join_groups {
         rustix::io::write(tasks, b"0")
             .map_err(io::Error::from)
@@ -31,8 +31,8 @@ pub(super) fn join_groups(site: &Site) -> Result<(), Failure> {
 }
 
 /// The cgroup namespace is made here and not at birth: its root is the group this process is in.
-pub(super) fn name_itself() -> Result<(), Failure> {
-    unshare(Apart::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
+pub(super) fn name_itself() -> Result<(), BuildStepFailure> {
+    unshare(NamespaceFlags::CGROUP).during(SetupStage::Cgroup, || "its namespace".to_owned())?;
     rustix::system::sethostname(b"lula")
         .map_err(io::Error::from)
         .during(SetupStage::Identity, || "host name".to_owned())
@@ -40,12 +40,12 @@ pub(super) fn name_itself() -> Result<(), Failure> {
 
 /// Enters the network of its own, where there is one, and takes what came along. Tells what the network
 /// consists of.
-pub(super) fn enter_network(site: &mut Site) -> Result<Vec<String>, Failure> {
+pub(super) fn enter_network(site: &mut InitSite) -> Result<Vec<String>, BuildStepFailure> {
     let Some(supply) = site.network.take() else {
         return Ok(Vec::new());
     };
     let entered = supply.wait().and_then(|(network, home)| {
-        enter(network.namespace.as_fd(), Apart::NET)?;
+        enter(network.namespace.as_fd(), NamespaceFlags::NET)?;
         site.home = site.home.take().or(home);
         Ok(network.interfaces)
     });
@@ -54,23 +54,24 @@ pub(super) fn enter_network(site: &mut Site) -> Result<Vec<String>, Failure> {
 
 /// Becomes the sandbox's user, in a user namespace that holds this one id and owns no other
 /// namespace: whatever a command becomes inside, it has power over nothing.
-pub(super) fn take_identity(site: &Site) -> Result<(), Failure> {
+pub(super) fn take_identity(site: &InitSite) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Identity;
     let outside = match site.identity {
-        Some(Identity::Taken { uid, gid }) => {
+        Some(OuterIdentity::Taken { uid, gid }) => {
             become_ids(uid, gid).during(stage, || format!("user {uid}"))?;
             lockdown::raise_permitted().during(stage, || "its privileges".to_owned())?;
             // Changing ids hides /proc/self from the process itself.
             lockdown::set_dumpable(true).during(stage, || "/proc/self".to_owned())?;
             (uid, gid)
         }
-        Some(Identity::Own) | None => (0, 0),
+        Some(OuterIdentity::Own) | None => (0, 0),
     };
     let its_own = || "the sandbox's".to_owned();
     if let Some(home) = &site.home {
-        return enter(home.as_fd(), Apart::USER).during(SetupStage::UserNamespace, its_own);
+        return enter(home.as_fd(), NamespaceFlags::USER)
+            .during(SetupStage::UserNamespace, its_own);
     }
-    unshare(Apart::USER).during(SetupStage::UserNamespace, its_own)?;
+    unshare(NamespaceFlags::USER).during(SetupStage::UserNamespace, its_own)?;
     write_maps(outside).during(stage, || "its id map".to_owned())
 }
 
@@ -90,7 +91,7 @@ fn write_maps((uid, gid): (u32, u32)) -> io::Result<()> {
 
 /// Closes every descriptor but the connection and the zygote's, and gives nothing for the standard
 /// streams.
-pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn keep_only_lines(site: InitSite) -> io::Result<(OwnedFd, OwnedFd)> {
     // Out of the way of the places they are going to.
     let connection = rustix::io::fcntl_dupfd_cloexec(&site.connection, 64)?;
     let zygote = rustix::io::fcntl_dupfd_cloexec(&site.zygote, 64)?;
@@ -111,11 +112,11 @@ pub(super) fn keep_only_lines(site: Site) -> io::Result<(OwnedFd, OwnedFd)> {
 /// From here on this process dies with the zygote; if that has happened already, now. Without a pid
 /// namespace it must not be killed before it has killed what it started: there the end of the
 /// connection tells it.
-pub(super) fn tie_life(zygote: OwnedFd, tier: Tier) -> Result<(), Failure> {
+pub(super) fn tie_life(zygote: OwnedFd, tier: IsolationTier) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Lifeline;
     // A cloned process may already lead a session where it is pid 1.
     let _ = rustix::process::setsid();
-    if tier == Tier::Namespace {
+    if tier == IsolationTier::Namespace {
         lockdown::die_with_parent().during(stage, || "parent".to_owned())?;
     }
     let now = rustix::event::Timespec {
@@ -127,7 +128,7 @@ pub(super) fn tie_life(zygote: OwnedFd, tier: Tier) -> Result<(), Failure> {
         .map_err(io::Error::from)
         .during(stage, || "the zygote".to_owned())?;
     if !waiting[0].revents().is_empty() {
-        return Err(Failure {
+        return Err(BuildStepFailure {
             stage,
             detail: "the zygote died while the sandbox was being built".to_owned(),
             errno: 0,
@@ -138,20 +139,20 @@ pub(super) fn tie_life(zygote: OwnedFd, tier: Tier) -> Result<(), Failure> {
 }
 
 /// What came of locking.
-pub(super) struct Locked {
-    pub(super) enforced: Option<Enforced>,
+pub(super) struct FenceResult {
+    pub(super) enforced: Option<EnforcedLandlock>,
     /// Where refused calls wait for an answer.
     pub(super) refusals: Option<OwnedFd>,
 }
 
 /// Limits, capabilities, no new privileges, Landlock, and seccomp last.
-pub(super) fn lock(blueprint: &Blueprint) -> Result<Locked, Failure> {
+pub(super) fn lock(blueprint: &SandboxBlueprint) -> Result<FenceResult, BuildStepFailure> {
     let on = blueprint.switches;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     if on.rlimits {
         limits(blueprint).during(SetupStage::Limits, || "resource limits".to_owned())?;
     }
-    let boundary = blueprint.tier != Tier::Process;
+    let boundary = blueprint.tier != IsolationTier::Process;
     if on.no_capabilities && boundary {
         drop_capabilities(blueprint.tier)
             .during(SetupStage::Capabilities, || "every set".to_owned())?;
@@ -160,7 +161,7 @@ pub(super) fn lock(blueprint: &Blueprint) -> Result<Locked, Failure> {
         lockdown::no_new_privileges()
             .during(SetupStage::Capabilities, || "no_new_privs".to_owned())?;
     }
-    if blueprint.tier != Tier::Namespace {
+    if blueprint.tier != IsolationTier::Namespace {
         lockdown::adopt_orphans().during(SetupStage::Lifeline, || "orphans".to_owned())?;
     }
     let enforced = if on.landlock && boundary {
@@ -182,21 +183,23 @@ pub(super) fn lock(blueprint: &Blueprint) -> Result<Locked, Failure> {
         };
         installed.during(SetupStage::Seccomp, || "the program".to_owned())?;
     }
-    Ok(Locked { enforced, refusals })
+    Ok(FenceResult { enforced, refusals })
 }
 
 /// An unprivileged process may not shrink its bounding set; with no capability to begin with and
 /// `no_new_privs` it can gain none either.
-fn drop_capabilities(tier: Tier) -> io::Result<()> {
+fn drop_capabilities(tier: IsolationTier) -> io::Result<()> {
     match lockdown::drop_capabilities() {
-        Err(error) if tier == Tier::Landlock && error.raw_os_error() == Some(libc::EPERM) => {
+        Err(error)
+            if tier == IsolationTier::Landlock && error.raw_os_error() == Some(libc::EPERM) =>
+        {
             lockdown::clear_capability_sets()
         }
         other => other,
     }
 }
 
-fn limits(blueprint: &Blueprint) -> io::Result<()> {
+fn limits(blueprint: &SandboxBlueprint) -> io::Result<()> {
     let set = |resource, value| {
         // An unprivileged process can lower a limit, never raise it.
         let most = rustix::process::getrlimit(resource).maximum;

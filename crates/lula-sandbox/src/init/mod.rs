@@ -14,17 +14,17 @@ mod serve;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
-use crate::blueprint::Blueprint;
-use crate::built_in::BuiltIn;
-use crate::frames::{Event, HeldBack, SetupStage};
+use crate::blueprint::SandboxBlueprint;
+use crate::built_in::BuiltInProgram;
+use crate::frames::{ExecServerEvent, SetupStage, UnavailableProtection};
 use crate::sys::{lockdown, process};
-use crate::zygote::{During, Failure, Supply};
+use crate::zygote::{BuildStepContext, BuildStepFailure, NetworkSupply};
 
 /// Who a sandbox is outside its user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
+pub(crate) enum OuterIdentity {
     /// The zygote's own user.
     Own,
     /// Another one, taken by privilege.
@@ -32,23 +32,23 @@ pub(crate) enum Identity {
 }
 
 /// What the zygote hands to the process it clones.
-pub(crate) struct Site {
+pub(crate) struct InitSite {
     /// To the runner.
     pub(crate) connection: OwnedFd,
     /// The zygote's pidfd.
     pub(crate) zygote: OwnedFd,
     /// `tasks` files of v1 control groups to join.
     pub(crate) join_groups: Vec<OwnedFd>,
-    pub(crate) network: Option<Supply>,
+    pub(crate) network: Option<NetworkSupply>,
     /// Detached trees, in the order of the blueprint.
     pub(crate) placed: Vec<OwnedFd>,
     pub(crate) layers: Vec<OwnedFd>,
     pub(crate) caches: Vec<OwnedFd>,
-    pub(crate) identity: Option<Identity>,
-    /// A user namespace that knows that identity and nobody else. It may come with the network; without
+    pub(crate) identity: Option<OuterIdentity>,
+    /// A user namespace that knows that identity and no other. It may come with the network; without
     /// one, one is made.
     pub(crate) home: Option<OwnedFd>,
-    pub(crate) held_back: Vec<HeldBack>,
+    pub(crate) held_back: Vec<UnavailableProtection>,
 }
 
 /// The descriptor of the connection while serving.
@@ -56,10 +56,10 @@ const CONNECTION: i32 = 3;
 
 /// Builds the sandbox around this process and serves in it. Never returns.
 pub(crate) fn run(
-    blueprint: &Blueprint,
-    site: Site,
+    blueprint: &SandboxBlueprint,
+    site: InitSite,
     zygote_control: &OwnedFd,
-    built_ins: &'static [BuiltIn],
+    built_ins: &'static [BuiltInProgram],
 ) -> ! {
     // First of all: the zygote's socket must not be held open by a sandbox, or the zygote's death
     // would go unseen. The copy is closed, the zygote's own stays.
@@ -80,13 +80,13 @@ pub(crate) fn run(
 }
 
 fn build(
-    blueprint: &Blueprint,
-    mut site: Site,
-    built_ins: &'static [BuiltIn],
-) -> Result<serve::Server, Failure> {
+    blueprint: &SandboxBlueprint,
+    mut site: InitSite,
+    built_ins: &'static [BuiltInProgram],
+) -> Result<serve::ExecServer, BuildStepFailure> {
     fence::join_groups(&site)?;
     let mut interfaces = Vec::new();
-    if blueprint.tier == Tier::Namespace {
+    if blueprint.tier == IsolationTier::Namespace {
         fence::name_itself()?;
         mounts::build(blueprint, &mut site)?;
         // It may still be in the making.
@@ -97,7 +97,7 @@ fn build(
     let (connection, zygote) =
         fence::keep_only_lines(site).during(SetupStage::Limits, || "descriptors".to_owned())?;
     fence::tie_life(zygote, blueprint.tier)?;
-    let fence::Locked {
+    let fence::FenceResult {
         enforced,
         mut refusals,
     } = fence::lock(blueprint)?;
@@ -105,26 +105,28 @@ fn build(
         && let Some(listener) = refusals.take()
     {
         // From here on every path this process opens waits for the runner.
-        serve::tell(&connection, &Event::Locked, &[listener.as_fd()])
+        serve::tell(&connection, &ExecServerEvent::Locked, &[listener.as_fd()])
             .during(SetupStage::Seccomp, || "its listener".to_owned())?;
     }
     let posture = readback::own(blueprint, enforced, &interfaces)?;
-    let ready = Event::Ready { posture, held_back };
-    let inherited = serve::Inherited {
+    let ready = ExecServerEvent::Ready { posture, held_back };
+    let inherited = serve::CommandInheritance {
         enforced,
         tier: blueprint.tier,
         built_ins,
     };
-    serve::Server::new(connection, &ready, refusals, inherited).map_err(|error| Failure {
-        stage: SetupStage::ReadBack,
-        detail: error.to_string(),
-        errno: 0,
+    serve::ExecServer::new(connection, &ready, refusals, inherited).map_err(|error| {
+        BuildStepFailure {
+            stage: SetupStage::ReadBack,
+            detail: error.to_string(),
+            errno: 0,
+        }
     })
 }
 
-/// Tells the runner why there is no sandbox. It may already be gone; then nobody needs to know.
-fn report(reporter: i32, failure: Failure) {
-    let event = Event::SetupFailed {
+/// Tells the runner why there is no sandbox. It may already be gone; then it needs no answer.
+fn report(reporter: i32, failure: BuildStepFailure) {
+    let event = ExecServerEvent::SetupFailed {
         stage: failure.stage,
         detail: failure.detail,
         errno: failure.errno,

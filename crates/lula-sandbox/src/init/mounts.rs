@@ -7,13 +7,13 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 
-use super::{Identity, Site};
-use crate::blueprint::{Bind, Blueprint, Overlay};
+use super::{InitSite, OuterIdentity};
+use crate::blueprint::{BindMount, BlueprintOverlay, SandboxBlueprint};
 use crate::frames::SetupStage;
 use crate::mounts::{HOME, SCRATCH};
-use crate::sys::mount::{self, Without};
+use crate::sys::mount::{self, MountRestrictions};
 use crate::sys::process;
-use crate::zygote::{During, Failure};
+use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 /// Directories of `/proc` that tell about the machine.
 const MASKED_DIRECTORIES: [&CStr; 6] = [
@@ -42,9 +42,12 @@ const MASKED_FROM_ROOT: [&CStr; 6] = [
 /// An empty read-only directory of the template.
 const EMPTY: &CStr = c"/var/empty";
 
-const CLOSED: Without = Without::SETUID.and(Without::DEVICES);
+const CLOSED: MountRestrictions = MountRestrictions::SETUID.and(MountRestrictions::DEVICES);
 
-pub(super) fn build(blueprint: &Blueprint, site: &mut Site) -> Result<(), Failure> {
+pub(super) fn build(
+    blueprint: &SandboxBlueprint,
+    site: &mut InitSite,
+) -> Result<(), BuildStepFailure> {
     // Modes are meant as they are written; the commands get an ordinary mask.
     rustix::process::umask(Mode::empty());
     proc().during(SetupStage::Proc, || "/proc".to_owned())?;
@@ -89,15 +92,15 @@ fn root() -> rustix::fd::BorrowedFd<'static> {
 }
 
 fn proc() -> io::Result<()> {
-    // Over the template's view, where there is one: it had to show for this one to be allowed. Nobody
+    // Over the template's view, where there is one: it had to show for this one to be allowed. No process
     // inside can unmount, and unmounting here would cost a grace period of the kernel.
-    let fresh = mount::new_filesystem("proc", &[], CLOSED.and(Without::EXECUTION))?;
+    let fresh = mount::new_filesystem("proc", &[], CLOSED.and(MountRestrictions::EXECUTION))?;
     mount::attach(&fresh, mount::hold(root(), Path::new("/proc"))?)
 }
 
-fn mask_proc(site: &Site) -> io::Result<()> {
+fn mask_proc(site: &InitSite) -> io::Result<()> {
     // An unprivileged engine cannot be root outside, whatever it is called in its own namespace.
-    let runs_as_root = matches!(site.identity, Some(Identity::Taken { uid: 0, .. }));
+    let runs_as_root = matches!(site.identity, Some(OuterIdentity::Taken { uid: 0, .. }));
     let from_root = MASKED_FROM_ROOT.iter().filter(|_| runs_as_root);
     let files = MASKED_FILES.iter().chain(from_root);
     let binds = MASKED_DIRECTORIES
@@ -136,7 +139,7 @@ fn mask(path: &str) -> io::Result<()> {
 }
 
 /// One private filesystem for every private directory, so that one size limits them together.
-fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
+fn scratch(blueprint: &SandboxBlueprint, site: &InitSite) -> io::Result<()> {
     let most = blueprint.scratch_bytes.to_string();
     let inodes = (blueprint.scratch_bytes / 4096)
         .clamp(1024, 1 << 20)
@@ -156,10 +159,10 @@ fn scratch(blueprint: &Blueprint, site: &Site) -> io::Result<()> {
     Ok(())
 }
 
-fn terminals(site: &Site) -> io::Result<()> {
+fn terminals(site: &InitSite) -> io::Result<()> {
     // The group of a terminal must be one this user namespace will know; its own user's does.
     let gid = match site.identity {
-        Some(Identity::Taken { gid, .. }) => gid,
+        Some(OuterIdentity::Taken { gid, .. }) => gid,
         _ => 0,
     };
     let gid = gid.to_string();
@@ -169,12 +172,15 @@ fn terminals(site: &Site) -> io::Result<()> {
         ("mode", "0620"),
         ("gid", &*gid),
     ];
-    let terminals =
-        mount::new_filesystem("devpts", &options, Without::SETUID.and(Without::EXECUTION))?;
+    let terminals = mount::new_filesystem(
+        "devpts",
+        &options,
+        MountRestrictions::SETUID.and(MountRestrictions::EXECUTION),
+    )?;
     mount::attach(&terminals, mount::hold(root(), Path::new("/dev/pts"))?)
 }
 
-fn place(bind: &Bind, tree: impl AsFd, site: &Site) -> io::Result<()> {
+fn place(bind: &BindMount, tree: impl AsFd, site: &InitSite) -> io::Result<()> {
     let target = Path::new(&bind.target);
     if mount::hold(root(), target).is_err() {
         make_place(bind, site)?;
@@ -184,7 +190,7 @@ fn place(bind: &Bind, tree: impl AsFd, site: &Site) -> io::Result<()> {
 
 /// Makes a place to mount on inside a private directory, owned like everything there. Elsewhere
 /// the template already has one.
-fn make_place(bind: &Bind, site: &Site) -> io::Result<()> {
+fn make_place(bind: &BindMount, site: &InitSite) -> io::Result<()> {
     let mut so_far = String::new();
     let parts: Vec<&str> = bind
         .target
@@ -214,8 +220,8 @@ fn make_place(bind: &Bind, site: &Site) -> io::Result<()> {
 }
 
 /// Gives a path to the sandbox's user.
-fn own(at: impl AsFd, path: &str, site: &Site) -> io::Result<()> {
-    if let Some(Identity::Taken { uid, gid }) = site.identity {
+fn own(at: impl AsFd, path: &str, site: &InitSite) -> io::Result<()> {
+    if let Some(OuterIdentity::Taken { uid, gid }) = site.identity {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
         rustix::fs::chownat(at, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
     }
@@ -223,7 +229,11 @@ fn own(at: impl AsFd, path: &str, site: &Site) -> io::Result<()> {
 }
 
 /// The workspace at its own path, over layers that stay out of reach once `/run` is covered.
-fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::Result<()> {
+fn lay_workspace(
+    blueprint: &SandboxBlueprint,
+    overlay: &BlueprintOverlay,
+    site: &InitSite,
+) -> io::Result<()> {
     for (layer, tree) in blueprint.layers().zip(&site.layers) {
         let held = &*layer.bind.target;
         rustix::fs::mkdir(held, Mode::from_raw_mode(0o755))?;
@@ -239,7 +249,7 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
         ("lowerdir", &*lowers),
         ("upperdir", &*overlay.upper),
         ("workdir", &*overlay.work),
-        // The same marks on disk whoever made them, and none that point elsewhere.
+        // The same marks on disk whichever user made them, and none that point elsewhere.
         ("userxattr", ""),
         ("redirect_dir", "nofollow"),
         ("metacopy", "off"),
@@ -250,16 +260,16 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
     }
     let mut without = CLOSED;
     if !blueprint.workspace.writable {
-        without = without.and(Without::WRITING);
+        without = without.and(MountRestrictions::WRITING);
     }
     let merged = match site.identity {
-        // The kernel works on the layers as whoever mounts: that must be somebody they know.
-        Some(Identity::Taken { uid, gid }) => process::with_file_ids(uid, gid, || {
+        // The kernel works on the layers as the process that mounts: it must have ids they know.
+        Some(OuterIdentity::Taken { uid, gid }) => process::with_file_ids(uid, gid, || {
             mount::new_filesystem("overlay", &options, without)
         }),
-        Some(Identity::Own) | None => mount::new_filesystem("overlay", &options, without),
+        Some(OuterIdentity::Own) | None => mount::new_filesystem("overlay", &options, without),
     }?;
-    let bind = Bind {
+    let bind = BindMount {
         source: String::new(),
         target: blueprint.workspace.path.clone(),
         file: false,
@@ -268,10 +278,10 @@ fn lay_workspace(blueprint: &Blueprint, overlay: &Overlay, site: &Site) -> io::R
 }
 
 /// Empty directories at paths of the host, on the one private filesystem.
-fn private(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
+fn private(blueprint: &SandboxBlueprint, site: &InitSite) -> Result<(), BuildStepFailure> {
     for (index, path) in blueprint.private.iter().enumerate() {
         let name = format!("/run/private{index}");
-        let bind = Bind {
+        let bind = BindMount {
             source: name.clone(),
             target: path.clone(),
             file: false,
@@ -287,7 +297,7 @@ fn private(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
 }
 
 /// Each cache is an overlay: the host's below, read-only, and a private layer above.
-fn caches(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
+fn caches(blueprint: &SandboxBlueprint, site: &InitSite) -> Result<(), BuildStepFailure> {
     for (index, (bind, tree)) in blueprint.caches.iter().zip(&site.caches).enumerate() {
         overlay(index, bind, tree, site)
             .during(SetupStage::Mounts, || format!("cache {}", bind.target))?;
@@ -295,7 +305,7 @@ fn caches(blueprint: &Blueprint, site: &Site) -> Result<(), Failure> {
     Ok(())
 }
 
-fn overlay(index: usize, bind: &Bind, lower: impl AsFd, site: &Site) -> io::Result<()> {
+fn overlay(index: usize, bind: &BindMount, lower: impl AsFd, site: &InitSite) -> io::Result<()> {
     let name = |part: &str| format!("/run/{part}{index}");
     let (below, above, work) = (name("lower"), name("upper"), name("work"));
     for path in [&below, &above, &work] {
@@ -308,7 +318,7 @@ fn overlay(index: usize, bind: &Bind, lower: impl AsFd, site: &Site) -> io::Resu
         ("upperdir", &*above),
         ("workdir", &*work),
     ];
-    if !matches!(site.identity, Some(Identity::Taken { .. })) {
+    if !matches!(site.identity, Some(OuterIdentity::Taken { .. })) {
         options.push(("userxattr", ""));
     }
     let merged = mount::new_filesystem("overlay", &options, CLOSED)?;

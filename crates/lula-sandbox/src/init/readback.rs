@@ -1,17 +1,17 @@
 //! Reading back, from the kernel, what a process in the sandbox is under.
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_protocol::receipt::WorkspaceMode;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
 
-use crate::blueprint::Blueprint;
-use crate::frames::{Posture, SetupStage};
-use crate::landlock::Enforced;
+use crate::blueprint::SandboxBlueprint;
+use crate::frames::{KernelPosture, SetupStage};
+use crate::landlock::EnforcedLandlock;
 use crate::page;
 use crate::sys::lockdown;
-use crate::zygote::{During, Failure};
+use crate::zygote::{BuildStepContext, BuildStepFailure};
 
 const NAMESPACES: [(&str, &str); 7] = [
     ("user", "user"),
@@ -25,12 +25,12 @@ const NAMESPACES: [(&str, &str); 7] = [
 
 /// What the kernel says about this process, which refuses to go on where that is less than asked.
 ///
-/// `interfaces` were listed when the network was made: nobody inside can add one.
+/// `interfaces` were listed when the network was made: no process inside can add one.
 pub(super) fn own(
-    blueprint: &Blueprint,
-    enforced: Option<Enforced>,
+    blueprint: &SandboxBlueprint,
+    enforced: Option<EnforcedLandlock>,
     interfaces: &[String],
-) -> Result<Posture, Failure> {
+) -> Result<KernelPosture, BuildStepFailure> {
     let stage = SetupStage::ReadBack;
     let mut posture = lockdown::standing().during(stage, || "this process".to_owned())?;
     add_inherited(&mut posture, enforced);
@@ -56,7 +56,7 @@ pub(super) fn own(
     posture.workspace =
         Some(workspace(blueprint).during(stage, || blueprint.workspace.path.clone())?);
     let on = blueprint.switches;
-    let boundary = blueprint.tier != Tier::Process;
+    let boundary = blueprint.tier != IsolationTier::Process;
     let checks = [
         (
             on.no_new_privileges && !posture.no_new_privileges,
@@ -68,7 +68,7 @@ pub(super) fn own(
         ),
         (
             on.no_capabilities
-                && blueprint.tier == Tier::Namespace
+                && blueprint.tier == IsolationTier::Namespace
                 && posture.capabilities | posture.bounding != 0,
             "capabilities are left",
         ),
@@ -77,17 +77,20 @@ pub(super) fn own(
             "Landlock is not in force",
         ),
         (
-            on.no_network && blueprint.tier == Tier::Namespace && posture.interfaces != ["lo"],
+            on.no_network
+                && blueprint.tier == IsolationTier::Namespace
+                && posture.interfaces != ["lo"],
             "the network has more than its loopback",
         ),
         (
-            blueprint.tier == Tier::Namespace && posture.workspace != Some(blueprint.mode()),
+            blueprint.tier == IsolationTier::Namespace
+                && posture.workspace != Some(blueprint.mode()),
             "the workspace is not what was asked for",
         ),
     ];
     for (missing, what) in checks {
         if boundary && missing {
-            return Err(Failure {
+            return Err(BuildStepFailure {
                 stage,
                 detail: what.to_owned(),
                 errno: 0,
@@ -101,9 +104,9 @@ const OVERLAYFS: i64 = 0x794c_7630;
 
 /// What writing to the workspace does, by what the kernel says about the mount there. Where the tree
 /// is the host's own, only trying tells.
-fn workspace(blueprint: &Blueprint) -> std::io::Result<WorkspaceMode> {
+fn workspace(blueprint: &SandboxBlueprint) -> std::io::Result<WorkspaceMode> {
     let asked = &blueprint.workspace;
-    if blueprint.tier != Tier::Namespace {
+    if blueprint.tier != IsolationTier::Namespace {
         let refused = |error| matches!(error, Errno::ACCESS | Errno::ROFS | Errno::PERM);
         let written = || {
             let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -133,14 +136,17 @@ fn inode(link: &str) -> Option<u64> {
 }
 
 /// The posture of a process by its name in `/proc`.
-pub(super) fn of_process(name: &str, enforced: Option<Enforced>) -> std::io::Result<Posture> {
+pub(super) fn of_process(
+    name: &str,
+    enforced: Option<EnforcedLandlock>,
+) -> std::io::Result<KernelPosture> {
     let status = page::read(format!("/proc/{name}/status"))?;
     let mut posture = parse(&status);
     add_inherited(&mut posture, enforced);
     Ok(posture)
 }
 
-fn add_inherited(posture: &mut Posture, enforced: Option<Enforced>) {
+fn add_inherited(posture: &mut KernelPosture, enforced: Option<EnforcedLandlock>) {
     // Resource limits are inherited and cannot be raised: those of this process are the command's.
     posture.open_files = rustix::process::getrlimit(Resource::Nofile)
         .maximum
@@ -152,8 +158,8 @@ fn add_inherited(posture: &mut Posture, enforced: Option<Enforced>) {
     }
 }
 
-fn parse(status: &str) -> Posture {
-    let mut posture = Posture::default();
+fn parse(status: &str) -> KernelPosture {
+    let mut posture = KernelPosture::default();
     for line in status.lines() {
         let Some((key, value)) = line.split_once(':') else {
             continue;

@@ -5,22 +5,25 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::command::{Drawn, Running};
+use super::command::{InitCommand, OutputReadResult};
 use super::{family, readback, routes};
 use crate::buffer::Buffer;
-use crate::built_in::BuiltIn;
-use crate::frames::{CHUNK, Decoder, Event, ExecRequest, ExitHow, FrameError, Request, WINDOW};
-use crate::landlock::Enforced;
+use crate::built_in::BuiltInProgram;
+use crate::frames::{
+    CHUNK, ExecFrameDecoder, ExecFrameError, ExecRequest, ExecServerEvent, ExecServerRequest,
+    ExitCause, WINDOW,
+};
+use crate::landlock::EnforcedLandlock;
 use crate::sys::{process, signal, socket};
 
 /// More waiting output than this, and commands are not read any further.
 const ENOUGH: usize = 1024 * 1024;
 /// How long the news that a command runs may wait for more: a quick command's end goes with it, and
-/// whoever waits for that is woken once.
+/// the runner, which waits for that, is woken once.
 const A_MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
@@ -29,21 +32,21 @@ const A_MOMENT: Timespec = Timespec {
 const MOST_COMMANDS: usize = 1024;
 
 /// What every command gets from this process.
-pub(super) struct Inherited {
-    pub(super) enforced: Option<Enforced>,
-    pub(super) tier: Tier,
-    pub(super) built_ins: &'static [BuiltIn],
+pub(super) struct CommandInheritance {
+    pub(super) enforced: Option<EnforcedLandlock>,
+    pub(super) tier: IsolationTier,
+    pub(super) built_ins: &'static [BuiltInProgram],
 }
 
-pub(super) struct Server {
+pub(super) struct ExecServer {
     connection: OwnedFd,
     endings: OwnedFd,
-    inherited: Inherited,
-    decoder: Decoder,
+    inherited: CommandInheritance,
+    decoder: ExecFrameDecoder,
     out: Vec<u8>,
     /// Whether something in it must not wait.
     urgent: bool,
-    commands: BTreeMap<u32, Running>,
+    commands: BTreeMap<u32, InitCommand>,
     /// Pipes of ended commands that something they started still holds: read and dropped, so that
     /// it is not killed by a broken pipe.
     leftovers: Vec<OwnedFd>,
@@ -64,7 +67,7 @@ enum Source {
 /// Says something about the sandbox as a whole, with descriptors along.
 pub(super) fn tell(
     connection: &OwnedFd,
-    event: &Event,
+    event: &ExecServerEvent,
     along: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
@@ -75,12 +78,12 @@ pub(super) fn tell(
     socket::send(connection, &bytes, along)
 }
 
-impl Server {
+impl ExecServer {
     pub(super) fn new(
         connection: OwnedFd,
-        ready: &Event,
+        ready: &ExecServerEvent,
         refusals: Option<OwnedFd>,
-        inherited: Inherited,
+        inherited: CommandInheritance,
     ) -> io::Result<Self> {
         // The descriptor goes with the first words, before anything else runs in here; afterwards
         // the runner takes none.
@@ -92,7 +95,7 @@ impl Server {
             connection,
             endings: signal::child_endings()?,
             inherited,
-            decoder: Decoder::new(),
+            decoder: ExecFrameDecoder::new(),
             out: Vec::new(),
             urgent: false,
             commands: BTreeMap::new(),
@@ -107,8 +110,8 @@ impl Server {
         loop {
             self.flush()?;
             if self.ending && self.commands.is_empty() && self.out.is_empty() {
-                // Whoever has just been told may be waiting for this very processor, and nobody
-                // waits for what this process has left to do.
+                // The engine has just been told and may be waiting for this very processor. It does not
+                // wait for what this process has left to do.
                 if self.own_namespace() {
                     process::stand_back();
                 }
@@ -142,16 +145,16 @@ impl Server {
     }
 
     fn own_namespace(&self) -> bool {
-        self.inherited.tier == Tier::Namespace
+        self.inherited.tier == IsolationTier::Namespace
     }
 
-    fn say(&mut self, command: u32, event: &Event) -> Result<(), FrameError> {
+    fn say(&mut self, command: u32, event: &ExecServerEvent) -> Result<(), ExecFrameError> {
         self.urgent = true;
         self.mention(command, event)
     }
 
     /// Says something that may wait for a moment.
-    fn mention(&mut self, command: u32, event: &Event) -> Result<(), FrameError> {
+    fn mention(&mut self, command: u32, event: &ExecServerEvent) -> Result<(), ExecFrameError> {
         event.frame(command).encode_into(&mut self.out)
     }
 
@@ -237,17 +240,17 @@ impl Server {
         };
         self.decoder.push(self.buffer.filled(count));
         while let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
-            let request = Request::from_frame(&frame).map_err(io::Error::other)?;
+            let request = ExecServerRequest::from_frame(&frame).map_err(io::Error::other)?;
             self.carry_out(frame.command, request)?;
         }
         Ok(true)
     }
 
-    fn carry_out(&mut self, id: u32, request: Request) -> io::Result<()> {
-        if let Request::Exec(exec) = request {
+    fn carry_out(&mut self, id: u32, request: ExecServerRequest) -> io::Result<()> {
+        if let ExecServerRequest::Exec(exec) = request {
             return self.start(id, &exec);
         }
-        if request == Request::EndWithLast {
+        if request == ExecServerRequest::EndWithLast {
             self.ending = true;
             return Ok(());
         }
@@ -256,25 +259,25 @@ impl Server {
             return Ok(());
         };
         match request {
-            Request::Exec(_) | Request::EndWithLast => {}
-            Request::Stdin(bytes) => {
+            ExecServerRequest::Exec(_) | ExecServerRequest::EndWithLast => {}
+            ExecServerRequest::Stdin(bytes) => {
                 if (command.pending.len() + bytes.len()) as u64 > WINDOW {
                     return Err(io::Error::other("more input than was granted"));
                 }
                 command.pending.extend(bytes);
                 self.feed(id)?;
             }
-            Request::StdinEnd => {
+            ExecServerRequest::StdinEnd => {
                 command.stdin_ends = true;
                 self.feed(id)?;
             }
-            Request::Signal(number) => {
+            ExecServerRequest::Signal(number) => {
                 if command.ended.is_none() {
                     let _ = signal::send_group(command.pid, number);
                 }
             }
-            Request::Resize(size) => command.resize(size),
-            Request::Credit(stream, bytes) => {
+            ExecServerRequest::Resize(size) => command.resize(size),
+            ExecServerRequest::Credit(stream, bytes) => {
                 for output in &mut command.outputs {
                     if output.stream == stream {
                         output.credit.grant(bytes).map_err(io::Error::other)?;
@@ -282,7 +285,7 @@ impl Server {
                 }
                 self.draw(id)?;
             }
-            Request::Kill => {
+            ExecServerRequest::Kill => {
                 command.killed = command.ended.is_none();
                 let spared = self
                     .commands
@@ -315,7 +318,7 @@ impl Server {
             return Err(io::Error::other("a command number was used twice"));
         }
         let started = if self.commands.len() < MOST_COMMANDS {
-            Running::start(request, !self.own_namespace(), self.inherited.built_ins)
+            InitCommand::start(request, !self.own_namespace(), self.inherited.built_ins)
         } else {
             Err((
                 crate::sys::exec::LaunchStep::Clone,
@@ -326,15 +329,15 @@ impl Server {
             Ok(running) => {
                 let pid = running.pid;
                 self.commands.insert(id, running);
-                let event = Event::Started {
+                let event = ExecServerEvent::Started {
                     pid: pid.cast_unsigned(),
-                    // It cannot be gone: nobody but us reaps it.
+                    // It cannot be gone: no process but this one reaps it.
                     posture: readback::of_process(&pid.to_string(), self.inherited.enforced)?,
                 };
                 self.mention(id, &event)
             }
             Err((step, error)) => {
-                let event = Event::NotStarted {
+                let event = ExecServerEvent::NotStarted {
                     step: step.name().to_owned(),
                     errno: error.raw_os_error().map_or(0, i32::cast_unsigned),
                 };
@@ -349,7 +352,7 @@ impl Server {
             return Ok(());
         };
         if let Some(credit) = command.feed() {
-            self.say(id, &Event::StdinCredit(credit))
+            self.say(id, &ExecServerEvent::StdinCredit(credit))
                 .map_err(io::Error::other)?;
         }
         Ok(())
@@ -363,9 +366,9 @@ impl Server {
         let mut index = 0;
         while let Some(output) = command.outputs.get_mut(index) {
             match output.draw(&mut self.buffer) {
-                Drawn::Bytes(bytes) => {
+                OutputReadResult::Bytes(bytes) => {
                     self.urgent = true;
-                    Event::Output(output.stream, bytes)
+                    ExecServerEvent::Output(output.stream, bytes)
                         .frame(id)
                         .encode_into(&mut self.out)
                         .map_err(io::Error::other)?;
@@ -373,8 +376,8 @@ impl Server {
                         return Ok(());
                     }
                 }
-                Drawn::NothingYet => index += 1,
-                Drawn::End => drop(command.outputs.remove(index)),
+                OutputReadResult::NothingYet => index += 1,
+                OutputReadResult::End => drop(command.outputs.remove(index)),
             }
         }
         Ok(())
@@ -407,7 +410,7 @@ impl Server {
             let Some(running) = self.commands.get(&id) else {
                 continue;
             };
-            // Without credit nobody knows whether more is waiting.
+            // Without credit it is not known whether more is waiting.
             if running
                 .outputs
                 .iter()
@@ -423,10 +426,10 @@ impl Server {
                 continue;
             };
             let how = match (reaped.status, reaped.signal) {
-                (Some(status), _) => ExitHow::Status(status),
-                (None, signal) => ExitHow::Signal(signal.unwrap_or(0)),
+                (Some(status), _) => ExitCause::Status(status),
+                (None, signal) => ExitCause::Signal(signal.unwrap_or(0)),
             };
-            let event = Event::Exited {
+            let event = ExecServerEvent::Exited {
                 how,
                 cpu_us: reaped.cpu_us,
                 peak_memory_bytes: reaped.peak_memory_bytes,
@@ -434,7 +437,7 @@ impl Server {
                 scratch_left: self.scratch_left(),
                 unrouted: self
                     .own_namespace()
-                    .then(|| routes::missed(how != ExitHow::Status(0)))
+                    .then(|| routes::missed(how != ExitCause::Status(0)))
                     .flatten(),
             };
             self.say(id, &event).map_err(io::Error::other)?;

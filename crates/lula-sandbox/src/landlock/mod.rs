@@ -8,7 +8,7 @@ use crate::sys::landlock as kernel;
 
 /// What is granted beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Access {
+pub(crate) enum PathAccess {
     /// Look and run.
     Read,
     /// Everything but devices.
@@ -19,7 +19,7 @@ pub(crate) enum Access {
     List,
 }
 
-impl Access {
+impl PathAccess {
     pub(crate) const fn number(self) -> u8 {
         match self {
             Self::Read => 0,
@@ -50,9 +50,9 @@ impl Access {
 
 /// A grant beneath a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Grant {
+pub(crate) struct PathGrant {
     pub(crate) path: String,
-    pub(crate) access: Access,
+    pub(crate) access: PathAccess,
 }
 
 const EXECUTE: u64 = 1;
@@ -93,14 +93,14 @@ const fn scoped(abi: u32) -> u64 {
 
 /// What was put in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Enforced {
+pub(crate) struct EnforcedLandlock {
     pub(crate) abi: u32,
     pub(crate) rules: u32,
 }
 
 /// Puts this process and everything it starts under the grants. A grant for a path that does not
 /// exist grants nothing and is left out.
-pub(crate) fn enforce(grants: &[Grant]) -> io::Result<Enforced> {
+pub(crate) fn enforce(grants: &[PathGrant]) -> io::Result<EnforcedLandlock> {
     let abi = kernel::abi().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
     let ruleset = kernel::create_ruleset(handled(abi), scoped(abi), abi)?;
     let mut rules = 0;
@@ -118,7 +118,7 @@ pub(crate) fn enforce(grants: &[Grant]) -> io::Result<Enforced> {
         rules += 1;
     }
     kernel::restrict_self(ruleset.as_fd())?;
-    Ok(Enforced { abi, rules })
+    Ok(EnforcedLandlock { abi, rules })
 }
 
 #[cfg(test)]
@@ -127,7 +127,12 @@ mod tests {
 
     #[test]
     fn no_grant_ever_lets_a_device_be_made() {
-        for access in [Access::Read, Access::Write, Access::Use, Access::List] {
+        for access in [
+            PathAccess::Read,
+            PathAccess::Write,
+            PathAccess::Use,
+            PathAccess::List,
+        ] {
             for abi in 1..=8 {
                 assert_eq!(access.bits(abi, true) & (MAKE_CHAR | MAKE_BLOCK), 0);
             }
@@ -137,7 +142,12 @@ mod tests {
     #[test]
     fn a_grant_asks_a_kernel_only_for_what_it_knows() {
         for abi in 1..=8 {
-            for access in [Access::Read, Access::Write, Access::Use, Access::List] {
+            for access in [
+                PathAccess::Read,
+                PathAccess::Write,
+                PathAccess::Use,
+                PathAccess::List,
+            ] {
                 assert_eq!(access.bits(abi, true) & !handled(abi), 0);
                 assert_eq!(access.bits(abi, false) & !ON_FILES, 0);
             }
@@ -147,7 +157,7 @@ mod tests {
     #[test]
     fn reading_never_writes() {
         let writes = ALL & !READ;
-        assert_eq!(Access::Read.bits(7, true) & writes, 0);
-        assert_eq!(Access::List.bits(7, true), READ_DIR);
+        assert_eq!(PathAccess::Read.bits(7, true) & writes, 0);
+        assert_eq!(PathAccess::List.bits(7, true), READ_DIR);
     }
 }

@@ -9,31 +9,31 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::toolchains::{Bounds, Toolchains};
-use super::{HOME, Plan, Workspace, host, is_below, is_private, text};
-use crate::blueprint::{Bind, Placed};
+use super::toolchains::{HomeBounds, HostToolchains};
+use super::{HOME, MountPlan, MountedWorkspace, host, is_below, is_private, text};
+use crate::blueprint::{BindMount, PlacedPath};
 use crate::error::SandboxError;
-use crate::frames::HeldBack;
+use crate::frames::UnavailableProtection;
 use crate::policy::PackageCache;
-use host::Look;
+use host::HostPathKind;
 
 /// A longer configuration is not looked at, and so not shown.
 const MOST: u64 = 64 * 1024;
 
 /// A package cache as a sandbox is going to have it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cache {
+pub(super) struct CacheMount {
     /// What tells the tool where it is.
     variable: Option<(&'static str, String)>,
     /// A directory of the sandbox's own around it.
     private: Option<String>,
     /// Directories of the host below a private layer.
-    overlays: Vec<Bind>,
+    overlays: Vec<BindMount>,
     /// Read-only as they are.
-    shown: Vec<Bind>,
+    shown: Vec<BindMount>,
     /// Its name, where that is not its real path.
     link: Option<(String, String)>,
-    held_back: Vec<HeldBack>,
+    held_back: Vec<UnavailableProtection>,
 }
 
 /// What of a tool's home is shown.
@@ -61,12 +61,12 @@ const GRADLE: ToolHome = ToolHome {
 /// Looks where package caches are.
 pub(super) fn look(
     wanted: &BTreeSet<PackageCache>,
-    tools: &Toolchains,
-) -> Result<Vec<Cache>, SandboxError> {
+    tools: &HostToolchains,
+) -> Result<Vec<CacheMount>, SandboxError> {
     let Some(home) = tools.home().filter(|_| !wanted.is_empty()) else {
         return Ok(Vec::new());
     };
-    let bounds = Bounds::around(Some(home));
+    let bounds = HomeBounds::around(Some(home));
     let mut found = Vec::new();
     for cache in wanted {
         found.extend(look_at(*cache, tools, home, &bounds)?);
@@ -77,19 +77,19 @@ pub(super) fn look(
 /// Looks where one is, or the several that a tool has.
 fn look_at(
     cache: PackageCache,
-    tools: &Toolchains,
+    tools: &HostToolchains,
     home: &Path,
-    bounds: &Bounds,
-) -> Result<Vec<Cache>, SandboxError> {
+    bounds: &HomeBounds,
+) -> Result<Vec<CacheMount>, SandboxError> {
     let in_home = |place: &str| home.join(place);
     let of = |variable: &str, place: &dyn Fn() -> PathBuf| {
         tools.cache(variable).map_or_else(place, Path::to_owned)
     };
     let cached = |place: &str| of("XDG_CACHE_HOME", &|| in_home(".cache")).join(place);
-    let plain = |variable: &'static str, place: PathBuf| Cache::at(variable, &place, bounds);
+    let plain = |variable: &'static str, place: PathBuf| CacheMount::at(variable, &place, bounds);
     let found = match cache {
         PackageCache::Cargo => {
-            vec![Cache::of_tool(
+            vec![CacheMount::of_tool(
                 &CARGO,
                 &of(CARGO.variable, &|| in_home(".cargo")),
                 bounds,
@@ -97,7 +97,7 @@ fn look_at(
         }
         PackageCache::Gradle => {
             let place = of(GRADLE.variable, &|| in_home(".gradle"));
-            vec![Cache::of_tool(&GRADLE, &place, bounds)?]
+            vec![CacheMount::of_tool(&GRADLE, &place, bounds)?]
         }
         PackageCache::Pip => vec![plain(
             "PIP_CACHE_DIR",
@@ -117,7 +117,7 @@ fn look_at(
             let first = of("YARN_CACHE_FOLDER", &|| cached("yarn"));
             let second = of("YARN_GLOBAL_FOLDER", &|| in_home(".yarn/berry"));
             // The variable would move the cache that a project of a later yarn keeps in its repository.
-            let first = Cache::inside(".cache/yarn", &first, bounds)?;
+            let first = CacheMount::inside(".cache/yarn", &first, bounds)?;
             vec![first, plain("YARN_GLOBAL_FOLDER", second)?]
         }
         PackageCache::Go => {
@@ -129,7 +129,7 @@ fn look_at(
         }
         // Java asks the system for its user's home, not a variable.
         PackageCache::Maven => {
-            vec![Cache::inside(
+            vec![CacheMount::inside(
                 ".m2/repository",
                 &in_home(".m2/repository"),
                 bounds,
@@ -139,12 +139,12 @@ fn look_at(
     Ok(found.into_iter().flatten().collect())
 }
 
-impl Cache {
+impl CacheMount {
     /// One directory, at its own path.
     fn at(
         variable: &'static str,
         place: &Path,
-        bounds: &Bounds,
+        bounds: &HomeBounds,
     ) -> Result<Option<Self>, SandboxError> {
         let Some((named, real)) = resolved(place, bounds)? else {
             return Ok(None);
@@ -159,7 +159,7 @@ impl Cache {
     }
 
     /// One directory, where the tool looks for it in the sandbox's own home.
-    fn inside(seen: &str, place: &Path, bounds: &Bounds) -> Result<Option<Self>, SandboxError> {
+    fn inside(seen: &str, place: &Path, bounds: &HomeBounds) -> Result<Option<Self>, SandboxError> {
         let found = resolved(place, bounds)?;
         Ok(found.map(|(_, real)| Self {
             overlays: vec![directory(&real, &format!("{HOME}/{seen}"))],
@@ -171,7 +171,7 @@ impl Cache {
     fn of_tool(
         tool: &ToolHome,
         place: &Path,
-        bounds: &Bounds,
+        bounds: &HomeBounds,
     ) -> Result<Option<Self>, SandboxError> {
         let Ok(real) = place.canonicalize() else {
             return Ok(None);
@@ -212,7 +212,7 @@ impl Cache {
     /// Shows a file of settings, unless it may hold a credential.
     fn configuration(&mut self, file: &Path, target: String) -> Result<(), SandboxError> {
         // Only a file that lies there itself: a link could lead to anything.
-        if !matches!(host::look(file)?, Look::File(_)) {
+        if !matches!(host::look(file)?, HostPathKind::File(_)) {
             return Ok(());
         }
         let mut text = String::new();
@@ -225,7 +225,7 @@ impl Cache {
                 "it holds what may be a token, a password or a URL with one".to_owned()
             }
             Ok(_) => {
-                self.shown.push(Bind {
+                self.shown.push(BindMount {
                     source: target.clone(),
                     target,
                     file: true,
@@ -233,7 +233,7 @@ impl Cache {
                 return Ok(());
             }
         };
-        self.held_back.push(HeldBack {
+        self.held_back.push(UnavailableProtection {
             asked: format!("read {target}"),
             reason,
         });
@@ -246,8 +246,8 @@ impl Cache {
     }
 }
 
-fn directory(source: &str, target: &str) -> Bind {
-    Bind {
+fn directory(source: &str, target: &str) -> BindMount {
+    BindMount {
         source: source.to_owned(),
         target: target.to_owned(),
         file: false,
@@ -255,7 +255,7 @@ fn directory(source: &str, target: &str) -> Bind {
 }
 
 /// A directory by its name and its real path, where there is one that may be shown.
-fn resolved(place: &Path, bounds: &Bounds) -> Result<Option<(String, String)>, SandboxError> {
+fn resolved(place: &Path, bounds: &HomeBounds) -> Result<Option<(String, String)>, SandboxError> {
     if !bounds.allow(place) {
         return Ok(None);
     }
@@ -282,12 +282,12 @@ fn holds_a_secret(text: &str) -> bool {
     named.iter().any(|word| text.contains(word)) || text.split("://").skip(1).any(userinfo)
 }
 
-impl Plan {
+impl MountPlan {
     /// Puts a package cache into the plan, as far as the workspace is not in its way.
     pub(super) fn add_cache(
         &mut self,
-        cache: Cache,
-        workspace: &Workspace<'_>,
+        cache: CacheMount,
+        workspace: &MountedWorkspace<'_>,
     ) -> Result<(), SandboxError> {
         let workspace = text(workspace.path)?;
         self.environment
@@ -303,7 +303,7 @@ impl Plan {
                 .into_iter()
                 .partition(|bind| inside(&bind.target));
             self.root.binds = binds;
-            let behind: Vec<Bind> = behind;
+            let behind: Vec<BindMount> = behind;
             for bind in behind.into_iter().chain(cache.shown) {
                 self.place_at(bind, false)?;
             }
@@ -324,16 +324,16 @@ impl Plan {
     }
 
     /// Places something of the host somewhere else than at its own path.
-    fn place_at(&mut self, bind: Bind, writable: bool) -> Result<(), SandboxError> {
-        let known = |placed: &Placed| placed.bind.target == bind.target;
+    fn place_at(&mut self, bind: BindMount, writable: bool) -> Result<(), SandboxError> {
+        let known = |placed: &PlacedPath| placed.bind.target == bind.target;
         let found = match host::look(Path::new(&bind.source))? {
-            Look::Directory(found) if !bind.file => found,
-            Look::File(found) if bind.file => found,
+            HostPathKind::Directory(found) if !bind.file => found,
+            HostPathKind::File(found) if bind.file => found,
             // It went away since it was looked for.
             _ => return Ok(()),
         };
         if !self.placed.iter().any(known) {
-            self.placed.push(Placed {
+            self.placed.push(PlacedPath {
                 bind,
                 writable,
                 device: found.device,

@@ -8,7 +8,7 @@ use crate::error::SandboxError;
 
 /// What makes a file this one and no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct HostFileIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) owner: (u32, u32),
@@ -17,14 +17,14 @@ pub(super) struct Found {
 
 /// What is at a path, without following it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum HostPathKind {
     Nothing,
     Link(PathBuf),
-    Directory(Found),
-    File(Found),
+    Directory(HostFileIdentity),
+    File(HostFileIdentity),
 }
 
-pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
+pub(super) fn look(path: &Path) -> Result<HostPathKind, SandboxError> {
     let unusable = |source| SandboxError::Path {
         path: path.to_owned(),
         source,
@@ -37,22 +37,22 @@ pub(super) fn look(path: &Path) -> Result<Look, SandboxError> {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
             ) =>
         {
-            return Ok(Look::Nothing);
+            return Ok(HostPathKind::Nothing);
         }
         Err(error) => return Err(unusable(error)),
     };
     if metadata.is_symlink() {
-        return Ok(Look::Link(fs::read_link(path).map_err(unusable)?));
+        return Ok(HostPathKind::Link(fs::read_link(path).map_err(unusable)?));
     }
-    let found = Found {
+    let found = HostFileIdentity {
         device: metadata.dev(),
         inode: metadata.ino(),
         owner: (metadata.uid(), metadata.gid()),
         size: metadata.len(),
     };
     Ok(if metadata.is_dir() {
-        Look::Directory(found)
+        HostPathKind::Directory(found)
     } else {
-        Look::File(found)
+        HostPathKind::File(found)
     })
 }

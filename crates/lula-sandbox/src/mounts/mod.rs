@@ -11,17 +11,17 @@ mod toolchains;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::blueprint::{Bind, INSIDE_ID, Placed, RootPlan, SMALL, WorkspacePlan};
+use crate::blueprint::{BindMount, INSIDE_ID, PlacedPath, RootPlan, SMALL, WorkspacePlan};
 use crate::error::SandboxError;
-use crate::frames::HeldBack;
-use crate::landlock::{Access, Grant};
-use crate::policy::{AbsolutePath, Policy};
+use crate::frames::UnavailableProtection;
+use crate::landlock::{PathAccess, PathGrant};
+use crate::policy::{AbsolutePath, SandboxPolicy};
 
 pub(crate) use shared::shared_grants;
-pub use toolchains::{Toolchains, Virtualenv};
+pub use toolchains::{HostToolchains, Virtualenv};
 
-use caches::Cache;
-use host::Look;
+use caches::CacheMount;
+use host::HostPathKind;
 
 /// The home of the sandbox's user.
 pub(crate) const HOME: &str = "/home/user";
@@ -41,7 +41,7 @@ const SYSTEM: [&str; 8] = [
     "/nix/store",
 ];
 
-/// What of `/etc` programs read and nobody hides anything in.
+/// What of `/etc` programs read and no secrets are kept in.
 const ETC: [&str; 24] = [
     "alternatives",
     "ca-certificates",
@@ -74,22 +74,22 @@ const ETC_BEGINS: [&str; 4] = ["java", "openjdk", "python", "perl"];
 
 /// The plan for one policy and workspace.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct MountPlan {
     pub(crate) root: RootPlan,
-    pub(crate) placed: Vec<Placed>,
+    pub(crate) placed: Vec<PlacedPath>,
     /// Directories of the sandbox's own, empty but for what is placed in them.
     pub(crate) private: Vec<String>,
-    pub(crate) caches: Vec<Bind>,
+    pub(crate) caches: Vec<BindMount>,
     /// Variables that tell tools where their caches are.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) masks: Vec<String>,
-    pub(crate) grants: Vec<Grant>,
-    pub(crate) held_back: Vec<HeldBack>,
+    pub(crate) grants: Vec<PathGrant>,
+    pub(crate) held_back: Vec<UnavailableProtection>,
     /// A workspace in layers: where it is seen, and whether it is writable.
     overlaid: Option<(String, bool)>,
 }
 
-impl Plan {
+impl MountPlan {
     /// Paths shown read-only, for the receipt.
     pub(crate) fn read_only(&self) -> Vec<String> {
         let placed = self.places().filter(|(_, _, writable)| !writable);
@@ -120,14 +120,14 @@ impl Plan {
 
 /// The directory a sandbox is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Workspace<'a> {
+pub(crate) struct MountedWorkspace<'a> {
     pub(crate) path: &'a Path,
     pub(crate) writable: bool,
     /// Whether it is laid over the real tree instead of being it.
     pub(crate) overlaid: bool,
 }
 
-impl<'a> Workspace<'a> {
+impl<'a> MountedWorkspace<'a> {
     pub(crate) fn of(plan: &'a WorkspacePlan) -> Self {
         Self {
             path: Path::new(&plan.path),
@@ -139,11 +139,11 @@ impl<'a> Workspace<'a> {
 
 /// The system's own directories, looked at once: they do not change while an engine runs.
 #[derive(Debug, Clone)]
-pub(crate) struct System(RootPlan);
+pub(crate) struct SystemDirectories(RootPlan);
 
-impl System {
+impl SystemDirectories {
     pub(crate) fn look() -> Result<Self, SandboxError> {
-        let mut plan = Plan::of(RootPlan::default());
+        let mut plan = MountPlan::of(RootPlan::default());
         for path in SYSTEM.iter().map(|path| (*path).to_owned()) {
             plan.show_system(&path)?;
         }
@@ -156,12 +156,12 @@ impl System {
 
 /// What a policy shows around a workspace, whichever that is.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
-    plan: Plan,
+pub(crate) struct PolicySurroundings {
+    plan: MountPlan,
     toolchains: Vec<Shown>,
     /// Credentials in them.
     hidden: Vec<String>,
-    caches: Vec<Cache>,
+    caches: Vec<CacheMount>,
 }
 
 /// A directory of the host by its name and its real path.
@@ -171,13 +171,13 @@ struct Shown {
     real: String,
 }
 
-impl Surroundings {
+impl PolicySurroundings {
     pub(crate) fn look(
-        policy: &Policy,
-        toolchains: &Toolchains,
-        system: &System,
+        policy: &SandboxPolicy,
+        toolchains: &HostToolchains,
+        system: &SystemDirectories,
     ) -> Result<Self, SandboxError> {
-        let mut plan = Plan::of(system.0.clone());
+        let mut plan = MountPlan::of(system.0.clone());
         plan.look(policy)?;
         let mut shown = Vec::new();
         for path in toolchains.directories() {
@@ -198,7 +198,7 @@ impl Surroundings {
     }
 
     /// Plans the tree of a sandbox with a private root.
-    pub(crate) fn plan(self, workspace: Workspace<'_>) -> Result<Plan, SandboxError> {
+    pub(crate) fn plan(self, workspace: MountedWorkspace<'_>) -> Result<MountPlan, SandboxError> {
         let mut plan = self.plan;
         let shown = text(workspace.path)?;
         // What lies in the workspace, such as its own virtual environment, is seen with it.
@@ -223,8 +223,8 @@ impl Surroundings {
     }
 }
 
-impl Plan {
-    fn look(&mut self, policy: &Policy) -> Result<(), SandboxError> {
+impl MountPlan {
+    fn look(&mut self, policy: &SandboxPolicy) -> Result<(), SandboxError> {
         self.masks = policy
             .paths
             .mask
@@ -274,7 +274,7 @@ fn text(path: &Path) -> Result<String, SandboxError> {
         .ok_or_else(|| SandboxError::PathText(path.to_owned()))
 }
 
-impl Plan {
+impl MountPlan {
     fn of(root: RootPlan) -> Self {
         Self {
             root,
@@ -301,7 +301,7 @@ impl Plan {
         self.root
             .binds
             .retain(|bind| !is_below(&bind.target, source));
-        self.root.binds.push(Bind {
+        self.root.binds.push(BindMount {
             source: source.to_owned(),
             target: source.to_owned(),
             file,
@@ -310,13 +310,13 @@ impl Plan {
 
     fn show_system(&mut self, path: &str) -> Result<(), SandboxError> {
         match host::look(Path::new(path))? {
-            Look::Nothing => {}
-            Look::Link(to) => self.root.links.push((path.to_owned(), text(&to)?)),
-            Look::Directory(_) => self.bind(path, false),
-            Look::File(found) if found.size <= SMALL as u64 => {
+            HostPathKind::Nothing => {}
+            HostPathKind::Link(to) => self.root.links.push((path.to_owned(), text(&to)?)),
+            HostPathKind::Directory(_) => self.bind(path, false),
+            HostPathKind::File(found) if found.size <= SMALL as u64 => {
                 self.root.copies.push(path.to_owned());
             }
-            Look::File(_) => self.bind(path, true),
+            HostPathKind::File(_) => self.bind(path, true),
         }
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Plan {
     /// A path the policy grants for reading, also where it is reached through a link.
     fn show_granted(&mut self, path: &Path) -> Result<(), SandboxError> {
         let Ok(real) = path.canonicalize() else {
-            self.held_back.push(HeldBack {
+            self.held_back.push(UnavailableProtection {
                 asked: format!("read {}", path.display()),
                 reason: "there is nothing at that path".to_owned(),
             });
@@ -363,9 +363,9 @@ impl Plan {
         let real = path.canonicalize().map_err(unusable)?;
         let target = text(&real)?;
         let identity = match host::look(&real)? {
-            Look::Directory(identity) => (identity, false),
-            Look::File(identity) => (identity, true),
-            Look::Link(_) | Look::Nothing => {
+            HostPathKind::Directory(identity) => (identity, false),
+            HostPathKind::File(identity) => (identity, true),
+            HostPathKind::Link(_) | HostPathKind::Nothing => {
                 return Err(unusable(std::io::ErrorKind::NotFound.into()));
             }
         };
@@ -377,8 +377,8 @@ impl Plan {
         {
             return Ok(());
         }
-        self.placed.push(Placed {
-            bind: Bind {
+        self.placed.push(PlacedPath {
+            bind: BindMount {
                 source: target.clone(),
                 target,
                 file,
@@ -434,32 +434,32 @@ impl Plan {
 
         let mut grants = Vec::new();
         let mut grant = |path: &str, access| {
-            grants.push(Grant {
+            grants.push(PathGrant {
                 path: path.to_owned(),
                 access,
             });
         };
-        grant("/", Access::List);
-        grant("/proc", Access::Read);
-        grant("/etc", Access::Read);
-        grant("/dev", Access::Use);
+        grant("/", PathAccess::List);
+        grant("/proc", PathAccess::Read);
+        grant("/etc", PathAccess::Read);
+        grant("/dev", PathAccess::Use);
         for (_, target) in SCRATCH {
-            grant(target, Access::Write);
+            grant(target, PathAccess::Write);
         }
         for bind in &self.root.binds {
             if !is_below(&bind.target, "/etc") {
-                grant(&bind.target, Access::Read);
+                grant(&bind.target, PathAccess::Read);
             }
         }
         let private = self.private.iter().map(String::as_str);
         for target in private.chain(self.caches.iter().map(|bind| &*bind.target)) {
-            grant(target, Access::Write);
+            grant(target, PathAccess::Write);
         }
         for (target, _, writable) in self.places() {
             let access = if writable {
-                Access::Write
+                PathAccess::Write
             } else {
-                Access::Read
+                PathAccess::Read
             };
             grant(target, access);
         }

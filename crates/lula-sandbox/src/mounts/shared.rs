@@ -3,22 +3,22 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{SYSTEM, Toolchains, Workspace, caches, etc_entries, text};
+use super::{HostToolchains, MountedWorkspace, SYSTEM, caches, etc_entries, text};
 use crate::error::SandboxError;
-use crate::frames::HeldBack;
-use crate::landlock::{Access, Grant};
-use crate::policy::{AbsolutePath, Policy};
+use crate::frames::UnavailableProtection;
+use crate::landlock::{PathAccess, PathGrant};
+use crate::policy::{AbsolutePath, SandboxPolicy};
 
 /// The rules of a sandbox that sees the host's own tree.
 pub(crate) fn shared_grants(
-    policy: &Policy,
-    workspace: Workspace<'_>,
-    toolchains: &Toolchains,
+    policy: &SandboxPolicy,
+    workspace: MountedWorkspace<'_>,
+    toolchains: &HostToolchains,
     private: &Path,
-) -> Result<(Vec<Grant>, Vec<HeldBack>), SandboxError> {
+) -> Result<(Vec<PathGrant>, Vec<UnavailableProtection>), SandboxError> {
     let mut grants = Vec::new();
     let mut grant = |path: &Path, access| -> Result<(), SandboxError> {
-        grants.push(Grant {
+        grants.push(PathGrant {
             path: text(path)?,
             access,
         });
@@ -29,7 +29,7 @@ pub(crate) fn shared_grants(
         .map(|path| (*path).to_owned())
         .chain(etc_entries())
     {
-        grant(Path::new(&path), Access::Read)?;
+        grant(Path::new(&path), PathAccess::Read)?;
     }
     for file in [
         "/etc/passwd",
@@ -38,21 +38,21 @@ pub(crate) fn shared_grants(
         "/etc/nsswitch.conf",
         "/proc",
     ] {
-        grant(Path::new(file), Access::Read)?;
+        grant(Path::new(file), PathAccess::Read)?;
     }
     for path in policy.paths.read.iter().map(AbsolutePath::as_path) {
-        grant(path, Access::Read)?;
+        grant(path, PathAccess::Read)?;
     }
     for path in toolchains.directories() {
         for part in without_credentials(path, toolchains.hidden()) {
-            grant(&part, Access::Read)?;
+            grant(&part, PathAccess::Read)?;
         }
     }
     let mut held_back = Vec::new();
     for found in caches::look(&policy.caches, toolchains)? {
         for source in found.sources() {
-            grant(Path::new(source), Access::Read)?;
-            held_back.push(HeldBack {
+            grant(Path::new(source), PathAccess::Read)?;
+            held_back.push(UnavailableProtection {
                 asked: format!("package cache {source} below a private layer"),
                 reason: "a tier without mounts has no layers: the cache can be read, and tools \
                          keep one of their own"
@@ -62,18 +62,18 @@ pub(crate) fn shared_grants(
     }
     // Not `pts`: the terminals there are the host's, and typing into one is an escape.
     for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
-        grant(&Path::new("/dev").join(device), Access::Use)?;
+        grant(&Path::new("/dev").join(device), PathAccess::Use)?;
     }
     for path in policy.paths.write.iter().map(AbsolutePath::as_path) {
-        grant(path, Access::Write)?;
+        grant(path, PathAccess::Write)?;
     }
     let access = if workspace.writable {
-        Access::Write
+        PathAccess::Write
     } else {
-        Access::Read
+        PathAccess::Read
     };
     grant(workspace.path, access)?;
-    grant(private, Access::Write)?;
+    grant(private, PathAccess::Write)?;
     Ok((grants, held_back))
 }
 

@@ -1,13 +1,14 @@
 use super::*;
 use crate::policy::Profile;
 
-fn plan(policy: &Policy, path: &Path) -> Result<Plan, SandboxError> {
-    let workspace = Workspace {
+fn plan(policy: &SandboxPolicy, path: &Path) -> Result<MountPlan, SandboxError> {
+    let workspace = MountedWorkspace {
         path,
         writable: true,
         overlaid: false,
     };
-    Surroundings::look(policy, &Toolchains::none(), &System::look()?)?.plan(workspace)
+    PolicySurroundings::look(policy, &HostToolchains::none(), &SystemDirectories::look()?)?
+        .plan(workspace)
 }
 
 #[test]

@@ -11,12 +11,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Why a text is no amount. The message says what would be one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not {expected}")]
-pub struct InvalidAmount {
+pub struct InvalidPolicyAmount {
     given: String,
     expected: &'static str,
 }
 
-impl InvalidAmount {
+impl InvalidPolicyAmount {
     pub(crate) fn new(given: &str, expected: &'static str) -> Self {
         let given = given.chars().take(40).collect();
         Self { given, expected }
@@ -56,11 +56,11 @@ impl ByteSize {
 }
 
 impl FromStr for ByteSize {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         scaled(given, &BYTE_UNITS)
             .and_then(Self::new)
-            .ok_or_else(|| InvalidAmount::new(given, BYTES_EXPECTED))
+            .ok_or_else(|| InvalidPolicyAmount::new(given, BYTES_EXPECTED))
     }
 }
 
@@ -72,13 +72,13 @@ impl fmt::Display for ByteSize {
 
 /// A span of wall-clock time in whole milliseconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Wall(u64);
+pub struct WallTime(u64);
 
 const WALL_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 const WALL_EXPECTED: &str =
     "a duration: write a whole number above zero and a unit, such as 90s (units: ms, s, m, h)";
 
-impl Wall {
+impl WallTime {
     /// That many milliseconds; `None` for zero.
     pub const fn from_millis(millis: u64) -> Option<Self> {
         if millis == 0 {
@@ -105,16 +105,16 @@ impl Wall {
     }
 }
 
-impl FromStr for Wall {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+impl FromStr for WallTime {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         scaled(given, &WALL_UNITS)
             .and_then(Self::from_millis)
-            .ok_or_else(|| InvalidAmount::new(given, WALL_EXPECTED))
+            .ok_or_else(|| InvalidPolicyAmount::new(given, WALL_EXPECTED))
     }
 }
 
-impl fmt::Display for Wall {
+impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_scaled(f, self.0, &WALL_UNITS)
     }
@@ -159,26 +159,26 @@ impl fmt::Display for Percent {
 
 /// Memory for the whole tree of a command: a fixed size or a share of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Memory {
+pub enum MemoryLimit {
     /// That many bytes.
     Fixed(ByteSize),
     /// That share of the machine's memory.
     Share(Percent),
 }
 
-impl FromStr for Memory {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+impl FromStr for MemoryLimit {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         const EXPECTED: &str = "an amount of memory: write a size such as 512MiB, or a share of \
                                 the machine from 1% to 100%";
         Percent::parse(given)
             .map(Self::Share)
             .or_else(|| given.parse().ok().map(Self::Fixed))
-            .ok_or_else(|| InvalidAmount::new(given, EXPECTED))
+            .ok_or_else(|| InvalidPolicyAmount::new(given, EXPECTED))
     }
 }
 
-impl fmt::Display for Memory {
+impl fmt::Display for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(size) => size.fmt(f),
@@ -189,7 +189,7 @@ impl fmt::Display for Memory {
 
 /// CPU time per wall-clock time: thousandths of one core, or a share of all cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cpu {
+pub enum CpuLimit {
     /// Thousandths of one core, at least ten (the kernel grants no less).
     Millicores(u32),
     /// That share of all cores of the machine.
@@ -200,15 +200,15 @@ pub enum Cpu {
 pub const LEAST_MILLICORES: u32 = 10;
 const MOST_MILLICORES: u32 = 4_096_000;
 
-impl FromStr for Cpu {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+impl FromStr for CpuLimit {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         const EXPECTED: &str = "an amount of CPU: write cores with at most three decimals such as \
                                 0.5 (at least 0.01), or a share of the machine from 1% to 100%";
         Percent::parse(given)
             .map(Self::Share)
             .or_else(|| millicores(given).map(Self::Millicores))
-            .ok_or_else(|| InvalidAmount::new(given, EXPECTED))
+            .ok_or_else(|| InvalidPolicyAmount::new(given, EXPECTED))
     }
 }
 
@@ -227,7 +227,7 @@ fn millicores(given: &str) -> Option<u32> {
         .then_some(millis)
 }
 
-impl fmt::Display for Cpu {
+impl fmt::Display for CpuLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Share(percent) => percent.fmt(f),
@@ -279,7 +279,7 @@ macro_rules! serde_as_text {
     )*};
 }
 pub(crate) use serde_as_text;
-serde_as_text!(ByteSize, Wall, Memory, Cpu);
+serde_as_text!(ByteSize, WallTime, MemoryLimit, CpuLimit);
 
 #[cfg(test)]
 mod tests {
@@ -307,23 +307,23 @@ mod tests {
 
     #[test]
     fn durations_read_as_people_write_them() {
-        assert_eq!("90s".parse(), Ok(Wall::seconds(90)));
-        assert_eq!("2m".parse(), Ok(Wall::seconds(120)));
-        assert_eq!(Wall::seconds(90).to_string(), "90s");
+        assert_eq!("90s".parse(), Ok(WallTime::seconds(90)));
+        assert_eq!("2m".parse(), Ok(WallTime::seconds(120)));
+        assert_eq!(WallTime::seconds(90).to_string(), "90s");
         for wrong in ["", "90", "0s", "1d", "1 s"] {
-            assert!(wrong.parse::<Wall>().is_err(), "{wrong:?}");
+            assert!(wrong.parse::<WallTime>().is_err(), "{wrong:?}");
         }
     }
 
     #[test]
     fn cpu_is_cores_or_a_share() {
-        assert_eq!("0.5".parse(), Ok(Cpu::Millicores(500)));
-        assert_eq!("2".parse(), Ok(Cpu::Millicores(2000)));
-        assert_eq!("75%".parse(), Ok(Cpu::Share(Percent::of_machine(75))));
+        assert_eq!("0.5".parse(), Ok(CpuLimit::Millicores(500)));
+        assert_eq!("2".parse(), Ok(CpuLimit::Millicores(2000)));
+        assert_eq!("75%".parse(), Ok(CpuLimit::Share(Percent::of_machine(75))));
         for wrong in [
             "", ".", ".5", "0", "0.001", "0.5000", "0%", "101%", "-1", "1e3",
         ] {
-            assert!(wrong.parse::<Cpu>().is_err(), "{wrong:?}");
+            assert!(wrong.parse::<CpuLimit>().is_err(), "{wrong:?}");
         }
     }
 
@@ -332,20 +332,20 @@ mod tests {
         fn every_amount_prints_as_it_reads(n in 1_u64.., millis in 10_u32..4_096_000, p in 1_u8..=100) {
             let size = ByteSize::new(n).unwrap();
             prop_assert_eq!(size.to_string().parse(), Ok(size));
-            let wall = Wall::from_millis(n).unwrap();
+            let wall = WallTime::from_millis(n).unwrap();
             prop_assert_eq!(wall.to_string().parse(), Ok(wall));
-            for cpu in [Cpu::Millicores(millis), Cpu::Share(Percent::of_machine(p))] {
+            for cpu in [CpuLimit::Millicores(millis), CpuLimit::Share(Percent::of_machine(p))] {
                 prop_assert_eq!(cpu.to_string().parse(), Ok(cpu));
             }
-            for memory in [Memory::Fixed(size), Memory::Share(Percent::of_machine(p))] {
+            for memory in [MemoryLimit::Fixed(size), MemoryLimit::Share(Percent::of_machine(p))] {
                 prop_assert_eq!(memory.to_string().parse(), Ok(memory));
             }
         }
 
         #[test]
         fn hostile_text_never_panics(text in ".{0,40}") {
-            let _ = (text.parse::<ByteSize>(), text.parse::<Wall>());
-            let _ = (text.parse::<Cpu>(), text.parse::<Memory>());
+            let _ = (text.parse::<ByteSize>(), text.parse::<WallTime>());
+            let _ = (text.parse::<CpuLimit>(), text.parse::<MemoryLimit>());
         }
     }
 }

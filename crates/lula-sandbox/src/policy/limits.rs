@@ -3,16 +3,16 @@
 use lula_protocol::receipt;
 use serde::{Deserialize, Serialize};
 
-use super::amount::{ByteSize, Cpu, Memory, Wall};
+use super::amount::{ByteSize, CpuLimit, MemoryLimit, WallTime};
 
 /// Resource limits of one sandbox. Every resource has one: there is no "unlimited".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Memory of the whole tree.
-    pub memory: Memory,
+    pub memory: MemoryLimit,
     /// CPU of the whole tree.
-    pub cpu: Cpu,
+    pub cpu: CpuLimit,
     /// Processes and threads of the whole tree.
     pub pids: u32,
     /// Bytes written to the workspace layer and to private directories.
@@ -22,12 +22,12 @@ pub struct Limits {
     /// Output kept of each stream; the rest is counted and dropped.
     pub output: ByteSize,
     /// Wall clock of each command.
-    pub wall: Wall,
+    pub wall: WallTime,
 }
 
 /// What shares are taken of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineCapacity {
     /// Memory available to this process and its children, in bytes.
     pub memory_bytes: u64,
     /// CPU available, in thousandths of one core.
@@ -36,7 +36,7 @@ pub struct Machine {
 
 /// The limits in numbers, for one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Granted {
+pub struct ResolvedLimits {
     /// Memory of the whole tree, in bytes.
     pub memory_bytes: u64,
     /// CPU of the whole tree, in thousandths of one core.
@@ -53,10 +53,10 @@ pub struct Granted {
     pub wall_ms: u64,
 }
 
-impl Limits {
+impl SandboxLimits {
     /// The limits in numbers on that machine.
-    pub fn granted(&self, machine: &Machine) -> Granted {
-        Granted {
+    pub fn granted(&self, machine: &MachineCapacity) -> ResolvedLimits {
+        ResolvedLimits {
             memory_bytes: self.memory.bytes(machine),
             cpu_millicores: self.cpu.millicores(machine),
             pids: self.pids.into(),
@@ -68,9 +68,9 @@ impl Limits {
     }
 }
 
-impl Memory {
+impl MemoryLimit {
     /// The number of bytes on that machine.
-    pub fn bytes(self, machine: &Machine) -> u64 {
+    pub fn bytes(self, machine: &MachineCapacity) -> u64 {
         match self {
             Self::Fixed(size) => size.bytes(),
             Self::Share(percent) => percent.of(machine.memory_bytes),
@@ -78,9 +78,9 @@ impl Memory {
     }
 }
 
-impl Cpu {
+impl CpuLimit {
     /// Thousandths of one core on that machine.
-    pub fn millicores(self, machine: &Machine) -> u64 {
+    pub fn millicores(self, machine: &MachineCapacity) -> u64 {
         match self {
             Self::Millicores(millis) => millis.into(),
             Self::Share(percent) => percent.of(machine.cpu_millicores),
@@ -89,8 +89,8 @@ impl Cpu {
     }
 }
 
-impl From<Granted> for receipt::Limits {
-    fn from(granted: Granted) -> Self {
+impl From<ResolvedLimits> for receipt::ReceiptLimits {
+    fn from(granted: ResolvedLimits) -> Self {
         Self {
             memory_bytes: Some(granted.memory_bytes),
             cpu_millicores: Some(granted.cpu_millicores),

@@ -1,8 +1,8 @@
 //! What a sandboxed command may use: paths, variables, limits, network, and the least protection it
 //! may run under.
 //!
-//! A policy is data. It is read from TOML ([`Policy::from_toml`]), starts from a built-in
-//! [`Profile`], can be narrowed by an [`Overlay`] that never widens it ([`Policy::tightened`]), and
+//! A policy is data. It is read from TOML ([`SandboxPolicy::from_toml`]), starts from a built-in
+//! [`Profile`], can be narrowed by an [`PolicyOverlay`] that never widens it ([`SandboxPolicy::tightened`]), and
 //! has a digest over its canonical form. Nothing here touches the machine.
 
 pub mod amount;
@@ -15,26 +15,26 @@ mod toml;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_protocol::canonical::CanonicalError;
-use lula_protocol::digest::{Digest, Domain};
+use lula_protocol::digest::{Digest, DigestDomain};
 use serde::{Deserialize, Serialize};
 
-pub use amount::{ByteSize, Cpu, InvalidAmount, Memory, Percent, Wall};
-pub use limits::{Granted, Limits, Machine};
-pub use overlay::{Overlay, OverlayLimits, OverlayPaths};
+pub use amount::{ByteSize, CpuLimit, InvalidPolicyAmount, MemoryLimit, Percent, WallTime};
+pub use limits::{MachineCapacity, ResolvedLimits, SandboxLimits};
+pub use overlay::{PolicyOverlay, PolicyOverlayLimits, PolicyOverlayPaths};
 pub use path::{AbsolutePath, VariableName};
 pub use profile::Profile;
-pub use toml::{Mistake, PolicyError};
+pub use toml::{PolicyMistake, SandboxPolicyError};
 
 /// Everything a command is granted, and the least protection it may run under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// The profile this policy started from.
     pub profile: Profile,
     /// The weakest tier it may run in. Nothing weaker is ever tried.
-    pub min_tier: Tier,
+    pub min_tier: IsolationTier,
     /// Layers without which it must not run, whatever the tier.
     pub required_layers: BTreeSet<LayerName>,
     /// What it may reach over the network.
@@ -44,24 +44,24 @@ pub struct Policy {
     /// Package caches of the host it may read; what it adds stays private.
     pub caches: BTreeSet<PackageCache>,
     /// Paths of the host beside the system directories and the workspace.
-    pub paths: Paths,
+    pub paths: PolicyPaths,
     /// Variables set in addition to the engine's own. Nothing is inherited.
     pub environment: BTreeMap<VariableName, String>,
     /// How much of each resource.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// The digest that receipts, approvals and the audit log carry.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
-        Digest::of(Domain::Policy, self)
+        Digest::of(DigestDomain::Policy, self)
     }
 }
 
 /// Paths of the host, each with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Paths {
+pub struct PolicyPaths {
     /// Visible read-only.
     pub read: BTreeSet<AbsolutePath>,
     /// Visible and writable.

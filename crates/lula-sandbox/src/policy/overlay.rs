@@ -1,17 +1,17 @@
 //! Changes to a policy. Absent means unchanged.
 //!
 //! The same overlay can be laid over a profile by the person who owns the machine
-//! ([`Policy::changed`], which may widen) or by somebody with less authority
+//! ([`Policy::changed`], which may widen) or by an author with less authority
 //! ([`Policy::tightened`], which takes the stricter of both for every single grant).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
-use super::amount::{ByteSize, Cpu, Memory, Wall};
+use super::amount::{ByteSize, CpuLimit, MemoryLimit, WallTime};
 use super::{
-    AbsolutePath, LayerName, Limits, Machine, Network, PackageCache, Paths, Policy, Profile,
-    VariableName,
+    AbsolutePath, LayerName, MachineCapacity, Network, PackageCache, PolicyPaths, Profile,
+    SandboxLimits, SandboxPolicy, VariableName,
 };
 
 /// Changes to a policy, each optional.
@@ -20,59 +20,59 @@ use super::{
     missing_docs,
     reason = "each field changes the field of that name in `Policy`"
 )]
-pub struct Overlay {
+pub struct PolicyOverlay {
     pub profile: Option<Profile>,
-    pub min_tier: Option<Tier>,
+    pub min_tier: Option<IsolationTier>,
     pub required_layers: Option<BTreeSet<LayerName>>,
     pub network: Option<Network>,
     pub nested_userns: Option<bool>,
     pub caches: Option<BTreeSet<PackageCache>>,
-    pub paths: OverlayPaths,
+    pub paths: PolicyOverlayPaths,
     pub environment: Option<BTreeMap<VariableName, String>>,
-    pub limits: OverlayLimits,
+    pub limits: PolicyOverlayLimits,
 }
 
-/// Changes to [`Paths`].
+/// Changes to [`PolicyPaths`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(
     missing_docs,
     reason = "each field changes the field of that name in `Paths`"
 )]
-pub struct OverlayPaths {
+pub struct PolicyOverlayPaths {
     pub read: Option<BTreeSet<AbsolutePath>>,
     pub write: Option<BTreeSet<AbsolutePath>>,
     pub mask: Option<BTreeSet<AbsolutePath>>,
 }
 
-/// Changes to [`Limits`].
+/// Changes to [`SandboxLimits`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(
     missing_docs,
     reason = "each field changes the field of that name in `Limits`"
 )]
-pub struct OverlayLimits {
-    pub memory: Option<Memory>,
-    pub cpu: Option<Cpu>,
+pub struct PolicyOverlayLimits {
+    pub memory: Option<MemoryLimit>,
+    pub cpu: Option<CpuLimit>,
     pub pids: Option<u32>,
     pub disk: Option<ByteSize>,
     pub open_files: Option<u32>,
     pub output: Option<ByteSize>,
-    pub wall: Option<Wall>,
+    pub wall: Option<WallTime>,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// The policy with the overlay's values in place of its own. This may widen it: only for
     /// overlays of the machine's owner. The overlay's `profile` is the caller's to resolve.
     #[must_use]
-    pub fn changed(self, overlay: Overlay) -> Self {
+    pub fn changed(self, overlay: PolicyOverlay) -> Self {
         let (old, new) = (self.paths, overlay.paths);
-        let paths = Paths {
+        let paths = PolicyPaths {
             read: new.read.unwrap_or(old.read),
             write: new.write.unwrap_or(old.write),
             mask: new.mask.unwrap_or(old.mask),
         };
         let (old, new) = (self.limits, overlay.limits);
-        let limits = Limits {
+        let limits = SandboxLimits {
             memory: new.memory.unwrap_or(old.memory),
             cpu: new.cpu.unwrap_or(old.cpu),
             pids: new.pids.unwrap_or(old.pids),
@@ -98,7 +98,7 @@ impl Policy {
     /// allows nothing this policy does not allow. The machine is needed to compare `75%` with
     /// `512MiB`.
     #[must_use]
-    pub fn tightened(&self, overlay: &Overlay, machine: &Machine) -> Self {
+    pub fn tightened(&self, overlay: &PolicyOverlay, machine: &MachineCapacity) -> Self {
         let base = overlay
             .profile
             .map(|profile| self.meet(&profile.policy(), machine));
@@ -107,7 +107,7 @@ impl Policy {
     }
 
     /// What both policies allow.
-    fn meet(&self, other: &Self, machine: &Machine) -> Self {
+    fn meet(&self, other: &Self, machine: &MachineCapacity) -> Self {
         let (a, b) = (&self.limits, &other.limits);
         let memory = [a.memory, b.memory]
             .into_iter()
@@ -115,7 +115,7 @@ impl Policy {
         let cpu = [a.cpu, b.cpu]
             .into_iter()
             .min_by_key(|c| c.millicores(machine));
-        let limits = Limits {
+        let limits = SandboxLimits {
             memory: memory.unwrap_or(a.memory),
             cpu: cpu.unwrap_or(a.cpu),
             pids: a.pids.min(b.pids),
@@ -142,7 +142,7 @@ impl Policy {
     }
 }
 
-impl Paths {
+impl PolicyPaths {
     fn meet(&self, other: &Self) -> Self {
         let write = common(&self.write, &other.write);
         // What is writable for one and readable for the other is readable for both.

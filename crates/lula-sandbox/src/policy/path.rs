@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::amount::{InvalidAmount, serde_as_text};
+use super::amount::{InvalidPolicyAmount, serde_as_text};
 
 /// An absolute path in its one normal spelling: no `.`, no `..`, no doubled or trailing slash, no
 /// control character. It names a place; whether something is there is not its business.
@@ -35,11 +35,11 @@ impl AbsolutePath {
 }
 
 impl FromStr for AbsolutePath {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         const EXPECTED: &str = "an absolute path: start with / and use no .. and no control \
                                 characters (~ and variables are not expanded)";
-        let invalid = || InvalidAmount::new(given, EXPECTED);
+        let invalid = || InvalidPolicyAmount::new(given, EXPECTED);
         if !given.starts_with('/') || given.len() > 4096 || given.chars().any(char::is_control) {
             return Err(invalid());
         }
@@ -85,8 +85,8 @@ impl VariableName {
 }
 
 impl FromStr for VariableName {
-    type Err = InvalidAmount;
-    fn from_str(given: &str) -> Result<Self, InvalidAmount> {
+    type Err = InvalidPolicyAmount;
+    fn from_str(given: &str) -> Result<Self, InvalidPolicyAmount> {
         const EXPECTED: &str = "a variable name: use letters, digits and _, not starting with a \
                                 digit";
         let start = given
@@ -99,7 +99,7 @@ impl FromStr for VariableName {
         if start && plain && given.len() <= 256 {
             Ok(Self(given.to_owned()))
         } else {
-            Err(InvalidAmount::new(given, EXPECTED))
+            Err(InvalidPolicyAmount::new(given, EXPECTED))
         }
     }
 }

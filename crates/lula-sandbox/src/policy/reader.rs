@@ -5,11 +5,11 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use toml_edit::{Item, Table, TableLike};
 
-use super::toml::Mistake;
-use super::{LayerName, Network, Overlay, PackageCache, Profile, VariableName};
+use super::toml::PolicyMistake;
+use super::{LayerName, Network, PackageCache, PolicyOverlay, Profile, VariableName};
 
 /// A text of the document and where it stands.
 type Spanned<'t> = (&'t str, Option<Range<usize>>);
@@ -20,7 +20,7 @@ pub(super) fn line(text: &str, at: usize) -> usize {
 }
 
 /// The changes a document makes, and every mistake in it in the order of the text.
-pub(super) fn read(text: &str, root: &Table) -> (Overlay, Vec<Mistake>) {
+pub(super) fn read(text: &str, root: &Table) -> (PolicyOverlay, Vec<PolicyMistake>) {
     let mut reader = Reader {
         text,
         mistakes: Vec::new(),
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, root: &Table) -> (Overlay, Vec<Mistake>) {
 /// Walks a document and gathers mistakes instead of stopping at the first.
 struct Reader<'a> {
     text: &'a str,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<PolicyMistake>,
 }
 
 const KEYS: [&str; 9] = [
@@ -59,8 +59,8 @@ const LIMIT_KEYS: [&str; 7] = [
 ];
 
 impl Reader<'_> {
-    fn overlay(&mut self, root: &Table) -> Overlay {
-        let mut overlay = Overlay::default();
+    fn overlay(&mut self, root: &Table) -> PolicyOverlay {
+        let mut overlay = PolicyOverlay::default();
         for (key, item) in self.known(root, "", &KEYS) {
             match key {
                 "profile" => {
@@ -68,7 +68,8 @@ impl Reader<'_> {
                         self.name(key, item, Profile::WHAT, Profile::ALL, Profile::name);
                 }
                 "min_tier" => {
-                    overlay.min_tier = self.name(key, item, "tier", &Tier::ALL, Tier::name);
+                    overlay.min_tier =
+                        self.name(key, item, "tier", &IsolationTier::ALL, IsolationTier::name);
                 }
                 "required_layers" => {
                     let what = LayerName::WHAT;
@@ -118,7 +119,7 @@ impl Reader<'_> {
 
     fn mistake(&mut self, key: &str, span: Option<Range<usize>>, problem: String) {
         let at = span.map_or(0, |span| span.start);
-        self.mistakes.push(Mistake {
+        self.mistakes.push(PolicyMistake {
             line: line(self.text, at),
             key: key.to_owned(),
             problem,

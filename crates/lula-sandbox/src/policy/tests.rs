@@ -4,18 +4,21 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MACHINE: Machine = Machine {
+const MACHINE: MachineCapacity = MachineCapacity {
     memory_bytes: 16 << 30,
     cpu_millicores: 8_000,
 };
 
 fn problems(text: &str) -> String {
-    Policy::from_toml(text).unwrap_err().to_string()
+    SandboxPolicy::from_toml(text).unwrap_err().to_string()
 }
 
 #[test]
 fn an_empty_file_is_the_build_profile() {
-    assert_eq!(Policy::from_toml("").unwrap(), Profile::Build.policy());
+    assert_eq!(
+        SandboxPolicy::from_toml("").unwrap(),
+        Profile::Build.policy()
+    );
 }
 
 #[test]
@@ -40,13 +43,13 @@ fn no_profile_grants_network_or_nested_user_namespaces() {
         assert_eq!(policy.network, Network::None);
         assert!(!policy.nested_userns);
         assert!(policy.required_layers.contains(&LayerName::Seccomp));
-        assert!(policy.min_tier > Tier::Process);
+        assert!(policy.min_tier > IsolationTier::Process);
     }
 }
 
 #[test]
 fn a_file_changes_what_it_names_and_nothing_else() {
-    let policy = Policy::from_toml(
+    let policy = SandboxPolicy::from_toml(
         r#"
         profile = "strict"
         caches = ["cargo"]
@@ -109,39 +112,39 @@ fn mistakes_name_line_key_and_remedy() {
 #[test]
 fn the_json_form_refuses_unknown_fields_too() {
     let mut value = serde_json::to_value(Profile::Build.policy()).unwrap();
-    assert!(serde_json::from_value::<Policy>(value.clone()).is_ok());
+    assert!(serde_json::from_value::<SandboxPolicy>(value.clone()).is_ok());
     value["skip_approval"] = true.into();
-    assert!(serde_json::from_value::<Policy>(value).is_err());
+    assert!(serde_json::from_value::<SandboxPolicy>(value).is_err());
 }
 
 #[test]
 fn layer_names_are_those_of_the_receipts() {
-    use lula_protocol::Layer;
+    use lula_protocol::ProtectionLayer;
     let receipts = [
-        Layer::Namespaces { separate: vec![] },
-        Layer::PrivateRoot {
+        ProtectionLayer::Namespaces { separate: vec![] },
+        ProtectionLayer::PrivateRoot {
             read_only: vec![],
             writable: vec![],
         },
-        Layer::Landlock { abi: 1, rules: 1 },
-        Layer::Seccomp {
+        ProtectionLayer::Landlock { abi: 1, rules: 1 },
+        ProtectionLayer::Seccomp {
             program: Digest::of_bytes(b""),
             instructions: 1,
         },
-        Layer::NoNewPrivileges,
-        Layer::NoCapabilities,
-        Layer::Cgroup {
+        ProtectionLayer::NoNewPrivileges,
+        ProtectionLayer::NoCapabilities,
+        ProtectionLayer::Cgroup {
             backend: String::new(),
-            limits: lula_protocol::receipt::Limits::default(),
+            limits: lula_protocol::receipt::ReceiptLimits::default(),
         },
-        Layer::Rlimits {
+        ProtectionLayer::Rlimits {
             open_files: 1,
             file_size: None,
         },
-        Layer::NoNetwork,
-        Layer::CleanEnvironment { names: vec![] },
+        ProtectionLayer::NoNetwork,
+        ProtectionLayer::CleanEnvironment { names: vec![] },
     ];
-    let receipts: Vec<_> = receipts.iter().map(Layer::name).collect();
+    let receipts: Vec<_> = receipts.iter().map(ProtectionLayer::name).collect();
     let policies: Vec<_> = LayerName::ALL.iter().map(|layer| layer.name()).collect();
     assert_eq!(policies, receipts);
     for layer in LayerName::ALL {
@@ -164,7 +167,7 @@ fn the_digest_moves_with_every_grant() {
 
 #[test]
 fn what_one_may_write_and_the_other_read_both_may_read() {
-    let overlay = Overlay::from_toml("[paths]\nread = [\"/data\"]\nwrite = []").unwrap();
+    let overlay = PolicyOverlay::from_toml("[paths]\nread = [\"/data\"]\nwrite = []").unwrap();
     let mut policy = Profile::Build.policy();
     policy.paths.write.insert("/data/out".parse().unwrap());
     let tight = policy.tightened(&overlay, &MACHINE);
@@ -189,17 +192,17 @@ fn subset<T: Copy + Ord + std::fmt::Debug + 'static>(
     proptest::sample::subsequence(all, 0..=all.len()).prop_map(|some| some.into_iter().collect())
 }
 
-fn memory() -> impl Strategy<Value = Memory> {
+fn memory() -> impl Strategy<Value = MemoryLimit> {
     prop_oneof![
-        (1_u64..1 << 50).prop_map(|bytes| Memory::Fixed(ByteSize::new(bytes).unwrap())),
-        (1_u8..=100).prop_map(|share| Memory::Share(Percent::new(share).unwrap())),
+        (1_u64..1 << 50).prop_map(|bytes| MemoryLimit::Fixed(ByteSize::new(bytes).unwrap())),
+        (1_u8..=100).prop_map(|share| MemoryLimit::Share(Percent::new(share).unwrap())),
     ]
 }
 
-fn cpu() -> impl Strategy<Value = Cpu> {
+fn cpu() -> impl Strategy<Value = CpuLimit> {
     prop_oneof![
-        (10_u32..64_000).prop_map(Cpu::Millicores),
-        (1_u8..=100).prop_map(|share| Cpu::Share(Percent::new(share).unwrap())),
+        (10_u32..64_000).prop_map(CpuLimit::Millicores),
+        (1_u8..=100).prop_map(|share| CpuLimit::Share(Percent::new(share).unwrap())),
     ]
 }
 
@@ -207,50 +210,50 @@ prop_compose! {
     fn limits()(
         memory in memory(), cpu in cpu(), pids in 1_u32.., open_files in 1_u32..,
         disk in 1_u64.., output in 1_u64.., wall in 1_u64..,
-    ) -> Limits {
+    ) -> SandboxLimits {
         let size = |bytes| ByteSize::new(bytes).unwrap();
-        let wall = Wall::from_millis(wall).unwrap();
-        Limits { memory, cpu, pids, disk: size(disk), open_files, output: size(output), wall }
+        let wall = WallTime::from_millis(wall).unwrap();
+        SandboxLimits { memory, cpu, pids, disk: size(disk), open_files, output: size(output), wall }
     }
 }
 
 prop_compose! {
     fn any_policy()(
         profile in proptest::sample::select(Profile::ALL),
-        min_tier in proptest::sample::select(&Tier::ALL[..]),
+        min_tier in proptest::sample::select(&IsolationTier::ALL[..]),
         required_layers in subset(LayerName::ALL),
         nested_userns: bool,
         caches in subset(PackageCache::ALL),
         read in paths(), write in paths(), mask in paths(),
         environment in proptest::collection::btree_map("[A-C]", "\\PC{0,3}|[ -~\n]{0,6}", 0..3),
         limits in limits(),
-    ) -> Policy {
+    ) -> SandboxPolicy {
         let environment = environment.into_iter().map(|(k, v)| (k.parse().unwrap(), v)).collect();
-        Policy {
+        SandboxPolicy {
             profile, min_tier, required_layers, network: Network::None, nested_userns, caches,
-            paths: Paths { read, write, mask }, environment, limits,
+            paths: PolicyPaths { read, write, mask }, environment, limits,
         }
     }
 }
 
 /// A policy's values as an overlay, each present or absent.
-fn any_overlay() -> impl Strategy<Value = Overlay> {
+fn any_overlay() -> impl Strategy<Value = PolicyOverlay> {
     (any_policy(), any::<[bool; 16]>()).prop_map(|(policy, keep)| {
         let (limits, paths) = (policy.limits, policy.paths);
-        Overlay {
+        PolicyOverlay {
             profile: keep[0].then_some(policy.profile),
             min_tier: keep[1].then_some(policy.min_tier),
             required_layers: keep[2].then_some(policy.required_layers),
             network: keep[3].then_some(policy.network),
             nested_userns: keep[4].then_some(policy.nested_userns),
             caches: keep[5].then_some(policy.caches),
-            paths: OverlayPaths {
+            paths: PolicyOverlayPaths {
                 read: keep[6].then_some(paths.read),
                 write: keep[7].then_some(paths.write),
                 mask: keep[8].then_some(paths.mask),
             },
             environment: keep[9].then_some(policy.environment),
-            limits: OverlayLimits {
+            limits: PolicyOverlayLimits {
                 memory: keep[10].then_some(limits.memory),
                 cpu: keep[11].then_some(limits.cpu),
                 pids: keep[12].then_some(limits.pids),
@@ -263,25 +266,25 @@ fn any_overlay() -> impl Strategy<Value = Overlay> {
     })
 }
 
-fn may_read(policy: &Policy, path: &AbsolutePath) -> bool {
+fn may_read(policy: &SandboxPolicy, path: &AbsolutePath) -> bool {
     let granted = policy.paths.read.union(&policy.paths.write);
     granted.into_iter().any(|grant| grant.covers(path)) && !masked(policy, path)
 }
 
-fn may_write(policy: &Policy, path: &AbsolutePath) -> bool {
+fn may_write(policy: &SandboxPolicy, path: &AbsolutePath) -> bool {
     policy.paths.write.iter().any(|grant| grant.covers(path)) && !masked(policy, path)
 }
 
-fn masked(policy: &Policy, path: &AbsolutePath) -> bool {
+fn masked(policy: &SandboxPolicy, path: &AbsolutePath) -> bool {
     policy.paths.mask.iter().any(|mask| mask.covers(path))
 }
 
 proptest! {
     #[test]
     fn every_policy_reads_back_from_its_own_toml_and_json(policy in any_policy()) {
-        prop_assert_eq!(&Policy::from_toml(&policy.to_toml()).unwrap(), &policy);
+        prop_assert_eq!(&SandboxPolicy::from_toml(&policy.to_toml()).unwrap(), &policy);
         let json = serde_json::to_string(&policy).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Policy>(&json).unwrap(), policy);
+        prop_assert_eq!(serde_json::from_str::<SandboxPolicy>(&json).unwrap(), policy);
     }
 
     #[test]
@@ -309,7 +312,7 @@ proptest! {
 
     #[test]
     fn a_tightened_policy_keeps_what_both_allow(policy in any_policy(), path in path()) {
-        let same = policy.tightened(&Overlay::default(), &MACHINE);
+        let same = policy.tightened(&PolicyOverlay::default(), &MACHINE);
         prop_assert_eq!(may_read(&same, &path), may_read(&policy, &path));
         prop_assert_eq!(may_write(&same, &path), may_write(&policy, &path));
         prop_assert_eq!(same.limits, policy.limits);
@@ -317,6 +320,6 @@ proptest! {
 
     #[test]
     fn hostile_text_never_panics(text in "\\PC{0,60}|[a-z_=\\[\\]\"\n. ]{0,80}") {
-        let _ = Policy::from_toml(&text);
+        let _ = SandboxPolicy::from_toml(&text);
     }
 }

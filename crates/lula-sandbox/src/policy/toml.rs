@@ -4,17 +4,17 @@ use std::fmt;
 
 use toml_edit::{Array, Document, DocumentMut, Item, Table, Value};
 
-use super::{Overlay, Policy, Profile, reader};
+use super::{PolicyOverlay, Profile, SandboxPolicy, reader};
 
 /// Why a text is no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.lines())]
-pub struct PolicyError {
+pub struct SandboxPolicyError {
     /// Every mistake found, in the order of the text. Never empty.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<PolicyMistake>,
 }
 
-impl PolicyError {
+impl SandboxPolicyError {
     fn lines(&self) -> String {
         let lines: Vec<_> = self.mistakes.iter().map(ToString::to_string).collect();
         lines.join("\n")
@@ -23,7 +23,7 @@ impl PolicyError {
 
 /// One mistake in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct PolicyMistake {
     /// Line, counted from one.
     pub line: usize,
     /// The key with its tables, such as `limits.memory`; empty where the text is not TOML.
@@ -32,7 +32,7 @@ pub struct Mistake {
     pub problem: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for PolicyMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.key.is_empty() {
@@ -42,10 +42,10 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// Reads a policy: the profile it names (`build` where it names none) with its own values.
-    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
-        let overlay = Overlay::from_toml(text)?;
+    pub fn from_toml(text: &str) -> Result<Self, SandboxPolicyError> {
+        let overlay = PolicyOverlay::from_toml(text)?;
         let profile = overlay.profile.unwrap_or(Profile::DEFAULT);
         Ok(profile.policy().changed(overlay))
     }
@@ -98,15 +98,15 @@ fn table<'a>(entries: impl IntoIterator<Item = (&'a str, Item)>) -> Item {
     Item::Table(table)
 }
 
-impl Overlay {
+impl PolicyOverlay {
     /// Reads changes to a policy. Unknown keys are mistakes: a key that is ignored is a wish that
     /// is not kept.
-    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
+    pub fn from_toml(text: &str) -> Result<Self, SandboxPolicyError> {
         let document = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(text.len(), |span| span.start);
             let problem = format!("not TOML: {}", error.message());
-            PolicyError {
-                mistakes: vec![Mistake {
+            SandboxPolicyError {
+                mistakes: vec![PolicyMistake {
                     line: reader::line(text, at),
                     key: String::new(),
                     problem,
@@ -117,7 +117,7 @@ impl Overlay {
         if mistakes.is_empty() {
             Ok(overlay)
         } else {
-            Err(PolicyError { mistakes })
+            Err(SandboxPolicyError { mistakes })
         }
     }
 }

@@ -4,21 +4,22 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::probe::{Seen, Try};
-use crate::seccomp::Abi;
+use super::probe::{AttackBodyResult, AttackObservation};
+use crate::seccomp::SyscallAbi;
 use crate::sys::attempt::attempt;
 
 /// Makes a system call by name.
-pub(super) fn call(name: &str, args: &[u64]) -> Result<u64, Seen> {
-    let number = Abi::native().and_then(|abi| abi.number_of(name));
-    let number = number.ok_or_else(|| Seen::Ended(format!("no call {name} on this processor")))?;
+pub(super) fn call(name: &str, args: &[u64]) -> Result<u64, AttackObservation> {
+    let number = SyscallAbi::native().and_then(|abi| abi.number_of(name));
+    let number = number
+        .ok_or_else(|| AttackObservation::Ended(format!("no call {name} on this processor")))?;
     let mut all = [0; 6];
     all[..args.len()].copy_from_slice(args);
     Ok(attempt(number, all)?)
 }
 
 /// The same, when success is all there is to tell.
-pub(super) fn done(name: &str, args: &[u64]) -> Try {
+pub(super) fn done(name: &str, args: &[u64]) -> AttackBodyResult {
     call(name, args).map(|_| String::new())
 }
 
@@ -36,7 +37,7 @@ pub(super) fn at(text: &CString) -> u64 {
 pub(super) const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
 /// Opens for reading and reads a little.
-pub(super) fn read(path: impl AsRef<Path>) -> Try {
+pub(super) fn read(path: impl AsRef<Path>) -> AttackBodyResult {
     use std::io::Read;
     let mut file = std::fs::File::open(path)?;
     let mut buffer = [0; 256];
@@ -45,20 +46,20 @@ pub(super) fn read(path: impl AsRef<Path>) -> Try {
 }
 
 /// Lists a directory.
-pub(super) fn list(path: impl AsRef<Path>) -> Try {
+pub(super) fn list(path: impl AsRef<Path>) -> AttackBodyResult {
     std::fs::read_dir(path)?;
     Ok(String::new())
 }
 
 /// Opens an existing file for writing and writes nothing.
-pub(super) fn open_to_write(path: impl AsRef<Path>) -> Try {
+pub(super) fn open_to_write(path: impl AsRef<Path>) -> AttackBodyResult {
     std::fs::OpenOptions::new().write(true).open(path)?;
     Ok(String::new())
 }
 
 /// Creates a new file where it could do harm. It never gets its name, so that an attack that
 /// succeeds leaves nothing behind.
-pub(super) fn plant(place: impl AsRef<Path>) -> Try {
+pub(super) fn plant(place: impl AsRef<Path>) -> AttackBodyResult {
     let folder = path(place.as_ref().parent().unwrap_or(Path::new("/")));
     let flags = libc::O_TMPFILE | libc::O_WRONLY | libc::O_CLOEXEC;
     done(
@@ -68,7 +69,7 @@ pub(super) fn plant(place: impl AsRef<Path>) -> Try {
 }
 
 /// Creates a new file.
-pub(super) fn create(path: impl AsRef<Path>) -> Try {
+pub(super) fn create(path: impl AsRef<Path>) -> AttackBodyResult {
     std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -77,7 +78,7 @@ pub(super) fn create(path: impl AsRef<Path>) -> Try {
 }
 
 /// A field of `/proc/self/status`.
-pub(super) fn status(field: &str) -> Try {
+pub(super) fn status(field: &str) -> AttackBodyResult {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let value = status
         .lines()
@@ -86,7 +87,7 @@ pub(super) fn status(field: &str) -> Try {
 }
 
 /// Works in throw-away namespaces, so that a control changes nothing on the machine.
-pub(super) fn apart(namespaces: i32) -> Result<(), Seen> {
+pub(super) fn apart(namespaces: i32) -> Result<(), AttackObservation> {
     let flags = |flags: i32| u64::from(flags.unsigned_abs());
     if rustix::process::geteuid().is_root() {
         call("unshare", &[flags(namespaces)])?;

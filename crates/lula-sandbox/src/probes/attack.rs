@@ -5,23 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
-use lula_protocol::receipt::Ended;
+use lula_protocol::IsolationTier;
+use lula_protocol::receipt::CommandEnding;
 
-use super::probe::{Expect, Family, KILLED, Outcome, Probe, Report, Seen, Verdict};
-use super::stage::Stage;
+use super::probe::{
+    AttackExpectation, AttackFamily, AttackObservation, AttackOutcome, AttackProbe, AttackReport,
+    AttackResult, KILLED,
+};
+use super::stage::AttackStage;
 use super::{ARGUMENT, parse, probes, scenarios};
 #[cfg(feature = "test-switches")]
 use crate::policy::LayerName;
-use crate::policy::{ByteSize, Policy, Profile};
-use crate::{Command, Engine, Sandbox, SandboxError, Session};
+use crate::policy::{ByteSize, Profile, SandboxPolicy};
+use crate::{Sandbox, SandboxCommand, SandboxEngine, SandboxError, SandboxSession};
 
 /// No attempt takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why an attack could not be run at all.
 #[derive(Debug, thiserror::Error)]
-pub enum AttackError {
+pub enum TierAttackError {
     /// The stage could not be set.
     #[error(
         "cannot set the stage for the attack: {0}; check that the temporary directory, /dev/shm and /dev/pts are usable"
@@ -32,14 +35,14 @@ pub enum AttackError {
     Sandbox(#[from] SandboxError),
     /// A tier these probes are not written for.
     #[error("the probes attack the tiers namespace and landlock, not {0}")]
-    Tier(Tier),
+    Tier(IsolationTier),
     /// The program's own path cannot be shown inside.
     #[error("the path of this program, {0:?}, cannot be shown in a sandbox: use one of plain text")]
     Program(PathBuf),
 }
 
 /// Name, kind and purpose of every probe.
-pub fn catalogue() -> Vec<(&'static str, Family, &'static str)> {
+pub fn catalogue() -> Vec<(&'static str, AttackFamily, &'static str)> {
     let acts = probes().map(|probe| (probe.name, probe.family, probe.attempts));
     let scenes = scenarios::ALL
         .iter()
@@ -48,19 +51,23 @@ pub fn catalogue() -> Vec<(&'static str, Family, &'static str)> {
 }
 
 /// An attack on one tier.
-pub struct Attack<'a> {
-    pub(super) engine: &'a Engine,
+pub struct TierAttack<'a> {
+    pub(super) engine: &'a SandboxEngine,
     program: PathBuf,
-    pub(super) tier: Tier,
+    pub(super) tier: IsolationTier,
     only: Option<BTreeSet<String>>,
     #[cfg(feature = "test-switches")]
     without: Vec<LayerName>,
 }
 
-impl<'a> Attack<'a> {
+impl<'a> TierAttack<'a> {
     /// An attack through that engine. The program is the attacker: it must call
     /// [`crate::helper_main_if_asked`] first thing.
-    pub fn new(engine: &'a Engine, program: impl Into<PathBuf>, tier: Tier) -> Self {
+    pub fn new(
+        engine: &'a SandboxEngine,
+        program: impl Into<PathBuf>,
+        tier: IsolationTier,
+    ) -> Self {
         Self {
             engine,
             program: program.into(),
@@ -91,11 +98,14 @@ impl<'a> Attack<'a> {
     }
 
     /// Runs every probe that applies to the tier.
-    pub fn run(&self) -> Result<Report, AttackError> {
-        if !matches!(self.tier, Tier::Namespace | Tier::Landlock) {
-            return Err(AttackError::Tier(self.tier));
+    pub fn run(&self) -> Result<AttackReport, TierAttackError> {
+        if !matches!(
+            self.tier,
+            IsolationTier::Namespace | IsolationTier::Landlock
+        ) {
+            return Err(TierAttackError::Tier(self.tier));
         }
-        let stage = Stage::set(&self.program)?;
+        let stage = AttackStage::set(&self.program)?;
         let session = self.open(&stage)?;
         let mut verdicts = Vec::new();
         for probe in probes().filter(|probe| self.includes(probe.name)) {
@@ -108,15 +118,15 @@ impl<'a> Attack<'a> {
                 verdicts.push(scenario.judge(self, &stage));
             }
         }
-        Ok(Report {
+        Ok(AttackReport {
             tier: self.tier,
             probes: verdicts,
         })
     }
 
     /// What the attacked sandbox may use: little, so that limits are met soon.
-    pub(super) fn policy(&self) -> Result<Policy, AttackError> {
-        let unusable = || AttackError::Program(self.program.clone());
+    pub(super) fn policy(&self) -> Result<SandboxPolicy, TierAttackError> {
+        let unusable = || TierAttackError::Program(self.program.clone());
         let mut policy = Profile::Strict.policy();
         let program = self.program.to_str().ok_or_else(unusable)?;
         policy
@@ -130,10 +140,10 @@ impl<'a> Attack<'a> {
         Ok(policy)
     }
 
-    pub(super) fn open(&self, stage: &Stage) -> Result<Session, AttackError> {
+    pub(super) fn open(&self, stage: &AttackStage) -> Result<SandboxSession, TierAttackError> {
         let sandbox = Sandbox::new(self.policy()?, stage.workspace())
             .tier(self.tier)
-            .toolchains(crate::Toolchains::none());
+            .toolchains(crate::HostToolchains::none());
         #[cfg(feature = "test-switches")]
         let sandbox = self
             .without
@@ -144,17 +154,17 @@ impl<'a> Attack<'a> {
 
     fn judge(
         &self,
-        probe: &Probe,
-        expected: Expect,
-        stage: &Stage,
-        session: &Session,
-    ) -> Result<Verdict, AttackError> {
+        probe: &AttackProbe,
+        expected: AttackExpectation,
+        stage: &AttackStage,
+        session: &SandboxSession,
+    ) -> Result<AttackResult, TierAttackError> {
         stage.renew_targets()?;
         let control = self.outside(probe, stage);
         // Who may not do it outside either, or has a kernel without it, cannot do it inside.
         let moot = match control {
-            Seen::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
-            Seen::Errno(libc::ENOSYS) => probe.family == Family::Syscalls,
+            AttackObservation::Errno(libc::EPERM | libc::EACCES) => probe.privileged,
+            AttackObservation::Errno(libc::ENOSYS) => probe.family == AttackFamily::Syscalls,
             _ => false,
         };
         let controlled = moot || probe.outside.met_by(&control);
@@ -168,24 +178,25 @@ impl<'a> Attack<'a> {
         };
         let seen = self.inside(probe, stage, session);
         let (outcome, observed) = match seen {
-            Err(error) => (Outcome::Error, error),
+            Err(error) => (AttackOutcome::Error, error),
             Ok(_) if !controlled => {
                 let wanted = probe.outside;
                 (
-                    Outcome::Error,
+                    AttackOutcome::Error,
                     format!("control: expected {wanted} outside, saw {control}"),
                 )
             }
-            Ok(_) if !stage.is_untouched() => {
-                (Outcome::Broken, "something outside was changed".to_owned())
-            }
+            Ok(_) if !stage.is_untouched() => (
+                AttackOutcome::Broken,
+                "something outside was changed".to_owned(),
+            ),
             Ok(seen) if expected.met_by(&seen) && moot => {
-                (Outcome::Held, format!("{seen} (outside: {control})"))
+                (AttackOutcome::Held, format!("{seen} (outside: {control})"))
             }
-            Ok(seen) if expected.met_by(&seen) => (Outcome::Held, seen.to_string()),
-            Ok(seen) => (Outcome::Broken, seen.to_string()),
+            Ok(seen) if expected.met_by(&seen) => (AttackOutcome::Held, seen.to_string()),
+            Ok(seen) => (AttackOutcome::Broken, seen.to_string()),
         };
-        Ok(Verdict {
+        Ok(AttackResult {
             name: probe.name.to_owned(),
             family: probe.family,
             outcome,
@@ -195,7 +206,12 @@ impl<'a> Attack<'a> {
     }
 
     /// The attempt.
-    fn inside(&self, probe: &Probe, stage: &Stage, session: &Session) -> Result<Seen, String> {
+    fn inside(
+        &self,
+        probe: &AttackProbe,
+        stage: &AttackStage,
+        session: &SandboxSession,
+    ) -> Result<AttackObservation, String> {
         let names: Vec<_> = session
             .layers()
             .into_iter()
@@ -209,20 +225,20 @@ impl<'a> Attack<'a> {
             .run(&command.timeout(PATIENCE))
             .map_err(|error| error.to_string())?;
         match (&finished.receipt.ended, parse(&finished.stdout.text())) {
-            (Ended::Exited { status: 0 }, Some(seen)) => Ok(seen),
-            (Ended::Signalled { signal: 9 } | Ended::LimitReached { .. }, _) => {
-                Ok(Seen::Ended(KILLED.to_owned()))
+            (CommandEnding::Exited { status: 0 }, Some(seen)) => Ok(seen),
+            (CommandEnding::Signalled { signal: 9 } | CommandEnding::LimitReached { .. }, _) => {
+                Ok(AttackObservation::Ended(KILLED.to_owned()))
             }
             (ended, _) => Err(format!("the attempt ended without a word: {ended:?}")),
         }
     }
 
-    pub(super) fn attacker(&self, side: &str, name: &str) -> Command {
-        Command::new(&self.program).arguments([ARGUMENT, side, name])
+    pub(super) fn attacker(&self, side: &str, name: &str) -> SandboxCommand {
+        SandboxCommand::new(&self.program).arguments([ARGUMENT, side, name])
     }
 
     /// The positive control.
-    fn outside(&self, probe: &Probe, stage: &Stage) -> Seen {
+    fn outside(&self, probe: &AttackProbe, stage: &AttackStage) -> AttackObservation {
         let mut command = std::process::Command::new(&self.program);
         command
             .args([ARGUMENT, "outside", probe.name])
@@ -231,8 +247,10 @@ impl<'a> Attack<'a> {
             .env("LD_LIBRARY_PATH", "/nonexistent")
             .current_dir(stage.workspace());
         match output_within(&mut command, PATIENCE) {
-            Ok(text) => parse(&text).unwrap_or_else(|| Seen::Ended("no answer".to_owned())),
-            Err(error) => Seen::Ended(error.to_string()),
+            Ok(text) => {
+                parse(&text).unwrap_or_else(|| AttackObservation::Ended("no answer".to_owned()))
+            }
+            Err(error) => AttackObservation::Ended(error.to_string()),
         }
     }
 
@@ -242,9 +260,9 @@ impl<'a> Attack<'a> {
 }
 
 /// The names the sandbox says it set.
-fn variables(layer: lula_protocol::Layer) -> Option<Vec<String>> {
+fn variables(layer: lula_protocol::ProtectionLayer) -> Option<Vec<String>> {
     match layer {
-        lula_protocol::Layer::CleanEnvironment { names } => Some(names),
+        lula_protocol::ProtectionLayer::CleanEnvironment { names } => Some(names),
         _ => None,
     }
 }

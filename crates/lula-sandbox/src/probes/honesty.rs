@@ -1,15 +1,21 @@
 //! The sandbox's own word about itself, checked from the inside.
 
 use super::act::{call, status};
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Honesty, name, attempts, body)
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Honesty, name, attempts, body)
 }
 
 /// Whether this process is in another namespace than the host.
-fn separate(scene: &Scene, kind: &str) -> Try {
+fn separate(scene: &AttackScene, kind: &str) -> AttackBodyResult {
     let link = std::fs::read_link(format!("/proc/self/ns/{kind}"))?;
     let same = link.to_str() == Some(scene.namespace(kind));
     Ok(if same {
@@ -20,13 +26,17 @@ fn separate(scene: &Scene, kind: &str) -> Try {
     .to_owned())
 }
 
-const fn namespace(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
+const fn namespace(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
     probe(name, attempts, body)
-        .outside(Expect::Yields("shared with the host"))
-        .by_tier(Some(Expect::Yields("separate")), None)
+        .outside(AttackExpectation::Yields("shared with the host"))
+        .by_tier(Some(AttackExpectation::Yields("separate")), None)
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     namespace(
         "separate_users",
         "is the user namespace another one?",
@@ -63,20 +73,20 @@ pub(super) const PROBES: &[Probe] = &[
     probe("filter_in_force", "is a seccomp filter in force?", |_| {
         status("Seccomp")
     })
-    .outside(Expect::Yields("0"))
-    .inside(Expect::Yields("2")),
+    .outside(AttackExpectation::Yields("0"))
+    .inside(AttackExpectation::Yields("2")),
     probe(
         "path_rules_in_force",
         "are Landlock rules in force?",
         |_| free_landlock_layers(),
     )
-    .outside(Expect::Yields("16"))
-    .inside(Expect::Yields("15")),
+    .outside(AttackExpectation::Yields("16"))
+    .inside(AttackExpectation::Yields("15")),
 ];
 
 /// How many more Landlock layers this process may take. The kernel allows sixteen: one less shows
 /// that one is in force.
-fn free_landlock_layers() -> Try {
+fn free_landlock_layers() -> AttackBodyResult {
     const NO_NEW_PRIVS: u64 = 38;
     call("prctl", &[NO_NEW_PRIVS, 1, 0, 0, 0])?;
     // Handles nothing but execution, which this process is done with.
@@ -89,7 +99,7 @@ fn free_landlock_layers() -> Try {
     while free < 64 {
         match call("landlock_restrict_self", &[ruleset, 0]) {
             Ok(_) => free += 1,
-            Err(Seen::Errno(libc::E2BIG)) => break,
+            Err(AttackObservation::Errno(libc::E2BIG)) => break,
             Err(seen) => return Err(seen),
         }
     }

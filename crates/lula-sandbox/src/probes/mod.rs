@@ -23,17 +23,17 @@ mod syscalls;
 mod terminal;
 mod writes;
 
-pub use attack::{Attack, AttackError, catalogue};
-pub use probe::{Family, Outcome, Report, Verdict};
+pub use attack::{TierAttack, TierAttackError, catalogue};
+pub use probe::{AttackFamily, AttackOutcome, AttackReport, AttackResult};
 
-use probe::{Probe, Seen, Try};
-use scene::Scene;
+use probe::{AttackBodyResult, AttackObservation, AttackProbe};
+use scene::AttackScene;
 
 /// The hidden first argument under which this program is an attacker.
 const ARGUMENT: &str = "lula-sandbox-probe";
 
 /// Every probe whose attempt is one act.
-fn probes() -> impl Iterator<Item = &'static Probe> {
+fn probes() -> impl Iterator<Item = &'static AttackProbe> {
     [
         terminal::PROBES,
         reads::PROBES,
@@ -57,18 +57,18 @@ pub(crate) fn run_body_if_asked() {
         return;
     }
     let (side, name) = (arguments.next(), arguments.next().unwrap_or_default());
-    let scene = Scene::from_arguments(arguments);
+    let scene = AttackScene::from_arguments(arguments);
     let seen = match side.as_deref() {
         Some("inside") => find(&name).map(|probe| (probe.body)(&scene)),
         Some("outside") => find(&name).map(|probe| probe.control.unwrap_or(probe.body)(&scene)),
         Some("help") => scenarios::part(&name, &scene),
         _ => None,
     };
-    report(seen.unwrap_or_else(|| Err(Seen::Ended(format!("no probe {name}")))));
+    report(seen.unwrap_or_else(|| Err(AttackObservation::Ended(format!("no probe {name}")))));
     std::process::exit(0)
 }
 
-fn find(name: &str) -> Option<&'static Probe> {
+fn find(name: &str) -> Option<&'static AttackProbe> {
     probes().find(|probe| probe.name == name)
 }
 
@@ -77,22 +77,22 @@ fn find(name: &str) -> Option<&'static Probe> {
     clippy::print_stdout,
     reason = "standard output is how an attempt reports"
 )]
-fn report(seen: Try) {
+fn report(seen: AttackBodyResult) {
     match seen {
-        Ok(text) | Err(Seen::Done(text)) => println!("done {text}"),
-        Err(Seen::Errno(errno)) => println!("errno {errno}"),
-        Err(Seen::Ended(how)) => println!("ended {how}"),
+        Ok(text) | Err(AttackObservation::Done(text)) => println!("done {text}"),
+        Err(AttackObservation::Errno(errno)) => println!("errno {errno}"),
+        Err(AttackObservation::Ended(how)) => println!("ended {how}"),
     }
 }
 
 /// Reads what [`report`] wrote.
-fn parse(output: &str) -> Option<Seen> {
+fn parse(output: &str) -> Option<AttackObservation> {
     let line = output.lines().next()?;
     let (kind, rest) = line.split_once(' ')?;
     match kind {
-        "done" => Some(Seen::Done(rest.to_owned())),
-        "errno" => rest.parse().ok().map(Seen::Errno),
-        "ended" => Some(Seen::Ended(rest.to_owned())),
+        "done" => Some(AttackObservation::Done(rest.to_owned())),
+        "errno" => rest.parse().ok().map(AttackObservation::Errno),
+        "ended" => Some(AttackObservation::Ended(rest.to_owned())),
         _ => None,
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn no_probe_expects_inside_what_its_control_shows_outside() {
         for probe in probes() {
-            // Numbers nobody knows answer the same everywhere; there the question is that nothing
+            // Unknown numbers answer the same everywhere; there the question is that nothing
             // is killed for asking.
             if matches!(probe.name, "unknown_number" | "number_beyond_range") {
                 continue;
@@ -134,9 +134,15 @@ mod tests {
 
     #[test]
     fn reports_read_back() {
-        assert_eq!(parse("done 0 1 2\n"), Some(Seen::Done("0 1 2".to_owned())));
-        assert_eq!(parse("done \n"), Some(Seen::Done(String::new())));
-        assert_eq!(parse("errno 13\n"), Some(Seen::Errno(13)));
+        assert_eq!(
+            parse("done 0 1 2\n"),
+            Some(AttackObservation::Done("0 1 2".to_owned()))
+        );
+        assert_eq!(
+            parse("done \n"),
+            Some(AttackObservation::Done(String::new()))
+        );
+        assert_eq!(parse("errno 13\n"), Some(AttackObservation::Errno(13)));
         assert_eq!(parse("garbage"), None);
         assert_eq!(parse(""), None);
     }

@@ -3,11 +3,17 @@
 use std::path::Path;
 
 use super::act::{HERE, apart, at, call, done, path};
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Privilege, name, attempts, body)
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Privilege, name, attempts, body)
 }
 
 const OPEN_TREE_CLONE: u64 = 1;
@@ -17,16 +23,16 @@ const fn flags(flags: i32) -> u64 {
 }
 
 /// New namespaces that only exist as long as the probe.
-fn unshare(namespace: i32) -> Try {
+fn unshare(namespace: i32) -> AttackBodyResult {
     done("unshare", &[flags(namespace)])
 }
 
-fn mount_tmpfs() -> Try {
+fn mount_tmpfs() -> AttackBodyResult {
     let (kind, place) = (path(Path::new("tmpfs")), path(Path::new("/tmp")));
     done("mount", &[at(&kind), at(&place), at(&kind), 0, 0])
 }
 
-fn remount() -> Try {
+fn remount() -> AttackBodyResult {
     let root = path(Path::new("/"));
     done(
         "mount",
@@ -34,12 +40,12 @@ fn remount() -> Try {
     )
 }
 
-fn clone_tree() -> Result<u64, Seen> {
+fn clone_tree() -> Result<u64, AttackObservation> {
     let root = path(Path::new("/tmp"));
     call("open_tree", &[HERE, at(&root), OPEN_TREE_CLONE])
 }
 
-fn set_attributes() -> Try {
+fn set_attributes() -> AttackBodyResult {
     let root = path(Path::new("/"));
     // Clears nothing and sets nodiratime: harmless where it is allowed.
     let attributes = [128_u64, 0, 0, 0];
@@ -49,7 +55,7 @@ fn set_attributes() -> Try {
     )
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "user_namespace",
         "become root in a user namespace of one's own",
@@ -60,12 +66,12 @@ pub(super) const PROBES: &[Probe] = &[
         // With CLONE_VFORK refused flags are found before anything is made.
         done("clone", &[flags(libc::CLONE_NEWUSER | libc::CLONE_THREAD)])
     })
-    .outside(Expect::Fails(&[libc::EINVAL])),
+    .outside(AttackExpectation::Fails(&[libc::EINVAL])),
     probe("user_namespace_by_clone3", "the same, by clone3", |_| {
         done("clone3", &[0, 0])
     })
-    .outside(Expect::Fails(&[libc::EINVAL]))
-    .inside(Expect::Fails(&[libc::ENOSYS])),
+    .outside(AttackExpectation::Fails(&[libc::EINVAL]))
+    .inside(AttackExpectation::Fails(&[libc::ENOSYS])),
     probe("mount_namespace", "make a mount namespace", |_| {
         unshare(libc::CLONE_NEWNS)
     })
@@ -127,7 +133,7 @@ pub(super) const PROBES: &[Probe] = &[
     probe("move_mount", "move a mount", |_| {
         done("move_mount", &[0, 0, 0, 0, 0])
     })
-    .outside(Expect::Fails(&[libc::EFAULT]))
+    .outside(AttackExpectation::Fails(&[libc::EFAULT]))
     .privileged(),
     probe("mount_attributes", "change a mount's attributes", |_| {
         set_attributes()
@@ -138,7 +144,7 @@ pub(super) const PROBES: &[Probe] = &[
         let root = path(Path::new("/"));
         done("pivot_root", &[at(&root), at(&root)])
     })
-    .outside(Expect::Fails(&[libc::EBUSY, libc::EINVAL]))
+    .outside(AttackExpectation::Fails(&[libc::EBUSY, libc::EINVAL]))
     .privileged(),
     probe("chroot", "take another root by chroot", |_| {
         let root = path(Path::new("/"));
@@ -153,5 +159,5 @@ pub(super) const PROBES: &[Probe] = &[
     probe("join_namespace", "join a namespace", |_| {
         done("setns", &[0, 0])
     })
-    .outside(Expect::Fails(&[libc::EINVAL])),
+    .outside(AttackExpectation::Fails(&[libc::EINVAL])),
 ];

@@ -4,29 +4,31 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket
 use std::time::Duration;
 
 use super::act::call;
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
-/// In a network of its own nobody listens; in the host's, no such socket can be made.
+/// In a network of its own no process listens; in the host's, no such socket can be made.
 const fn probe(
     name: &'static str,
     attempts: &'static str,
     errno: &'static [i32],
-    body: fn(&Scene) -> Try,
-) -> Probe {
-    Probe::new(Family::Network, name, attempts, body).by_tier(
-        Some(Expect::Fails(errno)),
-        Some(Expect::Fails(&[libc::EPERM])),
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Network, name, attempts, body).by_tier(
+        Some(AttackExpectation::Fails(errno)),
+        Some(AttackExpectation::Fails(&[libc::EPERM])),
     )
 }
 
-fn connect(address: impl Into<SocketAddr>) -> Try {
+fn connect(address: impl Into<SocketAddr>) -> AttackBodyResult {
     TcpStream::connect_timeout(&address.into(), Duration::from_secs(2))?;
     Ok(String::new())
 }
 
 /// Sends a datagram from a socket that may reach that far.
-fn send(address: impl Into<SocketAddr>) -> Try {
+fn send(address: impl Into<SocketAddr>) -> AttackBodyResult {
     let address = address.into();
     let socket = UdpSocket::bind(if address.is_ipv4() {
         "0.0.0.0:0"
@@ -39,11 +41,11 @@ fn send(address: impl Into<SocketAddr>) -> Try {
 }
 
 /// The host's own address on its network: reachable from outside without any packet on a wire.
-fn host(scene: &Scene) -> Ipv4Addr {
+fn host(scene: &AttackScene) -> Ipv4Addr {
     scene.host_address()
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "host_loopback",
         "connect to a service on the host's loopback",
@@ -146,8 +148,8 @@ pub(super) const PROBES: &[Probe] = &[
         &[],
         |_| interfaces(),
     )
-    .outside(Expect::Yields("more than lo"))
-    .by_tier(Some(Expect::Yields("lo")), None),
+    .outside(AttackExpectation::Yields("more than lo"))
+    .by_tier(Some(AttackExpectation::Yields("lo")), None),
     probe(
         "raise_interface",
         "bring up a network interface",
@@ -179,55 +181,55 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .privileged(),
-    Probe::new(
-        Family::Network,
+    AttackProbe::new(
+        AttackFamily::Network,
         "raw_socket",
         "make packets by hand (raw IP)",
         |_| socket(2, 3, 255),
     )
     .privileged(),
-    Probe::new(
-        Family::Network,
+    AttackProbe::new(
+        AttackFamily::Network,
         "packet_socket",
         "read packets from the wire",
         |_| socket(17, 3, 0),
     )
-    .inside(Expect::Fails(&[libc::EAFNOSUPPORT]))
+    .inside(AttackExpectation::Fails(&[libc::EAFNOSUPPORT]))
     .privileged(),
-    Probe::new(
-        Family::Network,
+    AttackProbe::new(
+        AttackFamily::Network,
         "vsock",
         "reach the hypervisor by vsock",
         |_| socket(40, 1, 0),
     )
-    .outside(Expect::Works)
+    .outside(AttackExpectation::Works)
     .controlled_by(kernel_answers)
-    .inside(Expect::Fails(&[libc::EAFNOSUPPORT])),
-    Probe::new(
-        Family::Network,
+    .inside(AttackExpectation::Fails(&[libc::EAFNOSUPPORT])),
+    AttackProbe::new(
+        AttackFamily::Network,
         "kernel_crypto_socket",
         "open a kernel crypto socket (AF_ALG)",
         |_| socket(38, 5, 0),
     )
     .controlled_by(kernel_answers)
-    .inside(Expect::Fails(&[libc::EAFNOSUPPORT])),
-    Probe::new(
-        Family::Network,
+    .inside(AttackExpectation::Fails(&[libc::EAFNOSUPPORT])),
+    AttackProbe::new(
+        AttackFamily::Network,
         "bluetooth_socket",
         "open a Bluetooth socket",
         |_| socket(31, 3, 1),
     )
     .controlled_by(kernel_answers)
-    .inside(Expect::Fails(&[libc::EAFNOSUPPORT])),
-    Probe::new(
-        Family::Network,
+    .inside(AttackExpectation::Fails(&[libc::EAFNOSUPPORT])),
+    AttackProbe::new(
+        AttackFamily::Network,
         "netlink_audit",
         "listen to the kernel's audit channel",
         |_| socket(16, 3, 9),
     )
     .controlled_by(|_| socket(16, 3, 0)),
-    Probe::new(
-        Family::Network,
+    AttackProbe::new(
+        AttackFamily::Network,
         "netlink_netfilter",
         "change the firewall (netfilter)",
         |_| socket(16, 3, 12),
@@ -238,17 +240,17 @@ pub(super) const PROBES: &[Probe] = &[
 /// `SIOCSIFFLAGS`.
 const SET_FLAGS: u64 = 0x8914;
 
-fn socket(family: u64, kind: u64, protocol: u64) -> Try {
+fn socket(family: u64, kind: u64, protocol: u64) -> AttackBodyResult {
     call("socket", &[family, kind, protocol]).map(|_| String::new())
 }
 
 /// A family may be missing from this kernel; that socket calls reach it is shown by one that is
 /// not.
-fn kernel_answers(_: &Scene) -> Try {
+fn kernel_answers(_: &AttackScene) -> AttackBodyResult {
     socket(1, 1, 0)
 }
 
-fn interfaces() -> Try {
+fn interfaces() -> AttackBodyResult {
     let text = std::fs::read_to_string("/proc/self/net/dev")?;
     let names: Vec<_> = text
         .lines()
@@ -256,7 +258,7 @@ fn interfaces() -> Try {
         .collect();
     match names.as_slice() {
         ["lo"] => Ok("lo".to_owned()),
-        [] => Err(Seen::Ended("no interface at all".to_owned())),
+        [] => Err(AttackObservation::Ended("no interface at all".to_owned())),
         _ => Ok("more than lo".to_owned()),
     }
 }

@@ -3,11 +3,17 @@
 use std::path::Path;
 
 use super::act::{apart, at, call, done, list, open_to_write, path, status};
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Privilege, name, attempts, body)
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Privilege, name, attempts, body)
 }
 
 const PTRACE_SEIZE: u64 = 0x4206;
@@ -17,18 +23,18 @@ const THREAD_KEYRING: u64 = (-1_i64).cast_unsigned();
 
 /// Reads one byte of another process at an address that is surely mapped nowhere: permission is
 /// checked first.
-fn peek(pid: u64) -> Try {
+fn peek(pid: u64) -> AttackBodyResult {
     let mut byte = [0_u8; 8];
     let local = [byte.as_mut_ptr().addr() as u64, 1];
     let remote = [4096_u64, 1];
     let (local, remote) = (local.as_ptr().addr() as u64, remote.as_ptr().addr() as u64);
     match call("process_vm_readv", &[pid, local, 1, remote, 1, 0]) {
-        Err(Seen::Errno(libc::EFAULT)) => Ok(String::new()),
+        Err(AttackObservation::Errno(libc::EFAULT)) => Ok(String::new()),
         other => other.map(|_| String::new()),
     }
 }
 
-fn raise_open_files() -> Try {
+fn raise_open_files() -> AttackBodyResult {
     const OPEN_FILES: u64 = 7;
     let mut limit = [0_u64; 2];
     call(
@@ -43,23 +49,27 @@ fn raise_open_files() -> Try {
 }
 
 /// By tier: what is missing in a private tree, and refused in the shared one.
-const HIDDEN: [Option<Expect>; 2] = [
-    Some(Expect::Fails(&[libc::ENOENT])),
-    Some(Expect::Fails(&[libc::EACCES])),
+const HIDDEN: [Option<AttackExpectation>; 2] = [
+    Some(AttackExpectation::Fails(&[libc::ENOENT])),
+    Some(AttackExpectation::Fails(&[libc::EACCES])),
 ];
-const KERNEL_FILE: [Option<Expect>; 2] = [
-    Some(Expect::Fails(&[libc::EROFS, libc::EACCES, libc::ENOENT])),
-    Some(Expect::Fails(&[libc::EACCES])),
+const KERNEL_FILE: [Option<AttackExpectation>; 2] = [
+    Some(AttackExpectation::Fails(&[
+        libc::EROFS,
+        libc::EACCES,
+        libc::ENOENT,
+    ])),
+    Some(AttackExpectation::Fails(&[libc::EACCES])),
 ];
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "new_privileges",
         "gain privileges by a program that runs as its owner",
         |_| status("NoNewPrivs"),
     )
-    .outside(Expect::Yields("0"))
-    .inside(Expect::Yields("1")),
+    .outside(AttackExpectation::Yields("0"))
+    .inside(AttackExpectation::Yields("1")),
     probe(
         "capabilities_to_gain",
         "find a capability that could be gained",
@@ -74,8 +84,8 @@ pub(super) const PROBES: &[Probe] = &[
         }
         .to_owned())
     })
-    .outside(Expect::Yields("some"))
-    .by_tier(Some(Expect::Yields("0000000000000000")), None),
+    .outside(AttackExpectation::Yields("some"))
+    .by_tier(Some(AttackExpectation::Yields("0000000000000000")), None),
     probe("capabilities_held", "use a capability", |_| {
         status("CapEff")
     })
@@ -89,19 +99,22 @@ pub(super) const PROBES: &[Probe] = &[
         }
         .to_owned())
     })
-    .outside(Expect::Yields("some"))
-    .inside(Expect::Yields("0000000000000000"))
+    .outside(AttackExpectation::Yields("some"))
+    .inside(AttackExpectation::Yields("0000000000000000"))
     .privileged(),
     probe("become_root", "take user id 0", |_| {
         done("setresuid", &[0, 0, 0])
     })
     // Without namespaces the user stays who it was; root then is root without capabilities.
-    .by_tier(Some(Expect::Fails(&[libc::EPERM, libc::EINVAL])), None)
+    .by_tier(
+        Some(AttackExpectation::Fails(&[libc::EPERM, libc::EINVAL])),
+        None,
+    )
     .privileged(),
     probe("become_another", "take another user id", |_| {
         done("setresuid", &[1, 1, 1])
     })
-    .inside(Expect::Fails(&[libc::EPERM, libc::EINVAL]))
+    .inside(AttackExpectation::Fails(&[libc::EPERM, libc::EINVAL]))
     .privileged(),
     probe("change_groups", "drop or take groups", |_| {
         done("setgroups", &[0, 0])
@@ -133,19 +146,19 @@ pub(super) const PROBES: &[Probe] = &[
         "hold a process outside by descriptor",
         |s| done("pidfd_open", &[s.victim(), 0]),
     )
-    .by_tier(Some(Expect::Fails(&[libc::ESRCH])), None),
+    .by_tier(Some(AttackExpectation::Fails(&[libc::ESRCH])), None),
     probe(
         "steal_descriptor",
         "take a descriptor out of another process",
         |_| done("pidfd_getfd", &[0, 0, 0]),
     )
-    .outside(Expect::Fails(&[libc::EBADF])),
+    .outside(AttackExpectation::Fails(&[libc::EBADF])),
     probe("kill_outside", "signal a process outside", |s| {
         done("kill", &[s.victim(), 0])
     })
     .by_tier(
-        Some(Expect::Fails(&[libc::ESRCH])),
-        Some(Expect::Fails(&[libc::EPERM])),
+        Some(AttackExpectation::Fails(&[libc::ESRCH])),
+        Some(AttackExpectation::Fails(&[libc::EPERM])),
     ),
     probe(
         "limit_outside",
@@ -159,8 +172,8 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .by_tier(
-        Some(Expect::Fails(&[libc::ESRCH])),
-        Some(Expect::Fails(&[libc::EPERM])),
+        Some(AttackExpectation::Fails(&[libc::ESRCH])),
+        Some(AttackExpectation::Fails(&[libc::EPERM])),
     ),
     probe(
         "compare_processes",
@@ -185,8 +198,8 @@ pub(super) const PROBES: &[Probe] = &[
         )
     })
     .by_tier(
-        Some(Expect::Fails(&[libc::EINVAL, libc::EIDRM])),
-        Some(Expect::Fails(&[libc::EPERM])),
+        Some(AttackExpectation::Fails(&[libc::EINVAL, libc::EIDRM])),
+        Some(AttackExpectation::Fails(&[libc::EPERM])),
     ),
     probe(
         "release_agent",
@@ -230,7 +243,7 @@ pub(super) const PROBES: &[Probe] = &[
             Ok(String::new())
         },
     )
-    .inside(Expect::Fails(&[libc::EACCES, libc::EROFS]))
+    .inside(AttackExpectation::Fails(&[libc::EACCES, libc::EROFS]))
     .privileged(),
     probe(
         "real_time",
@@ -255,7 +268,7 @@ pub(super) const PROBES: &[Probe] = &[
             Ok(String::new())
         },
     )
-    .inside(Expect::Fails(&[
+    .inside(AttackExpectation::Fails(&[
         libc::EROFS,
         libc::EACCES,
         libc::EXDEV,
@@ -268,8 +281,12 @@ pub(super) const PROBES: &[Probe] = &[
         |_| open_to_write("/proc/1/exe"),
     )
     .controlled_by(|_| open_to_write("/proc/self/exe"))
-    .outside(Expect::Fails(&[libc::ETXTBSY]))
-    .inside(Expect::Fails(&[libc::EROFS, libc::EACCES, libc::ENOENT]))
+    .outside(AttackExpectation::Fails(&[libc::ETXTBSY]))
+    .inside(AttackExpectation::Fails(&[
+        libc::EROFS,
+        libc::EACCES,
+        libc::ENOENT,
+    ]))
     .privileged(),
     probe(
         "first_process_memory",
@@ -283,7 +300,7 @@ pub(super) const PROBES: &[Probe] = &[
         std::fs::File::open("/proc/self/mem")?;
         Ok(String::new())
     })
-    .inside(Expect::Fails(&[libc::EACCES, libc::EPERM])),
+    .inside(AttackExpectation::Fails(&[libc::EACCES, libc::EPERM])),
     probe("no_randomisation", "turn off address randomisation", |_| {
         done("personality", &[0x0004_0000])
     }),

@@ -1,15 +1,15 @@
 //! What a probe is.
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use serde::{Deserialize, Serialize};
 
-use super::scene::Scene;
+use super::scene::AttackScene;
 
 /// A kind of attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// Typing into terminals that belong to somebody else.
+pub enum AttackFamily {
+    /// Typing into terminals that belong to another process.
     Terminal,
     /// Reading what was not granted.
     Reads,
@@ -31,7 +31,7 @@ pub enum Family {
 
 /// What an attempt led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum AttackObservation {
     /// It worked, and this came of it.
     Done(String),
     /// The kernel refused.
@@ -40,7 +40,7 @@ pub(super) enum Seen {
     Ended(String),
 }
 
-impl From<std::io::Error> for Seen {
+impl From<std::io::Error> for AttackObservation {
     fn from(error: std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(errno) => Self::Errno(errno),
@@ -49,19 +49,19 @@ impl From<std::io::Error> for Seen {
     }
 }
 
-impl From<rustix::io::Errno> for Seen {
+impl From<rustix::io::Errno> for AttackObservation {
     fn from(errno: rustix::io::Errno) -> Self {
         Self::Errno(errno.raw_os_error())
     }
 }
 
 /// How most bodies are written: success with a text, or the error.
-pub(super) type Try = Result<String, Seen>;
+pub(super) type AttackBodyResult = Result<String, AttackObservation>;
 
 /// What must be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expect {
-    /// It works.
+pub(super) enum AttackExpectation {
+    /// The attempt succeeds.
     Works,
     /// It works, in a place that only the sandbox sees.
     WorksInPrivate,
@@ -73,13 +73,13 @@ pub(super) enum Expect {
     Killed,
 }
 
-impl Expect {
-    pub(super) fn met_by(self, seen: &Seen) -> bool {
+impl AttackExpectation {
+    pub(super) fn met_by(self, seen: &AttackObservation) -> bool {
         match (self, seen) {
-            (Self::Works | Self::WorksInPrivate, Seen::Done(_)) => true,
-            (Self::Yields(expected), Seen::Done(text)) => text == expected,
-            (Self::Fails(expected), Seen::Errno(errno)) => expected.contains(errno),
-            (Self::Killed, Seen::Ended(how)) => how == KILLED,
+            (Self::Works | Self::WorksInPrivate, AttackObservation::Done(_)) => true,
+            (Self::Yields(expected), AttackObservation::Done(text)) => text == expected,
+            (Self::Fails(expected), AttackObservation::Errno(errno)) => expected.contains(errno),
+            (Self::Killed, AttackObservation::Ended(how)) => how == KILLED,
             _ => false,
         }
     }
@@ -88,7 +88,7 @@ impl Expect {
 /// How a body that was killed is reported.
 pub(super) const KILLED: &str = "killed";
 
-impl std::fmt::Display for Expect {
+impl std::fmt::Display for AttackExpectation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Works => f.write_str("works"),
@@ -106,7 +106,7 @@ impl std::fmt::Display for Expect {
     }
 }
 
-impl std::fmt::Display for Seen {
+impl std::fmt::Display for AttackObservation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Done(text) if text.is_empty() => f.write_str("works"),
@@ -145,43 +145,43 @@ fn errno_name(errno: i32) -> String {
 
 /// One attack.
 #[derive(Clone, Copy)]
-pub(super) struct Probe {
+pub(super) struct AttackProbe {
     pub(super) name: &'static str,
-    pub(super) family: Family,
+    pub(super) family: AttackFamily,
     /// What is attempted, for people.
     pub(super) attempts: &'static str,
     /// The attempt, run inside and, as the positive control, outside.
-    pub(super) body: fn(&Scene) -> Try,
+    pub(super) body: fn(&AttackScene) -> AttackBodyResult,
     /// Another act for the control, where the same one would harm the machine or needs company.
-    pub(super) control: Option<fn(&Scene) -> Try>,
+    pub(super) control: Option<fn(&AttackScene) -> AttackBodyResult>,
     /// What the control must show: that the act works here.
-    pub(super) outside: Expect,
+    pub(super) outside: AttackExpectation,
     /// What must be seen in the `namespace` tier.
-    pub(super) namespace: Option<Expect>,
+    pub(super) namespace: Option<AttackExpectation>,
     /// What must be seen in the `landlock` tier.
-    pub(super) landlock: Option<Expect>,
+    pub(super) landlock: Option<AttackExpectation>,
     /// Not everybody may do this outside either; then the refusal there is the control.
     pub(super) privileged: bool,
     /// Runs in a sandbox of its own, because it does not survive.
     pub(super) destructive: bool,
 }
 
-impl Probe {
+impl AttackProbe {
     /// A probe that works outside and is refused with `EPERM` inside.
     pub(super) const fn new(
-        family: Family,
+        family: AttackFamily,
         name: &'static str,
         attempts: &'static str,
-        body: fn(&Scene) -> Try,
+        body: fn(&AttackScene) -> AttackBodyResult,
     ) -> Self {
-        const REFUSED: Expect = Expect::Fails(&[libc::EPERM]);
+        const REFUSED: AttackExpectation = AttackExpectation::Fails(&[libc::EPERM]);
         Self {
             name,
             family,
             attempts,
             body,
             control: None,
-            outside: Expect::Works,
+            outside: AttackExpectation::Works,
             namespace: Some(REFUSED),
             landlock: Some(REFUSED),
             privileged: false,
@@ -190,7 +190,7 @@ impl Probe {
     }
 
     /// What must be seen inside, in either tier.
-    pub(super) const fn inside(mut self, expect: Expect) -> Self {
+    pub(super) const fn inside(mut self, expect: AttackExpectation) -> Self {
         self.namespace = Some(expect);
         self.landlock = Some(expect);
         self
@@ -199,8 +199,8 @@ impl Probe {
     /// What must be seen inside, by tier. `None`: not a question there.
     pub(super) const fn by_tier(
         mut self,
-        namespace: Option<Expect>,
-        landlock: Option<Expect>,
+        namespace: Option<AttackExpectation>,
+        landlock: Option<AttackExpectation>,
     ) -> Self {
         self.namespace = namespace;
         self.landlock = landlock;
@@ -208,12 +208,15 @@ impl Probe {
     }
 
     /// What the control must show.
-    pub(super) const fn outside(mut self, expect: Expect) -> Self {
+    pub(super) const fn outside(mut self, expect: AttackExpectation) -> Self {
         self.outside = expect;
         self
     }
 
-    pub(super) const fn controlled_by(mut self, control: fn(&Scene) -> Try) -> Self {
+    pub(super) const fn controlled_by(
+        mut self,
+        control: fn(&AttackScene) -> AttackBodyResult,
+    ) -> Self {
         self.control = Some(control);
         self
     }
@@ -228,10 +231,10 @@ impl Probe {
         self
     }
 
-    pub(super) fn expected(&self, tier: Tier) -> Option<Expect> {
+    pub(super) fn expected(&self, tier: IsolationTier) -> Option<AttackExpectation> {
         match tier {
-            Tier::Namespace => self.namespace,
-            Tier::Landlock => self.landlock,
+            IsolationTier::Namespace => self.namespace,
+            IsolationTier::Landlock => self.landlock,
             _ => None,
         }
     }
@@ -240,7 +243,7 @@ impl Probe {
 /// How a probe ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum AttackOutcome {
     /// The attack failed as it must.
     Held,
     /// The attack led to something else.
@@ -252,13 +255,13 @@ pub enum Outcome {
 /// One probe's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub struct AttackResult {
     /// Name of the probe.
     pub name: String,
     /// Its kind.
-    pub family: Family,
+    pub family: AttackFamily,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: AttackOutcome,
     /// What must be seen.
     pub expected: String,
     /// What was seen.
@@ -268,18 +271,18 @@ pub struct Verdict {
 /// All probes of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct AttackReport {
     /// The tier attacked.
-    pub tier: Tier,
+    pub tier: IsolationTier,
     /// Every probe that applies to it.
-    pub probes: Vec<Verdict>,
+    pub probes: Vec<AttackResult>,
 }
 
-impl Report {
+impl AttackReport {
     /// Whether every probe held.
     pub fn held(&self) -> bool {
         self.probes
             .iter()
-            .all(|probe| probe.outcome == Outcome::Held)
+            .all(|probe| probe.outcome == AttackOutcome::Held)
     }
 }

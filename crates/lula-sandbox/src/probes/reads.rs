@@ -3,33 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use super::act::{HERE, at, call, list, path, read};
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
 /// A path that is not part of the sandbox: it does not exist in a private root, and is refused
 /// where the root is shared.
-const ABSENT: [Option<Expect>; 2] = [
-    Some(Expect::Fails(&[libc::ENOENT])),
-    Some(Expect::Fails(&[libc::EACCES])),
+const ABSENT: [Option<AttackExpectation>; 2] = [
+    Some(AttackExpectation::Fails(&[libc::ENOENT])),
+    Some(AttackExpectation::Fails(&[libc::EACCES])),
 ];
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Reads, name, attempts, body).by_tier(ABSENT[0], ABSENT[1])
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Reads, name, attempts, body).by_tier(ABSENT[0], ABSENT[1])
 }
 
-fn of_victim(scene: &Scene, what: &str) -> PathBuf {
+fn of_victim(scene: &AttackScene, what: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/{what}", scene.victim()))
 }
 
 /// The secret by a path that starts where the attacker stands.
-fn by_climbing(from: &Path, scene: &Scene) -> PathBuf {
+fn by_climbing(from: &Path, scene: &AttackScene) -> PathBuf {
     let climb = "../".repeat(40);
     from.join(climb)
         .join(scene.secret().strip_prefix("/").unwrap_or(Path::new("")))
 }
 
 /// The number of the file behind a path, and what opens it again by that number.
-fn handle(of: &Path) -> Result<(Vec<u32>, u64), Seen> {
+fn handle(of: &Path) -> Result<(Vec<u32>, u64), AttackObservation> {
     let (name, mut mount) = (path(of), 0_u32);
     // struct file_handle: bytes, type, then up to 128 bytes.
     let mut handle = vec![0_u32; 34];
@@ -42,7 +48,7 @@ fn handle(of: &Path) -> Result<(Vec<u32>, u64), Seen> {
     Ok((handle, u64::from(mount)))
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "secret_by_path",
         "read a credential of the user by its path",
@@ -143,12 +149,12 @@ pub(super) const PROBES: &[Probe] = &[
         let _leaked = std::fs::File::open("/")?;
         Ok(descriptors())
     })
-    .outside(Expect::Yields("leaked"))
-    .inside(Expect::Yields("0 1 2")),
+    .outside(AttackExpectation::Yields("leaked"))
+    .inside(AttackExpectation::Yields("0 1 2")),
     probe("file_handle", "name a file by number", |_| {
         handle(Path::new("/")).map(|_| String::new())
     })
-    .inside(Expect::Fails(&[libc::EPERM])),
+    .inside(AttackExpectation::Fails(&[libc::EPERM])),
     probe(
         "open_by_handle",
         "open a file by number (the shocker escape)",
@@ -159,12 +165,12 @@ pub(super) const PROBES: &[Probe] = &[
             let pointer = handle.as_ptr().addr() as u64;
             match call("open_by_handle_at", &[descriptor, pointer, 0]) {
                 // The root may be another filesystem than the file's: the kernel got to look for it.
-                Err(Seen::Errno(libc::ESTALE)) => Ok(String::new()),
+                Err(AttackObservation::Errno(libc::ESTALE)) => Ok(String::new()),
                 other => other.map(|_| String::new()),
             }
         },
     )
-    .inside(Expect::Fails(&[libc::EPERM]))
+    .inside(AttackExpectation::Fails(&[libc::EPERM]))
     .privileged(),
     probe("device", "open a device no command needs", |scene| {
         std::fs::File::open(scene.device())?;
@@ -176,7 +182,7 @@ pub(super) const PROBES: &[Probe] = &[
         "read the kernel's log by system call",
         |_| call("syslog", &[10]).map(|_| String::new()),
     )
-    .inside(Expect::Fails(&[libc::EPERM]))
+    .inside(AttackExpectation::Fails(&[libc::EPERM]))
     .privileged(),
     probe(
         "kernel_log_device",
@@ -200,8 +206,8 @@ pub(super) const PROBES: &[Probe] = &[
             .to_owned())
         },
     )
-    .outside(Expect::Yields("something"))
-    .by_tier(Some(Expect::Yields("nothing")), None)
+    .outside(AttackExpectation::Yields("something"))
+    .by_tier(Some(AttackExpectation::Yields("nothing")), None)
     .privileged(),
     probe(
         "kernel_objects",

@@ -2,11 +2,17 @@
 
 use std::path::Path;
 
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Resources, name, attempts, body)
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Resources, name, attempts, body)
 }
 
 /// More threads than the `strict` profile grants.
@@ -16,7 +22,7 @@ const FILES: usize = 1100;
 /// More memory than it grants, in mebibytes.
 const MEMORY: usize = 640;
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe("descriptors", "open more files than granted", |_| {
         let mut open = Vec::new();
         for _ in 0..FILES {
@@ -38,7 +44,7 @@ pub(super) const PROBES: &[Probe] = &[
         }
         Ok(String::new())
     })
-    .inside(Expect::Fails(&[libc::EMFILE])),
+    .inside(AttackExpectation::Fails(&[libc::EMFILE])),
     probe(
         "processes",
         "start more processes than granted (a fork bomb)",
@@ -69,12 +75,12 @@ pub(super) const PROBES: &[Probe] = &[
                 let _ = thread.join();
             }
             match failure {
-                Some(error) => Err(Seen::from(error)),
+                Some(error) => Err(AttackObservation::from(error)),
                 None => Ok(String::new()),
             }
         },
     )
-    .inside(Expect::Fails(&[libc::EAGAIN])),
+    .inside(AttackExpectation::Fails(&[libc::EAGAIN])),
     probe("memory", "take more memory than granted", |_| {
         let mut hoard = Vec::new();
         for _ in 0..MEMORY {
@@ -87,13 +93,13 @@ pub(super) const PROBES: &[Probe] = &[
         }
         Ok(String::new())
     })
-    .inside(Expect::Killed)
+    .inside(AttackExpectation::Killed)
     .destructive(),
     probe("scratch_space", "fill the private directories", |_| {
         fill(Path::new("/tmp"), 512)
     })
     .controlled_by(|scene| fill(&scene.workspace(), 80))
-    .by_tier(Some(Expect::Fails(&[libc::ENOSPC])), None)
+    .by_tier(Some(AttackExpectation::Fails(&[libc::ENOSPC])), None)
     .destructive(),
     probe("file_size", "write one huge file", |scene| {
         let file = scene.workspace().join("huge");
@@ -102,12 +108,12 @@ pub(super) const PROBES: &[Probe] = &[
         let _ = std::fs::remove_file(&file);
         Ok(grown.map(|()| String::new())?)
     })
-    .inside(Expect::Killed)
+    .inside(AttackExpectation::Killed)
     .destructive(),
 ];
 
 /// Writes files of one mebibyte until something stops it, and removes them.
-fn fill(folder: &Path, files: usize) -> Try {
+fn fill(folder: &Path, files: usize) -> AttackBodyResult {
     let name = |number: usize| folder.join(format!("lula-probe-fill-{number}"));
     let block = vec![0_u8; 1 << 20];
     let written = (0..files).try_for_each(|number| std::fs::write(name(number), &block));

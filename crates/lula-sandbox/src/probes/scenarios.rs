@@ -5,24 +5,26 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
-use lula_protocol::receipt::Ended;
+use lula_protocol::IsolationTier;
+use lula_protocol::receipt::CommandEnding;
 
-use super::attack::{Attack, output_within};
-use super::probe::{Family, Outcome, Seen, Try, Verdict};
-use super::scene::Scene;
-use super::stage::Stage;
+use super::attack::{TierAttack, output_within};
+use super::probe::{
+    AttackBodyResult, AttackFamily, AttackObservation, AttackOutcome, AttackResult,
+};
+use super::scene::AttackScene;
+use super::stage::AttackStage;
 use super::{ARGUMENT, parse};
-use crate::{Command, Engine, Sandbox, SandboxError, Toolchains};
+use crate::{HostToolchains, Sandbox, SandboxCommand, SandboxEngine, SandboxError};
 
-pub(super) struct Scenario {
+pub(super) struct AttackScenario {
     pub(super) name: &'static str,
-    pub(super) family: Family,
+    pub(super) family: AttackFamily,
     pub(super) attempts: &'static str,
-    pub(super) tiers: &'static [Tier],
+    pub(super) tiers: &'static [IsolationTier],
     expected: &'static str,
     /// Held with what was seen, or not.
-    play: fn(&Attack<'_>, &Stage) -> Result<Played, String>,
+    play: fn(&TierAttack<'_>, &AttackStage) -> Result<Played, String>,
 }
 
 enum Played {
@@ -30,14 +32,14 @@ enum Played {
     Broken(String),
 }
 
-impl Scenario {
-    pub(super) fn judge(&self, attack: &Attack<'_>, stage: &Stage) -> Verdict {
+impl AttackScenario {
+    pub(super) fn judge(&self, attack: &TierAttack<'_>, stage: &AttackStage) -> AttackResult {
         let (outcome, observed) = match (self.play)(attack, stage) {
-            Ok(Played::Held(seen)) => (Outcome::Held, seen),
-            Ok(Played::Broken(seen)) => (Outcome::Broken, seen),
-            Err(error) => (Outcome::Error, error),
+            Ok(Played::Held(seen)) => (AttackOutcome::Held, seen),
+            Ok(Played::Broken(seen)) => (AttackOutcome::Broken, seen),
+            Err(error) => (AttackOutcome::Error, error),
         };
-        Verdict {
+        AttackResult {
             name: self.name.to_owned(),
             family: self.family,
             outcome,
@@ -47,60 +49,60 @@ impl Scenario {
     }
 }
 
-const BOTH: &[Tier] = &[Tier::Namespace, Tier::Landlock];
+const BOTH: &[IsolationTier] = &[IsolationTier::Namespace, IsolationTier::Landlock];
 
-pub(super) const ALL: &[Scenario] = &[
-    Scenario {
+pub(super) const ALL: &[AttackScenario] = &[
+    AttackScenario {
         name: "outlive_timeout",
-        family: Family::Resources,
+        family: AttackFamily::Resources,
         attempts: "outlive the command's timeout by setsid and a double fork",
         tiers: BOTH,
         expected: "timed out and silent",
         play: outlive_timeout,
     },
-    Scenario {
+    AttackScenario {
         name: "outlive_session",
-        family: Family::Resources,
+        family: AttackFamily::Resources,
         attempts: "outlive the sandbox itself",
         tiers: BOTH,
         expected: "silent",
         play: outlive_session,
     },
-    Scenario {
+    AttackScenario {
         name: "outlive_runner",
-        family: Family::Resources,
+        family: AttackFamily::Resources,
         attempts: "outlive a runner that is killed",
         tiers: BOTH,
         expected: "silent",
         play: outlive_runner,
     },
-    Scenario {
+    AttackScenario {
         name: "flood",
-        family: Family::Resources,
+        family: AttackFamily::Resources,
         attempts: "fill the runner's memory with output",
         tiers: BOTH,
         expected: "kept within the limit, the rest counted",
         play: flood,
     },
-    Scenario {
+    AttackScenario {
         name: "inbound",
-        family: Family::Network,
+        family: AttackFamily::Network,
         attempts: "be reached from the host on a port inside",
-        tiers: &[Tier::Namespace],
+        tiers: &[IsolationTier::Namespace],
         expected: "refused",
         play: inbound,
     },
-    Scenario {
+    AttackScenario {
         name: "neighbour",
-        family: Family::Network,
+        family: AttackFamily::Network,
         attempts: "reach a service in a neighbouring sandbox",
-        tiers: &[Tier::Namespace],
+        tiers: &[IsolationTier::Namespace],
         expected: "refused",
         play: neighbour,
     },
-    Scenario {
+    AttackScenario {
         name: "floor",
-        family: Family::Honesty,
+        family: AttackFamily::Honesty,
         attempts: "be run in a weaker tier than the policy demands",
         tiers: BOTH,
         expected: "refused",
@@ -109,7 +111,7 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 /// Small parts that other processes play.
-pub(super) fn part(name: &str, scene: &Scene) -> Option<Try> {
+pub(super) fn part(name: &str, scene: &AttackScene) -> Option<AttackBodyResult> {
     match name {
         "runner" => Some(runner(scene)),
         // Waits until its maker lets go of its standard input.
@@ -124,7 +126,7 @@ pub(super) fn part(name: &str, scene: &Scene) -> Option<Try> {
                 served
                     .and_then(|listener| listener.local_addr().map(|at| (listener, at)))
                     .map_or_else(
-                        |error| Err(Seen::from(error)),
+                        |error| Err(AttackObservation::from(error)),
                         |(_listener, at)| {
                             super::report(Ok(at.port().to_string()));
                             std::thread::sleep(Duration::from_secs(20));
@@ -137,7 +139,7 @@ pub(super) fn part(name: &str, scene: &Scene) -> Option<Try> {
             .strip_prefix("connect-")
             .and_then(|port| port.parse::<u16>().ok())
             .map(|port| {
-                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(Seen::from)?;
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(AttackObservation::from)?;
                 Ok(String::new())
             }),
     }
@@ -171,7 +173,7 @@ fn still_beating(file: &Path) -> bool {
 }
 
 /// Outside, the heart goes on after the shell that started it has ended.
-fn heart_outlives_outside(stage: &Stage) -> Result<(), String> {
+fn heart_outlives_outside(stage: &AttackStage) -> Result<(), String> {
     let file = stage.outside().workspace().join("heart");
     let _ = std::fs::remove_file(&file);
     let mut shell = std::process::Command::new("sh");
@@ -194,11 +196,11 @@ fn heart_outlives_outside(stage: &Stage) -> Result<(), String> {
     }
 }
 
-fn outlive_timeout(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn outlive_timeout(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     heart_outlives_outside(stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-timeout");
-    let command = Command::shell(format!("{} sleep 30", heart(&file)));
+    let command = SandboxCommand::shell(format!("{} sleep 30", heart(&file)));
     let finished = session
         .run(&command.timeout(Duration::from_millis(700)))
         .map_err(|error| error.to_string())?;
@@ -207,16 +209,16 @@ fn outlive_timeout(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String>
     }
     let alive = still_beating(&file);
     Ok(match finished.receipt.ended {
-        Ended::TimedOut if !alive => Played::Held("timed out and silent".to_owned()),
+        CommandEnding::TimedOut if !alive => Played::Held("timed out and silent".to_owned()),
         ended => Played::Broken(format!("{ended:?}, still beating: {alive}")),
     })
 }
 
-fn outlive_session(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn outlive_session(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     heart_outlives_outside(stage)?;
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let file = stage.workspace().join("heart-session");
-    let command = Command::shell(format!("{} sleep 0.3", heart(&file)));
+    let command = SandboxCommand::shell(format!("{} sleep 0.3", heart(&file)));
     session
         .run(&command.timeout(Duration::from_secs(5)))
         .map_err(|error| error.to_string())?;
@@ -232,22 +234,22 @@ fn outlive_session(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String>
 }
 
 /// A runner with one sandbox in which a heart beats. It waits to be killed.
-fn runner(scene: &Scene) -> Try {
-    let failed = |error: &dyn std::fmt::Display| Seen::Ended(error.to_string());
-    let engine = Engine::start().map_err(|error| failed(&error))?;
+fn runner(scene: &AttackScene) -> AttackBodyResult {
+    let failed = |error: &dyn std::fmt::Display| AttackObservation::Ended(error.to_string());
+    let engine = SandboxEngine::start().map_err(|error| failed(&error))?;
     let program = std::env::current_exe()?;
-    let attack = Attack::new(&engine, program, scene.tier());
+    let attack = TierAttack::new(&engine, program, scene.tier());
     let policy = attack.policy().map_err(|error| failed(&error))?;
     let sandbox = Sandbox::new(policy, scene.workspace())
         .tier(scene.tier())
-        .toolchains(Toolchains::none());
+        .toolchains(HostToolchains::none());
     let session = engine.open(&sandbox).map_err(|error| failed(&error))?;
-    let command = Command::shell(format!("{} sleep 30", heart(&scene.target())));
+    let command = SandboxCommand::shell(format!("{} sleep 30", heart(&scene.target())));
     session.run(&command).map_err(|error| failed(&error))?;
     Ok(String::new())
 }
 
-fn outlive_runner(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn outlive_runner(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     heart_outlives_outside(stage)?;
     let file = stage.workspace().join("heart-runner");
     let scene = stage
@@ -278,7 +280,7 @@ fn outlive_runner(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> 
     Ok(Played::Held("silent".to_owned()))
 }
 
-fn flood(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn flood(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     let policy = attack.policy().map_err(|error| error.to_string())?;
     let limit = policy.limits.output.bytes();
     let wanted = limit * 4;
@@ -292,7 +294,7 @@ fn flood(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
     }
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let finished = session
-        .run(&Command::shell(line).timeout(Duration::from_secs(10)))
+        .run(&SandboxCommand::shell(line).timeout(Duration::from_secs(10)))
         .map_err(|error| error.to_string())?;
     let (kept, total) = (
         finished.stdout.bytes().len() as u64,
@@ -307,7 +309,7 @@ fn flood(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
 }
 
 /// Starts a service in a sandbox of its own and proves it by reaching it from the same sandbox.
-fn serve(attack: &Attack<'_>, session: &crate::Session) -> Result<u16, String> {
+fn serve(attack: &TierAttack<'_>, session: &crate::SandboxSession) -> Result<u16, String> {
     let process = session
         .start_in_background(&attack.attacker("help", "listen").streamed())
         .map_err(|error| error.to_string())?;
@@ -315,26 +317,30 @@ fn serve(attack: &Attack<'_>, session: &crate::Session) -> Result<u16, String> {
         .next_output_within(Duration::from_secs(5))
         .map_err(|error| error.to_string())?;
     let output = match next {
-        crate::Next::Output(output) => output,
-        crate::Next::NothingYet => return Err("the service said nothing in time".to_owned()),
-        crate::Next::End => return Err("the service ended".to_owned()),
+        crate::NextOutput::Output(output) => output,
+        crate::NextOutput::NothingYet => return Err("the service said nothing in time".to_owned()),
+        crate::NextOutput::End => return Err("the service ended".to_owned()),
     };
     let said = String::from_utf8_lossy(&output.bytes).into_owned();
-    let Some(Seen::Done(port)) = parse(&said) else {
+    let Some(AttackObservation::Done(port)) = parse(&said) else {
         return Err(format!("the service said {said:?}"));
     };
     let port = port
         .parse()
         .map_err(|_| format!("the service said {said:?}"))?;
     match visit(attack, session, port)? {
-        Seen::Done(_) => Ok(port),
+        AttackObservation::Done(_) => Ok(port),
         other => Err(format!(
             "control: the service is not reached from its own sandbox: {other}"
         )),
     }
 }
 
-fn visit(attack: &Attack<'_>, session: &crate::Session, port: u16) -> Result<Seen, String> {
+fn visit(
+    attack: &TierAttack<'_>,
+    session: &crate::SandboxSession,
+    port: u16,
+) -> Result<AttackObservation, String> {
     let finished = session
         .run(
             &attack
@@ -345,14 +351,14 @@ fn visit(attack: &Attack<'_>, session: &crate::Session, port: u16) -> Result<See
     parse(&finished.stdout.text()).ok_or_else(|| "the visitor said nothing".to_owned())
 }
 
-fn refused(seen: &Seen) -> Played {
+fn refused(seen: &AttackObservation) -> Played {
     match seen {
-        Seen::Errno(libc::ECONNREFUSED) => Played::Held("refused".to_owned()),
+        AttackObservation::Errno(libc::ECONNREFUSED) => Played::Held("refused".to_owned()),
         other => Played::Broken(other.to_string()),
     }
 }
 
-fn inbound(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn inbound(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let port = serve(attack, &session)?;
     let mut visitor = std::process::Command::new(attack.program());
@@ -364,16 +370,16 @@ fn inbound(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
         .ok_or_else(|| "the visitor said nothing".to_owned())
 }
 
-fn neighbour(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn neighbour(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     let session = attack.open(stage).map_err(|error| error.to_string())?;
     let port = serve(attack, &session)?;
     let other = attack.open(stage).map_err(|error| error.to_string())?;
     Ok(refused(&visit(attack, &other, port)?))
 }
 
-fn floor(attack: &Attack<'_>, stage: &Stage) -> Result<Played, String> {
+fn floor(attack: &TierAttack<'_>, stage: &AttackStage) -> Result<Played, String> {
     let mut policy = attack.policy().map_err(|error| error.to_string())?;
-    policy.min_tier = Tier::Microvm;
+    policy.min_tier = IsolationTier::Microvm;
     let sandbox = Sandbox::new(policy, stage.workspace()).tier(attack.tier);
     Ok(match attack.engine.open(&sandbox) {
         Err(SandboxError::FloorNotMet { .. }) => Played::Held("refused".to_owned()),

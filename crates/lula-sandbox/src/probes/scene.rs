@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
 /// Names of things outside, passed to bodies as `key=value` arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Scene(BTreeMap<String, String>);
+pub(super) struct AttackScene(BTreeMap<String, String>);
 
-impl Scene {
+impl AttackScene {
     pub(super) fn from_arguments(arguments: impl Iterator<Item = String>) -> Self {
         let pairs = arguments.filter_map(|argument| {
             argument
@@ -40,12 +40,12 @@ impl Scene {
         self.text(key).parse().unwrap_or(0)
     }
 
-    /// A file outside that holds [`Scene::token`].
+    /// A file outside that holds [`AttackScene::token`].
     pub(super) fn secret(&self) -> PathBuf {
         self.text("secret").into()
     }
 
-    /// A file outside that nobody may change; each run has its own.
+    /// A file outside that no probe may change; each run has its own.
     pub(super) fn target(&self) -> PathBuf {
         self.text("target").into()
     }
@@ -119,8 +119,8 @@ impl Scene {
     }
 
     /// The tier a runner is to use.
-    pub(super) fn tier(&self) -> Tier {
-        Tier::from_name(self.text("tier")).unwrap_or(Tier::Namespace)
+    pub(super) fn tier(&self) -> IsolationTier {
+        IsolationTier::from_name(self.text("tier")).unwrap_or(IsolationTier::Namespace)
     }
 
     /// Inode of a namespace of the host.

@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use super::probe::{Expect, Family, Probe, Try};
-use super::scene::Scene;
+use super::probe::{AttackBodyResult, AttackExpectation, AttackFamily, AttackProbe};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Secrets, name, attempts, body)
-        .outside(Expect::Yields(FOUND))
-        .inside(Expect::Yields(NOTHING))
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Secrets, name, attempts, body)
+        .outside(AttackExpectation::Yields(FOUND))
+        .inside(AttackExpectation::Yields(NOTHING))
 }
 
 const FOUND: &str = "the secret";
@@ -19,7 +23,7 @@ fn verdict(found: bool) -> String {
 }
 
 /// Looks for the token in one file of every process that can be seen.
-fn in_every_process(scene: &Scene, file: &str) -> String {
+fn in_every_process(scene: &AttackScene, file: &str) -> String {
     let token = scene.token();
     let own = std::process::id().to_string();
     let Ok(processes) = std::fs::read_dir("/proc") else {
@@ -63,7 +67,7 @@ fn below(place: &Path, token: &str, depth: u32) -> bool {
     })
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "environments",
         "find a secret in some process's environment",
@@ -75,7 +79,7 @@ pub(super) const PROBES: &[Probe] = &[
         |s| Ok(in_every_process(s, "cmdline")),
     )
     // Landlock cannot hide one process's public files and show another's.
-    .by_tier(Some(Expect::Yields(NOTHING)), None),
+    .by_tier(Some(AttackExpectation::Yields(NOTHING)), None),
     probe(
         "temporary_files",
         "find a secret in the temporary directory",

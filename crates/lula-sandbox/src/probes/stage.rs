@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::act;
-use super::scene::Scene;
+use super::scene::AttackScene;
 
-pub(super) struct Stage {
+pub(super) struct AttackStage {
     root: PathBuf,
     shared_file: PathBuf,
     victim: Child,
     shared_memory: u64,
-    scene: Scene,
+    scene: AttackScene,
     /// Held open for as long as the stage stands.
     _listeners: Vec<TcpListener>,
     _datagrams: UdpSocket,
@@ -35,7 +35,7 @@ pub(super) const BESIDE: &str = "beside";
 
 static STAGES: AtomicU32 = AtomicU32::new(0);
 
-impl Stage {
+impl AttackStage {
     pub(super) fn set(program: &Path) -> std::io::Result<Self> {
         let number = STAGES.fetch_add(1, Ordering::Relaxed);
         let own = format!("lula-attack-{}-{number}", std::process::id());
@@ -90,7 +90,7 @@ impl Stage {
                 std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name)?
             })?,
         ];
-        let mut scene = Scene::default()
+        let mut scene = AttackScene::default()
             .with("secret", root.join("secrets/credential").display())
             .with("nekot", token.chars().rev().collect::<String>())
             .with("victim", victim.id())
@@ -130,7 +130,7 @@ impl Stage {
     }
 
     /// What bodies inside are told.
-    pub(super) fn inside(&self) -> Scene {
+    pub(super) fn inside(&self) -> AttackScene {
         let scene = self
             .scene
             .clone()
@@ -139,7 +139,7 @@ impl Stage {
     }
 
     /// What controls are told: the same world, with a workspace and a target of their own.
-    pub(super) fn outside(&self) -> Scene {
+    pub(super) fn outside(&self) -> AttackScene {
         let scene = self
             .scene
             .clone()
@@ -167,7 +167,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for AttackStage {
     fn drop(&mut self) {
         const REMOVE: u64 = 0;
         let _ = act::call("shmctl", &[self.shared_memory, REMOVE, 0]);
@@ -189,7 +189,7 @@ fn host_address() -> Option<Ipv4Addr> {
     }
 }
 
-/// A terminal that belongs to nobody in a sandbox.
+/// A terminal that belongs to no process in a sandbox.
 fn terminal() -> std::io::Result<(std::os::fd::OwnedFd, PathBuf)> {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;

@@ -1,8 +1,10 @@
 //! Parts of the kernel a build does not need.
 
 use super::act::{call, done};
-use super::probe::{Expect, Family, Probe, Seen, Try};
-use super::scene::Scene;
+use super::probe::{
+    AttackBodyResult, AttackExpectation, AttackFamily, AttackObservation, AttackProbe,
+};
+use super::scene::AttackScene;
 use crate::sys::attempt::attempt;
 
 /// A call that the kernel itself would answer with one of `outside`.
@@ -10,22 +12,28 @@ const fn probe(
     name: &'static str,
     attempts: &'static str,
     outside: &'static [i32],
-    body: fn(&Scene) -> Try,
-) -> Probe {
-    Probe::new(Family::Syscalls, name, attempts, body).outside(Expect::Fails(outside))
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Syscalls, name, attempts, body)
+        .outside(AttackExpectation::Fails(outside))
 }
 
-const fn unknown(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Syscalls, name, attempts, body).inside(Expect::Fails(&[libc::ENOSYS]))
+const fn unknown(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Syscalls, name, attempts, body)
+        .inside(AttackExpectation::Fails(&[libc::ENOSYS]))
 }
 
-fn number(number: u32) -> Try {
+fn number(number: u32) -> AttackBodyResult {
     attempt(number, [0; 6])
         .map(|_| String::new())
-        .map_err(Seen::from)
+        .map_err(AttackObservation::from)
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "io_uring",
         "do I/O past every filter (io_uring)",
@@ -56,7 +64,7 @@ pub(super) const PROBES: &[Probe] = &[
             done("userfaultfd", &[USER_MODE_ONLY])
         },
     )
-    .outside(Expect::Works)
+    .outside(AttackExpectation::Works)
     .privileged(),
     probe(
         "load_module",
@@ -134,7 +142,7 @@ pub(super) const PROBES: &[Probe] = &[
         done("vhangup", &[])
     })
     .controlled_by(|_| call("getpid", &[]).map(|_| String::new()))
-    .outside(Expect::Works),
+    .outside(AttackExpectation::Works),
     probe(
         "watch_files",
         "watch the whole filesystem (fanotify)",
@@ -148,7 +156,7 @@ pub(super) const PROBES: &[Probe] = &[
         &[],
         |scene| done("move_pages", &[scene.victim(), 0, 0, 0, 0, 0]),
     )
-    .outside(Expect::Works),
+    .outside(AttackExpectation::Works),
     #[cfg(target_arch = "x86_64")]
     probe(
         "segments",
@@ -156,7 +164,7 @@ pub(super) const PROBES: &[Probe] = &[
         &[],
         |_| done("modify_ldt", &[0, 0, 0]),
     )
-    .outside(Expect::Works),
+    .outside(AttackExpectation::Works),
     #[cfg(target_arch = "x86_64")]
     probe(
         "ports",
@@ -186,24 +194,24 @@ pub(super) const PROBES: &[Probe] = &[
         |_| {
             crate::sys::attempt::attempt_32_bit(20)
                 .map(|_| String::new())
-                .map_err(Seen::from)
+                .map_err(AttackObservation::from)
         },
     )
     .controlled_by(|_| call("getpid", &[]).map(|_| String::new())),
     unknown("unknown_number", "make a call nobody knows", |_| {
         number(3000)
     })
-    .outside(Expect::Fails(&[libc::ENOSYS])),
+    .outside(AttackExpectation::Fails(&[libc::ENOSYS])),
     unknown(
         "number_beyond_range",
         "make a call with a number that wraps",
         |_| number(0x8000_0000),
     )
-    .outside(Expect::Fails(&[libc::ENOSYS])),
+    .outside(AttackExpectation::Fails(&[libc::ENOSYS])),
     unknown(
         "list_mounts",
         "list mounts past the masks (listmount)",
         |_| done("listmount", &[0, 0, 0, 0]),
     )
-    .outside(Expect::Fails(&[libc::EFAULT])),
+    .outside(AttackExpectation::Fails(&[libc::EFAULT])),
 ];

@@ -1,21 +1,26 @@
-//! Typing into terminals that belong to somebody else.
+//! Typing into terminals that belong to another process.
 
 use super::act::{call, read};
-use super::probe::{Expect, Family, Probe, Try};
-use super::scene::Scene;
+use super::probe::{AttackBodyResult, AttackExpectation, AttackFamily, AttackProbe};
+use super::scene::AttackScene;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    // Standard input is no terminal: outside, the driver says so; inside, nobody gets to ask it.
-    Probe::new(Family::Terminal, name, attempts, body).outside(Expect::Fails(&[libc::ENOTTY]))
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    // Standard input is no terminal: outside, the driver says so; inside, no process gets to ask it.
+    AttackProbe::new(AttackFamily::Terminal, name, attempts, body)
+        .outside(AttackExpectation::Fails(&[libc::ENOTTY]))
 }
 
 /// A request whose argument is one readable byte.
-fn request(command: u64) -> Try {
+fn request(command: u64) -> AttackBodyResult {
     let byte = [b'x'; 8];
     call("ioctl", &[0, command, byte.as_ptr().addr() as u64]).map(|_| String::new())
 }
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe(
         "push_input",
         "TIOCSTI: type a character into the caller's terminal",
@@ -49,8 +54,8 @@ pub(super) const PROBES: &[Probe] = &[
         "TIOCSETD: load another line discipline",
         |_| request(0x5423),
     ),
-    Probe::new(
-        Family::Terminal,
+    AttackProbe::new(
+        AttackFamily::Terminal,
         "neighbours_terminal",
         "open a terminal of another session",
         |scene| {
@@ -62,11 +67,11 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     ),
-    Probe::new(
-        Family::Terminal,
+    AttackProbe::new(
+        AttackFamily::Terminal,
         "console",
         "read the machine's console",
         |_| read("/dev/console"),
@@ -77,8 +82,8 @@ pub(super) const PROBES: &[Probe] = &[
         Ok(String::new())
     })
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     )
     .privileged(),
 ];

@@ -4,24 +4,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::act::{HERE, at, call, create, done, open_to_write, path, plant};
-use super::probe::{Expect, Family, Probe, Try};
-use super::scene::Scene;
+use super::probe::{AttackBodyResult, AttackExpectation, AttackFamily, AttackProbe};
+use super::scene::AttackScene;
 use super::stage::BESIDE;
 
-const fn probe(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Writes, name, attempts, body).by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES])),
+const fn probe(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Writes, name, attempts, body).by_tier(
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     )
 }
 
 /// A probe of something in the workspace that the filter refuses.
-const fn refused(name: &'static str, attempts: &'static str, body: fn(&Scene) -> Try) -> Probe {
-    Probe::new(Family::Writes, name, attempts, body)
+const fn refused(
+    name: &'static str,
+    attempts: &'static str,
+    body: fn(&AttackScene) -> AttackBodyResult,
+) -> AttackProbe {
+    AttackProbe::new(AttackFamily::Writes, name, attempts, body)
 }
 
 /// A new file in the workspace.
-fn own_file(scene: &Scene, name: &str) -> Result<std::path::PathBuf, super::probe::Seen> {
+fn own_file(
+    scene: &AttackScene,
+    name: &str,
+) -> Result<std::path::PathBuf, super::probe::AttackObservation> {
     let file = scene.workspace().join(name);
     let _ = std::fs::remove_file(&file);
     std::fs::write(&file, "mine")?;
@@ -29,19 +40,19 @@ fn own_file(scene: &Scene, name: &str) -> Result<std::path::PathBuf, super::prob
 }
 
 /// A system directory that exists but is read-only, or refused where the root is shared.
-const READ_ONLY: [Option<Expect>; 2] = [
-    Some(Expect::Fails(&[libc::EROFS, libc::EACCES])),
-    Some(Expect::Fails(&[libc::EACCES])),
+const READ_ONLY: [Option<AttackExpectation>; 2] = [
+    Some(AttackExpectation::Fails(&[libc::EROFS, libc::EACCES])),
+    Some(AttackExpectation::Fails(&[libc::EACCES])),
 ];
 
-fn make_node(scene: &Scene, mode: u32, device: u64) -> Try {
+fn make_node(scene: &AttackScene, mode: u32, device: u64) -> AttackBodyResult {
     let name = scene.workspace().join("node");
     let _ = std::fs::remove_file(&name);
     let name = path(&name);
     done("mknodat", &[HERE, at(&name), mode.into(), device])
 }
 
-fn attribute(scene: &Scene, key: &std::ffi::CStr, value: &[u8]) -> Try {
+fn attribute(scene: &AttackScene, key: &std::ffi::CStr, value: &[u8]) -> AttackBodyResult {
     let file = path(&own_file(scene, "attributed")?);
     let (key, value) = ((key.as_ptr().addr()) as u64, value);
     done(
@@ -61,15 +72,19 @@ const CAPABILITY: [u8; 20] = [
     1, 0, 0, 2, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 ];
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[AttackProbe] = &[
     probe("overwrite", "overwrite a file of the user", |s| {
         std::fs::write(s.target(), "changed")?;
         Ok(String::new())
     })
     // A private root takes new names only where it is writable.
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT, libc::EROFS, libc::EACCES])),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::Fails(&[
+            libc::ENOENT,
+            libc::EROFS,
+            libc::EACCES,
+        ])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     ),
     probe("append", "append to a file of the user", |s| {
         std::fs::OpenOptions::new().append(true).open(s.target())?;
@@ -92,8 +107,8 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES, libc::EXDEV])),
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES, libc::EXDEV])),
     ),
     probe(
         "hard_link",
@@ -106,8 +121,8 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES, libc::EXDEV])),
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES, libc::EXDEV])),
     ),
     probe(
         "through_link",
@@ -131,8 +146,8 @@ pub(super) const PROBES: &[Probe] = &[
         |s| create(s.workspace().join("..").join(BESIDE)),
     )
     .by_tier(
-        Some(Expect::WorksInPrivate),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::WorksInPrivate),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     ),
     probe("rename_workspace", "move the workspace itself away", |s| {
         std::fs::rename(s.workspace(), s.workspace().with_extension("moved"))?;
@@ -140,8 +155,12 @@ pub(super) const PROBES: &[Probe] = &[
         Ok(String::new())
     })
     .by_tier(
-        Some(Expect::Fails(&[libc::EBUSY, libc::EROFS, libc::EACCES])),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::Fails(&[
+            libc::EBUSY,
+            libc::EROFS,
+            libc::EACCES,
+        ])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     ),
     probe("system_program", "replace a program in /usr/bin", |_| {
         plant("/usr/bin/lula-probe")
@@ -207,7 +226,7 @@ pub(super) const PROBES: &[Probe] = &[
         let file = path(&own_file(s, "setuid-by-fchmodat2")?);
         done("fchmodat2", &[HERE, at(&file), 0o4755, 0])
     })
-    .outside(Expect::Works),
+    .outside(AttackExpectation::Works),
     refused(
         "open_behind_pointer",
         "the same, where no filter can read the mode (openat2)",
@@ -226,7 +245,7 @@ pub(super) const PROBES: &[Probe] = &[
             )
         },
     )
-    .inside(Expect::Fails(&[libc::ENOSYS])),
+    .inside(AttackExpectation::Fails(&[libc::ENOSYS])),
     refused("character_device", "make a device node (/dev/mem)", |s| {
         make_node(s, 0o020_666, 0x101)
     })
@@ -253,7 +272,7 @@ pub(super) const PROBES: &[Probe] = &[
         std::os::unix::fs::chown(file, Some(1), Some(1))?;
         Ok(String::new())
     })
-    .inside(Expect::Fails(&[libc::EPERM, libc::EINVAL]))
+    .inside(AttackExpectation::Fails(&[libc::EPERM, libc::EINVAL]))
     .privileged(),
     refused(
         "handle_race",
@@ -283,13 +302,13 @@ pub(super) const PROBES: &[Probe] = &[
         },
     )
     .by_tier(
-        Some(Expect::Fails(&[libc::ENOENT])),
-        Some(Expect::Fails(&[libc::EACCES])),
+        Some(AttackExpectation::Fails(&[libc::ENOENT])),
+        Some(AttackExpectation::Fails(&[libc::EACCES])),
     ),
 ];
 
 /// Whether this user could write there, without doing it.
-fn writable(place: &str) -> Try {
+fn writable(place: &str) -> AttackBodyResult {
     let name = path(Path::new(place));
     call(
         "faccessat",

@@ -1,23 +1,26 @@
 //! Receipts: what the kernel said, compared with what was asked, and nothing else.
 
-use lula_protocol::denial::{Attempt, Denial};
-use lula_protocol::receipt::{Ended, Layer, Limits, NotApplied, Receipt, Usage, WorkspaceMode};
-use lula_protocol::{Digest, Tier};
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
+use lula_protocol::receipt::{
+    CommandEnding, CommandUsage, ProtectionLayer, ReceiptLimits, SandboxReceipt,
+    UnappliedProtection, WorkspaceMode,
+};
+use lula_protocol::{Digest, IsolationTier};
 
-use crate::cgroup::{self, Events};
-use crate::frames::{ExitHow, Posture};
-use crate::policy::{ByteSize, Granted, LayerName};
-use crate::seccomp::Watched;
+use crate::cgroup::{self, CgroupLimitEvents};
+use crate::frames::{ExitCause, KernelPosture};
+use crate::policy::{ByteSize, LayerName, ResolvedLimits};
+use crate::seccomp::WatchedCalls;
 
 const SIGKILL: u8 = 9;
 const SIGXFSZ: u8 = 25;
 
 /// What is known about a sandbox before its first command.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
-    pub(crate) tier: Tier,
+pub(crate) struct ReceiptContext {
+    pub(crate) tier: IsolationTier,
     pub(crate) policy: Digest,
-    pub(crate) granted: Granted,
+    pub(crate) granted: ResolvedLimits,
     pub(crate) read_only: Vec<String>,
     pub(crate) writable: Vec<String>,
     pub(crate) program: Digest,
@@ -25,22 +28,22 @@ pub(crate) struct Context {
     /// Whether the seccomp program refuses internet sockets.
     pub(crate) no_sockets: bool,
     /// Which calls are looked at before they go ahead.
-    pub(crate) watched: Watched,
+    pub(crate) watched: WatchedCalls,
     /// Nothing was inherited into the commands' environment.
     pub(crate) clean_environment: bool,
-    pub(crate) cgroup: Option<(&'static str, cgroup::Limits)>,
-    pub(crate) host: Host,
-    pub(crate) not_applied: Vec<NotApplied>,
+    pub(crate) cgroup: Option<(&'static str, cgroup::CgroupLimits)>,
+    pub(crate) host: HostPosture,
+    pub(crate) not_applied: Vec<UnappliedProtection>,
 }
 
 /// What the sandbox is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Host {
+pub(crate) struct HostPosture {
     pub(crate) namespaces: Vec<(String, u64)>,
     pub(crate) root_device: u64,
 }
 
-impl Host {
+impl HostPosture {
     /// The runner's own namespaces and root.
     pub(crate) fn of_this_process() -> std::io::Result<Self> {
         let names = [
@@ -68,14 +71,14 @@ impl Host {
     }
 }
 
-impl Context {
+impl ReceiptContext {
     /// The layers in force, from what was read back of the sandbox and of the command.
     pub(crate) fn layers(
         &self,
-        sandbox: &Posture,
-        command: &Posture,
+        sandbox: &KernelPosture,
+        command: &KernelPosture,
         environment: &[String],
-    ) -> Vec<Layer> {
+    ) -> Vec<ProtectionLayer> {
         let mut layers = Vec::new();
         let separate: Vec<String> = sandbox
             .namespaces
@@ -88,57 +91,57 @@ impl Context {
             .collect();
         let own_network = separate.iter().any(|name| name == "net") && sandbox.interfaces == ["lo"];
         if !separate.is_empty() {
-            layers.push(Layer::Namespaces { separate });
+            layers.push(ProtectionLayer::Namespaces { separate });
         }
-        if sandbox.root_device != self.host.root_device && self.tier == Tier::Namespace {
-            layers.push(Layer::PrivateRoot {
+        if sandbox.root_device != self.host.root_device && self.tier == IsolationTier::Namespace {
+            layers.push(ProtectionLayer::PrivateRoot {
                 read_only: self.read_only.clone(),
                 writable: self.writable.clone(),
             });
         }
         if command.landlock_abi > 0 {
-            layers.push(Layer::Landlock {
+            layers.push(ProtectionLayer::Landlock {
                 abi: command.landlock_abi,
                 rules: command.landlock_rules,
             });
         }
         let seccomp = command.seccomp_mode == 2 && command.seccomp_filters != 0;
         if seccomp {
-            layers.push(Layer::Seccomp {
+            layers.push(ProtectionLayer::Seccomp {
                 program: self.program,
                 instructions: self.instructions,
             });
         }
         if command.no_new_privileges {
-            layers.push(Layer::NoNewPrivileges);
+            layers.push(ProtectionLayer::NoNewPrivileges);
         }
         if command.capabilities == 0 && (command.bounding == 0 || command.no_new_privileges) {
-            layers.push(Layer::NoCapabilities);
+            layers.push(ProtectionLayer::NoCapabilities);
         }
         if let Some((backend, limits)) = self.cgroup
-            && limits != cgroup::Limits::default()
+            && limits != cgroup::CgroupLimits::default()
         {
-            layers.push(Layer::Cgroup {
+            layers.push(ProtectionLayer::Cgroup {
                 backend: backend.to_owned(),
-                limits: Limits {
+                limits: ReceiptLimits {
                     memory_bytes: limits.memory_bytes,
                     cpu_millicores: limits.cpu_millicores,
                     pids: limits.pids,
-                    ..Limits::default()
+                    ..ReceiptLimits::default()
                 },
             });
         }
         if command.open_files <= self.granted.open_files {
-            layers.push(Layer::Rlimits {
+            layers.push(ProtectionLayer::Rlimits {
                 open_files: command.open_files,
                 file_size: command.file_size,
             });
         }
         if own_network || (seccomp && self.no_sockets) {
-            layers.push(Layer::NoNetwork);
+            layers.push(ProtectionLayer::NoNetwork);
         }
         if self.clean_environment {
-            layers.push(Layer::CleanEnvironment {
+            layers.push(ProtectionLayer::CleanEnvironment {
                 names: environment.to_vec(),
             });
         }
@@ -148,7 +151,7 @@ impl Context {
     /// The first required layer that is not among those in force.
     pub(crate) fn missing(
         required: impl IntoIterator<Item = LayerName>,
-        layers: &[Layer],
+        layers: &[ProtectionLayer],
     ) -> Option<LayerName> {
         required
             .into_iter()
@@ -158,16 +161,16 @@ impl Context {
 
 /// What happened to one command.
 #[derive(Debug, Clone)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutcome {
     /// `None` where the sandbox ended under it.
-    pub(crate) how: Option<ExitHow>,
+    pub(crate) how: Option<ExitCause>,
     pub(crate) timed_out: bool,
     pub(crate) timeout_ms: u64,
     pub(crate) wall_us: u64,
     pub(crate) cpu_us: Option<u64>,
     pub(crate) peak_memory_bytes: Option<u64>,
     /// Limits met while it ran.
-    pub(crate) events: Events,
+    pub(crate) events: CgroupLimitEvents,
     pub(crate) stdout: (u64, u64),
     pub(crate) stderr: (u64, u64),
     pub(crate) scratch_full: bool,
@@ -175,13 +178,13 @@ pub(crate) struct Outcome {
     pub(crate) disk_full: bool,
 }
 
-/// How it ended, in the words of the receipt. `None` where nobody knows.
-pub(crate) fn ended(outcome: &Outcome) -> Option<Ended> {
+/// How it ended, in the words of the receipt. `None` where that is not known.
+pub(crate) fn ended(outcome: &CommandOutcome) -> Option<CommandEnding> {
     if outcome.timed_out {
-        return Some(Ended::TimedOut);
+        return Some(CommandEnding::TimedOut);
     }
     let limit = |limit: &str| {
-        Some(Ended::LimitReached {
+        Some(CommandEnding::LimitReached {
             limit: limit.to_owned(),
         })
     };
@@ -189,10 +192,10 @@ pub(crate) fn ended(outcome: &Outcome) -> Option<Ended> {
         return limit("disk");
     }
     match outcome.how {
-        Some(ExitHow::Signal(SIGKILL)) | None if outcome.events.oom_kills > 0 => limit("memory"),
-        Some(ExitHow::Signal(SIGXFSZ)) => limit("disk"),
-        Some(ExitHow::Signal(signal)) => Some(Ended::Signalled { signal }),
-        Some(ExitHow::Status(status)) => Some(Ended::Exited { status }),
+        Some(ExitCause::Signal(SIGKILL)) | None if outcome.events.oom_kills > 0 => limit("memory"),
+        Some(ExitCause::Signal(SIGXFSZ)) => limit("disk"),
+        Some(ExitCause::Signal(signal)) => Some(CommandEnding::Signalled { signal }),
+        Some(ExitCause::Status(status)) => Some(CommandEnding::Exited { status }),
         None => None,
     }
 }
@@ -203,12 +206,13 @@ pub(crate) fn human(bytes: u64) -> String {
 }
 
 /// What limits refused, each with the smallest grant that would have allowed it.
-pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
+pub(crate) fn denials(context: &ReceiptContext, outcome: &CommandOutcome) -> Vec<SandboxDenial> {
     let granted = &context.granted;
     let output_dropped = outcome.stdout.1 + outcome.stderr.1;
     let most_output = outcome.stdout.0.max(outcome.stderr.0);
-    let disk =
-        outcome.disk_full || outcome.scratch_full || outcome.how == Some(ExitHow::Signal(SIGXFSZ));
+    let disk = outcome.disk_full
+        || outcome.scratch_full
+        || outcome.how == Some(ExitCause::Signal(SIGXFSZ));
     let seen = [
         (
             u64::from(outcome.timed_out),
@@ -243,8 +247,8 @@ pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
     ];
     seen.into_iter()
         .filter(|(count, ..)| *count > 0)
-        .map(|(count, limit, granted, grant)| Denial {
-            attempt: Attempt::Exceed {
+        .map(|(count, limit, granted, grant)| SandboxDenial {
+            attempt: DeniedAttempt::Exceed {
                 limit: limit.to_owned(),
                 granted,
             },
@@ -257,13 +261,13 @@ pub(crate) fn denials(context: &Context, outcome: &Outcome) -> Vec<Denial> {
 
 /// The receipt of one command.
 pub(crate) fn receipt(
-    context: &Context,
-    sandbox: &Posture,
-    layers: Vec<Layer>,
-    outcome: &Outcome,
-    ended: Ended,
-) -> Receipt {
-    Receipt {
+    context: &ReceiptContext,
+    sandbox: &KernelPosture,
+    layers: Vec<ProtectionLayer>,
+    outcome: &CommandOutcome,
+    ended: CommandEnding,
+) -> SandboxReceipt {
+    SandboxReceipt {
         tier: context.tier,
         layers,
         not_applied: context.not_applied.clone(),
@@ -271,7 +275,7 @@ pub(crate) fn receipt(
         workspace: sandbox.workspace.unwrap_or(WorkspaceMode::Direct),
         policy: context.policy,
         ended,
-        usage: Usage {
+        usage: CommandUsage {
             setup_us: 0,
             wall_us: outcome.wall_us,
             cpu_us: outcome.cpu_us,
@@ -287,21 +291,21 @@ pub(crate) fn receipt(
     }
 }
 
-/// What is refused without anybody being told.
-fn not_observed(context: &Context) -> &'static [&'static str] {
+/// What is refused without a denial in the receipt.
+fn not_observed(context: &ReceiptContext) -> &'static [&'static str] {
     match (context.tier, context.watched) {
-        (Tier::Namespace, Watched::ConnectionsAndPaths) => &[
+        (IsolationTier::Namespace, WatchedCalls::ConnectionsAndPaths) => &[
             "questions whether a hidden path is there",
             "where messages without a connection were to go to",
             "IPv6 messages of commands that succeeded",
         ],
-        (Tier::Namespace, _) => &[
+        (IsolationTier::Namespace, _) => &[
             "paths that are hidden, masked or read-only",
             "where messages without a connection were to go to",
             "IPv6 messages of commands that succeeded",
         ],
-        (Tier::Landlock, Watched::ConnectionsAndPaths) => &[],
-        (Tier::Landlock, _) => &["paths that Landlock refused"],
+        (IsolationTier::Landlock, WatchedCalls::ConnectionsAndPaths) => &[],
+        (IsolationTier::Landlock, _) => &["paths that Landlock refused"],
         _ => &[],
     }
 }

@@ -1,10 +1,10 @@
 use super::*;
 
-fn context() -> Context {
-    Context {
-        tier: Tier::Namespace,
+fn context() -> ReceiptContext {
+    ReceiptContext {
+        tier: IsolationTier::Namespace,
         policy: Digest::of_bytes(b"policy"),
-        granted: Granted {
+        granted: ResolvedLimits {
             memory_bytes: 512,
             cpu_millicores: 500,
             pids: 7,
@@ -18,10 +18,10 @@ fn context() -> Context {
         program: Digest::of_bytes(b"program"),
         instructions: 1,
         no_sockets: false,
-        watched: crate::seccomp::Watched::Connections,
+        watched: crate::seccomp::WatchedCalls::Connections,
         clean_environment: true,
         cgroup: None,
-        host: Host {
+        host: HostPosture {
             namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 2)],
             root_device: 1,
         },
@@ -29,15 +29,15 @@ fn context() -> Context {
     }
 }
 
-fn outcome(how: Option<ExitHow>) -> Outcome {
-    Outcome {
+fn outcome(how: Option<ExitCause>) -> CommandOutcome {
+    CommandOutcome {
         how,
         timed_out: false,
         timeout_ms: 1000,
         wall_us: 1,
         cpu_us: None,
         peak_memory_bytes: None,
-        events: Events::default(),
+        events: CgroupLimitEvents::default(),
         stdout: (0, 0),
         stderr: (0, 0),
         scratch_full: false,
@@ -45,29 +45,29 @@ fn outcome(how: Option<ExitHow>) -> Outcome {
     }
 }
 
-fn names(layers: &[Layer]) -> Vec<&str> {
-    layers.iter().map(Layer::name).collect()
+fn names(layers: &[ProtectionLayer]) -> Vec<&str> {
+    layers.iter().map(ProtectionLayer::name).collect()
 }
 
 #[test]
 fn a_process_with_nothing_around_it_gets_a_receipt_that_says_so() {
-    let bare = Posture {
+    let bare = KernelPosture {
         namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 2)],
         capabilities: 1,
         root_device: 1,
         open_files: 1_000_000,
         interfaces: vec!["lo".to_owned(), "eth0".to_owned()],
-        ..Posture::default()
+        ..KernelPosture::default()
     };
     let layers = context().layers(&bare, &bare, &[]);
     assert_eq!(names(&layers), ["clean_environment"]);
 }
 
-type Weaken = fn(&mut Posture);
+type Weaken = fn(&mut KernelPosture);
 
 #[test]
 fn each_layer_is_claimed_only_on_its_own_evidence() {
-    let full = Posture {
+    let full = KernelPosture {
         no_new_privileges: true,
         seccomp_mode: 2,
         seccomp_filters: 1,
@@ -77,7 +77,7 @@ fn each_layer_is_claimed_only_on_its_own_evidence() {
         landlock_abi: 7,
         landlock_rules: 3,
         open_files: 1024,
-        ..Posture::default()
+        ..KernelPosture::default()
     };
     let all = context().layers(&full, &full, &[]);
     let ways: [(&str, Weaken); 7] = [
@@ -100,12 +100,12 @@ fn each_layer_is_claimed_only_on_its_own_evidence() {
 
 #[test]
 fn a_namespace_that_is_the_hosts_is_not_called_separate() {
-    let shared_net = Posture {
+    let shared_net = KernelPosture {
         namespaces: vec![("net".to_owned(), 1), ("pid".to_owned(), 20)],
-        ..Posture::default()
+        ..KernelPosture::default()
     };
     let layers = context().layers(&shared_net, &shared_net, &[]);
-    assert!(layers.contains(&Layer::Namespaces {
+    assert!(layers.contains(&ProtectionLayer::Namespaces {
         separate: vec!["pid".to_owned()]
     }));
     assert!(!names(&layers).contains(&"no_network"));
@@ -113,13 +113,16 @@ fn a_namespace_that_is_the_hosts_is_not_called_separate() {
 
 #[test]
 fn a_kill_is_called_memory_only_where_the_kernel_counted_one() {
-    let killed = outcome(Some(ExitHow::Signal(SIGKILL)));
-    assert_eq!(ended(&killed), Some(Ended::Signalled { signal: SIGKILL }));
+    let killed = outcome(Some(ExitCause::Signal(SIGKILL)));
+    assert_eq!(
+        ended(&killed),
+        Some(CommandEnding::Signalled { signal: SIGKILL })
+    );
     let mut oom = killed;
     oom.events.oom_kills = 1;
     assert_eq!(
         ended(&oom),
-        Some(Ended::LimitReached {
+        Some(CommandEnding::LimitReached {
             limit: "memory".to_owned()
         })
     );
@@ -128,7 +131,7 @@ fn a_kill_is_called_memory_only_where_the_kernel_counted_one() {
 
 #[test]
 fn every_limit_met_is_a_denial_with_its_grant() {
-    let mut bad = outcome(Some(ExitHow::Status(1)));
+    let mut bad = outcome(Some(ExitCause::Status(1)));
     bad.events.pids_refused = 3;
     bad.stdout = (100, 90);
     bad.timed_out = true;

@@ -1,11 +1,11 @@
 //! Classic BPF as seccomp uses it: the instruction, and an interpreter with the kernel's rules.
 
-use super::{Call, Verdict};
+use super::{SeccompCall, SeccompVerdict};
 
 /// One instruction, laid out as the kernel's `sock_filter`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Instruction {
+pub struct BpfInstruction {
     /// Operation.
     pub code: u16,
     /// Instructions to skip when a condition holds.
@@ -35,21 +35,21 @@ const DATA_BYTES: u32 = 64;
 
 /// What a program returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returned {
+pub enum BpfReturn {
     /// A verdict the kernel carries out by itself.
-    Verdict(Verdict),
+    Verdict(SeccompVerdict),
     /// The listener is asked.
     Notify,
     /// Anything else; our programs never return it.
     Other(u32),
 }
 
-impl From<u32> for Returned {
+impl From<u32> for BpfReturn {
     fn from(value: u32) -> Self {
         match (value & 0xffff_0000, value & 0xffff) {
-            (RET_ALLOW, _) => Self::Verdict(Verdict::Allow),
+            (RET_ALLOW, _) => Self::Verdict(SeccompVerdict::Allow),
             #[expect(clippy::cast_possible_truncation, reason = "masked to 16 bits")]
-            (RET_ERRNO, errno) => Self::Verdict(Verdict::Errno(errno as u16)),
+            (RET_ERRNO, errno) => Self::Verdict(SeccompVerdict::Errno(errno as u16)),
             (RET_USER_NOTIFICATION, _) => Self::Notify,
             _ => Self::Other(value),
         }
@@ -58,7 +58,7 @@ impl From<u32> for Returned {
 
 /// Why a program is not one the kernel would take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
+pub enum BpfProgramError {
     /// Too long or empty.
     #[error("a program has 1 to {LONGEST} instructions, this one has {0}")]
     Length(usize),
@@ -88,18 +88,21 @@ pub enum RunError {
 
 /// Runs a program on a call. Returns the value and the number of instructions taken. Every jump
 /// goes forward, so that every program ends.
-pub(super) fn run(program: &[Instruction], call: &Call) -> Result<(Returned, usize), RunError> {
+pub(super) fn run(
+    program: &[BpfInstruction],
+    call: &SeccompCall,
+) -> Result<(BpfReturn, usize), BpfProgramError> {
     if program.is_empty() || program.len() > LONGEST {
-        return Err(RunError::Length(program.len()));
+        return Err(BpfProgramError::Length(program.len()));
     }
     let (mut at, mut steps, mut accumulator) = (0_usize, 0_usize, 0_u32);
     loop {
-        let Instruction { code, jt, jf, k } = program[at];
+        let BpfInstruction { code, jt, jf, k } = program[at];
         steps += 1;
         let branch = |taken: bool| usize::from(if taken { jt } else { jf });
         let skip = match code {
             LOAD_WORD => {
-                accumulator = word(call, k).ok_or(RunError::Load { at, offset: k })?;
+                accumulator = word(call, k).ok_or(BpfProgramError::Load { at, offset: k })?;
                 0
             }
             AND => {
@@ -110,19 +113,19 @@ pub(super) fn run(program: &[Instruction], call: &Call) -> Result<(Returned, usi
             JUMP_EQUAL => branch(accumulator == k),
             JUMP_GREATER_EQUAL => branch(accumulator >= k),
             JUMP_ANY_BIT => branch(accumulator & k != 0),
-            RETURN => return Ok((Returned::from(k), steps)),
-            code => return Err(RunError::Operation { at, code }),
+            RETURN => return Ok((BpfReturn::from(k), steps)),
+            code => return Err(BpfProgramError::Operation { at, code }),
         };
         // The kernel checks this before it takes a program; here every step is checked instead.
         let next = at
             .checked_add(1 + skip)
             .filter(|next| *next < program.len());
-        at = next.ok_or(RunError::Escape { at })?;
+        at = next.ok_or(BpfProgramError::Escape { at })?;
     }
 }
 
 /// A word of `struct seccomp_data` on a little-endian machine.
-fn word(call: &Call, offset: u32) -> Option<u32> {
+fn word(call: &SeccompCall, offset: u32) -> Option<u32> {
     if !offset.is_multiple_of(4) || offset >= DATA_BYTES {
         return None;
     }

@@ -3,9 +3,9 @@
 //! A number that is not here is unknown and answers `ENOSYS`. Numbers whose call was removed from
 //! the kernel are left out for the same reason.
 
-use super::Abi;
+use super::SyscallAbi;
 
-impl Abi {
+impl SyscallAbi {
     /// Name and number of every known call, in the order of the numbers.
     pub const fn calls(self) -> &'static [(&'static str, u32)] {
         match self {

@@ -1,19 +1,19 @@
 //! What a refused call means to a person.
 
-use lula_protocol::Denial;
-use lula_protocol::denial::Attempt;
+use lula_protocol::SandboxDenial;
+use lula_protocol::denial::DeniedAttempt;
 
 use super::families::NAMESPACES;
-use super::{Abi, Call};
+use super::{SeccompCall, SyscallAbi};
 
 /// The record of a refused call, with the smallest grant that would allow it where a policy can
 /// give one.
-pub fn refused(abi: Abi, call: &Call) -> Denial {
+pub fn refused(abi: SyscallAbi, call: &SeccompCall) -> SandboxDenial {
     let name = abi.name_of(call.number);
     let grant = name.and_then(grant).map(str::to_owned);
     let name = name.map_or_else(|| call.number.to_string(), |name| described(name, call));
-    Denial {
-        attempt: Attempt::Syscall { name },
+    SandboxDenial {
+        attempt: DeniedAttempt::Syscall { name },
         rule: "seccomp".to_owned(),
         grant,
         count: 1,
@@ -21,7 +21,7 @@ pub fn refused(abi: Abi, call: &Call) -> Denial {
 }
 
 /// The name, with the argument that decided where one did.
-fn described(name: &str, call: &Call) -> String {
+fn described(name: &str, call: &SeccompCall) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "the low word decides")]
     let low = |arg: usize| call.args[arg] as u32;
     match name {

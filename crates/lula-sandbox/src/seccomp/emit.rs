@@ -3,10 +3,13 @@
 use lula_protocol::Digest;
 
 use super::bpf::{
-    self, AND, Instruction, JUMP, JUMP_ANY_BIT, JUMP_EQUAL, JUMP_GREATER_EQUAL, LOAD_WORD,
-    RET_ALLOW, RET_ERRNO, RET_USER_NOTIFICATION, RETURN, Returned, RunError,
+    self, AND, BpfInstruction, BpfProgramError, BpfReturn, JUMP, JUMP_ANY_BIT, JUMP_EQUAL,
+    JUMP_GREATER_EQUAL, LOAD_WORD, RET_ALLOW, RET_ERRNO, RET_USER_NOTIFICATION, RETURN,
 };
-use super::{Abi, Call, Condition, Refusals, Rule, Rules, Verdict};
+use super::{
+    FilterCondition, FilterRule, RefusedCallReply, SeccompCall, SeccompRules, SeccompVerdict,
+    SyscallAbi,
+};
 
 /// Offset of the number in the data the kernel shows.
 const NUMBER: u32 = 0;
@@ -19,13 +22,13 @@ const X32: u32 = 0x4000_0000;
 
 /// A seccomp program ready to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    instructions: Vec<Instruction>,
+pub struct SeccompProgram {
+    instructions: Vec<BpfInstruction>,
 }
 
-impl Program {
+impl SeccompProgram {
     /// The program that gives the verdicts of the rules.
-    pub fn compile(abi: Abi, rules: &Rules) -> Self {
+    pub fn compile(abi: SyscallAbi, rules: &SeccompRules) -> Self {
         let shared = Emitter {
             refusals: rules.refusals,
             share: true,
@@ -44,14 +47,14 @@ impl Program {
     }
 
     /// The instructions, in the layout of the kernel's `sock_filter`.
-    pub fn instructions(&self) -> &[Instruction] {
+    pub fn instructions(&self) -> &[BpfInstruction] {
         &self.instructions
     }
 
     /// What receipts carry: a digest over the instructions, little-endian.
     pub fn digest(&self) -> Digest {
         let mut bytes = Vec::with_capacity(self.instructions.len() * 8);
-        for Instruction { code, jt, jf, k } in &self.instructions {
+        for BpfInstruction { code, jt, jf, k } in &self.instructions {
             bytes.extend(code.to_le_bytes());
             bytes.extend([*jt, *jf]);
             bytes.extend(k.to_le_bytes());
@@ -61,7 +64,7 @@ impl Program {
 
     /// The same program with an answer at every leaf, as it is for programs beyond a branch's reach.
     #[cfg(test)]
-    pub(super) fn compile_plain(abi: Abi, rules: Rules) -> Self {
+    pub(super) fn compile_plain(abi: SyscallAbi, rules: SeccompRules) -> Self {
         let plain = Emitter {
             refusals: rules.refusals,
             share: false,
@@ -71,26 +74,26 @@ impl Program {
         }
     }
 
-    /// A program of somebody else, for the interpreter.
-    pub fn from_instructions(instructions: Vec<Instruction>) -> Self {
+    /// A program that was not made here, for the interpreter.
+    pub fn from_instructions(instructions: Vec<BpfInstruction>) -> Self {
         Self { instructions }
     }
 
     /// What the kernel would do with a call, and how many instructions it would take.
-    pub fn run(&self, call: &Call) -> Result<(Returned, usize), RunError> {
+    pub fn run(&self, call: &SeccompCall) -> Result<(BpfReturn, usize), BpfProgramError> {
         bpf::run(&self.instructions, call)
     }
 }
 
 /// The rules by range: each holds from its number up to the next one. The first starts at zero, the
 /// last has no end.
-fn ranges(abi: Abi, rules: Rules) -> Vec<(u32, Rule)> {
-    let unknown = || Rule {
+fn ranges(abi: SyscallAbi, rules: SeccompRules) -> Vec<(u32, FilterRule)> {
+    let unknown = || FilterRule {
         cases: Vec::new(),
-        otherwise: Verdict::ENOSYS,
+        otherwise: SeccompVerdict::ENOSYS,
     };
-    let mut ranges: Vec<(u32, Rule)> = Vec::new();
-    let mut push = |from: u32, rule: Rule| {
+    let mut ranges: Vec<(u32, FilterRule)> = Vec::new();
+    let mut push = |from: u32, rule: FilterRule| {
         if ranges.last().is_none_or(|(_, last)| *last != rule) {
             ranges.push((from, rule));
         }
@@ -113,12 +116,12 @@ enum Target {
     /// Past so many of the operations that follow.
     Skip(usize),
     /// To the shared answer at the end of the program.
-    Answer(Verdict),
+    Answer(SeccompVerdict),
 }
 
 /// An instruction whose branches are not yet measured.
 enum Operation {
-    Plain(Instruction),
+    Plain(BpfInstruction),
     Branch {
         code: u16,
         k: u32,
@@ -128,22 +131,22 @@ enum Operation {
 }
 
 struct Emitter {
-    refusals: Refusals,
+    refusals: RefusedCallReply,
     /// Branches go straight to one shared answer of each kind. A branch reaches 255 instructions,
     /// so this is for programs that are not much longer.
     share: bool,
 }
 
 impl Emitter {
-    fn program(&self, abi: Abi, rules: Rules) -> Option<Vec<Instruction>> {
-        let unknown = self.answer(Verdict::ENOSYS);
+    fn program(&self, abi: SyscallAbi, rules: SeccompRules) -> Option<Vec<BpfInstruction>> {
+        let unknown = self.answer(SeccompVerdict::ENOSYS);
         let mut instructions = vec![
             load(ARCH),
             jump(JUMP_EQUAL, abi.audit_arch(), 1, 0),
             unknown,
             load(NUMBER),
         ];
-        if abi == Abi::X86_64 {
+        if abi == SyscallAbi::X86_64 {
             instructions.extend([jump(JUMP_GREATER_EQUAL, X32, 0, 1), unknown]);
         }
         instructions.extend(self.measured(&self.tree(&ranges(abi, rules)))?);
@@ -151,7 +154,7 @@ impl Emitter {
     }
 
     /// Decides between ranges with the number in the accumulator.
-    fn tree(&self, ranges: &[(u32, Rule)]) -> Vec<Operation> {
+    fn tree(&self, ranges: &[(u32, FilterRule)]) -> Vec<Operation> {
         match ranges {
             [] => Vec::new(),
             [(_, rule)] => self.leaf(rule),
@@ -170,7 +173,7 @@ impl Emitter {
     }
 
     /// One side of a decision: a shared answer, or code.
-    fn side(&self, ranges: &[(u32, Rule)]) -> (Option<Target>, Vec<Operation>) {
+    fn side(&self, ranges: &[(u32, FilterRule)]) -> (Option<Target>, Vec<Operation>) {
         match ranges {
             [(_, rule)] if self.share && rule.cases.is_empty() => {
                 (Some(Target::Answer(rule.otherwise)), Vec::new())
@@ -180,7 +183,7 @@ impl Emitter {
     }
 
     /// Decides by the arguments.
-    fn leaf(&self, rule: &Rule) -> Vec<Operation> {
+    fn leaf(&self, rule: &FilterRule) -> Vec<Operation> {
         let mut code = Vec::new();
         let mut loaded = None;
         for (conditions, verdict) in &rule.cases {
@@ -195,8 +198,8 @@ impl Emitter {
     /// that is whole in the accumulator on every way into the code.
     fn case(
         &self,
-        conditions: &[Condition],
-        verdict: Verdict,
+        conditions: &[FilterCondition],
+        verdict: SeccompVerdict,
         loaded: &mut Option<u8>,
     ) -> Vec<Operation> {
         let mut tests: Vec<(Vec<Operation>, u16, u32)> = Vec::new();
@@ -205,8 +208,8 @@ impl Emitter {
         let mut exits: Vec<Option<u8>> = Vec::new();
         for condition in conditions {
             let (arg, mask, operation, operand) = match *condition {
-                Condition::Is { arg, mask, value } => (arg, mask, JUMP_EQUAL, value),
-                Condition::Has { arg, bits } => (arg, u32::MAX, JUMP_ANY_BIT, bits),
+                FilterCondition::Is { arg, mask, value } => (arg, mask, JUMP_EQUAL, value),
+                FilterCondition::Has { arg, bits } => (arg, u32::MAX, JUMP_ANY_BIT, bits),
             };
             let mut before = Vec::new();
             if *loaded != Some(arg) {
@@ -214,7 +217,7 @@ impl Emitter {
                 *loaded = Some(arg);
             }
             if mask != u32::MAX {
-                before.push(Operation::Plain(Instruction {
+                before.push(Operation::Plain(BpfInstruction {
                     code: AND,
                     jt: 0,
                     jf: 0,
@@ -253,8 +256,8 @@ impl Emitter {
 
     /// The operations with their branches measured, and the shared answers behind them. `None`
     /// where a branch does not reach.
-    fn measured(&self, operations: &[Operation]) -> Option<Vec<Instruction>> {
-        let mut answers: Vec<Verdict> = Vec::new();
+    fn measured(&self, operations: &[Operation]) -> Option<Vec<BpfInstruction>> {
+        let mut answers: Vec<SeccompVerdict> = Vec::new();
         let mut instructions = Vec::with_capacity(operations.len() + 4);
         for (at, operation) in operations.iter().enumerate() {
             let mut distance = |target: Target| match target {
@@ -279,17 +282,17 @@ impl Emitter {
         Some(instructions)
     }
 
-    fn answer(&self, verdict: Verdict) -> Instruction {
+    fn answer(&self, verdict: SeccompVerdict) -> BpfInstruction {
         let k = match verdict {
-            Verdict::Errno(_) | Verdict::Watch
-                if self.refusals == Refusals::Notify && verdict.is_reported() =>
+            SeccompVerdict::Errno(_) | SeccompVerdict::Watch
+                if self.refusals == RefusedCallReply::Notify && verdict.is_reported() =>
             {
                 RET_USER_NOTIFICATION
             }
-            Verdict::Allow | Verdict::Watch => RET_ALLOW,
-            Verdict::Errno(errno) => RET_ERRNO | u32::from(errno),
+            SeccompVerdict::Allow | SeccompVerdict::Watch => RET_ALLOW,
+            SeccompVerdict::Errno(errno) => RET_ERRNO | u32::from(errno),
         };
-        Instruction {
+        BpfInstruction {
             code: RETURN,
             jt: 0,
             jf: 0,
@@ -298,8 +301,8 @@ impl Emitter {
     }
 }
 
-const fn load(offset: u32) -> Instruction {
-    Instruction {
+const fn load(offset: u32) -> BpfInstruction {
+    BpfInstruction {
         code: LOAD_WORD,
         jt: 0,
         jf: 0,
@@ -307,8 +310,8 @@ const fn load(offset: u32) -> Instruction {
     }
 }
 
-const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
-    Instruction { code, jt, jf, k }
+const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> BpfInstruction {
+    BpfInstruction { code, jt, jf, k }
 }
 
 /// A branch whose yes may lie beyond its reach: then it hops onto a long jump.

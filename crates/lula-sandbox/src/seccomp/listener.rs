@@ -1,6 +1,6 @@
 //! Answering refused calls, and remembering them.
 //!
-//! A program compiled with [`Refusals::Notify`](super::Refusals::Notify) sends its refusals here
+//! A program compiled with [`RefusedCallReply::Notify`](super::RefusedCallReply::Notify) sends its refusals here
 //! instead of answering by itself. The answer is the same error either way; what is gained is a
 //! record made where the decision is made. No refusal ever becomes a permission: the memory behind a
 //! call's pointers may change while one looks at it. Calls that are watched go ahead whatever is found
@@ -9,33 +9,33 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use lula_protocol::Denial;
+use lula_protocol::SandboxDenial;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Abi, Call, Rules, Verdict, refused};
+use super::{SeccompCall, SeccompRules, SeccompVerdict, SyscallAbi, refused};
 use crate::sys::refusals;
 
 /// Holds the kernel's end of a program's refusals.
 #[derive(Debug)]
-pub struct Listener {
+pub struct SeccompListener {
     descriptor: OwnedFd,
-    abi: Abi,
-    rules: Rules,
+    abi: SyscallAbi,
+    rules: SeccompRules,
 }
 
 /// A call that the listener was told about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum SeccompNotification {
     /// It was refused, by these rules.
-    Refused(Denial),
+    Refused(SandboxDenial),
     /// It went ahead; what the one who was asked made of it.
-    Watched(Option<Denial>),
+    Watched(Option<SandboxDenial>),
 }
 
-impl Listener {
+impl SeccompListener {
     /// Listens on the descriptor that came with the installed program. The rules must be those the
     /// program was compiled from.
-    pub const fn new(descriptor: OwnedFd, abi: Abi, rules: Rules) -> Self {
+    pub const fn new(descriptor: OwnedFd, abi: SyscallAbi, rules: SeccompRules) -> Self {
         Self {
             descriptor,
             abi,
@@ -43,13 +43,13 @@ impl Listener {
         }
     }
 
-    /// Waits for the next call and answers it. `None` once nobody is left who could make one. One that
+    /// Waits for the next call and answers it. `None` once no process is left that could make one. One that
     /// is watched waits until `look` has seen it, with the caller as numbered in this process's pid
     /// namespace.
     pub fn next(
         &self,
-        mut look: impl FnMut(u32, &Call) -> Option<Denial>,
-    ) -> io::Result<Option<Heard>> {
+        mut look: impl FnMut(u32, &SeccompCall) -> Option<SandboxDenial>,
+    ) -> io::Result<Option<SeccompNotification>> {
         loop {
             let mut ready = [PollFd::new(&self.descriptor, PollFlags::IN)];
             match poll(&mut ready, None) {
@@ -65,31 +65,36 @@ impl Listener {
                 Err(error) if gone(&error) => continue,
                 Err(error) => return Err(error),
             };
-            let call = Call {
+            let call = SeccompCall {
                 arch: waiting.arch,
                 number: waiting.number,
                 args: waiting.args,
             };
             let (heard, answered) = match self.rules.decide(self.abi, &call) {
-                Verdict::Watch => {
+                SeccompVerdict::Watch => {
                     let seen = look(waiting.pid, &call);
                     let answered = refusals::let_go(&self.descriptor, waiting.id);
-                    (Heard::Watched(seen), answered)
+                    (SeccompNotification::Watched(seen), answered)
                 }
                 refusal => {
                     let errno = match refusal {
-                        Verdict::Errno(errno) => errno,
+                        SeccompVerdict::Errno(errno) => errno,
                         // The program asked although the rules allow: they differ, so neither is
                         // trusted.
-                        Verdict::Allow | Verdict::Watch => 1,
+                        SeccompVerdict::Allow | SeccompVerdict::Watch => 1,
                     };
                     let answered = refusals::refuse(&self.descriptor, waiting.id, errno);
-                    (Heard::Refused(refused(self.abi, &call)), answered)
+                    (
+                        SeccompNotification::Refused(refused(self.abi, &call)),
+                        answered,
+                    )
                 }
             };
             return match (answered, heard) {
                 // Its number may have been another process's while it was looked at.
-                (Err(error), Heard::Watched(_)) if gone(&error) => Ok(Some(Heard::Watched(None))),
+                (Err(error), SeccompNotification::Watched(_)) if gone(&error) => {
+                    Ok(Some(SeccompNotification::Watched(None)))
+                }
                 (Err(error), _) if !gone(&error) => Err(error),
                 (_, heard) => Ok(Some(heard)),
             };
@@ -97,7 +102,7 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for SeccompListener {
     /// Readable when a call waits for its answer.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

@@ -9,13 +9,13 @@ use super::*;
 use crate::sys::attempt::attempt;
 use crate::sys::{lockdown, refusals};
 
-fn native() -> Abi {
-    Abi::native().expect("a supported machine")
+fn native() -> SyscallAbi {
+    SyscallAbi::native().expect("a supported machine")
 }
 
 /// Runs something on a thread under the rules.
-fn under<T: Send>(rules: Rules, act: impl FnOnce() -> T + Send) -> T {
-    let program = Program::compile(native(), &rules);
+fn under<T: Send>(rules: SeccompRules, act: impl FnOnce() -> T + Send) -> T {
+    let program = SeccompProgram::compile(native(), &rules);
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             lockdown::no_new_privileges().unwrap();
@@ -35,7 +35,7 @@ fn call(name: &str, args: &[u64]) -> Result<u64, i32> {
 
 #[test]
 fn refused_calls_fail_with_the_declared_error() {
-    under(Rules::NAMESPACE, || {
+    under(SeccompRules::NAMESPACE, || {
         for (name, args, errno) in [
             ("bpf", &[0_u64][..], libc::EPERM),
             ("io_uring_setup", &[1, 0], libc::EPERM),
@@ -76,7 +76,7 @@ fn refused_calls_fail_with_the_declared_error() {
 
 #[test]
 fn a_shared_network_and_file_tree_is_fenced_by_sockets() {
-    under(Rules::SHARED, || {
+    under(SeccompRules::SHARED, || {
         for family in [1, 2, 10, 16] {
             assert_eq!(
                 call("socket", &[family, 1, 0]),
@@ -98,11 +98,11 @@ fn a_shared_network_and_file_tree_is_fenced_by_sockets() {
 
 #[test]
 fn refusals_reach_the_listener_and_fail_all_the_same() {
-    let rules = Rules {
-        refusals: Refusals::Notify,
-        ..Rules::NAMESPACE
+    let rules = SeccompRules {
+        refusals: RefusedCallReply::Notify,
+        ..SeccompRules::NAMESPACE
     };
-    let program = Program::compile(native(), &rules);
+    let program = SeccompProgram::compile(native(), &rules);
     let (send, receive) = std::sync::mpsc::channel();
     let caller = std::thread::spawn(move || {
         lockdown::no_new_privileges().unwrap();
@@ -111,17 +111,17 @@ fn refusals_reach_the_listener_and_fail_all_the_same() {
         let unseen = (call("clone3", &[0, 0]), call("getpid", &[]).is_ok());
         (call("bpf", &[0]), call("socket", &[38, 5, 0]), unseen)
     });
-    let listener = Listener::new(receive.recv().unwrap(), native(), rules);
+    let listener = SeccompListener::new(receive.recv().unwrap(), native(), rules);
     let mut seen = Vec::new();
     while let Some(heard) = listener.next(|_, _| None).unwrap() {
-        if let Heard::Refused(denial) = heard {
+        if let SeccompNotification::Refused(denial) = heard {
             seen.push(denial.attempt);
         }
     }
     let (bpf, socket, unseen) = caller.join().unwrap();
     assert_eq!((bpf, socket), (Err(libc::EPERM), Err(libc::EAFNOSUPPORT)));
     assert_eq!(unseen, (Err(libc::ENOSYS), true));
-    let name = |name: &str| lula_protocol::denial::Attempt::Syscall {
+    let name = |name: &str| lula_protocol::denial::DeniedAttempt::Syscall {
         name: name.to_owned(),
     };
     assert_eq!(seen, [name("bpf"), name("socket(AF_ALG, 5)")]);
@@ -133,7 +133,7 @@ fn program(name: &str, arguments: &[&str]) -> Output {
 }
 
 fn works(name: &str, arguments: &[&str]) {
-    let output = under(Rules::NAMESPACE, || program(name, arguments));
+    let output = under(SeccompRules::NAMESPACE, || program(name, arguments));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {errors}");
 }

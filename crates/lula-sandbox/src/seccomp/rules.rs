@@ -4,14 +4,14 @@ use super::families::{KERNEL_IPC, MISSING, NAMESPACES, PATHS, REFUSED};
 
 /// An instruction set with its own numbering of system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Abi {
+pub enum SyscallAbi {
     /// 64-bit x86. Its second numbering (x32) is refused.
     X86_64,
     /// 64-bit ARM.
     Aarch64,
 }
 
-impl Abi {
+impl SyscallAbi {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
@@ -37,49 +37,49 @@ impl Abi {
 
 /// What differs between sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct SeccompRules {
     /// Whether the command may make namespaces of its own and mount inside them.
     pub nested_userns: bool,
     /// Whether it may open IPv4, IPv6 and routing sockets. Harmless in a network namespace of its
     /// own; off where the network is the host's.
     pub internet_sockets: bool,
     /// Which Unix sockets it may make.
-    pub unix_sockets: UnixSockets,
+    pub unix_sockets: UnixSocketRule,
     /// Whether every process, message queue, semaphore and shared memory it can name by number is
     /// its own. Off where the host's could be named: then no such IPC is allowed, and limits and
     /// priorities can be changed for the caller only.
     pub private_ids: bool,
     /// How a refusal is answered.
-    pub refusals: Refusals,
-    /// Which calls are looked at before they go ahead, where somebody listens.
-    pub watched: Watched,
+    pub refusals: RefusedCallReply,
+    /// Which calls are looked at before they go ahead, where there is a listener.
+    pub watched: WatchedCalls,
 }
 
-impl Rules {
+impl SeccompRules {
     /// For a sandbox with namespaces of its own.
     pub const NAMESPACE: Self = Self {
         nested_userns: false,
         internet_sockets: true,
-        unix_sockets: UnixSockets::All,
+        unix_sockets: UnixSocketRule::All,
         private_ids: true,
-        refusals: Refusals::Errno,
-        watched: Watched::Nothing,
+        refusals: RefusedCallReply::Errno,
+        watched: WatchedCalls::Nothing,
     };
 
     /// For a sandbox that shares the host's network, processes and file tree.
     pub const SHARED: Self = Self {
         nested_userns: false,
         internet_sockets: false,
-        unix_sockets: UnixSockets::ConnectedPairs,
+        unix_sockets: UnixSocketRule::ConnectedPairs,
         private_ids: false,
-        refusals: Refusals::Errno,
-        watched: Watched::Nothing,
+        refusals: RefusedCallReply::Errno,
+        watched: WatchedCalls::Nothing,
     };
 }
 
 /// Which Unix sockets a command may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnixSockets {
+pub enum UnixSocketRule {
     /// Any: the sockets it could reach are its own.
     All,
     /// Only stream and packet pairs, which can never be connected to anything else. A datagram
@@ -89,10 +89,10 @@ pub enum UnixSockets {
 
 /// How a refused call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusals {
+pub enum RefusedCallReply {
     /// By the kernel, at once, unseen.
     Errno,
-    /// By whoever holds the listener, who records the call and answers with the error the policy
+    /// By the holder of the listener, which records the call and answers with the error the policy
     /// names. Allowed calls, and calls that libraries merely try (`ENOSYS`), cost the same as
     /// without.
     Notify,
@@ -101,7 +101,7 @@ pub enum Refusals {
 /// Which allowed calls the listener is shown before they go ahead. What becomes of them is the same
 /// either way: this is for knowing, not for deciding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Watched {
+pub enum WatchedCalls {
     /// None.
     #[default]
     Nothing,
@@ -111,7 +111,7 @@ pub enum Watched {
     ConnectionsAndPaths,
 }
 
-impl Watched {
+impl WatchedCalls {
     fn includes(self, name: &str) -> bool {
         match self {
             Self::Nothing => false,
@@ -123,7 +123,7 @@ impl Watched {
 
 /// One system call as seccomp sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Call {
+pub struct SeccompCall {
     /// The `AUDIT_ARCH` value.
     pub arch: u32,
     /// The number.
@@ -134,7 +134,7 @@ pub struct Call {
 
 /// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum SeccompVerdict {
     /// The call goes ahead.
     Allow,
     /// The call goes ahead once the listener has seen it.
@@ -143,7 +143,7 @@ pub enum Verdict {
     Errno(u16),
 }
 
-impl Verdict {
+impl SeccompVerdict {
     /// Not permitted.
     pub const EPERM: Self = Self::Errno(1);
     /// There is no such call here.
@@ -159,17 +159,17 @@ impl Verdict {
 
 /// What holds for one call number: the first case whose conditions are all met, else `otherwise`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct FilterRule {
     /// Special cases, in order.
-    pub cases: Vec<(Vec<Condition>, Verdict)>,
+    pub cases: Vec<(Vec<FilterCondition>, SeccompVerdict)>,
     /// The verdict when no case fits.
-    pub otherwise: Verdict,
+    pub otherwise: SeccompVerdict,
 }
 
 /// A condition on the low 32 bits of an argument. The kernel itself takes no more of the arguments
 /// compared here, so that a value with high bits set cannot pass as another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
+pub enum FilterCondition {
     /// The masked argument equals the value.
     Is {
         /// Index of the argument.
@@ -188,7 +188,7 @@ pub enum Condition {
     },
 }
 
-impl Condition {
+impl FilterCondition {
     /// Whether the arguments meet it.
     pub fn holds(self, args: &[u64; 6]) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "only the low word counts")]
@@ -200,16 +200,16 @@ impl Condition {
     }
 }
 
-const fn is(arg: u8, value: u32) -> Condition {
-    Condition::Is {
+const fn is(arg: u8, value: u32) -> FilterCondition {
+    FilterCondition::Is {
         arg,
         mask: u32::MAX,
         value,
     }
 }
 
-const fn has(arg: u8, bits: u32) -> Condition {
-    Condition::Has { arg, bits }
+const fn has(arg: u8, bits: u32) -> FilterCondition {
+    FilterCondition::Has { arg, bits }
 }
 
 /// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is not among them: there its bit is part
@@ -236,146 +236,159 @@ const FILE_TYPE: u32 = 0o170_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const BLOCK_DEVICE: u32 = 0o060_000;
 
-const fn socket_type(value: u32) -> Condition {
-    Condition::Is {
+const fn socket_type(value: u32) -> FilterCondition {
+    FilterCondition::Is {
         arg: 1,
         mask: 0xf,
         value,
     }
 }
 
-impl Rules {
+impl SeccompRules {
     /// The answer to a call under these rules.
-    pub fn decide(&self, abi: Abi, call: &Call) -> Verdict {
+    pub fn decide(&self, abi: SyscallAbi, call: &SeccompCall) -> SeccompVerdict {
         if call.arch != abi.audit_arch() {
-            return Verdict::ENOSYS;
+            return SeccompVerdict::ENOSYS;
         }
         abi.name_of(call.number)
-            .map_or(Verdict::ENOSYS, |name| self.rule(name).apply(&call.args))
+            .map_or(SeccompVerdict::ENOSYS, |name| {
+                self.rule(name).apply(&call.args)
+            })
     }
 
     /// What holds for the call of that name.
-    pub fn rule(&self, name: &str) -> Rule {
+    pub fn rule(&self, name: &str) -> FilterRule {
         let rule = self.unwatched_rule(name);
-        if self.refusals == Refusals::Notify && self.watched.includes(name) {
+        if self.refusals == RefusedCallReply::Notify && self.watched.includes(name) {
             rule.watched()
         } else {
             rule
         }
     }
 
-    fn unwatched_rule(self, name: &str) -> Rule {
+    fn unwatched_rule(self, name: &str) -> FilterRule {
         if MISSING.contains(&name) {
-            return Rule::always(Verdict::ENOSYS);
+            return FilterRule::always(SeccompVerdict::ENOSYS);
         }
         if REFUSED.contains(&name)
             || (!self.nested_userns && NAMESPACES.contains(&name))
             || (!self.private_ids && KERNEL_IPC.contains(&name))
         {
-            return Rule::always(Verdict::EPERM);
+            return FilterRule::always(SeccompVerdict::EPERM);
         }
         match name {
             // Its flags are behind a pointer; libraries fall back to `clone`.
-            "clone3" if !self.nested_userns => Rule::always(Verdict::ENOSYS),
-            "clone" if !self.nested_userns => Rule::refuse([vec![has(0, CLONE_NAMESPACES)]]),
-            "unshare" if !self.nested_userns => Rule::refuse([vec![has(0, UNSHARE_NAMESPACES)]]),
-
-            "personality" => Rule::only([vec![is(0, 0)], vec![is(0, 8)], vec![is(0, u32::MAX)]]),
-            "ioctl" => {
-                Rule::refuse([TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD].map(|cmd| vec![is(1, cmd)]))
+            "clone3" if !self.nested_userns => FilterRule::always(SeccompVerdict::ENOSYS),
+            "clone" if !self.nested_userns => FilterRule::refuse([vec![has(0, CLONE_NAMESPACES)]]),
+            "unshare" if !self.nested_userns => {
+                FilterRule::refuse([vec![has(0, UNSHARE_NAMESPACES)]])
             }
+
+            "personality" => {
+                FilterRule::only([vec![is(0, 0)], vec![is(0, 8)], vec![is(0, u32::MAX)]])
+            }
+            "ioctl" => FilterRule::refuse(
+                [TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD].map(|cmd| vec![is(1, cmd)]),
+            ),
 
             "socket" => self.socket(),
             "socketpair" => self.socket_pair(),
 
-            "prlimit64" if !self.private_ids => Rule::only([vec![is(0, 0)]]),
-            "setpriority" | "ioprio_set" if !self.private_ids => Rule::only([vec![is(1, 0)]]),
+            "prlimit64" if !self.private_ids => FilterRule::only([vec![is(0, 0)]]),
+            "setpriority" | "ioprio_set" if !self.private_ids => FilterRule::only([vec![is(1, 0)]]),
 
             // No program that becomes its owner, and no device, is left behind in a workspace.
-            "chmod" | "fchmod" | "creat" => Rule::refuse([vec![has(1, SET_USER_ID)]]),
-            "fchmodat" | "fchmodat2" => Rule::refuse([vec![has(2, SET_USER_ID)]]),
-            "open" => Rule::refuse([vec![has(2, SET_USER_ID), has(1, CREATES)]]),
-            "openat" => Rule::refuse([vec![has(3, SET_USER_ID), has(2, CREATES)]]),
-            "mknod" => Rule::make_node(1),
-            "mknodat" => Rule::make_node(2),
+            "chmod" | "fchmod" | "creat" => FilterRule::refuse([vec![has(1, SET_USER_ID)]]),
+            "fchmodat" | "fchmodat2" => FilterRule::refuse([vec![has(2, SET_USER_ID)]]),
+            "open" => FilterRule::refuse([vec![has(2, SET_USER_ID), has(1, CREATES)]]),
+            "openat" => FilterRule::refuse([vec![has(3, SET_USER_ID), has(2, CREATES)]]),
+            "mknod" => FilterRule::make_node(1),
+            "mknodat" => FilterRule::make_node(2),
 
-            _ => Rule::always(Verdict::Allow),
+            _ => FilterRule::always(SeccompVerdict::Allow),
         }
     }
 
-    fn socket(self) -> Rule {
-        let all_unix = self.unix_sockets == UnixSockets::All;
+    fn socket(self) -> FilterRule {
+        let all_unix = self.unix_sockets == UnixSocketRule::All;
         let unix = if all_unix {
-            Verdict::Allow
+            SeccompVerdict::Allow
         } else {
-            Verdict::EPERM
+            SeccompVerdict::EPERM
         };
         let mut cases = vec![(vec![is(0, AF_UNIX)], unix)];
         for family in [AF_INET, AF_INET6] {
             for kind in [SOCK_STREAM, SOCK_DGRAM] {
                 if self.internet_sockets {
-                    cases.push((vec![is(0, family), socket_type(kind)], Verdict::Allow));
+                    cases.push((
+                        vec![is(0, family), socket_type(kind)],
+                        SeccompVerdict::Allow,
+                    ));
                 }
             }
-            cases.push((vec![is(0, family)], Verdict::EPERM));
+            cases.push((vec![is(0, family)], SeccompVerdict::EPERM));
         }
         if self.internet_sockets {
             // Needed to list interfaces; the namespace it shows is the sandbox's own.
             cases.push((
                 vec![is(0, AF_NETLINK), is(2, NETLINK_ROUTE)],
-                Verdict::Allow,
+                SeccompVerdict::Allow,
             ));
         }
-        cases.push((vec![is(0, AF_NETLINK)], Verdict::EPERM));
-        Rule {
+        cases.push((vec![is(0, AF_NETLINK)], SeccompVerdict::EPERM));
+        FilterRule {
             cases,
-            otherwise: Verdict::EAFNOSUPPORT,
+            otherwise: SeccompVerdict::EAFNOSUPPORT,
         }
     }
 
-    fn socket_pair(self) -> Rule {
+    fn socket_pair(self) -> FilterRule {
         let cases = match self.unix_sockets {
-            UnixSockets::All => vec![(vec![is(0, AF_UNIX)], Verdict::Allow)],
-            UnixSockets::ConnectedPairs => vec![
+            UnixSocketRule::All => vec![(vec![is(0, AF_UNIX)], SeccompVerdict::Allow)],
+            UnixSocketRule::ConnectedPairs => vec![
                 (
                     vec![is(0, AF_UNIX), socket_type(SOCK_STREAM)],
-                    Verdict::Allow,
+                    SeccompVerdict::Allow,
                 ),
                 (
                     vec![is(0, AF_UNIX), socket_type(SOCK_SEQPACKET)],
-                    Verdict::Allow,
+                    SeccompVerdict::Allow,
                 ),
-                (vec![is(0, AF_UNIX)], Verdict::EPERM),
+                (vec![is(0, AF_UNIX)], SeccompVerdict::EPERM),
             ],
         };
-        Rule {
+        FilterRule {
             cases,
-            otherwise: Verdict::EAFNOSUPPORT,
+            otherwise: SeccompVerdict::EAFNOSUPPORT,
         }
     }
 }
 
-impl Rule {
-    const fn always(verdict: Verdict) -> Self {
+impl FilterRule {
+    const fn always(verdict: SeccompVerdict) -> Self {
         Self {
             cases: Vec::new(),
             otherwise: verdict,
         }
     }
 
-    fn refuse<const N: usize>(cases: [Vec<Condition>; N]) -> Self {
-        let cases = cases.map(|conditions| (conditions, Verdict::EPERM)).into();
+    fn refuse<const N: usize>(cases: [Vec<FilterCondition>; N]) -> Self {
+        let cases = cases
+            .map(|conditions| (conditions, SeccompVerdict::EPERM))
+            .into();
         Self {
             cases,
-            otherwise: Verdict::Allow,
+            otherwise: SeccompVerdict::Allow,
         }
     }
 
-    fn only<const N: usize>(cases: [Vec<Condition>; N]) -> Self {
-        let cases = cases.map(|conditions| (conditions, Verdict::Allow)).into();
+    fn only<const N: usize>(cases: [Vec<FilterCondition>; N]) -> Self {
+        let cases = cases
+            .map(|conditions| (conditions, SeccompVerdict::Allow))
+            .into();
         Self {
             cases,
-            otherwise: Verdict::EPERM,
+            otherwise: SeccompVerdict::EPERM,
         }
     }
 
@@ -383,8 +396,8 @@ impl Rule {
     fn watched(mut self) -> Self {
         let verdicts = self.cases.iter_mut().map(|(_, verdict)| verdict);
         for verdict in verdicts.chain([&mut self.otherwise]) {
-            if *verdict == Verdict::Allow {
-                *verdict = Verdict::Watch;
+            if *verdict == SeccompVerdict::Allow {
+                *verdict = SeccompVerdict::Watch;
             }
         }
         self
@@ -392,7 +405,7 @@ impl Rule {
 
     fn make_node(mode: u8) -> Self {
         let device = |value| {
-            vec![Condition::Is {
+            vec![FilterCondition::Is {
                 arg: mode,
                 mask: FILE_TYPE,
                 value,
@@ -405,8 +418,8 @@ impl Rule {
         ])
     }
 
-    fn apply(&self, args: &[u64; 6]) -> Verdict {
-        let fits = |(conditions, _): &&(Vec<Condition>, Verdict)| {
+    fn apply(&self, args: &[u64; 6]) -> SeccompVerdict {
+        let fits = |(conditions, _): &&(Vec<FilterCondition>, SeccompVerdict)| {
             conditions.iter().all(|condition| condition.holds(args))
         };
         self.cases

@@ -9,21 +9,21 @@ use seccompiler::{
 
 use super::*;
 
-const VARIANTS: [Rules; 5] = [
-    Rules::NAMESPACE,
-    Rules::SHARED,
-    Rules {
+const VARIANTS: [SeccompRules; 5] = [
+    SeccompRules::NAMESPACE,
+    SeccompRules::SHARED,
+    SeccompRules {
         nested_userns: true,
-        ..Rules::NAMESPACE
+        ..SeccompRules::NAMESPACE
     },
-    Rules {
-        refusals: Refusals::Notify,
-        ..Rules::NAMESPACE
+    SeccompRules {
+        refusals: RefusedCallReply::Notify,
+        ..SeccompRules::NAMESPACE
     },
-    Rules {
-        refusals: Refusals::Notify,
-        watched: Watched::ConnectionsAndPaths,
-        ..Rules::SHARED
+    SeccompRules {
+        refusals: RefusedCallReply::Notify,
+        watched: WatchedCalls::ConnectionsAndPaths,
+        ..SeccompRules::SHARED
     },
 ];
 
@@ -71,10 +71,10 @@ const WORDS: [u64; 40] = [
     u64::MAX,
 ];
 
-fn as_returned(rules: Rules, verdict: Verdict) -> Returned {
+fn as_returned(rules: SeccompRules, verdict: SeccompVerdict) -> BpfReturn {
     match rules.refusals {
-        Refusals::Notify if verdict.is_reported() => Returned::Notify,
-        _ => Returned::Verdict(verdict),
+        RefusedCallReply::Notify if verdict.is_reported() => BpfReturn::Notify,
+        _ => BpfReturn::Verdict(verdict),
     }
 }
 
@@ -112,11 +112,11 @@ fn arguments() -> Vec<[u64; 6]> {
 #[test]
 fn the_program_gives_the_declared_verdict_for_every_number_and_abi() {
     let arguments = arguments();
-    for abi in Abi::ALL {
+    for abi in SyscallAbi::ALL {
         for rules in VARIANTS {
             let programs = [
-                Program::compile(abi, &rules),
-                Program::compile_plain(abi, rules),
+                SeccompProgram::compile(abi, &rules),
+                SeccompProgram::compile_plain(abi, rules),
             ];
             for number in numbers() {
                 let plain = abi
@@ -128,7 +128,7 @@ fn the_program_gives_the_declared_verdict_for_every_number_and_abi() {
                     &arguments[..]
                 };
                 for args in arguments {
-                    let call = Call {
+                    let call = SeccompCall {
                         arch: abi.audit_arch(),
                         number,
                         args: *args,
@@ -148,21 +148,27 @@ fn the_program_gives_the_declared_verdict_for_every_number_and_abi() {
 fn a_foreign_instruction_set_is_told_that_nothing_exists() {
     const I386: u32 = 0x4000_0003;
     const ARM: u32 = 0x4000_0028;
-    for abi in Abi::ALL {
-        let program = Program::compile(abi, &Rules::NAMESPACE);
-        let other = Abi::ALL.into_iter().find(|other| *other != abi).unwrap();
+    for abi in SyscallAbi::ALL {
+        let program = SeccompProgram::compile(abi, &SeccompRules::NAMESPACE);
+        let other = SyscallAbi::ALL
+            .into_iter()
+            .find(|other| *other != abi)
+            .unwrap();
         for arch in [I386, ARM, other.audit_arch(), 0, u32::MAX] {
             for number in numbers() {
-                let call = Call {
+                let call = SeccompCall {
                     arch,
                     number,
                     args: [0; 6],
                 };
                 assert_eq!(
                     program.run(&call).unwrap().0,
-                    Returned::Verdict(Verdict::ENOSYS)
+                    BpfReturn::Verdict(SeccompVerdict::ENOSYS)
                 );
-                assert_eq!(Rules::NAMESPACE.decide(abi, &call), Verdict::ENOSYS);
+                assert_eq!(
+                    SeccompRules::NAMESPACE.decide(abi, &call),
+                    SeccompVerdict::ENOSYS
+                );
             }
         }
     }
@@ -170,11 +176,14 @@ fn a_foreign_instruction_set_is_told_that_nothing_exists() {
 
 #[test]
 fn no_call_is_answered_by_killing() {
-    for abi in Abi::ALL {
+    for abi in SyscallAbi::ALL {
         for rules in VARIANTS {
-            for instruction in Program::compile(abi, &rules).instructions() {
+            for instruction in SeccompProgram::compile(abi, &rules).instructions() {
                 if instruction.code == bpf::RETURN {
-                    assert!(!matches!(Returned::from(instruction.k), Returned::Other(_)));
+                    assert!(!matches!(
+                        BpfReturn::from(instruction.k),
+                        BpfReturn::Other(_)
+                    ));
                 }
             }
         }
@@ -201,7 +210,9 @@ fn every_name_in_the_rules_is_a_call_of_some_abi() {
     assert!(arms.len() > 10);
     for name in families.into_iter().flatten().chain(&arms) {
         assert!(
-            Abi::ALL.iter().any(|abi| abi.number_of(name).is_some()),
+            SyscallAbi::ALL
+                .iter()
+                .any(|abi| abi.number_of(name).is_some()),
             "{name}"
         );
     }
@@ -209,34 +220,34 @@ fn every_name_in_the_rules_is_a_call_of_some_abi() {
 
 #[test]
 fn names_and_numbers_find_each_other() {
-    for abi in Abi::ALL {
+    for abi in SyscallAbi::ALL {
         assert!(abi.calls().is_sorted_by(|a, b| a.1 < b.1));
         for (name, number) in abi.calls() {
             assert_eq!(abi.name_of(*number), Some(*name));
             assert_eq!(abi.number_of(name), Some(*number));
         }
     }
-    assert_eq!(Abi::X86_64.number_of("execve"), Some(59));
-    assert_eq!(Abi::Aarch64.number_of("execve"), Some(221));
-    assert_eq!(Abi::Aarch64.number_of("open"), None);
+    assert_eq!(SyscallAbi::X86_64.number_of("execve"), Some(59));
+    assert_eq!(SyscallAbi::Aarch64.number_of("execve"), Some(221));
+    assert_eq!(SyscallAbi::Aarch64.number_of("open"), None);
 }
 
 #[test]
 fn what_libraries_merely_try_is_never_sent_to_the_listener() {
-    let rules = Rules {
-        refusals: Refusals::Notify,
-        ..Rules::NAMESPACE
+    let rules = SeccompRules {
+        refusals: RefusedCallReply::Notify,
+        ..SeccompRules::NAMESPACE
     };
-    let program = Program::compile(Abi::X86_64, &rules);
+    let program = SeccompProgram::compile(SyscallAbi::X86_64, &rules);
     for (name, expected) in [
-        ("clone3", Returned::Verdict(Verdict::ENOSYS)),
-        ("openat2", Returned::Verdict(Verdict::ENOSYS)),
-        ("read", Returned::Verdict(Verdict::Allow)),
-        ("bpf", Returned::Notify),
+        ("clone3", BpfReturn::Verdict(SeccompVerdict::ENOSYS)),
+        ("openat2", BpfReturn::Verdict(SeccompVerdict::ENOSYS)),
+        ("read", BpfReturn::Verdict(SeccompVerdict::Allow)),
+        ("bpf", BpfReturn::Notify),
     ] {
-        let number = Abi::X86_64.number_of(name).unwrap();
-        let call = Call {
-            arch: Abi::X86_64.audit_arch(),
+        let number = SyscallAbi::X86_64.number_of(name).unwrap();
+        let call = SeccompCall {
+            arch: SyscallAbi::X86_64.audit_arch(),
             number,
             args: [0; 6],
         };
@@ -247,21 +258,24 @@ fn what_libraries_merely_try_is_never_sent_to_the_listener() {
 /// The program is short and shallow; a change that makes it otherwise must be meant.
 #[test]
 fn the_program_stays_small() {
-    for (abi, most, deepest) in [(Abi::X86_64, 199, 30), (Abi::Aarch64, 166, 30)] {
-        let program = Program::compile(abi, &Rules::NAMESPACE);
+    for (abi, most, deepest) in [
+        (SyscallAbi::X86_64, 199, 30),
+        (SyscallAbi::Aarch64, 166, 30),
+    ] {
+        let program = SeccompProgram::compile(abi, &SeccompRules::NAMESPACE);
         let length = program.instructions().len();
         assert!(length <= most, "{abi:?}: {length} instructions");
         let mut whole_numbers_deepest = 0;
         for (name, number) in abi.calls() {
             for args in arguments() {
-                let call = Call {
+                let call = SeccompCall {
                     arch: abi.audit_arch(),
                     number: *number,
                     args,
                 };
                 let (_, steps) = program.run(&call).unwrap();
                 assert!(steps <= deepest, "{abi:?} {name}: {steps}");
-                if Rules::NAMESPACE.rule(name).cases.is_empty() {
+                if SeccompRules::NAMESPACE.rule(name).cases.is_empty() {
                     whole_numbers_deepest = steps.max(whole_numbers_deepest);
                 }
             }
@@ -272,17 +286,17 @@ fn the_program_stays_small() {
 
 #[test]
 fn a_denial_names_the_call_and_the_grant() {
-    let number = Abi::X86_64.number_of("unshare").unwrap();
-    let call = Call {
+    let number = SyscallAbi::X86_64.number_of("unshare").unwrap();
+    let call = SeccompCall {
         arch: 0,
         number,
         args: [0x1000_0000, 0, 0, 0, 0, 0],
     };
-    let denial = refused(Abi::X86_64, &call);
+    let denial = refused(SyscallAbi::X86_64, &call);
     assert_eq!(denial.grant.as_deref(), Some("nested_userns = true"));
     assert_eq!(
         denial.attempt,
-        lula_protocol::denial::Attempt::Syscall {
+        lula_protocol::denial::DeniedAttempt::Syscall {
             name: "unshare(0x10000000)".to_owned()
         }
     );
@@ -291,40 +305,44 @@ fn a_denial_names_the_call_and_the_grant() {
 #[test]
 fn programs_the_kernel_would_refuse_are_refused() {
     let one = |code, k| {
-        vec![Instruction {
+        vec![BpfInstruction {
             code,
             jt: 0,
             jf: 0,
             k,
         }]
     };
-    let run = |instructions| Program::from_instructions(instructions).run(&Call::default());
-    assert_eq!(run(vec![]), Err(RunError::Length(0)));
-    assert_eq!(run(one(bpf::LOAD_WORD, 0)), Err(RunError::Escape { at: 0 }));
+    let run =
+        |instructions| SeccompProgram::from_instructions(instructions).run(&SeccompCall::default());
+    assert_eq!(run(vec![]), Err(BpfProgramError::Length(0)));
+    assert_eq!(
+        run(one(bpf::LOAD_WORD, 0)),
+        Err(BpfProgramError::Escape { at: 0 })
+    );
     assert_eq!(
         run(one(bpf::LOAD_WORD, 64)),
-        Err(RunError::Load { at: 0, offset: 64 })
+        Err(BpfProgramError::Load { at: 0, offset: 64 })
     );
     assert_eq!(
         run(one(bpf::LOAD_WORD, 2)),
-        Err(RunError::Load { at: 0, offset: 2 })
+        Err(BpfProgramError::Load { at: 0, offset: 2 })
     );
     assert_eq!(
         run(one(bpf::JUMP, u32::MAX)),
-        Err(RunError::Escape { at: 0 })
+        Err(BpfProgramError::Escape { at: 0 })
     );
     assert_eq!(
         run(one(0x99, 0)),
-        Err(RunError::Operation { at: 0, code: 0x99 })
+        Err(BpfProgramError::Operation { at: 0, code: 0x99 })
     );
 }
 
 /// The same policy written for `seccompiler`, an independent compiler. It can only say "these calls
 /// get this action, all others that one", so each verdict is asked by its own filter.
-fn oracle(abi: Abi, rules: Rules) -> Vec<(Verdict, Program)> {
+fn oracle(abi: SyscallAbi, rules: SeccompRules) -> Vec<(SeccompVerdict, SeccompProgram)> {
     let arch = match abi {
-        Abi::X86_64 => seccompiler::TargetArch::x86_64,
-        Abi::Aarch64 => seccompiler::TargetArch::aarch64,
+        SyscallAbi::X86_64 => seccompiler::TargetArch::x86_64,
+        SyscallAbi::Aarch64 => seccompiler::TargetArch::aarch64,
     };
     let mut by_verdict: BTreeMap<u16, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
     for (name, number) in abi.calls() {
@@ -333,8 +351,8 @@ fn oracle(abi: Abi, rules: Rules) -> Vec<(Verdict, Program)> {
         // rules are compared by hand in `conditions_agree_with_seccompiler`.
         if rule.cases.is_empty() {
             let code = match rule.otherwise {
-                Verdict::Allow | Verdict::Watch => 0,
-                Verdict::Errno(errno) => errno,
+                SeccompVerdict::Allow | SeccompVerdict::Watch => 0,
+                SeccompVerdict::Errno(errno) => errno,
             };
             by_verdict
                 .entry(code)
@@ -351,21 +369,21 @@ fn oracle(abi: Abi, rules: Rules) -> Vec<(Verdict, Program)> {
         )
         .unwrap();
         let program: seccompiler::BpfProgram = filter.try_into().unwrap();
-        let convert = |i: &seccompiler::sock_filter| Instruction {
+        let convert = |i: &seccompiler::sock_filter| BpfInstruction {
             code: i.code,
             jt: i.jt,
             jf: i.jf,
             k: i.k,
         };
-        Program::from_instructions(program.iter().map(convert).collect())
+        SeccompProgram::from_instructions(program.iter().map(convert).collect())
     };
     by_verdict
         .into_iter()
         .map(|(code, rules)| {
             let verdict = if code == 0 {
-                Verdict::Allow
+                SeccompVerdict::Allow
             } else {
-                Verdict::Errno(code)
+                SeccompVerdict::Errno(code)
             };
             (verdict, build(rules))
         })
@@ -374,15 +392,15 @@ fn oracle(abi: Abi, rules: Rules) -> Vec<(Verdict, Program)> {
 
 #[test]
 fn unconditional_verdicts_agree_with_seccompiler() {
-    for abi in Abi::ALL {
-        for rules in [Rules::NAMESPACE, Rules::SHARED] {
-            let ours = Program::compile(abi, &rules);
+    for abi in SyscallAbi::ALL {
+        for rules in [SeccompRules::NAMESPACE, SeccompRules::SHARED] {
+            let ours = SeccompProgram::compile(abi, &rules);
             let oracle = oracle(abi, rules);
             for (name, number) in abi.calls() {
                 if !rules.rule(name).cases.is_empty() {
                     continue;
                 }
-                let call = Call {
+                let call = SeccompCall {
                     arch: abi.audit_arch(),
                     number: *number,
                     args: [0; 6],
@@ -390,9 +408,9 @@ fn unconditional_verdicts_agree_with_seccompiler() {
                 let claimed: Vec<_> = oracle
                     .iter()
                     .filter(|(_, program)| {
-                        program.run(&call).unwrap().0 == Returned::Verdict(Verdict::Allow)
+                        program.run(&call).unwrap().0 == BpfReturn::Verdict(SeccompVerdict::Allow)
                     })
-                    .map(|(verdict, _)| Returned::Verdict(*verdict))
+                    .map(|(verdict, _)| BpfReturn::Verdict(*verdict))
                     .collect();
                 assert_eq!(claimed, [ours.run(&call).unwrap().0], "{abi:?} {name}");
             }
@@ -402,8 +420,8 @@ fn unconditional_verdicts_agree_with_seccompiler() {
 
 #[test]
 fn conditions_agree_with_seccompiler() {
-    let condition = |condition: &Condition| match *condition {
-        Condition::Is { arg, mask, value } => SeccompCondition::new(
+    let condition = |condition: &FilterCondition| match *condition {
+        FilterCondition::Is { arg, mask, value } => SeccompCondition::new(
             arg,
             SeccompCmpArgLen::Dword,
             SeccompCmpOp::MaskedEq(u64::from(mask)),
@@ -412,7 +430,7 @@ fn conditions_agree_with_seccompiler() {
         .unwrap(),
         // "Some of these bits" is "not none of them", which seccompiler cannot say; its negation
         // can be said and is compared instead.
-        Condition::Has { arg, bits } => SeccompCondition::new(
+        FilterCondition::Has { arg, bits } => SeccompCondition::new(
             arg,
             SeccompCmpArgLen::Dword,
             SeccompCmpOp::MaskedEq(u64::from(bits)),
@@ -421,15 +439,15 @@ fn conditions_agree_with_seccompiler() {
         .unwrap(),
     };
     let mut compared = 0;
-    for abi in Abi::ALL {
-        for rules in [Rules::NAMESPACE, Rules::SHARED] {
+    for abi in SyscallAbi::ALL {
+        for rules in [SeccompRules::NAMESPACE, SeccompRules::SHARED] {
             for (name, number) in abi.calls() {
                 for (conditions, _) in rules.rule(name).cases {
                     for one in conditions {
-                        let negated = matches!(one, Condition::Has { .. });
+                        let negated = matches!(one, FilterCondition::Has { .. });
                         let arch = match abi {
-                            Abi::X86_64 => seccompiler::TargetArch::x86_64,
-                            Abi::Aarch64 => seccompiler::TargetArch::aarch64,
+                            SyscallAbi::X86_64 => seccompiler::TargetArch::x86_64,
+                            SyscallAbi::Aarch64 => seccompiler::TargetArch::aarch64,
                         };
                         let filter = SeccompFilter::new(
                             [(
@@ -443,10 +461,10 @@ fn conditions_agree_with_seccompiler() {
                         )
                         .unwrap();
                         let program: seccompiler::BpfProgram = filter.try_into().unwrap();
-                        let program = Program::from_instructions(
+                        let program = SeccompProgram::from_instructions(
                             program
                                 .iter()
-                                .map(|i| Instruction {
+                                .map(|i| BpfInstruction {
                                     code: i.code,
                                     jt: i.jt,
                                     jf: i.jf,
@@ -455,13 +473,13 @@ fn conditions_agree_with_seccompiler() {
                                 .collect(),
                         );
                         for args in arguments() {
-                            let call = Call {
+                            let call = SeccompCall {
                                 arch: abi.audit_arch(),
                                 number: *number,
                                 args,
                             };
-                            let theirs =
-                                program.run(&call).unwrap().0 == Returned::Verdict(Verdict::Allow);
+                            let theirs = program.run(&call).unwrap().0
+                                == BpfReturn::Verdict(SeccompVerdict::Allow);
                             assert_eq!(
                                 one.holds(&args),
                                 theirs != negated,
@@ -485,17 +503,17 @@ proptest! {
         x86: bool, nested_userns: bool, internet_sockets: bool, pairs: bool, private_ids: bool, notify: bool,
         watch in 0..3_u8,
     ) {
-        let abi = if x86 { Abi::X86_64 } else { Abi::Aarch64 };
-        let unix_sockets = if pairs { UnixSockets::ConnectedPairs } else { UnixSockets::All };
-        let refusals = if notify { Refusals::Notify } else { Refusals::Errno };
+        let abi = if x86 { SyscallAbi::X86_64 } else { SyscallAbi::Aarch64 };
+        let unix_sockets = if pairs { UnixSocketRule::ConnectedPairs } else { UnixSocketRule::All };
+        let refusals = if notify { RefusedCallReply::Notify } else { RefusedCallReply::Errno };
         let watched = match watch {
-            0 => Watched::Nothing,
-            1 => Watched::Connections,
-            _ => Watched::ConnectionsAndPaths,
+            0 => WatchedCalls::Nothing,
+            1 => WatchedCalls::Connections,
+            _ => WatchedCalls::ConnectionsAndPaths,
         };
-        let rules = Rules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals, watched };
-        let call = Call { arch: abi.audit_arch(), number, args };
-        let returned = Program::compile(abi, &rules).run(&call).unwrap().0;
+        let rules = SeccompRules { nested_userns, internet_sockets, unix_sockets, private_ids, refusals, watched };
+        let call = SeccompCall { arch: abi.audit_arch(), number, args };
+        let returned = SeccompProgram::compile(abi, &rules).run(&call).unwrap().0;
         prop_assert_eq!(returned, as_returned(rules, rules.decide(abi, &call)));
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use lula_protocol::Denial;
-use lula_protocol::denial::Attempt;
+use lula_protocol::SandboxDenial;
+use lula_protocol::denial::DeniedAttempt;
 
-use super::Captured;
-use super::process::Output;
-use crate::cgroup::Events;
+use super::CapturedStream;
+use super::process::OutputChunk;
+use crate::cgroup::CgroupLimitEvents;
 use crate::error::SandboxError;
 use crate::frames::{
-    Credit, CreditError, Decoder, Event, ExitHow, HeldBack, Posture, Request, SetupStage, Stream,
-    WINDOW,
+    ExecFrameDecoder, ExecServerEvent, ExecServerRequest, ExitCause, KernelPosture, OutputStream,
+    SetupStage, StreamCredit, StreamCreditError, UnavailableProtection, WINDOW,
 };
 
 /// How long a killed tree may take before the whole sandbox is ended.
@@ -21,13 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_DENIALS: usize = 64;
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SessionState {
     pub(super) leading: bool,
-    pub(super) decoder: Decoder,
-    pub(super) ready: Option<(Posture, Vec<HeldBack>)>,
+    pub(super) decoder: ExecFrameDecoder,
+    pub(super) ready: Option<(KernelPosture, Vec<UnavailableProtection>)>,
     pub(super) setup_failure: Option<(SetupStage, String, u32)>,
     pub(super) ended: Option<String>,
-    pub(super) commands: HashMap<u32, Entry>,
+    pub(super) commands: HashMap<u32, SessionCommandEntry>,
     pub(super) last: u32,
     pub(super) pumped: bool,
     /// Refused calls so far.
@@ -40,14 +40,14 @@ pub(super) struct State {
 
 /// Why a command was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CutShort {
+pub(super) enum CommandCutoff {
     /// Its time ran out.
     Deadline,
     /// The workspace grew too large.
     Disk,
 }
 
-pub(super) struct Entry {
+pub(super) struct SessionCommandEntry {
     pub(super) program: String,
     pub(super) names: Vec<String>,
     pub(super) begun: Instant,
@@ -55,46 +55,49 @@ pub(super) struct Entry {
     pub(super) timeout_ms: u64,
     pub(super) killed_at: Option<Instant>,
     /// Why it was ended, where it did not end by itself.
-    pub(super) cut_short: Option<CutShort>,
+    pub(super) cut_short: Option<CommandCutoff>,
     pub(super) streamed: bool,
-    pub(super) started: Option<(u32, Posture)>,
+    pub(super) started: Option<(u32, KernelPosture)>,
     pub(super) not_started: Option<(String, u32)>,
-    pub(super) input: Credit,
-    pub(super) captured: [Captured; 2],
-    pub(super) credit: [Credit; 2],
+    pub(super) input: StreamCredit,
+    pub(super) captured: [CapturedStream; 2],
+    pub(super) credit: [StreamCredit; 2],
     /// Bytes taken from the queue and not yet granted again.
     pub(super) owed: [u64; 2],
-    pub(super) queue: VecDeque<Output>,
-    pub(super) exited: Option<Exit>,
-    pub(super) denials: Vec<Denial>,
+    pub(super) queue: VecDeque<OutputChunk>,
+    pub(super) exited: Option<CommandExit>,
+    pub(super) denials: Vec<SandboxDenial>,
     /// Whether nothing else ran in the session at the same time.
     pub(super) alone: bool,
-    pub(super) before: (Option<u64>, Events),
+    pub(super) before: (Option<u64>, CgroupLimitEvents),
 }
 
-pub(super) struct Exit {
-    pub(super) how: ExitHow,
+pub(super) struct CommandExit {
+    pub(super) how: ExitCause,
     pub(super) cpu_us: u64,
     pub(super) peak_memory_bytes: u64,
     pub(super) scratch_left: Option<u64>,
     pub(super) at: Instant,
 }
 
-pub(super) const fn index(stream: Stream) -> usize {
+pub(super) const fn index(stream: OutputStream) -> usize {
     match stream {
-        Stream::Stdout => 0,
-        Stream::Stderr => 1,
+        OutputStream::Stdout => 0,
+        OutputStream::Stderr => 1,
     }
 }
 
-impl Entry {
+impl SessionCommandEntry {
     pub(super) fn is_over(&self) -> bool {
         self.exited.is_some() || self.not_started.is_some()
     }
 
     /// Takes note that a piece of output was taken. Returns the credit to give back for it: half a
     /// window at a time, so that a conversation in small pieces costs no message beside its own.
-    pub(super) fn taken(&mut self, output: &Output) -> Result<Option<Request>, CreditError> {
+    pub(super) fn taken(
+        &mut self,
+        output: &OutputChunk,
+    ) -> Result<Option<ExecServerRequest>, StreamCreditError> {
         let stream = index(output.stream);
         self.owed[stream] += output.bytes.len() as u64;
         if self.owed[stream] < WINDOW / 2 {
@@ -104,13 +107,16 @@ impl Entry {
     }
 
     /// Gives back what is owed of a stream.
-    pub(super) fn give_back(&mut self, stream: Stream) -> Result<Option<Request>, CreditError> {
+    pub(super) fn give_back(
+        &mut self,
+        stream: OutputStream,
+    ) -> Result<Option<ExecServerRequest>, StreamCreditError> {
         let owed = std::mem::take(&mut self.owed[index(stream)]);
         if owed == 0 {
             return Ok(None);
         }
         self.credit[index(stream)].grant(owed)?;
-        Ok(Some(Request::Credit(stream, owed)))
+        Ok(Some(ExecServerRequest::Credit(stream, owed)))
     }
 
     /// When something has to be done about it, if nothing is heard before.
@@ -122,32 +128,33 @@ impl Entry {
     }
 }
 
-pub(super) enum Overdue {
+pub(super) enum OverdueLimit {
     Nobody,
     Kill(Vec<u32>),
     EndAll,
 }
 
-impl State {
+impl SessionState {
     /// Books a refused call. It counts for every command that runs: a caller that left its parent
     /// cannot be told apart.
-    pub(super) fn book_refusal(&mut self, denial: &Denial) {
+    pub(super) fn book_refusal(&mut self, denial: &SandboxDenial) {
         self.refusals += 1;
         self.book_denial(denial);
     }
 
     /// Books what a watched call was going to be refused.
-    pub(super) fn book_seen(&mut self, denial: &Denial) {
-        if matches!(denial.attempt, Attempt::Connect { .. }) {
+    pub(super) fn book_seen(&mut self, denial: &SandboxDenial) {
+        if matches!(denial.attempt, DeniedAttempt::Connect { .. }) {
             self.connections += 1;
         }
         self.book_denial(denial);
     }
 
-    fn book_denial(&mut self, denial: &Denial) {
+    fn book_denial(&mut self, denial: &SandboxDenial) {
         for entry in self.commands.values_mut().filter(|entry| !entry.is_over()) {
-            let same =
-                |known: &Denial| (&known.attempt, &known.rule) == (&denial.attempt, &denial.rule);
+            let same = |known: &SandboxDenial| {
+                (&known.attempt, &known.rule) == (&denial.attempt, &denial.rule)
+            };
             match entry.denials.iter().position(same) {
                 Some(known) => entry.denials[known].count += denial.count,
                 None if entry.denials.len() < MOST_DENIALS => entry.denials.push(denial.clone()),
@@ -163,8 +170,8 @@ impl State {
         let more = count.saturating_sub(self.unrouted).saturating_sub(seen);
         self.unrouted = self.unrouted.max(count);
         if more > 0 {
-            self.book_denial(&Denial {
-                attempt: Attempt::Network,
+            self.book_denial(&SandboxDenial {
+                attempt: DeniedAttempt::Network,
                 rule: "network = \"none\"".to_owned(),
                 grant: None,
                 count: more,
@@ -173,11 +180,14 @@ impl State {
     }
 
     /// Books what has arrived. Returns what must be answered.
-    pub(super) fn take_in(&mut self, bytes: &[u8]) -> Result<Vec<(u32, Request)>, SandboxError> {
+    pub(super) fn take_in(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<Vec<(u32, ExecServerRequest)>, SandboxError> {
         let mut replies = Vec::new();
         self.decoder.push(bytes);
         while let Some(frame) = self.decoder.next_frame()? {
-            let event = Event::from_frame(&frame)?;
+            let event = ExecServerEvent::from_frame(&frame)?;
             if let Some(request) = self.book(frame.command, event)? {
                 replies.push((frame.command, request));
             }
@@ -185,14 +195,18 @@ impl State {
         Ok(replies)
     }
 
-    fn book(&mut self, id: u32, event: Event) -> Result<Option<Request>, SandboxError> {
+    fn book(
+        &mut self,
+        id: u32,
+        event: ExecServerEvent,
+    ) -> Result<Option<ExecServerRequest>, SandboxError> {
         match event {
-            Event::Locked => return Ok(None),
-            Event::Ready { posture, held_back } => {
+            ExecServerEvent::Locked => return Ok(None),
+            ExecServerEvent::Ready { posture, held_back } => {
                 self.ready = Some((posture, held_back));
                 return Ok(None);
             }
-            Event::SetupFailed {
+            ExecServerEvent::SetupFailed {
                 stage,
                 detail,
                 errno,
@@ -202,7 +216,7 @@ impl State {
             }
             _ => {}
         }
-        if let Event::Exited {
+        if let ExecServerEvent::Exited {
             unrouted: Some(count),
             ..
         } = event
@@ -213,23 +227,25 @@ impl State {
             return Ok(None);
         };
         match event {
-            Event::Locked | Event::Ready { .. } | Event::SetupFailed { .. } => {}
-            Event::Started { pid, posture } => entry.started = Some((pid, posture)),
-            Event::NotStarted { step, errno } => entry.not_started = Some((step, errno)),
-            Event::StdinCredit(bytes) => entry.input.grant(bytes)?,
-            Event::Output(stream, bytes) => {
+            ExecServerEvent::Locked
+            | ExecServerEvent::Ready { .. }
+            | ExecServerEvent::SetupFailed { .. } => {}
+            ExecServerEvent::Started { pid, posture } => entry.started = Some((pid, posture)),
+            ExecServerEvent::NotStarted { step, errno } => entry.not_started = Some((step, errno)),
+            ExecServerEvent::StdinCredit(bytes) => entry.input.grant(bytes)?,
+            ExecServerEvent::Output(stream, bytes) => {
                 let credit = &mut entry.credit[index(stream)];
                 credit.spend(bytes.len() as u64)?;
                 entry.captured[index(stream)].add(&bytes);
                 if entry.streamed {
-                    entry.queue.push_back(Output { stream, bytes });
+                    entry.queue.push_back(OutputChunk { stream, bytes });
                 } else if credit.left() <= WINDOW / 2 {
                     let owed = WINDOW - credit.left();
                     credit.grant(owed)?;
-                    return Ok(Some(Request::Credit(stream, owed)));
+                    return Ok(Some(ExecServerRequest::Credit(stream, owed)));
                 }
             }
-            Event::Exited {
+            ExecServerEvent::Exited {
                 how,
                 cpu_us,
                 peak_memory_bytes,
@@ -237,7 +253,7 @@ impl State {
                 scratch_left,
                 unrouted: _,
             } => {
-                entry.exited = Some(Exit {
+                entry.exited = Some(CommandExit {
                     how,
                     cpu_us,
                     peak_memory_bytes,
@@ -254,7 +270,7 @@ impl State {
         let mut kill = Vec::new();
         for (id, entry) in &mut self.commands {
             if !entry.is_over() && entry.killed_at.is_none() {
-                entry.cut_short = Some(CutShort::Disk);
+                entry.cut_short = Some(CommandCutoff::Disk);
                 entry.killed_at = Some(Instant::now());
                 kill.push(*id);
             }
@@ -263,7 +279,7 @@ impl State {
     }
 
     /// Who has outlived a deadline, and what that calls for.
-    pub(super) fn overdue(&mut self) -> Overdue {
+    pub(super) fn overdue(&mut self) -> OverdueLimit {
         let now = Instant::now();
         let mut kill = Vec::new();
         for (id, entry) in &mut self.commands {
@@ -271,16 +287,16 @@ impl State {
                 continue;
             }
             if entry.killed_at.is_some() {
-                return Overdue::EndAll;
+                return OverdueLimit::EndAll;
             }
-            entry.cut_short = Some(CutShort::Deadline);
+            entry.cut_short = Some(CommandCutoff::Deadline);
             entry.killed_at = Some(now);
             kill.push(*id);
         }
         if kill.is_empty() {
-            Overdue::Nobody
+            OverdueLimit::Nobody
         } else {
-            Overdue::Kill(kill)
+            OverdueLimit::Kill(kill)
         }
     }
 }

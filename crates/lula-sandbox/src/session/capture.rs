@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 /// What was kept of a stream. Memory never exceeds the limit, whatever is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedStream {
     limit: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
-impl Captured {
+impl CapturedStream {
     /// Nothing yet, to be kept within `limit` bytes.
     pub(crate) fn within(limit: u64) -> Self {
         Self {
@@ -54,8 +54,8 @@ impl Captured {
         &self.head
     }
 
-    /// What was kept, in order. With [`Captured::dropped`] above zero there is a gap after
-    /// [`Captured::head`].
+    /// What was kept, in order. With [`CapturedStream::dropped`] above zero there is a gap after
+    /// [`CapturedStream::head`].
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
         all.extend(&self.tail);
@@ -89,7 +89,7 @@ mod tests {
             pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
             limit in 0_u64..100,
         ) {
-            let mut captured = Captured::within(limit);
+            let mut captured = CapturedStream::within(limit);
             for piece in &pieces {
                 captured.add(piece);
             }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_shown_in_the_text() {
-        let mut captured = Captured::within(4);
+        let mut captured = CapturedStream::within(4);
         captured.add(b"abcdefgh");
         assert_eq!(captured.text(), "ab\n[4 bytes left out]\ngh");
     }

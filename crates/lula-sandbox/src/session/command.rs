@@ -5,26 +5,26 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lula_protocol::Receipt;
-use lula_protocol::receipt::Ended;
+use lula_protocol::SandboxReceipt;
+use lula_protocol::receipt::CommandEnding;
 
-use super::Captured;
-use crate::frames::Terminal;
+use super::CapturedStream;
+use crate::frames::PtySize;
 
 /// A command to run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct SandboxCommand {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) terminal: Option<Terminal>,
+    pub(crate) terminal: Option<PtySize>,
     pub(crate) stdin: Option<Vec<u8>>,
     pub(crate) streamed: bool,
     pub(crate) built_in: bool,
 }
 
-impl Command {
+impl SandboxCommand {
     /// The program: a path, or a name to be found on the sandbox's own search path. Its standard
     /// input is empty unless something else is asked for.
     pub fn new(program: impl Into<OsString>) -> Self {
@@ -45,7 +45,7 @@ impl Command {
         Self::new("/bin/sh").arguments([OsString::from("-c"), line.into()])
     }
 
-    /// A program that is part of the helper and needs no file; see [`crate::BuiltIn`]. Everything
+    /// A program that is part of the helper and needs no file; see [`crate::BuiltInProgram`]. Everything
     /// else is as for any command: layers, limits, directory, environment, streams.
     pub fn built_in(name: impl Into<OsString>) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Command {
     /// Runs in a terminal of this size. Both outputs are then one.
     #[must_use]
     pub fn terminal(mut self, rows: u16, columns: u16) -> Self {
-        self.terminal = Some(Terminal { rows, columns });
+        self.terminal = Some(PtySize { rows, columns });
         self.stdin = None;
         self
     }
@@ -97,15 +97,15 @@ impl Command {
         self
     }
 
-    /// Keeps standard input open for [`super::Process::write_input`].
+    /// Keeps standard input open for [`super::SandboxProcess::write_input`].
     #[must_use]
     pub fn open_input(mut self) -> Self {
         self.stdin = None;
         self
     }
 
-    /// Delivers output piece by piece to [`super::Process::next_output`]. The command waits while
-    /// nobody takes what it wrote.
+    /// Delivers output piece by piece to [`super::SandboxProcess::next_output`]. The command waits while
+    /// the caller does not take what it wrote.
     #[must_use]
     pub fn streamed(mut self) -> Self {
         self.streamed = true;
@@ -115,28 +115,28 @@ impl Command {
 
 /// A command that has ended.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedCommand {
     /// What was kept of its standard output, or of its terminal.
-    pub stdout: Captured,
+    pub stdout: CapturedStream,
     /// What was kept of its standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedStream,
     /// Proof of what stood around it, and how it ended.
-    pub receipt: Receipt,
+    pub receipt: SandboxReceipt,
 }
 
-impl Finished {
+impl FinishedCommand {
     /// Whether it exited by itself with status 0.
     pub fn succeeded(&self) -> bool {
-        self.receipt.ended == Ended::Exited { status: 0 }
+        self.receipt.ended == CommandEnding::Exited { status: 0 }
     }
 
     /// The status a shell would report: 124 for a timeout, 128 + n for a signal, 137 for a limit.
     pub fn shell_status(&self) -> u8 {
         match self.receipt.ended {
-            Ended::Exited { status } => status,
-            Ended::Signalled { signal } => signal.saturating_add(128),
-            Ended::TimedOut => 124,
-            Ended::LimitReached { .. } => 137,
+            CommandEnding::Exited { status } => status,
+            CommandEnding::Signalled { signal } => signal.saturating_add(128),
+            CommandEnding::TimedOut => 124,
+            CommandEnding::LimitReached { .. } => 137,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The disk limit of a workspace that is nobody else's: measured, and enforced by ending commands.
+//! The disk limit of a workspace that no other writer uses: measured, and enforced by ending commands.
 //!
 //! Nothing in an ordinary filesystem limits one directory, so the sum is taken again and again while
 //! commands run. A command can write more than the limit for a moment; the receipt says so.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
-use super::link::Link;
+use super::link::HelperLink;
 use crate::error::SandboxError;
 
 /// Time between two measurements, at least.
@@ -25,14 +25,14 @@ const DEEPEST: usize = 256;
 
 /// A directory whose size is limited.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredDirectory {
     directory: OwnedFd,
     /// What was there before the first command.
     before: u64,
     limit: u64,
 }
 
-impl Measured {
+impl MeasuredDirectory {
     /// Everything in the directory counts.
     pub(super) fn whole(path: &Path, limit: u64) -> Result<Self, SandboxError> {
         let directory = rustix::fs::open(
@@ -65,7 +65,10 @@ impl Measured {
 }
 
 /// Watches for as long as the sandbox is there.
-pub(super) fn watch(link: Weak<Link>, measured: Measured) -> Result<(), SandboxError> {
+pub(super) fn watch(
+    link: Weak<HelperLink>,
+    measured: MeasuredDirectory,
+) -> Result<(), SandboxError> {
     std::thread::Builder::new()
         .name("lula-sandbox-disk".to_owned())
         .spawn(move || keep_watching(&link, &measured))
@@ -73,7 +76,7 @@ pub(super) fn watch(link: Weak<Link>, measured: Measured) -> Result<(), SandboxE
         .map_err(SandboxError::io("cannot start a thread"))
 }
 
-fn keep_watching(link: &Weak<Link>, measured: &Measured) {
+fn keep_watching(link: &Weak<HelperLink>, measured: &MeasuredDirectory) {
     let mut pause = INTERVAL;
     loop {
         std::thread::sleep(pause);
@@ -157,7 +160,7 @@ mod tests {
         std::fs::write(path("a/b/file"), vec![1; 1 << 20]).unwrap();
         std::fs::hard_link(path("a/b/file"), path("again")).unwrap();
         std::os::unix::fs::symlink("/usr", path("link")).unwrap();
-        let limit = |bytes| Measured::growth(place.path(), bytes).unwrap();
+        let limit = |bytes| MeasuredDirectory::growth(place.path(), bytes).unwrap();
         let sum = limit(0).before;
         assert!((1 << 20..3 << 19).contains(&sum), "{sum}");
 
@@ -168,7 +171,7 @@ mod tests {
         std::fs::remove_file(path("more")).unwrap();
         assert!(!measured.is_exceeded());
         assert!(
-            Measured::whole(place.path(), 1 << 19)
+            MeasuredDirectory::whole(place.path(), 1 << 19)
                 .unwrap()
                 .is_exceeded()
         );

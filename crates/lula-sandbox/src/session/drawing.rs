@@ -2,44 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use lula_protocol::Tier;
-use lula_protocol::receipt::NotApplied;
+use lula_protocol::IsolationTier;
+use lula_protocol::receipt::UnappliedProtection;
 
 use super::disk;
 use super::private::PrivateDirectory;
 use super::sandbox::Sandbox;
-use crate::blueprint::{Blueprint, RootPlan, WorkspacePlan};
+use crate::blueprint::{RootPlan, SandboxBlueprint, WorkspacePlan};
 use crate::error::SandboxError;
-use crate::frames::HeldBack;
-use crate::mounts::{self, HOME, System};
-use crate::policy::{Granted, LayerName};
+use crate::frames::UnavailableProtection;
+use crate::mounts::{self, HOME, SystemDirectories};
+use crate::policy::{LayerName, ResolvedLimits};
 use crate::receipt::human;
-use crate::seccomp::{Program, Watched};
+use crate::seccomp::{SeccompProgram, WatchedCalls};
 
 /// A blueprint and what the receipt will say about it.
-pub(super) struct Drawn {
-    pub(super) blueprint: Blueprint,
+pub(super) struct PlannedSandbox {
+    pub(super) blueprint: SandboxBlueprint,
     /// Where it has one of its own.
     pub(super) root: Option<RootPlan>,
     pub(super) read_only: Vec<String>,
     pub(super) writable: Vec<String>,
-    pub(super) not_applied: Vec<NotApplied>,
+    pub(super) not_applied: Vec<UnappliedProtection>,
     pub(super) home: String,
     /// Variables that tell tools where their caches are.
     pub(super) caches: BTreeMap<String, String>,
     pub(super) private: Option<PrivateDirectory>,
 }
 
-impl Drawn {
+impl PlannedSandbox {
     pub(super) fn draw(
-        tier: Tier,
+        tier: IsolationTier,
         sandbox: &Sandbox,
         workspace: WorkspacePlan,
-        granted: &Granted,
-        program: &Program,
-        system: &System,
+        granted: &ResolvedLimits,
+        program: &SeccompProgram,
+        system: &SystemDirectories,
     ) -> Result<Self, SandboxError> {
-        let mut blueprint = Blueprint {
+        let mut blueprint = SandboxBlueprint {
             tier,
             template: 0,
             placed: Vec::new(),
@@ -53,20 +53,23 @@ impl Drawn {
             grants: Vec::new(),
             program: program.instructions().to_vec(),
             listened: true,
-            watched: sandbox.watched == Watched::ConnectionsAndPaths,
+            watched: sandbox.watched == WatchedCalls::ConnectionsAndPaths,
             switches: sandbox.switches(),
             born_in_cgroup: false,
         };
         let disk = disk_limit(sandbox, granted);
-        let elsewhere = sandbox.copy_of.as_ref().map(|original| NotApplied {
-            asked: format!("the workspace at {}", original.display()),
-            reason: format!(
-                "it is a copy at {}: this sandbox has no mounts of its own",
-                blueprint.workspace.path
-            ),
-        });
-        let place = mounts::Workspace::of(&blueprint.workspace);
-        if tier == Tier::Namespace {
+        let elsewhere = sandbox
+            .copy_of
+            .as_ref()
+            .map(|original| UnappliedProtection {
+                asked: format!("the workspace at {}", original.display()),
+                reason: format!(
+                    "it is a copy at {}: this sandbox has no mounts of its own",
+                    blueprint.workspace.path
+                ),
+            });
+        let place = mounts::MountedWorkspace::of(&blueprint.workspace);
+        if tier == IsolationTier::Namespace {
             let plan = sandbox.surroundings(system)?.plan(place)?;
             let (read_only, writable) = (plan.read_only(), plan.writable());
             blueprint.placed = plan.placed;
@@ -113,18 +116,18 @@ impl Drawn {
     }
 }
 
-fn not_applied(held: HeldBack) -> NotApplied {
-    NotApplied {
+fn not_applied(held: UnavailableProtection) -> UnappliedProtection {
+    UnappliedProtection {
         asked: held.asked,
         reason: held.reason,
     }
 }
 
 /// What the disk limit is not: it cannot be set on one directory of an ordinary filesystem.
-fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
+fn disk_limit(sandbox: &Sandbox, granted: &ResolvedLimits) -> UnappliedProtection {
     let size = human(granted.disk_bytes);
     if sandbox.is_measured() {
-        return NotApplied {
+        return UnappliedProtection {
             asked: format!("disk limit {size} for the workspace at every moment"),
             reason: format!(
                 "it is measured while commands run, every {} ms at best, and a command is ended once \
@@ -133,7 +136,7 @@ fn disk_limit(sandbox: &Sandbox, granted: &Granted) -> NotApplied {
             ),
         };
     }
-    NotApplied {
+    UnappliedProtection {
         asked: format!("disk limit {size} for the workspace as a whole"),
         reason: "the workspace is written directly; the limit holds for each file and for the \
                  private directories together"

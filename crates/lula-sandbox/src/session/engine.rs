@@ -5,90 +5,92 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
-use super::command::{Command, Finished};
-use super::drawing::{Drawn, environment};
-use super::link::{Link, Parts};
+use super::command::{FinishedCommand, SandboxCommand};
+use super::drawing::{PlannedSandbox, environment};
+use super::link::{HelperLink, HelperLinkParts};
 use super::private::PrivateDirectory;
-use super::process::Process;
+use super::process::SandboxProcess;
 use super::sandbox::Sandbox;
-use super::session::Session;
-use super::stock::Stock;
-use super::zygote::Zygote;
-use crate::cgroup::layout::Hierarchy;
-use crate::cgroup::{self, Leaf};
+use super::session::SandboxSession;
+use super::stock::CgroupStock;
+use super::zygote::ZygoteProcess;
+use crate::cgroup::layout::CgroupHierarchy;
+use crate::cgroup::{self, CgroupLeaf};
 use crate::error::SandboxError;
-use crate::helper::{EarlyHelper, Helper};
-use crate::mounts::{self, System};
-use crate::policy::{Granted, LayerName, Machine};
-use crate::receipt::{Context, Host};
-use crate::seccomp::{Abi, Program, Refusals, Rules};
+use crate::helper::{EarlyHelper, HelperProgram};
+use crate::mounts::{self, SystemDirectories};
+use crate::policy::{LayerName, MachineCapacity, ResolvedLimits};
+use crate::receipt::{HostPosture, ReceiptContext};
+use crate::seccomp::{RefusedCallReply, SeccompProgram, SeccompRules, SyscallAbi};
 use crate::sys::socket;
 use crate::tiers;
-use crate::watch::Watch;
+use crate::watch::DenialWatcher;
 
 /// How long a sandbox may take to stand.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Opens sandboxes. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct SandboxEngine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    helper: Helper,
+    helper: HelperProgram,
     /// Looked for when the first sandbox needs them, while the helper is at work on it.
-    groups: OnceLock<Stock>,
-    machine: Machine,
-    hierarchies: Vec<Hierarchy>,
+    groups: OnceLock<CgroupStock>,
+    machine: MachineCapacity,
+    hierarchies: Vec<CgroupHierarchy>,
     /// Read when the first receipt needs it.
-    host: OnceLock<Host>,
-    system: System,
+    host: OnceLock<HostPosture>,
+    system: SystemDirectories,
     /// Apart from each other: the first moves into namespaces of its own.
-    namespace: Mutex<Option<Arc<Zygote>>>,
-    plain: Mutex<Option<Arc<Zygote>>>,
-    programs: Mutex<Vec<(Rules, Arc<Program>)>>,
+    namespace: Mutex<Option<Arc<ZygoteProcess>>>,
+    plain: Mutex<Option<Arc<ZygoteProcess>>>,
+    programs: Mutex<Vec<(SeccompRules, Arc<SeccompProgram>)>>,
 }
 
 /// What must live as long as a sandbox.
 #[derive(Debug)]
-pub(crate) struct Keep {
-    _zygote: Arc<Zygote>,
-    pub(super) groups: Stock,
+pub(crate) struct SandboxResources {
+    _zygote: Arc<ZygoteProcess>,
+    pub(super) groups: CgroupStock,
     _private: Option<PrivateDirectory>,
 }
 
-impl Drop for Keep {
-    /// Everything else of the sandbox was let go before: whoever does that does not wait behind the
+impl Drop for SandboxResources {
+    /// Everything else of the sandbox was let go before: the thread that does that does not wait behind the
     /// thread this wakes.
     fn drop(&mut self) {
         self.groups.tidy();
     }
 }
 
-impl Engine {
+impl SandboxEngine {
     /// An engine whose helper is this very program; see [`crate::helper_main_if_asked`].
     pub fn start() -> Result<Self, SandboxError> {
-        Self::start_with(Helper::this_program())
+        Self::start_with(HelperProgram::this_program())
     }
 
     /// An engine with another program as helper.
-    pub fn start_with(helper: Helper) -> Result<Self, SandboxError> {
+    pub fn start_with(helper: HelperProgram) -> Result<Self, SandboxError> {
         // Started first: it prepares itself while this process looks at the machine.
-        let zygote = Zygote::start(&helper, true)?;
+        let zygote = ZygoteProcess::start(&helper, true)?;
         Self::with_zygote(helper, zygote)
     }
 
-    /// As [`Engine::start`], with a helper that was made ahead of time, where there is one.
+    /// As [`SandboxEngine::start`], with a helper that was made ahead of time, where there is one.
     pub fn start_early(early: Option<EarlyHelper>) -> Result<Self, SandboxError> {
         match early {
-            Some(early) => Self::with_zygote(Helper::this_program(), Zygote::early(early)),
+            Some(early) => {
+                Self::with_zygote(HelperProgram::this_program(), ZygoteProcess::early(early))
+            }
             None => Self::start(),
         }
     }
 
-    fn with_zygote(helper: Helper, zygote: Zygote) -> Result<Self, SandboxError> {
+    fn with_zygote(helper: HelperProgram, zygote: ZygoteProcess) -> Result<Self, SandboxError> {
         let hierarchies = cgroup::layout::of_this_process();
         Ok(Self(Arc::new(Inner {
             helper,
@@ -96,7 +98,7 @@ impl Engine {
             machine: cgroup::machine(&hierarchies),
             hierarchies,
             host: OnceLock::new(),
-            system: System::look()?,
+            system: SystemDirectories::look()?,
             namespace: Mutex::new(Some(Arc::new(zygote))),
             plain: Mutex::new(None),
             programs: Mutex::new(Vec::new()),
@@ -105,43 +107,47 @@ impl Engine {
 
     /// Opens a sandbox in the strongest tier that works here, or in the one it names. Refuses below
     /// the policy's floor and without a layer the policy requires.
-    pub fn open(&self, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+    pub fn open(&self, sandbox: &Sandbox) -> Result<SandboxSession, SandboxError> {
         self.open_in(self.tier_for(sandbox)?, sandbox)
     }
 
     /// Runs one command in a sandbox of its own. Quicker than opening a session for it: the command is
-    /// on its way while the sandbox is being built, and nobody waits for the very end of it. When this
+    /// on its way while the sandbox is being built, and its very end is not waited for. When this
     /// returns, the sandbox's first process was killed and, as the kernel counts, was the only one
     /// left; it may need another moment to be gone.
     ///
     /// Nothing is given up for that. A layer that is known to be missing refuses before anything is
     /// sent, and the sandbox's first process starts nothing before it has read back every layer it
     /// was asked for.
-    pub fn run(&self, sandbox: &Sandbox, command: &Command) -> Result<Finished, SandboxError> {
+    pub fn run(
+        &self,
+        sandbox: &Sandbox,
+        command: &SandboxCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         let (session, process) = self.start_alone(sandbox, command)?;
         let finished = process.wait()?;
         session.close()?;
         Ok(finished)
     }
 
-    /// As [`Engine::run`], with the command's streams in hand. Nothing else can be started in the
-    /// session: it ends with its one command. Somebody has to wait for that command or take its
-    /// output: deadline and disk limit are kept by whoever does.
+    /// As [`SandboxEngine::run`], with the command's streams in hand. Nothing else can be started in the
+    /// session: it ends with its one command. The caller has to wait for that command or take its
+    /// output: deadline and disk limit are kept while it does.
     pub fn start_alone(
         &self,
         sandbox: &Sandbox,
-        command: &Command,
-    ) -> Result<(Session, Process), SandboxError> {
+        command: &SandboxCommand,
+    ) -> Result<(SandboxSession, SandboxProcess), SandboxError> {
         self.start_alone_with(sandbox, command, || ())
     }
 
-    /// As [`Engine::start_alone`]; `meanwhile` is done while the sandbox is being built.
+    /// As [`SandboxEngine::start_alone`]; `meanwhile` is done while the sandbox is being built.
     pub fn start_alone_with(
         &self,
         sandbox: &Sandbox,
-        command: &Command,
+        command: &SandboxCommand,
         meanwhile: impl FnOnce(),
-    ) -> Result<(Session, Process), SandboxError> {
+    ) -> Result<(SandboxSession, SandboxProcess), SandboxError> {
         let begun = Instant::now();
         let tier = self.tier_for(sandbox)?;
         let session = self.begin(tier, sandbox)?;
@@ -163,27 +169,27 @@ impl Engine {
     /// makes what it needs: its layers, for one. Nothing depends on it, but what the policy shows is
     /// then looked at now, and not again when the sandbox is opened.
     pub fn expect(&self, sandbox: &mut Sandbox) {
-        if !matches!(sandbox.tier, None | Some(Tier::Namespace)) {
+        if !matches!(sandbox.tier, None | Some(IsolationTier::Namespace)) {
             return;
         }
         let inner = &*self.0;
         let planned = sandbox.look_around(&inner.system).and_then(|()| {
             let place = sandbox.plan()?;
             let around = sandbox.surroundings(&inner.system)?;
-            around.plan(mounts::Workspace::of(&place))
+            around.plan(mounts::MountedWorkspace::of(&place))
         });
         // What is wrong is met again, and reported, when it is opened.
-        if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(Tier::Namespace)) {
+        if let (Ok(plan), Ok(zygote)) = (planned, inner.zygote(IsolationTier::Namespace)) {
             zygote.make_ready(&plan.root);
         }
     }
 
-    fn tier_for(&self, sandbox: &Sandbox) -> Result<Tier, SandboxError> {
+    fn tier_for(&self, sandbox: &Sandbox) -> Result<IsolationTier, SandboxError> {
         let tier = match sandbox.tier {
             Some(tier) if tier < sandbox.policy.min_tier => {
                 return Err(SandboxError::FloorNotMet {
                     floor: sandbox.policy.min_tier,
-                    refusals: vec![tiers::Refusal::below_floor(tier)],
+                    refusals: vec![tiers::TierRefusal::below_floor(tier)],
                 });
             }
             Some(tier) => tier,
@@ -208,7 +214,7 @@ impl Engine {
         };
         let helper = self.0.namespace.lock();
         let helper = helper.unwrap_or_else(PoisonError::into_inner).clone();
-        // What nobody removes is swept by the next engine.
+        // What is not removed is swept by the next engine.
         let _ = match helper {
             Some(helper) => groups.hand_over(|name, homes| helper.remove_groups(name, homes)),
             None => groups.settle(),
@@ -219,15 +225,19 @@ impl Engine {
     pub fn leave(self) {
         self.hand_over();
         // Its helper hears of the end of this process and ends too. Not sooner: taking a helper's
-        // namespaces apart keeps a processor busy, and whoever started this program waits for it.
+        // namespaces apart keeps a processor busy, and the process that started this program waits for it.
         std::mem::forget(self);
     }
 
-    pub(crate) fn helper(&self) -> &Helper {
+    pub(crate) fn helper(&self) -> &HelperProgram {
         &self.0.helper
     }
 
-    pub(crate) fn open_in(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+    pub(crate) fn open_in(
+        &self,
+        tier: IsolationTier,
+        sandbox: &Sandbox,
+    ) -> Result<SandboxSession, SandboxError> {
         let begun = Instant::now();
         let session = self.begin(tier, sandbox)?;
         session.link.watch_disk()?;
@@ -237,34 +247,39 @@ impl Engine {
     }
 
     /// Has a sandbox built. It may not stand yet, and it may turn out that it never will.
-    fn begin(&self, tier: Tier, sandbox: &Sandbox) -> Result<Session, SandboxError> {
+    fn begin(
+        &self,
+        tier: IsolationTier,
+        sandbox: &Sandbox,
+    ) -> Result<SandboxSession, SandboxError> {
         if !tiers::is_built_here(tier) {
             return Err(SandboxError::FloorNotMet {
                 floor: tier,
-                refusals: vec![tiers::Refusal::not_built(tier)],
+                refusals: vec![tiers::TierRefusal::not_built(tier)],
             });
         }
         let inner = &*self.0;
         let policy = &sandbox.policy;
         let granted = policy.limits.granted(&inner.machine);
         let workspace = sandbox.plan()?;
-        if workspace.overlay.is_some() && tier != Tier::Namespace {
+        if workspace.overlay.is_some() && tier != IsolationTier::Namespace {
             return Err(SandboxError::OverlayNeedsNamespaces { tier });
         }
         let place = PathBuf::from(&workspace.path);
-        let rules = Rules {
+        let rules = SeccompRules {
             nested_userns: policy.nested_userns,
-            refusals: Refusals::Notify,
+            refusals: RefusedCallReply::Notify,
             watched: sandbox.watched,
-            ..if tier == Tier::Namespace {
-                Rules::NAMESPACE
+            ..if tier == IsolationTier::Namespace {
+                SeccompRules::NAMESPACE
             } else {
-                Rules::SHARED
+                SeccompRules::SHARED
             }
         };
         let program = inner.program(rules)?;
         let mut not_applied = Vec::new();
-        let drawn = Drawn::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
+        let drawn =
+            PlannedSandbox::draw(tier, sandbox, workspace, &granted, &program, &inner.system)?;
         not_applied.extend(drawn.not_applied);
 
         if let Some(root) = &drawn.root
@@ -304,7 +319,9 @@ impl Engine {
         drop(theirs);
         // From here on its first process is at work, and needs a processor more than this one did.
         let limits = leaf.as_mut().map(|leaf| {
-            inner.groups().limit(leaf, &cgroup::Limits::from(&granted));
+            inner
+                .groups()
+                .limit(leaf, &cgroup::CgroupLimits::from(&granted));
             leaf.read_back()
         });
         let limits = match limits.transpose() {
@@ -317,20 +334,21 @@ impl Engine {
         };
         not_applied.extend(leaf.iter().flat_map(|leaf| leaf.not_applied().to_vec()));
 
-        let watch = Watch {
-            abi: Abi::native().ok_or(SandboxError::Processor)?,
+        let watch = DenialWatcher {
+            abi: SyscallAbi::native().ok_or(SandboxError::Processor)?,
             first,
             workspace: blueprint.workspace.path.clone(),
             masks: std::mem::take(&mut blueprint.masks),
-            shared: (tier != Tier::Namespace).then(|| std::mem::take(&mut blueprint.grants)),
+            shared: (tier != IsolationTier::Namespace)
+                .then(|| std::mem::take(&mut blueprint.grants)),
         };
-        let link = Link::new(Parts {
+        let link = HelperLink::new(HelperLinkParts {
             connection,
             pidfd,
             leaf,
             rules,
             watch,
-            context: Context {
+            context: ReceiptContext {
                 tier,
                 policy: policy.digest()?,
                 granted,
@@ -347,29 +365,29 @@ impl Engine {
             },
             environment: environment(sandbox, &drawn.home, &drawn.caches),
             workspace: place,
-            own_pids: tier == Tier::Namespace,
+            own_pids: tier == IsolationTier::Namespace,
             measured,
-            keep: Keep {
+            keep: SandboxResources {
                 _zygote: zygote,
                 groups: inner.groups().clone(),
                 _private: drawn.private,
             },
         });
         // From here on a session that is not returned is ended by its drop.
-        Ok(Session { link })
+        Ok(SandboxSession { link })
     }
 }
 
 /// Waits until the sandbox stands, and refuses it where a required layer is not in force.
 fn finish_opening(
-    session: &Session,
+    session: &SandboxSession,
     sandbox: &Sandbox,
     begun: Instant,
 ) -> Result<(), SandboxError> {
     let (posture, held_back) = session.link.wait_ready(READY_WITHIN)?;
     let layers = session.link.standing_layers(&posture);
     let required = sandbox.policy.required_layers.iter().copied();
-    if let Some(layer) = Context::missing(required, &layers) {
+    if let Some(layer) = ReceiptContext::missing(required, &layers) {
         let reason = missing_reason(session, layer, sandbox);
         return Err(SandboxError::LayerMissing { layer, reason });
     }
@@ -377,7 +395,7 @@ fn finish_opening(
     Ok(())
 }
 
-fn missing_reason(session: &Session, layer: LayerName, sandbox: &Sandbox) -> String {
+fn missing_reason(session: &SandboxSession, layer: LayerName, sandbox: &Sandbox) -> String {
     if sandbox.without.contains(&layer) {
         return "it was left out on purpose".to_owned();
     }
@@ -396,7 +414,7 @@ fn missing_reason(session: &Session, layer: LayerName, sandbox: &Sandbox) -> Str
 }
 
 impl Inner {
-    fn zygote(&self, tier: Tier) -> Result<Arc<Zygote>, SandboxError> {
+    fn zygote(&self, tier: IsolationTier) -> Result<Arc<ZygoteProcess>, SandboxError> {
         let mut slot = self
             .slot(tier)
             .lock()
@@ -404,55 +422,65 @@ impl Inner {
         if let Some(zygote) = &*slot {
             return Ok(Arc::clone(zygote));
         }
-        let zygote = Arc::new(Zygote::start(&self.helper, tier == Tier::Namespace)?);
+        let zygote = Arc::new(ZygoteProcess::start(
+            &self.helper,
+            tier == IsolationTier::Namespace,
+        )?);
         *slot = Some(Arc::clone(&zygote));
         Ok(zygote)
     }
 
-    fn slot(&self, tier: Tier) -> &Mutex<Option<Arc<Zygote>>> {
-        if tier == Tier::Namespace {
+    fn slot(&self, tier: IsolationTier) -> &Mutex<Option<Arc<ZygoteProcess>>> {
+        if tier == IsolationTier::Namespace {
             &self.namespace
         } else {
             &self.plain
         }
     }
 
-    fn forget_zygote(&self, tier: Tier) {
+    fn forget_zygote(&self, tier: IsolationTier) {
         *self
             .slot(tier)
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn program(&self, rules: Rules) -> Result<Arc<Program>, SandboxError> {
-        let abi = Abi::native().ok_or(SandboxError::Processor)?;
+    fn program(&self, rules: SeccompRules) -> Result<Arc<SeccompProgram>, SandboxError> {
+        let abi = SyscallAbi::native().ok_or(SandboxError::Processor)?;
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, program)) = programs.iter().find(|(known, _)| *known == rules) {
             return Ok(Arc::clone(program));
         }
-        let program = Arc::new(Program::compile(abi, &rules));
+        let program = Arc::new(SeccompProgram::compile(abi, &rules));
         programs.push((rules, Arc::clone(&program)));
         Ok(program)
     }
 
-    fn groups(&self) -> &Stock {
-        self.groups.get_or_init(|| Stock::new(&self.hierarchies))
+    fn groups(&self) -> &CgroupStock {
+        self.groups
+            .get_or_init(|| CgroupStock::new(&self.hierarchies))
     }
 
     /// What this process is in.
-    fn host(&self) -> Result<&Host, SandboxError> {
+    fn host(&self) -> Result<&HostPosture, SandboxError> {
         if let Some(host) = self.host.get() {
             return Ok(host);
         }
-        let host =
-            Host::of_this_process().map_err(SandboxError::io("cannot read /proc/self/ns"))?;
+        let host = HostPosture::of_this_process()
+            .map_err(SandboxError::io("cannot read /proc/self/ns"))?;
         Ok(self.host.get_or_init(|| host))
     }
 
-    fn leaf(&self, sandbox: &Sandbox, granted: &Granted) -> Result<Option<Leaf>, SandboxError> {
+    fn leaf(
+        &self,
+        sandbox: &Sandbox,
+        granted: &ResolvedLimits,
+    ) -> Result<Option<CgroupLeaf>, SandboxError> {
         if sandbox.without.contains(&LayerName::Cgroup) {
             return Ok(None);
         }
-        Ok(Some(self.groups().take(&cgroup::Limits::from(granted))?))
+        Ok(Some(
+            self.groups().take(&cgroup::CgroupLimits::from(granted))?,
+        ))
     }
 }

@@ -17,10 +17,10 @@ mod stock;
 mod workspace;
 mod zygote;
 
-pub use capture::Captured;
-pub use command::{Command, Finished};
-pub use engine::Engine;
-pub use process::{Next, Output, Process, ProcessId};
+pub use capture::CapturedStream;
+pub use command::{FinishedCommand, SandboxCommand};
+pub use engine::SandboxEngine;
+pub use process::{NextOutput, OutputChunk, SandboxProcess, SandboxProcessId};
 pub use sandbox::Sandbox;
-pub use session::Session;
-pub use workspace::Overlay;
+pub use session::SandboxSession;
+pub use workspace::OverlayWorkspace;

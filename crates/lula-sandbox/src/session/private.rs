@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use crate::error::SandboxError;
-use crate::owner::Owner;
+use crate::owner::OwnerProcess;
 
 /// How the names begin; whose they are follows.
 const NAME: &str = "lula-";
@@ -30,7 +30,8 @@ impl PrivateDirectory {
             path: base.to_owned(),
             source,
         };
-        let owner = Owner::this().ok_or_else(|| failed(std::io::ErrorKind::Unsupported.into()))?;
+        let owner =
+            OwnerProcess::this().ok_or_else(|| failed(std::io::ErrorKind::Unsupported.into()))?;
         let path = base.join(format!("{NAME}{owner}"));
         // The name is this process's alone: what is there already was put there to be in the way.
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -57,7 +58,10 @@ fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
-        if !owner.and_then(Owner::from_name).is_some_and(Owner::is_dead) {
+        if !owner
+            .and_then(OwnerProcess::from_name)
+            .is_some_and(OwnerProcess::is_dead)
+        {
             continue;
         }
         // Of the entry itself, not of what a link leads to.
@@ -80,7 +84,7 @@ mod tests {
         let path = |name: &str| base.path().join(name);
         let living = PrivateDirectory::make_in(base.path()).unwrap();
         // The same process, had it started at another time.
-        let text = Owner::this().unwrap().to_string();
+        let text = OwnerProcess::this().unwrap().to_string();
         let mut parts: Vec<String> = text.split('-').map(str::to_owned).collect();
         parts[2] = (parts[2].parse::<u64>().unwrap() + 1).to_string();
         let dead = format!("{NAME}{}", parts.join("-"));

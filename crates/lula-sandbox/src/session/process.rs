@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::command::Finished;
-use super::link::Link;
+use super::command::FinishedCommand;
+use super::link::HelperLink;
 use crate::error::SandboxError;
-use crate::frames::{CHUNK, Request, Stream, Terminal};
+use crate::frames::{CHUNK, ExecServerRequest, OutputStream, PtySize};
 
 /// The number of a command in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProcessId(pub(crate) u32);
+pub struct SandboxProcessId(pub(crate) u32);
 
 /// A piece of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputChunk {
     /// Where it was written.
-    pub stream: Stream,
+    pub stream: OutputStream,
     /// What was written.
     pub bytes: Vec<u8>,
 }
 
 /// What there is to take of a streamed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextOutput {
     /// A piece of output.
-    Output(Output),
+    Output(OutputChunk),
     /// Nothing within the time given.
     NothingYet,
     /// It has ended and everything was taken.
@@ -33,16 +33,16 @@ pub enum Next {
 }
 
 /// A command in a sandbox. Dropping the handle leaves the command running; it can be had again from
-/// [`super::Session::process`], and ends with its session at the latest.
+/// [`super::SandboxSession::process`], and ends with its session at the latest.
 #[derive(Debug, Clone)]
-pub struct Process {
-    pub(crate) link: Arc<Link>,
-    pub(crate) id: ProcessId,
+pub struct SandboxProcess {
+    pub(crate) link: Arc<HelperLink>,
+    pub(crate) id: SandboxProcessId,
 }
 
-impl Process {
+impl SandboxProcess {
     /// Its number in the session.
-    pub fn id(&self) -> ProcessId {
+    pub fn id(&self) -> SandboxProcessId {
         self.id
     }
 
@@ -61,7 +61,8 @@ impl Process {
                 return Ok(()); // it has ended: what it did not read goes nowhere
             }
             let (now, later) = rest.split_at(granted);
-            self.link.ask(self.id, &Request::Stdin(now.to_vec()))?;
+            self.link
+                .ask(self.id, &ExecServerRequest::Stdin(now.to_vec()))?;
             rest = later;
         }
         Ok(())
@@ -69,37 +70,39 @@ impl Process {
 
     /// Ends its standard input.
     pub fn close_input(&self) -> Result<(), SandboxError> {
-        self.link.ask(self.id, &Request::StdinEnd)
+        self.link.ask(self.id, &ExecServerRequest::StdinEnd)
     }
 
     /// Sends a signal to it and its process group.
     pub fn signal(&self, signal: u8) -> Result<(), SandboxError> {
-        self.link.ask(self.id, &Request::Signal(signal))
+        self.link.ask(self.id, &ExecServerRequest::Signal(signal))
     }
 
     /// Gives its terminal another size.
     pub fn resize(&self, rows: u16, columns: u16) -> Result<(), SandboxError> {
-        self.link
-            .ask(self.id, &Request::Resize(Terminal { rows, columns }))
+        self.link.ask(
+            self.id,
+            &ExecServerRequest::Resize(PtySize { rows, columns }),
+        )
     }
 
-    /// Kills it with everything it started. Daemons that lost their parent go too, whoever started
+    /// Kills it with everything it started. Daemons that lost their parent go too, whichever command started
     /// them; other commands of the session stay.
     pub fn kill(&self) -> Result<(), SandboxError> {
-        self.link.ask(self.id, &Request::Kill)
+        self.link.ask(self.id, &ExecServerRequest::Kill)
     }
 
-    /// The next piece of output of a command started with [`super::Command::streamed`], or `None`
+    /// The next piece of output of a command started with [`super::SandboxCommand::streamed`], or `None`
     /// once it has ended and everything was taken.
-    pub fn next_output(&self) -> Result<Option<Output>, SandboxError> {
+    pub fn next_output(&self) -> Result<Option<OutputChunk>, SandboxError> {
         match self.link.next_output(self.id, None)? {
-            Next::Output(output) => Ok(Some(output)),
-            Next::NothingYet | Next::End => Ok(None),
+            NextOutput::Output(output) => Ok(Some(output)),
+            NextOutput::NothingYet | NextOutput::End => Ok(None),
         }
     }
 
-    /// As [`Process::next_output`], within a time.
-    pub fn next_output_within(&self, time: Duration) -> Result<Next, SandboxError> {
+    /// As [`SandboxProcess::next_output`], within a time.
+    pub fn next_output_within(&self, time: Duration) -> Result<NextOutput, SandboxError> {
         self.link.next_output(self.id, Some(Instant::now() + time))
     }
 
@@ -111,7 +114,7 @@ impl Process {
 
     /// Waits until it has ended. A second call for the same command gives
     /// [`SandboxError::Ended`].
-    pub fn wait(&self) -> Result<Finished, SandboxError> {
+    pub fn wait(&self) -> Result<FinishedCommand, SandboxError> {
         self.link.wait(self.id)
     }
 }

@@ -3,51 +3,51 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
-use super::disk::Measured;
-use super::workspace::{Overlay, Workspace};
-use crate::blueprint::{Switches, WorkspacePlan};
+use super::disk::MeasuredDirectory;
+use super::workspace::{OverlayWorkspace, SessionWorkspace};
+use crate::blueprint::{LayerSwitches, WorkspacePlan};
 use crate::cgroup;
 use crate::error::SandboxError;
-use crate::mounts::{Surroundings, System, Toolchains};
-use crate::policy::{LayerName, Policy};
-use crate::receipt::Context;
-use crate::seccomp::Watched;
+use crate::mounts::{HostToolchains, PolicySurroundings, SystemDirectories};
+use crate::policy::{LayerName, SandboxPolicy};
+use crate::receipt::ReceiptContext;
+use crate::seccomp::WatchedCalls;
 
 /// A sandbox to be opened: what is allowed in it, around which workspace.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    pub(super) policy: Policy,
-    pub(super) workspace: Workspace,
-    pub(super) tier: Option<Tier>,
+    pub(super) policy: SandboxPolicy,
+    pub(super) workspace: SessionWorkspace,
+    pub(super) tier: Option<IsolationTier>,
     /// Those of this process, where the caller named no others.
-    toolchains: OnceLock<Toolchains>,
+    toolchains: OnceLock<HostToolchains>,
     pub(super) without: Vec<LayerName>,
     pub(super) writable: bool,
     owned: bool,
     pub(super) copy_of: Option<PathBuf>,
     unflushed: bool,
-    pub(super) watched: Watched,
-    /// What the policy shows around the workspace, where somebody has just looked.
-    seen: Option<Arc<Surroundings>>,
+    pub(super) watched: WatchedCalls,
+    /// What the policy shows around the workspace, where the caller has just looked.
+    seen: Option<Arc<PolicySurroundings>>,
 }
 
 impl Sandbox {
     /// A sandbox under that policy with that directory writable. Toolchains on this process's
     /// `PATH` are shown read-only.
-    pub fn new(policy: Policy, workspace: impl Into<PathBuf>) -> Self {
-        Self::around(policy, Workspace::Directory(workspace.into()))
+    pub fn new(policy: SandboxPolicy, workspace: impl Into<PathBuf>) -> Self {
+        Self::around(policy, SessionWorkspace::Directory(workspace.into()))
     }
 
     /// As [`Sandbox::new`], but what is written goes to a layer of its own: the real tree is seen at
     /// its path and never changes. [`SandboxError::OverlayNeedsNamespaces`] where the tier has no
     /// mounts of its own.
-    pub fn over(policy: Policy, workspace: Overlay) -> Self {
-        Self::around(policy, Workspace::Overlay(workspace))
+    pub fn over(policy: SandboxPolicy, workspace: OverlayWorkspace) -> Self {
+        Self::around(policy, SessionWorkspace::Overlay(workspace))
     }
 
-    fn around(policy: Policy, workspace: Workspace) -> Self {
+    fn around(policy: SandboxPolicy, workspace: SessionWorkspace) -> Self {
         Self {
             policy,
             workspace,
@@ -58,7 +58,7 @@ impl Sandbox {
             owned: false,
             copy_of: None,
             unflushed: false,
-            watched: Watched::Connections,
+            watched: WatchedCalls::Connections,
             seen: None,
         }
     }
@@ -66,18 +66,18 @@ impl Sandbox {
     /// The same around another directory.
     #[must_use]
     pub fn on(mut self, workspace: impl Into<PathBuf>) -> Self {
-        self.workspace = Workspace::Directory(workspace.into());
+        self.workspace = SessionWorkspace::Directory(workspace.into());
         self
     }
 
     /// The same as [`Sandbox::over`] makes it.
     #[must_use]
-    pub fn laid_over(mut self, workspace: Overlay) -> Self {
-        self.workspace = Workspace::Overlay(workspace);
+    pub fn laid_over(mut self, workspace: OverlayWorkspace) -> Self {
+        self.workspace = SessionWorkspace::Overlay(workspace);
         self
     }
 
-    /// Says that the workspace is a copy nobody else writes to: the policy's disk limit then holds for
+    /// Says that the workspace is a copy no other process writes to: the policy's disk limit then holds for
     /// what it grows by as a whole. A workspace in layers is always taken so.
     #[must_use]
     pub fn owned_workspace(mut self) -> Self {
@@ -116,20 +116,20 @@ impl Sandbox {
     /// slows down commands that open many files.
     #[must_use]
     pub fn watch_paths(mut self) -> Self {
-        self.watched = Watched::ConnectionsAndPaths;
+        self.watched = WatchedCalls::ConnectionsAndPaths;
         self
     }
 
     /// Exactly this tier, or nothing. The only way to get `process`.
     #[must_use]
-    pub fn tier(mut self, tier: Tier) -> Self {
+    pub fn tier(mut self, tier: IsolationTier) -> Self {
         self.tier = Some(tier);
         self
     }
 
     /// These toolchains instead.
     #[must_use]
-    pub fn toolchains(mut self, toolchains: Toolchains) -> Self {
+    pub fn toolchains(mut self, toolchains: HostToolchains) -> Self {
         self.toolchains = OnceLock::from(toolchains);
         self.seen = None;
         self
@@ -144,8 +144,8 @@ impl Sandbox {
         self
     }
 
-    pub(super) fn tools(&self) -> &Toolchains {
-        self.toolchains.get_or_init(Toolchains::of_this_process)
+    pub(super) fn tools(&self) -> &HostToolchains {
+        self.toolchains.get_or_init(HostToolchains::of_this_process)
     }
 
     /// Where the workspace is seen, and what it is made of.
@@ -154,30 +154,35 @@ impl Sandbox {
     }
 
     /// What the policy shows around the workspace.
-    pub(super) fn surroundings(&self, system: &System) -> Result<Surroundings, SandboxError> {
+    pub(super) fn surroundings(
+        &self,
+        system: &SystemDirectories,
+    ) -> Result<PolicySurroundings, SandboxError> {
         match &self.seen {
-            Some(seen) => Ok(Surroundings::clone(seen)),
-            None => Surroundings::look(&self.policy, self.tools(), system),
+            Some(seen) => Ok(PolicySurroundings::clone(seen)),
+            None => PolicySurroundings::look(&self.policy, self.tools(), system),
         }
     }
 
     /// Looks at that now, for the sandbox that is going to be opened.
-    pub(super) fn look_around(&mut self, system: &System) -> Result<(), SandboxError> {
-        let seen = Surroundings::look(&self.policy, self.tools(), system)?;
+    pub(super) fn look_around(&mut self, system: &SystemDirectories) -> Result<(), SandboxError> {
+        let seen = PolicySurroundings::look(&self.policy, self.tools(), system)?;
         self.seen = Some(Arc::new(seen));
         Ok(())
     }
 
     /// A required layer that cannot be in force, by what is known before the sandbox stands.
-    pub(super) fn unpromised(&self, context: &Context) -> Option<LayerName> {
+    pub(super) fn unpromised(&self, context: &ReceiptContext) -> Option<LayerName> {
         let promised = |layer: LayerName| {
             let by_tier = match layer {
-                LayerName::Namespaces | LayerName::PrivateRoot => context.tier == Tier::Namespace,
+                LayerName::Namespaces | LayerName::PrivateRoot => {
+                    context.tier == IsolationTier::Namespace
+                }
                 LayerName::Cgroup => context
                     .cgroup
-                    .is_some_and(|(_, limits)| limits != cgroup::Limits::default()),
+                    .is_some_and(|(_, limits)| limits != cgroup::CgroupLimits::default()),
                 LayerName::Rlimits | LayerName::CleanEnvironment => true,
-                _ => context.tier != Tier::Process,
+                _ => context.tier != IsolationTier::Process,
             };
             by_tier && !self.without.contains(&layer)
         };
@@ -187,20 +192,22 @@ impl Sandbox {
 
     /// Whether the size of the workspace is measured while commands run.
     pub(super) fn is_measured(&self) -> bool {
-        self.writable && (self.owned || matches!(self.workspace, Workspace::Overlay(_)))
+        self.writable && (self.owned || matches!(self.workspace, SessionWorkspace::Overlay(_)))
     }
 
-    pub(super) fn measured(&self, limit: u64) -> Result<Option<Measured>, SandboxError> {
+    pub(super) fn measured(&self, limit: u64) -> Result<Option<MeasuredDirectory>, SandboxError> {
         match &self.workspace {
             _ if !self.is_measured() => Ok(None),
-            Workspace::Overlay(overlay) => Measured::whole(&overlay.upper, limit).map(Some),
-            Workspace::Directory(path) => Measured::growth(path, limit).map(Some),
+            SessionWorkspace::Overlay(overlay) => {
+                MeasuredDirectory::whole(&overlay.upper, limit).map(Some)
+            }
+            SessionWorkspace::Directory(path) => MeasuredDirectory::growth(path, limit).map(Some),
         }
     }
 
-    pub(super) fn switches(&self) -> Switches {
+    pub(super) fn switches(&self) -> LayerSwitches {
         let on = |layer| !self.without.contains(&layer);
-        Switches {
+        LayerSwitches {
             namespaces: on(LayerName::Namespaces),
             landlock: on(LayerName::Landlock),
             seccomp: on(LayerName::Seccomp),

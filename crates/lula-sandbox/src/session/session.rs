@@ -3,26 +3,26 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use lula_protocol::receipt::Layer;
+use lula_protocol::receipt::ProtectionLayer;
 
-use super::command::{Command, Finished};
-use super::link::Link;
-use super::process::{Process, ProcessId};
+use super::command::{FinishedCommand, SandboxCommand};
+use super::link::HelperLink;
+use super::process::{SandboxProcess, SandboxProcessId};
 use crate::error::SandboxError;
 
 /// One sandbox with the commands in it. Dropping it ends everything inside.
 #[derive(Debug)]
-pub struct Session {
-    pub(crate) link: Arc<Link>,
+pub struct SandboxSession {
+    pub(crate) link: Arc<HelperLink>,
 }
 
-impl Session {
-    /// Starts a command. Somebody has to wait for something of this session while it runs: output
+impl SandboxSession {
+    /// Starts a command. The caller has to wait for something of this session while it runs: output
     /// beyond the first quarter of a mebibyte, refused system calls and deadlines are dealt with by
-    /// whoever waits. [`Session::start_in_background`] has a thread for that.
-    pub fn start(&self, command: &Command) -> Result<Process, SandboxError> {
+    /// that wait. [`SandboxSession::start_in_background`] has a thread for that.
+    pub fn start(&self, command: &SandboxCommand) -> Result<SandboxProcess, SandboxError> {
         let id = self.link.start(command)?;
-        let process = Process {
+        let process = SandboxProcess {
             link: Arc::clone(&self.link),
             id,
         };
@@ -34,9 +34,12 @@ impl Session {
         Ok(process)
     }
 
-    /// Starts a command that goes on while nobody waits for it: a thread keeps taking its output in
+    /// Starts a command that goes on while no caller waits for it: a thread keeps taking its output in
     /// and watches its deadline.
-    pub fn start_in_background(&self, command: &Command) -> Result<Process, SandboxError> {
+    pub fn start_in_background(
+        &self,
+        command: &SandboxCommand,
+    ) -> Result<SandboxProcess, SandboxError> {
         let process = self.start(command)?;
         let mut state = self.link.state();
         if !state.pumped {
@@ -51,48 +54,48 @@ impl Session {
     }
 
     /// Runs a command to its end.
-    pub fn run(&self, command: &Command) -> Result<Finished, SandboxError> {
+    pub fn run(&self, command: &SandboxCommand) -> Result<FinishedCommand, SandboxError> {
         self.start(command)?.wait()
     }
 
     /// The command of that number, running or ended, unless it was waited for.
-    pub fn process(&self, id: ProcessId) -> Option<Process> {
+    pub fn process(&self, id: SandboxProcessId) -> Option<SandboxProcess> {
         self.link
             .state()
             .commands
             .contains_key(&id.0)
-            .then(|| Process {
+            .then(|| SandboxProcess {
                 link: Arc::clone(&self.link),
                 id,
             })
     }
 
     /// Numbers of the commands not yet waited for.
-    pub fn processes(&self) -> Vec<ProcessId> {
+    pub fn processes(&self) -> Vec<SandboxProcessId> {
         let mut ids: Vec<_> = self
             .link
             .state()
             .commands
             .keys()
             .copied()
-            .map(ProcessId)
+            .map(SandboxProcessId)
             .collect();
         ids.sort_unstable();
         ids
     }
 
     /// The layers around every command of this session, read back from its first process.
-    pub fn layers(&self) -> Vec<Layer> {
+    pub fn layers(&self) -> Vec<ProtectionLayer> {
         let posture = self.link.state().ready.clone();
         posture.map_or_else(Vec::new, |(posture, _)| self.link.standing_layers(&posture))
     }
 
     /// The tier it runs in.
-    pub fn tier(&self) -> lula_protocol::Tier {
+    pub fn tier(&self) -> lula_protocol::IsolationTier {
         self.link.context.tier
     }
 
-    /// What an event loop watches: when one of them is readable, [`Session::take_ready`] has
+    /// What an event loop watches: when one of them is readable, [`SandboxSession::take_ready`] has
     /// something to do. The first carries frames; the second, where there is one, system calls that
     /// wait for their refusal.
     pub fn descriptors(&self) -> (BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
@@ -111,7 +114,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SandboxSession {
     fn drop(&mut self) {
         let _ = self.link.close();
     }

@@ -6,8 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::gone;
-use crate::cgroup::layout::Hierarchy;
-use crate::cgroup::{Backend, CgroupError, Kind, Leaf, Limits};
+use crate::cgroup::layout::CgroupHierarchy;
+use crate::cgroup::{CgroupBackend, CgroupError, CgroupKind, CgroupLeaf, CgroupLimits};
 use crate::sys::process;
 
 /// How many groups with the limits asked for last are kept.
@@ -15,7 +15,7 @@ const KEPT: usize = 2;
 
 /// The groups of one engine. Clones share them; the last one to go removes what is left.
 #[derive(Debug, Clone)]
-pub(super) struct Stock(Arc<Keeper>);
+pub(super) struct CgroupStock(Arc<Keeper>);
 
 #[derive(Debug)]
 struct Keeper {
@@ -25,9 +25,9 @@ struct Keeper {
 
 #[derive(Debug)]
 struct Shared {
-    backend: Backend,
+    backend: CgroupBackend,
     /// Takes the place of the backend where its first group cannot be made.
-    none: OnceLock<Backend>,
+    none: OnceLock<CgroupBackend>,
     swept: Once,
     books: Mutex<Books>,
     changed: Condvar,
@@ -36,27 +36,27 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Books {
     last: u64,
-    limits: Option<Limits>,
-    ready: VecDeque<Leaf>,
+    limits: Option<CgroupLimits>,
+    ready: VecDeque<CgroupLeaf>,
     discarded: Vec<Discarded>,
     busy: bool,
     closing: bool,
     failure: Option<CgroupError>,
 }
 
-/// A group that nobody needs any more.
+/// A group that no sandbox needs any more.
 #[derive(Debug)]
 struct Discarded {
-    leaf: Leaf,
+    leaf: CgroupLeaf,
     /// Those it has, where it may be used again.
-    limits: Option<Limits>,
+    limits: Option<CgroupLimits>,
     /// The last one in it, on its way out.
     leaving: Option<OwnedFd>,
 }
 
 impl Discarded {
     /// One that is going to be removed.
-    fn for_good(leaf: Leaf) -> Self {
+    fn for_good(leaf: CgroupLeaf) -> Self {
         Self {
             leaf,
             limits: None,
@@ -65,7 +65,7 @@ impl Discarded {
     }
 
     /// The group, empty now; if it is not, removing it says so.
-    fn emptied(self) -> Leaf {
+    fn emptied(self) -> CgroupLeaf {
         if let Some(leaving) = self.leaving {
             gone::wait(&leaving, gone::AT_MOST);
         }
@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// One without limits yet.
-    fn make(&self) -> Result<Leaf, CgroupError> {
+    fn make(&self) -> Result<CgroupLeaf, CgroupError> {
         let number = {
             let mut books = self.books();
             books.last += 1;
@@ -97,7 +97,7 @@ impl Shared {
         }
     }
 
-    fn backend(&self) -> &Backend {
+    fn backend(&self) -> &CgroupBackend {
         self.none.get().unwrap_or(&self.backend)
     }
 
@@ -163,9 +163,9 @@ impl Shared {
     }
 }
 
-impl Stock {
-    pub(super) fn new(hierarchies: &[Hierarchy]) -> Self {
-        let backend = Backend::find(hierarchies);
+impl CgroupStock {
+    pub(super) fn new(hierarchies: &[CgroupHierarchy]) -> Self {
+        let backend = CgroupBackend::find(hierarchies);
         Self(Arc::new(Keeper {
             shared: Arc::new(Shared {
                 backend,
@@ -187,12 +187,12 @@ impl Stock {
         });
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> CgroupKind {
         self.0.shared.backend().kind()
     }
 
     /// A group for those limits: a ready one, or one made now, which is yet to be limited.
-    pub(super) fn take(&self, limits: &Limits) -> Result<Leaf, CgroupError> {
+    pub(super) fn take(&self, limits: &CgroupLimits) -> Result<CgroupLeaf, CgroupError> {
         let shared = &self.0.shared;
         let ready = {
             let mut books = shared.books();
@@ -220,13 +220,13 @@ impl Stock {
     }
 
     /// Sets the limits of a group, unless it has them. Nothing that counts may run in it before.
-    pub(super) fn limit(&self, leaf: &mut Leaf, limits: &Limits) {
+    pub(super) fn limit(&self, leaf: &mut CgroupLeaf, limits: &CgroupLimits) {
         self.0.shared.backend().limit(leaf, limits);
     }
 
     /// Takes a group back whose sandbox has ended: for the next one with the same limits, or to be
-    /// removed once [`Stock::tidy`] is called. Whoever is `leaving` it is waited for first.
-    pub(super) fn discard(&self, leaf: Leaf, limits: Limits, leaving: Option<OwnedFd>) {
+    /// removed once [`CgroupStock::tidy`] is called. The process that is `leaving` it is waited for first.
+    pub(super) fn discard(&self, leaf: CgroupLeaf, limits: CgroupLimits, leaving: Option<OwnedFd>) {
         self.0.shared.books().discarded.push(Discarded {
             leaf,
             limits: Some(limits),
@@ -263,7 +263,7 @@ impl Stock {
         books.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Has somebody else remove what was discarded, or removes it.
+    /// Has the helper remove what was discarded, or removes it.
     pub(super) fn hand_over(
         &self,
         mut to: impl FnMut(&str, &[BorrowedFd<'_>]) -> bool,
@@ -278,7 +278,7 @@ impl Stock {
         self.settle()
     }
 
-    /// Wakes the thread, or starts it. Without one, groups are made and removed by whoever needs
+    /// Wakes the thread, or starts it. Without one, groups are made and removed by the thread that needs
     /// that.
     fn wake(&self) {
         let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);

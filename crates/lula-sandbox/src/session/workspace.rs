@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::blueprint::{self, Bind, Placed, WorkspacePlan};
+use crate::blueprint::{self, BindMount, PlacedPath, WorkspacePlan};
 use crate::error::SandboxError;
 
 /// Layers a workspace may have below its upper one: the kernel takes their list in one short line.
@@ -14,24 +14,24 @@ const MOST_LOWERS: usize = 16;
 /// kernel's overlay filesystem writes it (whiteouts, and marks in `user.overlay.*`). Only the
 /// `namespace` tier has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overlay {
+pub struct OverlayWorkspace {
     /// What is seen below the upper layer, most recent first. The last is the real tree; the
     /// workspace is seen at its path.
     pub lowers: Vec<PathBuf>,
     /// Where changes go. Files made inside belong to its owner.
     pub upper: PathBuf,
     /// An empty directory for the kernel, beside `upper`. The kernel leaves an empty directory
-    /// `work` in it that nobody may read: remove it by name before the rest.
+    /// `work` in it without read permission: remove it by name before the rest.
     pub work: PathBuf,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Workspace {
+pub(super) enum SessionWorkspace {
     Directory(PathBuf),
-    Overlay(Overlay),
+    Overlay(OverlayWorkspace),
 }
 
-impl Workspace {
+impl SessionWorkspace {
     /// Where it is seen, and what it is made of.
     pub(super) fn plan(
         &self,
@@ -57,8 +57,8 @@ impl Workspace {
     }
 }
 
-impl Overlay {
-    fn layers(&self, unflushed: bool) -> Result<blueprint::Overlay, SandboxError> {
+impl OverlayWorkspace {
+    fn layers(&self, unflushed: bool) -> Result<blueprint::BlueprintOverlay, SandboxError> {
         if self.lowers.len() > MOST_LOWERS {
             return Err(unusable(
                 &self.upper,
@@ -84,7 +84,7 @@ impl Overlay {
         }
         let owner = metadata(&upper)?;
         let name = |name: &std::ffi::OsStr| text(&Path::new("/run/w").join(name));
-        Ok(blueprint::Overlay {
+        Ok(blueprint::BlueprintOverlay {
             lowers,
             above: held(beside, "/run/w".to_owned(), &owner, true)?,
             upper: name(upper_name)?,
@@ -94,16 +94,16 @@ impl Overlay {
     }
 }
 
-/// A directory to be held at `target`, as somebody's.
+/// A directory to be held at `target`, as a directory of `owner`.
 fn held(
     path: &Path,
     target: String,
     owner: &std::fs::Metadata,
     writable: bool,
-) -> Result<Placed, SandboxError> {
+) -> Result<PlacedPath, SandboxError> {
     let found = metadata(path)?;
-    Ok(Placed {
-        bind: Bind {
+    Ok(PlacedPath {
+        bind: BindMount {
             source: text(path)?,
             target,
             file: false,

@@ -5,18 +5,18 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use super::link::setup_error;
-use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
+use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
 use crate::error::SandboxError;
-use crate::helper::{Child, EarlyHelper, Helper};
+use crate::helper::{EarlyHelper, HelperChild, HelperProgram};
 use crate::sys::socket;
-use crate::zygote::{Answer, remains};
+use crate::zygote::{ZygoteReply, remains};
 
 /// A running helper.
 #[derive(Debug)]
-pub(super) struct Zygote {
+pub(super) struct ZygoteProcess {
     line: Mutex<Line>,
     /// Taken when it is ended.
-    child: Option<Child>,
+    child: Option<HelperChild>,
 }
 
 /// The line to a helper, and which roots it was told about.
@@ -45,15 +45,15 @@ impl Line {
     }
 }
 
-impl Drop for Zygote {
+impl Drop for ZygoteProcess {
     fn drop(&mut self) {
-        // Whoever drops this has closed every sandbox; the helper has nothing to tidy.
+        // The engine that drops this has closed every sandbox; the helper has nothing to tidy.
         let Some(child) = self.child.take() else {
             return;
         };
         child.kill();
-        // The kernel takes its namespaces apart meanwhile; nobody needs to wait for that. Where no
-        // thread can be had, or this process ends first, whoever adopts it buries it.
+        // The kernel takes its namespaces apart meanwhile; no thread needs to wait for that. Where no
+        // thread can be had, or this process ends first, the process that adopts it buries it.
         let _ = std::thread::Builder::new()
             .name("lula-sandbox-bury".to_owned())
             .stack_size(64 * 1024)
@@ -61,8 +61,8 @@ impl Drop for Zygote {
     }
 }
 
-impl Zygote {
-    pub(super) fn start(helper: &Helper, namespaces: bool) -> Result<Self, SandboxError> {
+impl ZygoteProcess {
+    pub(super) fn start(helper: &HelperProgram, namespaces: bool) -> Result<Self, SandboxError> {
         let (child, control) = helper.start(namespaces)?;
         Ok(Self::of(child, control))
     }
@@ -72,7 +72,7 @@ impl Zygote {
         Self::of(helper.child, helper.control)
     }
 
-    fn of(child: Child, control: OwnedFd) -> Self {
+    fn of(child: HelperChild, control: OwnedFd) -> Self {
         Self {
             line: Mutex::new(Line {
                 control,
@@ -99,7 +99,7 @@ impl Zygote {
     /// Has a sandbox begun. Without a root it sees the host's own tree.
     pub(super) fn build(
         &self,
-        blueprint: &mut Blueprint,
+        blueprint: &mut SandboxBlueprint,
         root: Option<&RootPlan>,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(u32, OwnedFd), SandboxError> {
@@ -114,11 +114,11 @@ impl Zygote {
         if length == 0 {
             return Err(SandboxError::HelperGone);
         }
-        match Answer::decode(&buffer[..length])? {
-            Answer::Failed(failure) => {
+        match ZygoteReply::decode(&buffer[..length])? {
+            ZygoteReply::Failed(failure) => {
                 Err(setup_error(failure.stage, failure.detail, failure.errno))
             }
-            Answer::Cloned { pid } => {
+            ZygoteReply::Cloned { pid } => {
                 let pidfd = received.into_iter().next();
                 Ok((pid, pidfd.ok_or(SandboxError::HelperGone)?))
             }

@@ -8,16 +8,16 @@ use super::check;
 
 /// Everything the new process needs, made before it exists: between clone and exec it shares our
 /// memory and may only make system calls.
-pub(crate) struct Launch {
+pub(crate) struct ProcessLaunch {
     /// Paths to try, in order.
     pub(crate) candidates: Vec<CString>,
     pub(crate) arguments: Vec<CString>,
     pub(crate) environment: Vec<CString>,
-    pub(crate) place: Place,
+    pub(crate) place: ProcessPlacement,
 }
 
 /// Where a new process finds itself.
-pub(crate) struct Place {
+pub(crate) struct ProcessPlacement {
     pub(crate) directory: CString,
     /// What becomes descriptors 0, 1 and 2.
     pub(crate) streams: [RawFd; 3],
@@ -64,14 +64,14 @@ struct Shared<'a> {
     candidates: &'a [*const c_char],
     arguments: &'a [*const c_char],
     environment: &'a [*const c_char],
-    place: &'a Place,
+    place: &'a ProcessPlacement,
     failure: Option<(LaunchStep, c_int)>,
 }
 
 const STACK: usize = 64 * 1024;
 
 /// Starts the program and returns its pid once `exec` has succeeded.
-pub(crate) fn launch(launch: &Launch) -> Result<i32, (LaunchStep, io::Error)> {
+pub(crate) fn launch(launch: &ProcessLaunch) -> Result<i32, (LaunchStep, io::Error)> {
     let pointers = |list: &[CString]| -> Vec<*const c_char> {
         list.iter()
             .map(|text| text.as_ptr())
@@ -128,7 +128,7 @@ fn errno() -> c_int {
 
 /// Moves this new process to its place, all but the descriptors above the three streams. Makes
 /// system calls only.
-fn settle(place: &Place) -> Result<(), (LaunchStep, c_int)> {
+fn settle(place: &ProcessPlacement) -> Result<(), (LaunchStep, c_int)> {
     // SAFETY: system calls on numbers and on memory prepared by the parent; no allocation, no lock.
     unsafe {
         // The one signal the exec server ignores; the rest already have their default.
@@ -198,7 +198,7 @@ fn run_child(shared: &Shared<'_>) -> (LaunchStep, c_int) {
 }
 
 /// Which side of [`fork_into`] this is.
-pub(crate) enum Forked {
+pub(crate) enum ForkSide {
     Parent(i32),
     Child,
 }
@@ -208,14 +208,14 @@ pub(crate) enum Forked {
 ///
 /// The caller must be single-threaded: only then may the child run ordinary code.
 pub(crate) fn fork_into<'a>(
-    place: &Place,
+    place: &ProcessPlacement,
     environment: impl Iterator<Item = (&'a OsStr, &'a OsStr)>,
-) -> Result<Forked, (LaunchStep, io::Error)> {
+) -> Result<ForkSide, (LaunchStep, io::Error)> {
     let (said, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|error| (LaunchStep::Streams, error.into()))?;
     // The C library's own fork: it makes its books about threads true again in the child, which may
     // then start some.
-    // SAFETY: one thread, so no lock is held by anybody who is not there any more.
+    // SAFETY: one thread, so no lock is held by a thread that is not there any more.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err((LaunchStep::Clone, io::Error::last_os_error()));
@@ -227,11 +227,11 @@ pub(crate) fn fork_into<'a>(
         // Numbers closed below must not be closed again when their owners go.
         std::mem::forget((said, say));
         if close_the_rest().is_err() {
-            // Nothing may run with descriptors it should not have, whoever hears of it.
+            // Nothing may run with descriptors it should not have, even where its parent is not told why.
             super::process::exit_now(127);
         }
         replace_environment(environment);
-        return Ok(Forked::Child);
+        return Ok(ForkSide::Child);
     }
     drop(say);
     let mut failure = [0; 5];
@@ -249,7 +249,7 @@ pub(crate) fn fork_into<'a>(
             io::Error::from_raw_os_error(i32::from_ne_bytes(errno)),
         ));
     }
-    Ok(Forked::Parent(pid))
+    Ok(ForkSide::Parent(pid))
 }
 
 fn tell_failure(to: RawFd, step: LaunchStep, errno: c_int) -> ! {

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::check;
-use crate::frames::Posture;
-use crate::seccomp::Instruction;
+use crate::frames::KernelPosture;
+use crate::seccomp::BpfInstruction;
 
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
@@ -101,14 +101,14 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 }
 
 /// Installs a seccomp program. Needs [`no_new_privileges`].
-pub(crate) fn install_seccomp(program: &[Instruction]) -> io::Result<()> {
+pub(crate) fn install_seccomp(program: &[BpfInstruction]) -> io::Result<()> {
     let length = u16::try_from(program.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "seccomp program too long"))?;
     let filter = libc::sock_fprog {
         len: length,
         filter: program.as_ptr().cast_mut().cast(),
     };
-    // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies the program and
+    // SAFETY: `BpfInstruction` has the layout of `sock_filter`; the kernel copies the program and
     // checks it.
     check(unsafe {
         libc::syscall(
@@ -161,7 +161,7 @@ pub(crate) fn close_one(number: i32) -> io::Result<()> {
 
 /// What the kernel says about this process: privileges, capabilities, seccomp. An ambient capability
 /// is always a permitted one too, so that set needs no look of its own.
-pub(crate) fn standing() -> io::Result<Posture> {
+pub(crate) fn standing() -> io::Result<KernelPosture> {
     let header = CapabilityHeader {
         version: LINUX_CAPABILITY_VERSION_3,
         pid: 0,
@@ -170,11 +170,11 @@ pub(crate) fn standing() -> io::Result<Posture> {
     // SAFETY: version 3 uses exactly two data structs; both pointers are live.
     check(unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) })?;
     let held = data.map(|half| half.effective | half.permitted | half.inheritable);
-    let mut posture = Posture {
+    let mut posture = KernelPosture {
         no_new_privileges: prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0)? == 1,
         seccomp_mode: u32::try_from(prctl(libc::PR_GET_SECCOMP, 0, 0)?).unwrap_or(0),
         capabilities: u64::from(held[0]) | u64::from(held[1]) << 32,
-        ..Posture::default()
+        ..KernelPosture::default()
     };
     posture.seccomp_filters = u32::from(posture.seccomp_mode == 2);
     for capability in 0..64 {

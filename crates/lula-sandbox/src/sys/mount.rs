@@ -8,13 +8,13 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 
 use super::check;
-use super::process::Leaving;
+use super::process::EndingProcess;
 
 /// What a mount does not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Without(u64);
+pub(crate) struct MountRestrictions(u64);
 
-impl Without {
+impl MountRestrictions {
     pub(crate) const SETUID: Self = Self(libc::MOUNT_ATTR_NOSUID);
     pub(crate) const DEVICES: Self = Self(libc::MOUNT_ATTR_NODEV);
     pub(crate) const EXECUTION: Self = Self(libc::MOUNT_ATTR_NOEXEC);
@@ -42,7 +42,7 @@ pub(crate) fn clone_tree(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
 /// a user namespace.
 pub(crate) fn restrict_tree(
     tree: BorrowedFd<'_>,
-    without: Without,
+    without: MountRestrictions,
     id_map: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
@@ -97,7 +97,7 @@ pub(crate) fn make_read_only(path: &std::ffi::CStr) -> io::Result<()> {
 pub(crate) fn new_filesystem(
     kind: &str,
     options: &[(&str, &str)],
-    without: Without,
+    without: MountRestrictions,
 ) -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
@@ -171,7 +171,7 @@ pub(crate) fn stop_propagation() -> io::Result<()> {
 
 /// Makes the directory a descriptor holds the root, and lets go of the old one. That is out of reach
 /// when this returns; the process given back waits until the kernel has forgotten it, too.
-pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<Leaving> {
+pub(crate) fn pivot_into(new_root: impl AsFd) -> io::Result<EndingProcess> {
     rustix::process::fchdir(&new_root)?;
     rustix::process::pivot_root(c".", c".")?;
     let mut leaving = super::process::unmount_behind()?;

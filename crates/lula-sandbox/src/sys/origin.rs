@@ -6,13 +6,13 @@ use std::ops::Range;
 /// Where the kernel put the arguments and the environment of this process, and how many threads it
 /// has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct ProcessMemoryOrigin {
     threads: u64,
     arguments: Range<usize>,
     environment: Range<usize>,
 }
 
-impl Origin {
+impl ProcessMemoryOrigin {
     /// As the kernel says.
     pub(crate) fn of_this_process() -> io::Result<Self> {
         let stat = crate::page::read("/proc/self/stat")?;
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_where_the_environment_is() {
-        let origin = Origin::of_this_process().unwrap();
+        let origin = ProcessMemoryOrigin::of_this_process().unwrap();
         assert!(origin.arguments.len() > 1);
         assert!(origin.arguments.end <= origin.environment.start);
         // A test runs beside the thread that waits for it.
@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn an_address_that_is_not_told_is_not_believed() {
         let stat = |addresses: &str| format!("7 (a) b) S {}{addresses}", "1 ".repeat(44));
-        assert!(Origin::parse(&stat("10 20 20 30 0")).is_some());
+        assert!(ProcessMemoryOrigin::parse(&stat("10 20 20 30 0")).is_some());
         for hidden in ["0 0 0 0 0", "10 20 0 0 0", "20 10 20 30 0", "10"] {
-            assert_eq!(Origin::parse(&stat(hidden)), None, "{hidden}");
+            assert_eq!(ProcessMemoryOrigin::parse(&stat(hidden)), None, "{hidden}");
         }
     }
 }

@@ -7,9 +7,9 @@ use super::check;
 
 /// What a new process does not share with its maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Apart(u64);
+pub(crate) struct NamespaceFlags(u64);
 
-impl Apart {
+impl NamespaceFlags {
     pub(crate) const NOTHING: Self = Self(0);
     pub(crate) const USER: Self = Self(libc::CLONE_NEWUSER as u64);
     pub(crate) const MOUNT: Self = Self(libc::CLONE_NEWNS as u64);
@@ -25,14 +25,17 @@ impl Apart {
 }
 
 /// Which side of [`clone_process`] this is.
-pub(crate) enum Side {
+pub(crate) enum CloneSide {
     Parent { pid: i32, pidfd: OwnedFd },
     Child,
 }
 
 /// `clone3` without shared memory: a copy of this process, born in the namespaces and the control
 /// group asked for. The caller must be single-threaded: only then may the child run ordinary code.
-pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Side> {
+pub(crate) fn clone_process(
+    apart: NamespaceFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<CloneSide> {
     const INTO_CGROUP: u64 = 0x2_0000_0000;
     let mut pidfd: libc::c_int = -1;
     // SAFETY: all-zero is a valid `clone_args`: every field is an integer.
@@ -60,12 +63,12 @@ pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io:
         )
     })?;
     if pid == 0 {
-        return Ok(Side::Child);
+        return Ok(CloneSide::Child);
     }
-    Ok(Side::Parent {
+    Ok(CloneSide::Parent {
         #[allow(clippy::cast_possible_truncation)]
         pid: pid as i32,
-        // SAFETY: CLONE_PIDFD stored a new descriptor that nobody else owns.
+        // SAFETY: CLONE_PIDFD stored a new descriptor that no other value owns.
         pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
     })
 }
@@ -73,20 +76,20 @@ pub(crate) fn clone_process(apart: Apart, cgroup: Option<BorrowedFd<'_>>) -> io:
 /// A process that was told to end and runs on memory of this one until it has: dropping this waits
 /// for it.
 #[derive(Debug)]
-pub(crate) struct Leaving {
-    /// `None` once somebody has waited for it.
+pub(crate) struct EndingProcess {
+    /// `None` once it was waited for.
     pid: Option<i32>,
     _stack: Vec<u128>,
 }
 
-impl Leaving {
+impl EndingProcess {
     /// Takes note that a child was reaped, which may have been this one.
     pub(crate) fn reaped(&mut self, pid: i32) {
         self.pid = self.pid.filter(|own| *own != pid);
     }
 }
 
-impl Leaving {
+impl EndingProcess {
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self) {
         if let Some(pid) = self.pid.take() {
@@ -96,7 +99,7 @@ impl Leaving {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for EndingProcess {
     fn drop(&mut self) {
         self.wait();
     }
@@ -104,12 +107,12 @@ impl Drop for Leaving {
 
 /// Does something with a process that only waits to be looked at, in the namespaces asked for, and
 /// tells it to end. It shares this process's memory, which is much quicker than copying it, and ends by
-/// itself where this process dies. Nobody has to wait for its end at once: on a busy machine that takes
+/// itself where this process dies. Its end need not be waited for at once: on a busy machine that takes
 /// longer than everything else here.
 pub(crate) fn with_bystander<T>(
-    apart: Apart,
+    apart: NamespaceFlags,
     act: impl FnOnce(i32) -> io::Result<T>,
-) -> io::Result<(T, Leaving)> {
+) -> io::Result<(T, EndingProcess)> {
     extern "C" fn wait(line: *mut libc::c_void) -> libc::c_int {
         let mut end = 0_u8;
         let line = line.addr();
@@ -135,9 +138,9 @@ pub(crate) fn with_bystander<T>(
 }
 
 /// Has another process, on this one's memory, let go of everything that is mounted where this process
-/// is, and does not wait: the kernel takes its time over the last step, after which nobody could notice
+/// is, and does not wait: the kernel takes its time over the last step, after which no process could notice
 /// any difference.
-pub(crate) fn unmount_behind() -> io::Result<Leaving> {
+pub(crate) fn unmount_behind() -> io::Result<EndingProcess> {
     extern "C" fn unmount(_: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the path is a constant. Only a failure touches the error number that this process
         // shares with its maker, who looks at what was done and not at that.
@@ -146,21 +149,21 @@ pub(crate) fn unmount_behind() -> io::Result<Leaving> {
             libc::_exit(i32::from(failed != 0))
         }
     }
-    Ok(beside(Apart::NOTHING, unmount, 0)?.1)
+    Ok(beside(NamespaceFlags::NOTHING, unmount, 0)?.1)
 }
 
 /// Starts a process on this one's memory. What it runs may do nothing but make system calls.
 fn beside(
-    apart: Apart,
+    apart: NamespaceFlags,
     run: extern "C" fn(*mut libc::c_void) -> libc::c_int,
     given: usize,
-) -> io::Result<(i32, Leaving)> {
+) -> io::Result<(i32, EndingProcess)> {
     /// Enough for one function that makes three system calls.
     const STACK: usize = 16 * 1024;
     let flags = i32::try_from(apart.0).map_err(io::Error::other)?;
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
     // SAFETY: the stack, 16-aligned at its end, is live until the process was waited for, by
-    // `Leaving`; what runs there makes system calls only, and is given a number.
+    // `EndingProcess`; what runs there makes system calls only, and is given a number.
     let pid = unsafe {
         let top = stack.as_mut_ptr().cast::<u8>().add(STACK);
         libc::clone(
@@ -173,7 +176,7 @@ fn beside(
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
-    let leaving = Leaving {
+    let leaving = EndingProcess {
         pid: Some(pid),
         _stack: stack,
     };
@@ -199,29 +202,29 @@ pub(crate) fn mount_namespace(process: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         libc::ioctl(process.as_raw_fd(), GET, 0)
     }))?;
     #[allow(clippy::cast_possible_truncation)]
-    // SAFETY: the kernel made a new descriptor that nobody else owns.
+    // SAFETY: the kernel made a new descriptor that no other value owns.
     Ok(unsafe { OwnedFd::from_raw_fd(held as i32) })
 }
 
 /// Leaves the namespaces named, for new ones.
-pub(crate) fn unshare(apart: Apart) -> io::Result<()> {
+pub(crate) fn unshare(apart: NamespaceFlags) -> io::Result<()> {
     // SAFETY: takes flags only.
     check(unsafe { libc::syscall(libc::SYS_unshare, apart.0) }).map(drop)
 }
 
 /// Enters the namespace behind a descriptor.
-pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: Apart) -> io::Result<()> {
+pub(crate) fn enter(namespace: BorrowedFd<'_>, kind: NamespaceFlags) -> io::Result<()> {
     // SAFETY: takes a live descriptor and flags.
     check(unsafe { libc::syscall(libc::SYS_setns, namespace.as_raw_fd(), kind.0) }).map(drop)
 }
 
-/// Has this thread give way: when it is woken it waits until whoever runs has done. For work that
-/// nobody waits for.
+/// Has this thread give way: when it is woken it waits until the running thread has done. For work that
+/// no other thread waits for.
 pub(crate) fn give_way() {
     schedule(libc::SCHED_BATCH);
 }
 
-/// Has this thread run only while nobody else wants its processor. For an end that nobody waits for.
+/// Has this thread run only while no other thread wants its processor. For an end that is not waited for.
 pub(crate) fn stand_back() {
     schedule(libc::SCHED_IDLE);
 }
@@ -247,7 +250,7 @@ fn schedule(policy: libc::c_int) {
 
 /// How a process ended, and what it and the children it waited for used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reaped {
+pub(crate) struct ReapedProcess {
     pub(crate) pid: i32,
     /// Exit status, or `None` with a signal.
     pub(crate) status: Option<u8>,
@@ -257,7 +260,7 @@ pub(crate) struct Reaped {
 }
 
 /// Reaps one ended child if there is one.
-pub(crate) fn reap() -> io::Result<Option<Reaped>> {
+pub(crate) fn reap() -> io::Result<Option<ReapedProcess>> {
     let mut status: libc::c_int = 0;
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -279,7 +282,7 @@ pub(crate) fn reap() -> io::Result<Option<Reaped>> {
             + u64::try_from(time.tv_usec).unwrap_or(0)
     };
     let exited = libc::WIFEXITED(status);
-    Ok(Some(Reaped {
+    Ok(Some(ReapedProcess {
         pid,
         status: exited.then(|| u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX)),
         signal: (!exited).then(|| u8::try_from(libc::WTERMSIG(status)).unwrap_or(u8::MAX)),

@@ -5,7 +5,7 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use super::check;
-use crate::seccomp::Instruction;
+use crate::seccomp::BpfInstruction;
 
 const NEW_LISTENER: libc::c_ulong = 1 << 3;
 /// While the listener thinks, only death interrupts the caller: otherwise each timer signal would
@@ -16,7 +16,7 @@ const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
 
 /// A call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingSyscall {
     pub(crate) id: u64,
     pub(crate) pid: u32,
     pub(crate) arch: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Waiting {
 
 /// Installs a seccomp program whose refusals are answered through the returned descriptor. Needs
 /// `no_new_privs`. With the descriptor closed everywhere, refused calls fail with `ENOSYS`.
-pub(crate) fn install_with_listener(program: &[Instruction]) -> io::Result<OwnedFd> {
+pub(crate) fn install_with_listener(program: &[BpfInstruction]) -> io::Result<OwnedFd> {
     let length = u16::try_from(program.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "seccomp program too long"))?;
     let filter = libc::sock_fprog {
@@ -34,7 +34,7 @@ pub(crate) fn install_with_listener(program: &[Instruction]) -> io::Result<Owned
         filter: program.as_ptr().cast_mut().cast(),
     };
     let install = |flags: libc::c_ulong| {
-        // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies the program
+        // SAFETY: `BpfInstruction` has the layout of `sock_filter`; the kernel copies the program
         // and checks it.
         check(unsafe {
             libc::syscall(
@@ -50,18 +50,18 @@ pub(crate) fn install_with_listener(program: &[Instruction]) -> io::Result<Owned
         other => other,
     }?;
     let descriptor = i32::try_from(descriptor).map_err(io::Error::other)?;
-    // SAFETY: the kernel returned a new descriptor that nobody else owns.
+    // SAFETY: the kernel returned a new descriptor that no other value owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Takes the next refused call. `ENOENT` where its caller died meanwhile.
-pub(crate) fn receive(listener: impl AsFd) -> io::Result<Waiting> {
+pub(crate) fn receive(listener: impl AsFd) -> io::Result<PendingSyscall> {
     // SAFETY: all-zero is a valid `seccomp_notif`, and the kernel demands it.
     let mut call: libc::seccomp_notif = unsafe { zeroed() };
     // SAFETY: the request writes one `seccomp_notif`, which is live.
     let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), RECEIVE, &raw mut call) };
     check(done.into())?;
-    Ok(Waiting {
+    Ok(PendingSyscall {
         id: call.id,
         pid: call.pid,
         arch: call.data.arch,
@@ -77,7 +77,7 @@ pub(crate) fn refuse(listener: impl AsFd, id: u64, errno: u16) -> io::Result<()>
     answer(listener, id, error, 0)
 }
 
-/// Lets a call go ahead as if nobody had looked: only for one that the rules allow whatever its
+/// Lets a call go ahead as if it had not been looked at: only for one that the rules allow whatever its
 /// pointers lead to.
 pub(crate) fn let_go(listener: impl AsFd, id: u64) -> io::Result<()> {
     /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`

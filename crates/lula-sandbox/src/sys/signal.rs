@@ -77,7 +77,7 @@ pub(crate) fn kill_everyone_else() -> io::Result<()> {
 }
 
 /// Every signal does what it does by default, except that a broken pipe is an error, not an end:
-/// a helper may have been started by somebody who ignored some.
+/// a helper may have been started by a process that ignored some.
 pub(crate) fn reset_dispositions() {
     for signal in 1..=64 {
         let action = if signal == libc::SIGPIPE {

@@ -5,21 +5,21 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lula_protocol::{Digest, Tier};
+use lula_protocol::{Digest, IsolationTier};
 
-use super::Refusal;
-use crate::helper::Helper;
+use super::TierRefusal;
+use crate::helper::HelperProgram;
 
 /// How many verdicts are kept across processes: a handful of programs with a few tiers each.
 const MOST: usize = 32;
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key(Digest);
+pub(super) struct TierCacheKey(Digest);
 
-impl Key {
+impl TierCacheKey {
     /// `None` where the machine does not say which boot this is.
-    pub(super) fn of(helper: &Helper, tier: Tier) -> Option<Self> {
+    pub(super) fn of(helper: &HelperProgram, tier: IsolationTier) -> Option<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let program = fs::canonicalize(helper.path()).ok()?;
         let about = fs::metadata(&program).ok()?;
@@ -39,12 +39,12 @@ impl Key {
     }
 }
 
-type Verdict = Result<(), Refusal>;
+type Verdict = Result<(), TierRefusal>;
 
-static KNOWN: Mutex<Vec<(Key, Verdict)>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<(TierCacheKey, Verdict)>> = Mutex::new(Vec::new());
 
 /// Where a success is remembered across processes: a directory only this user can write.
-fn place(key: &Key) -> Option<PathBuf> {
+fn place(key: &TierCacheKey) -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let user = rustix::process::geteuid();
     let base = match runtime {
@@ -62,7 +62,7 @@ fn place(key: &Key) -> Option<PathBuf> {
     )
 }
 
-pub(super) fn recall(key: &Key) -> Option<Verdict> {
+pub(super) fn recall(key: &TierCacheKey) -> Option<Verdict> {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, verdict)) = known.iter().find(|(known, _)| known == key) {
         return Some(verdict.clone());
@@ -71,9 +71,9 @@ pub(super) fn recall(key: &Key) -> Option<Verdict> {
     place(key)?.is_file().then_some(Ok(()))
 }
 
-/// A success is remembered for this boot. A refusal only for this process: somebody may just be
+/// A success is remembered for this boot. A refusal only for this process: the operator may just be
 /// turning the knob it names.
-pub(super) fn remember(key: &Key, verdict: &Verdict) {
+pub(super) fn remember(key: &TierCacheKey, verdict: &Verdict) {
     KNOWN
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -97,7 +97,7 @@ pub(super) fn remember(key: &Key, verdict: &Verdict) {
     }
 }
 
-/// Removes all but the newest verdicts: every program that is built anew has its own, and nobody asks
+/// Removes all but the newest verdicts: every program that is built anew has its own, and no process asks
 /// for those of the ones before.
 fn forget_oldest(directory: &Path, most: usize) {
     let mut verdicts: Vec<_> = fs::read_dir(directory)

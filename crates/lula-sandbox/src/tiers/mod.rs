@@ -5,27 +5,27 @@ mod cache;
 use std::path::Path;
 use std::time::Duration;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 
 use crate::error::SandboxError;
 use crate::frames::SetupStage;
-use crate::mounts::Toolchains;
+use crate::mounts::HostToolchains;
 use crate::policy::Profile;
-use crate::session::{Command, Engine, Sandbox};
+use crate::session::{Sandbox, SandboxCommand, SandboxEngine};
 
 /// How long a tier has to run `/bin/true`.
 const TRIAL: Duration = Duration::from_secs(3);
 
 /// The tiers this engine can build, strongest first. `process` is not among them: it is never
 /// chosen, only named.
-const CHOSEN: [Tier; 2] = [Tier::Namespace, Tier::Landlock];
+const CHOSEN: [IsolationTier; 2] = [IsolationTier::Namespace, IsolationTier::Landlock];
 
 /// Why a tier is not used.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
-    /// The tier.
-    pub tier: Tier,
+pub struct TierRefusal {
+    /// The tier that is not used.
+    pub tier: IsolationTier,
     /// What failed.
     pub reason: String,
     /// What a person can do about it, where we know.
@@ -33,12 +33,12 @@ pub struct Refusal {
 }
 
 /// Whether this engine knows how to build a tier at all.
-pub(crate) fn is_built_here(tier: Tier) -> bool {
-    tier == Tier::Process || CHOSEN.contains(&tier)
+pub(crate) fn is_built_here(tier: IsolationTier) -> bool {
+    tier == IsolationTier::Process || CHOSEN.contains(&tier)
 }
 
-impl Refusal {
-    pub(crate) fn not_built(tier: Tier) -> Self {
+impl TierRefusal {
+    pub(crate) fn not_built(tier: IsolationTier) -> Self {
         Self {
             tier,
             reason: "this version does not have it yet".to_owned(),
@@ -46,7 +46,7 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn below_floor(tier: Tier) -> Self {
+    pub(crate) fn below_floor(tier: IsolationTier) -> Self {
         Self {
             tier,
             reason: "it is weaker than the policy's floor".to_owned(),
@@ -55,7 +55,7 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for TierRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.tier, self.reason)?;
         if let Some(remedy) = &self.remedy {
@@ -66,11 +66,14 @@ impl std::fmt::Display for Refusal {
 }
 
 /// The strongest tier at or above the floor that runs a command here.
-pub(crate) fn choose(engine: &Engine, floor: Tier) -> Result<Tier, SandboxError> {
+pub(crate) fn choose(
+    engine: &SandboxEngine,
+    floor: IsolationTier,
+) -> Result<IsolationTier, SandboxError> {
     let mut refusals = Vec::new();
     for tier in CHOSEN {
         if tier < floor {
-            refusals.push(Refusal::below_floor(tier));
+            refusals.push(TierRefusal::below_floor(tier));
             continue;
         }
         match verdict(engine, tier) {
@@ -82,16 +85,16 @@ pub(crate) fn choose(engine: &Engine, floor: Tier) -> Result<Tier, SandboxError>
 }
 
 /// Whether each tier works here, tried now or remembered from the same boot and program.
-pub fn survey(engine: &Engine) -> Vec<(Tier, Result<(), Refusal>)> {
+pub fn survey(engine: &SandboxEngine) -> Vec<(IsolationTier, Result<(), TierRefusal>)> {
     CHOSEN
         .into_iter()
-        .chain([Tier::Process])
+        .chain([IsolationTier::Process])
         .map(|tier| (tier, verdict(engine, tier)))
         .collect()
 }
 
-fn verdict(engine: &Engine, tier: Tier) -> Result<(), Refusal> {
-    let key = cache::Key::of(engine.helper(), tier);
+fn verdict(engine: &SandboxEngine, tier: IsolationTier) -> Result<(), TierRefusal> {
+    let key = cache::TierCacheKey::of(engine.helper(), tier);
     if let Some(key) = &key
         && let Some(known) = cache::recall(key)
     {
@@ -105,8 +108,8 @@ fn verdict(engine: &Engine, tier: Tier) -> Result<(), Refusal> {
 }
 
 /// Runs `/bin/true` through a tier.
-fn trial(engine: &Engine, tier: Tier) -> Result<(), Refusal> {
-    let refused = |reason: String, remedy| Refusal {
+fn trial(engine: &SandboxEngine, tier: IsolationTier) -> Result<(), TierRefusal> {
+    let refused = |reason: String, remedy| TierRefusal {
         tier,
         reason,
         remedy,
@@ -120,9 +123,11 @@ fn trial(engine: &Engine, tier: Tier) -> Result<(), Refusal> {
     let workspace = std::env::temp_dir();
     let sandbox = Sandbox::new(policy, workspace)
         .tier(tier)
-        .toolchains(Toolchains::none());
+        .toolchains(HostToolchains::none());
     let run = engine.open_in(tier, &sandbox).and_then(|session| {
-        let command = Command::new("/bin/true").directory("/").timeout(TRIAL);
+        let command = SandboxCommand::new("/bin/true")
+            .directory("/")
+            .timeout(TRIAL);
         session.run(&command)
     });
     match run {
@@ -142,9 +147,9 @@ fn trial(engine: &Engine, tier: Tier) -> Result<(), Refusal> {
 }
 
 /// Layers without which a tier is not that tier.
-fn layers_of(tier: Tier) -> &'static [&'static str] {
+fn layers_of(tier: IsolationTier) -> &'static [&'static str] {
     match tier {
-        Tier::Namespace => &[
+        IsolationTier::Namespace => &[
             "namespaces",
             "private_root",
             "landlock",
@@ -154,7 +159,7 @@ fn layers_of(tier: Tier) -> &'static [&'static str] {
             "no_network",
             "clean_environment",
         ],
-        Tier::Landlock => &[
+        IsolationTier::Landlock => &[
             "landlock",
             "seccomp",
             "no_new_privileges",

@@ -37,6 +37,6 @@ fn a_masked_proc_is_recognised_by_the_step_that_failed() {
 
 #[test]
 fn the_weakest_tier_is_never_chosen() {
-    assert!(!CHOSEN.contains(&Tier::Process));
+    assert!(!CHOSEN.contains(&IsolationTier::Process));
     assert!(CHOSEN.is_sorted_by(|stronger, weaker| stronger > weaker));
 }

@@ -1,4 +1,4 @@
-//! Seeing what a sandbox says no to where the kernel tells nobody: paths that are hidden, masked or
+//! Seeing what a sandbox says no to where the kernel does not report it: paths that are hidden, masked or
 //! read-only, and connections that lead nowhere.
 //!
 //! A watched call waits while it is looked at and then goes ahead, whatever was found: this is for
@@ -15,13 +15,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use lula_protocol::denial::{Attempt, Denial};
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
-use crate::landlock::{Access, Grant};
+use crate::landlock::{PathAccess, PathGrant};
 use crate::mounts::is_below;
-use crate::seccomp::{Abi, Call};
-use subject::{HERE, Named, Wish};
+use crate::seccomp::{SeccompCall, SyscallAbi};
+use subject::{CallerPath, HERE, WantedAccess};
 
 /// The kernel takes no longer path.
 const LONGEST_PATH: usize = 4096;
@@ -32,20 +32,20 @@ const NOT_FILES: [&str; 2] = ["/proc", "/dev"];
 
 /// What is needed to tell whether a sandbox says no.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    pub(crate) abi: Abi,
+pub(crate) struct DenialWatcher {
+    pub(crate) abi: SyscallAbi,
     /// The sandbox's first process, whose calls are our own.
     pub(crate) first: u32,
     /// The directory it is about: what is missing there was removed, not hidden.
     pub(crate) workspace: String,
     pub(crate) masks: Vec<String>,
     /// Where the tree is the host's own: the rules that say what of it may be used.
-    pub(crate) shared: Option<Vec<Grant>>,
+    pub(crate) shared: Option<Vec<PathGrant>>,
 }
 
-impl Watch {
+impl DenialWatcher {
     /// What this call is refused, if anything.
-    pub(crate) fn look(&self, pid: u32, call: &Call) -> Option<Denial> {
+    pub(crate) fn look(&self, pid: u32, call: &SeccompCall) -> Option<SandboxDenial> {
         if pid == self.first {
             return None;
         }
@@ -63,7 +63,7 @@ impl Watch {
             .find_map(|named| self.look_at(pid, &memory, named))
     }
 
-    fn look_at(&self, pid: u32, memory: &File, named: Named) -> Option<Denial> {
+    fn look_at(&self, pid: u32, memory: &File, named: CallerPath) -> Option<SandboxDenial> {
         let text = text_at(memory, named.address)?;
         // An empty path is about a descriptor that is open already.
         if text.is_empty() {
@@ -95,12 +95,12 @@ impl Watch {
 
     /// Asks the kernel about a path in the caller's own tree, and about the host's where it is not in
     /// there.
-    fn kept_out(&self, pid: u32, path: &str, wish: Wish) -> Option<Denial> {
+    fn kept_out(&self, pid: u32, path: &str, wish: WantedAccess) -> Option<SandboxDenial> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty()).ok()?;
         let parent = Path::new(path).parent()?.to_str()?;
         match inside(&root, path) {
-            Ok(found) if wish == Wish::Write && is_read_only(&found) => {
+            Ok(found) if wish == WantedAccess::Write && is_read_only(&found) => {
                 Some(denial(wish, path, "read-only", write_grant(path)))
             }
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
@@ -111,14 +111,16 @@ impl Watch {
                 if let Ok(real) = Path::new(path).canonicalize() {
                     let real = real.to_str()?;
                     let grant = match wish {
-                        Wish::Write => write_grant(real),
-                        Wish::Read | Wish::Execute => format!("paths.read = [{real:?}]"),
+                        WantedAccess::Write => write_grant(real),
+                        WantedAccess::Read | WantedAccess::Execute => {
+                            format!("paths.read = [{real:?}]")
+                        }
                     };
                     return Some(denial(wish, path, "not in the sandbox", grant));
                 }
                 // Something new: it depends on the directory it would be in.
                 let read_only = inside(&root, parent).is_ok_and(|found| is_read_only(&found));
-                (wish == Wish::Write && read_only)
+                (wish == WantedAccess::Write && read_only)
                     .then(|| denial(wish, path, "read-only", write_grant(parent)))
             }
             Ok(_) | Err(_) => None,
@@ -142,24 +144,24 @@ fn is_read_only(found: &OwnedFd) -> bool {
 }
 
 /// What Landlock's rules refuse of the host's own tree. A path that is not there is refused nothing.
-fn refused_by(grants: &[Grant], path: &str, wish: Wish) -> Option<Denial> {
+fn refused_by(grants: &[PathGrant], path: &str, wish: WantedAccess) -> Option<SandboxDenial> {
     let real = Path::new(path).canonicalize().ok();
     let there = real.is_some();
     let place = real.or_else(|| Path::new(path).parent()?.canonicalize().ok())?;
     let place = place.to_str()?;
-    if !there && wish != Wish::Write {
+    if !there && wish != WantedAccess::Write {
         return None;
     }
     let granted = grants.iter().any(|grant| {
         let enough = match wish {
-            Wish::Write => matches!(grant.access, Access::Write | Access::Use),
-            Wish::Read | Wish::Execute => grant.access != Access::List,
+            WantedAccess::Write => matches!(grant.access, PathAccess::Write | PathAccess::Use),
+            WantedAccess::Read | WantedAccess::Execute => grant.access != PathAccess::List,
         };
         enough && is_below(place, &grant.path)
     });
     let grant = match wish {
-        Wish::Write => write_grant(place),
-        Wish::Read | Wish::Execute => format!("paths.read = [{place:?}]"),
+        WantedAccess::Write => write_grant(place),
+        WantedAccess::Read | WantedAccess::Execute => format!("paths.read = [{place:?}]"),
     };
     (!granted).then(|| denial(wish, path, "landlock", grant))
 }
@@ -168,7 +170,7 @@ fn write_grant(path: &str) -> String {
     format!("paths.write = [{path:?}]")
 }
 
-fn denial(wish: Wish, path: &str, rule: &str, grant: String) -> Denial {
+fn denial(wish: WantedAccess, path: &str, rule: &str, grant: String) -> SandboxDenial {
     // It may be written to a terminal.
     let path: String = path
         .chars()
@@ -178,11 +180,11 @@ fn denial(wish: Wish, path: &str, rule: &str, grant: String) -> Denial {
             escaped.into_iter().flatten().chain(plain)
         })
         .collect();
-    Denial {
+    SandboxDenial {
         attempt: match wish {
-            Wish::Read => Attempt::Read { path },
-            Wish::Write => Attempt::Write { path },
-            Wish::Execute => Attempt::Execute { program: path },
+            WantedAccess::Read => DeniedAttempt::Read { path },
+            WantedAccess::Write => DeniedAttempt::Write { path },
+            WantedAccess::Execute => DeniedAttempt::Execute { program: path },
         },
         rule: rule.to_owned(),
         grant: Some(grant),
@@ -209,7 +211,7 @@ fn text_at(memory: &File, address: u64) -> Option<String> {
 }
 
 /// A connection to anywhere but this very sandbox.
-fn blocked_connection(address: &[u8]) -> Option<Denial> {
+fn blocked_connection(address: &[u8]) -> Option<SandboxDenial> {
     const INTERNET: u16 = 2;
     const INTERNET_6: u16 = 10;
     let family = u16::from_ne_bytes(address.get(..2)?.try_into().ok()?);
@@ -227,8 +229,8 @@ fn blocked_connection(address: &[u8]) -> Option<Denial> {
     if host.is_loopback() || host.is_unspecified() {
         return None;
     }
-    Some(Denial {
-        attempt: Attempt::Connect {
+    Some(SandboxDenial {
+        attempt: DeniedAttempt::Connect {
             host: host.to_string(),
             port,
         },
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(at(&address(10, 80, &mapped)), None);
         assert_eq!(
             at(&address(2, 443, &[192, 0, 2, 1])),
-            Some(Attempt::Connect {
+            Some(DeniedAttempt::Connect {
                 host: "192.0.2.1".to_owned(),
                 port: 443
             })
@@ -272,10 +274,10 @@ mod tests {
 
     #[test]
     fn a_path_cannot_draw_on_a_terminal() {
-        let denial = denial(Wish::Read, "/a\u{1b}[2Jb", "r", String::new());
+        let denial = denial(WantedAccess::Read, "/a\u{1b}[2Jb", "r", String::new());
         assert_eq!(
             denial.attempt,
-            Attempt::Read {
+            DeniedAttempt::Read {
                 path: "/a\\u{1b}[2Jb".to_owned()
             }
         );

@@ -4,32 +4,32 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::Network;
-use crate::frames::{Reader, Writer};
+use super::PrivateNetwork;
+use crate::frames::{FrameReader, FrameWriter};
 use crate::sys::socket;
 
 /// The longest message: the names of a few interfaces.
 const LONGEST: usize = 4096;
 
 /// Where a sandbox has its network from.
-pub(crate) enum Supply {
+pub(crate) enum NetworkSupply {
     /// It was ready.
-    Here(Network),
+    Here(PrivateNetwork),
     /// It comes on this line.
     Comes(OwnedFd),
 }
 
-impl Supply {
+impl NetworkSupply {
     /// Waits for the network, and for the user namespace where one comes along. An error where no
-    /// network can be made, or whoever makes it is gone.
-    pub(crate) fn wait(self) -> io::Result<(Network, Option<OwnedFd>)> {
+    /// network can be made, or the helper, which makes it, is gone.
+    pub(crate) fn wait(self) -> io::Result<(PrivateNetwork, Option<OwnedFd>)> {
         let line = match self {
             Self::Here(network) => return Ok((network, None)),
             Self::Comes(line) => line,
         };
         let mut buffer = [0; LONGEST];
         let (length, descriptors) = socket::receive(&line, &mut buffer)?;
-        let mut reader = Reader::new(&buffer[..length]);
+        let mut reader = FrameReader::new(&buffer[..length]);
         let broken = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let errno = reader.u32("errno").map_err(broken)?;
         if errno != 0 {
@@ -39,7 +39,7 @@ impl Supply {
         let interfaces = interfaces.map_err(broken)?;
         let mut descriptors = descriptors.into_iter();
         let namespace = descriptors.next().ok_or(io::ErrorKind::UnexpectedEof)?;
-        let network = Network {
+        let network = PrivateNetwork {
             namespace,
             interfaces,
         };
@@ -47,20 +47,20 @@ impl Supply {
     }
 }
 
-/// The end of a line on which somebody waits.
-pub(super) struct Order(OwnedFd);
+/// The helper's end of a line at whose other end init waits.
+pub(super) struct NetworkRequest(OwnedFd);
 
-impl Order {
+impl NetworkRequest {
     /// An order, and what the sandbox gets in place of its network.
-    pub(super) fn place() -> io::Result<(Self, Supply)> {
+    pub(super) fn place() -> io::Result<(Self, NetworkSupply)> {
         let (ours, theirs) = socket::packet_pair()?;
-        Ok((Self(ours), Supply::Comes(theirs)))
+        Ok((Self(ours), NetworkSupply::Comes(theirs)))
     }
 
-    /// Delivers what was made, or why no network was. Without a user namespace whoever waits makes its
+    /// Delivers what was made, or why no network was. Without a user namespace init, which waits, makes its
     /// own. It may be gone.
-    pub(super) fn deliver(self, made: &io::Result<Network>, home: Option<&OwnedFd>) {
-        let mut writer = Writer::new();
+    pub(super) fn deliver(self, made: &io::Result<PrivateNetwork>, home: Option<&OwnedFd>) {
+        let mut writer = FrameWriter::new();
         let sent = match made {
             Ok(network) => {
                 writer.u32(0).list(&network.interfaces, |writer, name| {
@@ -89,8 +89,8 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn network() -> Network {
-        Network {
+    fn network() -> PrivateNetwork {
+        PrivateNetwork {
             namespace: rustix::fs::open(
                 "/proc/self/ns/net",
                 rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_network_arrives_as_it_was_made() {
-        let (order, supply) = Order::place().unwrap();
+        let (order, supply) = NetworkRequest::place().unwrap();
         order.deliver(&Ok(network()), None);
         let (arrived, home) = supply.wait().unwrap();
         assert_eq!(arrived.interfaces, ["lo"]);
@@ -111,7 +111,7 @@ mod tests {
         let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
         assert_eq!(inode(&arrived.namespace), inode(&network().namespace));
 
-        let (order, supply) = Order::place().unwrap();
+        let (order, supply) = NetworkRequest::place().unwrap();
         let own = std::fs::File::open("/proc/self/ns/user").unwrap().into();
         order.deliver(&Ok(network()), Some(&own));
         let (arrived, home) = supply.wait().unwrap();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_learns_why_there_is_none() {
-        let (order, supply) = Order::place().unwrap();
+        let (order, supply) = NetworkRequest::place().unwrap();
         let refused = rustix::io::Errno::NOSPC;
         order.deliver(&Err(refused.into()), None);
         let error = supply.wait().err().unwrap();
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_maker_that_is_gone() {
-        let (order, supply) = Order::place().unwrap();
+        let (order, supply) = NetworkRequest::place().unwrap();
         drop(order);
         assert!(supply.wait().is_err());
     }

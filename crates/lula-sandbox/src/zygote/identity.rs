@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{During, Failure};
-use crate::blueprint::{Blueprint, INSIDE_ID};
-use crate::frames::{HeldBack, SetupStage};
-use crate::idmap::{self, Ids};
-use crate::init::Identity;
-use crate::sys::process::{self, Apart, Leaving};
+use super::{BuildStepContext, BuildStepFailure};
+use crate::blueprint::{INSIDE_ID, SandboxBlueprint};
+use crate::frames::{SetupStage, UnavailableProtection};
+use crate::idmap::{self, SandboxIds};
+use crate::init::OuterIdentity;
+use crate::sys::process::{self, EndingProcess, NamespaceFlags};
 
 /// How many user namespaces for id maps are kept.
 const KEPT: usize = 64;
@@ -22,20 +22,20 @@ pub(crate) struct Identities {
     /// `/proc` as it was before the root changed.
     proc: OwnedFd,
     /// Where privileged: an id of its own for each sandbox.
-    ids: Option<Ids>,
+    ids: Option<SandboxIds>,
     shifts: HashMap<(u32, (u32, u32)), OwnedFd>,
     /// User namespaces for sandboxes, by their outside id: one knows that id only and owns nothing, so
     /// the next sandbox with the id finds in it what the last one found.
     homes: HashMap<u32, OwnedFd>,
     /// Filesystems that refused an id map once, by device.
     refusing: Vec<u64>,
-    /// Whoever the last map was made with, unless its end was seen.
-    leaving: Option<Leaving>,
+    /// The process the last map was made with, unless its end was seen.
+    leaving: Option<EndingProcess>,
 }
 
 impl Identities {
     /// Finds out what this process may do, and takes a user namespace where it may do little.
-    pub(crate) fn take_over() -> Result<Self, Failure> {
+    pub(crate) fn take_over() -> Result<Self, BuildStepFailure> {
         let proc = crate::sys::mount::hold_host(Path::new("/proc"))
             .during(SetupStage::MountNamespace, || "/proc".to_owned())?;
         let mut identities = Self {
@@ -46,13 +46,13 @@ impl Identities {
             refusing: Vec::new(),
             leaving: None,
         };
-        if rustix::process::geteuid().is_root() && process::unshare(Apart::MOUNT).is_ok() {
-            identities.ids = Some(Ids::of_engine(std::process::id()));
+        if rustix::process::geteuid().is_root() && process::unshare(NamespaceFlags::MOUNT).is_ok() {
+            identities.ids = Some(SandboxIds::of_engine(std::process::id()));
             return Ok(identities);
         }
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
-        process::unshare(Apart::USER)
+        process::unshare(NamespaceFlags::USER)
             .during(SetupStage::UserNamespace, || format!("as user {uid}"))?;
         let map = || "its id map".to_owned();
         write(identities.proc.as_fd(), "self/setgroups", "deny")
@@ -69,7 +69,7 @@ impl Identities {
             &idmap::line(0, uid),
         )
         .during(SetupStage::UserNamespace, map)?;
-        process::unshare(Apart::MOUNT)
+        process::unshare(NamespaceFlags::MOUNT)
             .during(SetupStage::MountNamespace, || format!("as user {uid}"))?;
         Ok(identities)
     }
@@ -87,11 +87,11 @@ impl Identities {
     /// Who the sandbox will be, and the id to give back after it.
     pub(crate) fn choose(
         &mut self,
-        blueprint: &Blueprint,
-        held_back: &mut Vec<HeldBack>,
-    ) -> Result<(Identity, Option<u32>), Failure> {
+        blueprint: &SandboxBlueprint,
+        held_back: &mut Vec<UnavailableProtection>,
+    ) -> Result<(OuterIdentity, Option<u32>), BuildStepFailure> {
         let Some(ids) = &mut self.ids else {
-            return Ok((Identity::Own, None));
+            return Ok((OuterIdentity::Own, None));
         };
         // A filesystem that cannot shift owners leaves one way to write there: as the owner.
         if let Some(stubborn) = blueprint
@@ -99,7 +99,7 @@ impl Identities {
             .find(|placed| self.refusing.contains(&placed.device))
         {
             let (uid, gid) = stubborn.owner;
-            held_back.push(HeldBack {
+            held_back.push(UnavailableProtection {
                 asked: "an outside user of its own".to_owned(),
                 reason: format!(
                     "the filesystem of {} cannot map ids, so the sandbox runs as its owner ({uid}), \
@@ -107,14 +107,14 @@ impl Identities {
                     stubborn.bind.source
                 ),
             });
-            return Ok((Identity::Taken { uid, gid }, None));
+            return Ok((OuterIdentity::Taken { uid, gid }, None));
         }
-        let id = ids.take().ok_or_else(|| Failure {
+        let id = ids.take().ok_or_else(|| BuildStepFailure {
             stage: SetupStage::Identity,
             detail: "every outside id of this engine is in use".to_owned(),
             errno: 0,
         })?;
-        Ok((Identity::Taken { uid: id, gid: id }, Some(id)))
+        Ok((OuterIdentity::Taken { uid: id, gid: id }, Some(id)))
     }
 
     /// Makes ahead of time what a next sandbox on a directory of this very user needs before it begins.
@@ -123,7 +123,7 @@ impl Identities {
         let user = rustix::process::geteuid().as_raw();
         let group = rustix::process::getegid().as_raw();
         self.for_the_next(|identities, id| {
-            let _ = identities.shift(Identity::Taken { uid: id, gid: id }, (user, group));
+            let _ = identities.shift(OuterIdentity::Taken { uid: id, gid: id }, (user, group));
         });
     }
 
@@ -135,7 +135,7 @@ impl Identities {
     }
 
     fn for_the_next(&mut self, make: impl FnOnce(&mut Self, u32)) {
-        if let Some(id) = self.ids.as_mut().and_then(Ids::take) {
+        if let Some(id) = self.ids.as_mut().and_then(SandboxIds::take) {
             make(self, id);
             self.give_back(id);
         }
@@ -161,10 +161,10 @@ impl Identities {
     /// A user namespace whose id map turns `owner` into `identity`.
     pub(crate) fn shift(
         &mut self,
-        identity: Identity,
+        identity: OuterIdentity,
         owner: (u32, u32),
     ) -> io::Result<Option<BorrowedFd<'_>>> {
-        let Identity::Taken { uid, gid } = identity else {
+        let OuterIdentity::Taken { uid, gid } = identity else {
             return Ok(None);
         };
         if (uid, gid) == owner {
@@ -201,7 +201,7 @@ impl Identities {
     /// A process is needed to make one; the namespace outlives it.
     fn make_shift(&mut self, from: (u32, u32), to: (u32, u32)) -> io::Result<OwnedFd> {
         let proc = self.proc.as_fd();
-        let (made, leaving) = process::with_bystander(Apart::USER, |pid| {
+        let (made, leaving) = process::with_bystander(NamespaceFlags::USER, |pid| {
             write(proc, &format!("{pid}/setgroups"), "deny")?;
             write(proc, &format!("{pid}/uid_map"), &idmap::line(from.0, to.0))?;
             write(proc, &format!("{pid}/gid_map"), &idmap::line(from.1, to.1))?;

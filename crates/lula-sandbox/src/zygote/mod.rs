@@ -14,24 +14,24 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::blueprint::{Blueprint, MOST_TEMPLATES, RootPlan};
-use crate::built_in::BuiltIn;
-use crate::frames::{FrameError, Reader, SetupStage, Writer};
+use crate::blueprint::{MOST_TEMPLATES, RootPlan, SandboxBlueprint};
+use crate::built_in::BuiltInProgram;
+use crate::frames::{ExecFrameError, FrameReader, FrameWriter, SetupStage};
 use crate::init;
 use crate::processors::Processors;
-use crate::sys::process::{Apart, Side};
+use crate::sys::process::{CloneSide, NamespaceFlags};
 use crate::sys::{lockdown, process, signal, socket};
 
-use delivery::Order;
-pub(crate) use delivery::Supply;
+use delivery::NetworkRequest;
+pub(crate) use delivery::NetworkSupply;
 use identity::Identities;
-pub(crate) use network::Network;
-use network::Networks;
-use remains::Remains;
-use template::Templates;
+pub(crate) use network::PrivateNetwork;
+use network::PrivateNetworkPool;
+use remains::RemovalQueue;
+use template::RootTemplates;
 
 /// How long the zygote is idle before it makes something ahead of time.
 const A_WHILE: rustix::event::Timespec = rustix::event::Timespec {
@@ -44,20 +44,28 @@ const LONGEST: usize = 256 * 1024;
 
 /// A step that failed, what it was about, and what the kernel said.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct BuildStepFailure {
     pub(crate) stage: SetupStage,
     pub(crate) detail: String,
     pub(crate) errno: u32,
 }
 
 /// Names the step an error happened in.
-pub(crate) trait During<T> {
-    fn during(self, stage: SetupStage, detail: impl FnOnce() -> String) -> Result<T, Failure>;
+pub(crate) trait BuildStepContext<T> {
+    fn during(
+        self,
+        stage: SetupStage,
+        detail: impl FnOnce() -> String,
+    ) -> Result<T, BuildStepFailure>;
 }
 
-impl<T> During<T> for io::Result<T> {
-    fn during(self, stage: SetupStage, detail: impl FnOnce() -> String) -> Result<T, Failure> {
-        self.map_err(|error| Failure {
+impl<T> BuildStepContext<T> for io::Result<T> {
+    fn during(
+        self,
+        stage: SetupStage,
+        detail: impl FnOnce() -> String,
+    ) -> Result<T, BuildStepFailure> {
+        self.map_err(|error| BuildStepFailure {
             stage,
             detail: match error.raw_os_error() {
                 Some(_) => detail(),
@@ -73,16 +81,16 @@ impl<T> During<T> for io::Result<T> {
 
 /// What the zygote answers to a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ZygoteReply {
     /// The first process of the sandbox runs; a descriptor for it comes along.
     Cloned { pid: u32 },
     /// It does not.
-    Failed(Failure),
+    Failed(BuildStepFailure),
 }
 
-impl Answer {
+impl ZygoteReply {
     fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = FrameWriter::new();
         match self {
             Self::Cloned { pid } => {
                 writer.u8(0).u32(*pid);
@@ -98,19 +106,21 @@ impl Answer {
         writer.bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, crate::frames::FrameError> {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, crate::frames::ExecFrameError> {
+        let mut reader = FrameReader::new(bytes);
         if reader.u8("answer")? == 0 {
             return Ok(Self::Cloned {
                 pid: reader.u32("pid")?,
             });
         }
         let number = reader.u8("stage")?;
-        Ok(Self::Failed(Failure {
-            stage: SetupStage::from_number(number).ok_or(crate::frames::FrameError::Unknown {
-                what: "stage",
-                value: number.into(),
-            })?,
+        Ok(Self::Failed(BuildStepFailure {
+            stage: SetupStage::from_number(number).ok_or(
+                crate::frames::ExecFrameError::Unknown {
+                    what: "stage",
+                    value: number.into(),
+                },
+            )?,
             errno: reader.u32("errno")?,
             detail: reader.text("detail")?,
         }))
@@ -121,8 +131,8 @@ impl Answer {
 struct Namespaces {
     /// This process's own `/proc/…/ns`, held so that it stays reachable after the root is gone.
     own: OwnedFd,
-    templates: Templates,
-    networks: Networks,
+    templates: RootTemplates,
+    networks: PrivateNetworkPool,
     identities: Identities,
 }
 
@@ -130,8 +140,8 @@ struct Namespaces {
 #[derive(Default)]
 struct Lent {
     outside_id: Option<u32>,
-    network: Option<Network>,
-    /// Its mount namespace, which is then taken apart here and not while somebody waits for the end
+    network: Option<PrivateNetwork>,
+    /// Its mount namespace, which is then taken apart here and not while the runner waits for the end
     /// of its first process.
     mounts: Option<OwnedFd>,
 }
@@ -148,23 +158,23 @@ struct Zygote {
     living: HashMap<i32, Lent>,
     /// What sandboxes had that are no more, until it is put back.
     ended: Vec<Lent>,
-    remains: Remains,
+    remains: RemovalQueue,
     /// Sandboxes so far.
     built: u64,
-    built_ins: &'static [BuiltIn],
+    built_ins: &'static [BuiltInProgram],
 }
 
 /// Serves on the socket given until the runner is gone, with namespaces made ready first where
-/// asked. Sandboxes run on all the processors given: whoever made this process may have put it on some
+/// asked. Sandboxes run on all the processors given: the process that made this one may have put it on some
 /// of them, to begin with.
 pub(crate) fn serve(
     control: OwnedFd,
     prepare: bool,
     mut processors: Option<Processors>,
-    built_ins: &'static [BuiltIn],
+    built_ins: &'static [BuiltInProgram],
 ) -> io::Result<()> {
     signal::reset_dispositions();
-    // A signal to whoever started this, as by Ctrl-C, goes to everybody of its group. Not to this process:
+    // A signal to the process that started this, as by Ctrl-C, goes to all its group. Not to this process:
     // it ends when they have. It fails only for one that leads a group of its own already.
     let _ = rustix::process::setsid();
     lockdown::adopt_orphans()?;
@@ -178,7 +188,7 @@ pub(crate) fn serve(
         announced: Vec::new(),
         living: HashMap::new(),
         ended: Vec::new(),
-        remains: Remains::default(),
+        remains: RemovalQueue::default(),
         built: 0,
         built_ins,
     };
@@ -225,12 +235,12 @@ pub(crate) fn serve(
         zygote.built += 1;
         match begun {
             Ok(begun) => {
-                let answer = Answer::Cloned {
+                let answer = ZygoteReply::Cloned {
                     pid: begun.pid.cast_unsigned(),
                 };
                 socket::send(&zygote.control, &answer.encode(), &[begun.pidfd.as_fd()])?;
                 // The kernel likes to leave the new process waiting behind this one, which has
-                // nothing to do that anybody waits for.
+                // nothing to do that is waited for.
                 rustix::thread::sched_yield();
                 zygote.remember(begun);
                 if zygote.built == 1 {
@@ -239,7 +249,7 @@ pub(crate) fn serve(
                 }
             }
             Err(failure) => {
-                socket::send(&zygote.control, &Answer::Failed(failure).encode(), &[])?;
+                socket::send(&zygote.control, &ZygoteReply::Failed(failure).encode(), &[])?;
             }
         }
     }
@@ -253,13 +263,13 @@ struct Begun {
     /// Whether its mounts may be taken apart later than its first process ends.
     mounts_may_linger: bool,
     /// What the new process has copies of.
-    _site: init::Site,
-    _blueprint: Blueprint,
+    _site: init::InitSite,
+    _blueprint: SandboxBlueprint,
 }
 
 impl Zygote {
     /// Whether there is a request, and whether a child has ended. Neither, where something could be
-    /// done meanwhile: not at once, when somebody is just busy with a sandbox on the same processors.
+    /// done meanwhile: not at once, when the engine is just busy with a sandbox on the same processors.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let mut waiting = [
             PollFd::new(&self.control, PollFlags::IN),
@@ -294,7 +304,7 @@ impl Zygote {
         }
         self.remains.remove();
         // After the first, this process usually ends too: nothing is kept for another sandbox then, and
-        // whoever waits for the end has the processors to itself.
+        // the process that waits for the end has the processors to itself.
         if self.built > 1 {
             self.put_back();
         }
@@ -344,7 +354,7 @@ impl Zygote {
 
     /// Builds a template before it is needed. What goes wrong is met again, and reported, by the
     /// sandbox that needs it.
-    fn make_ready(&mut self, announced: Result<(u32, RootPlan), FrameError>) {
+    fn make_ready(&mut self, announced: Result<(u32, RootPlan), ExecFrameError>) {
         let Ok((number, plan)) = announced else {
             return;
         };
@@ -357,15 +367,19 @@ impl Zygote {
         }
     }
 
-    fn build(&mut self, request: &[u8], descriptors: Vec<OwnedFd>) -> Result<Begun, Failure> {
-        let blueprint = Blueprint::decode(request).map_err(|error| Failure {
+    fn build(
+        &mut self,
+        request: &[u8],
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Begun, BuildStepFailure> {
+        let blueprint = SandboxBlueprint::decode(request).map_err(|error| BuildStepFailure {
             stage: SetupStage::Request,
             detail: error.to_string(),
             errno: 0,
         })?;
         let mut descriptors = descriptors.into_iter();
         let Some(connection) = descriptors.next() else {
-            return Err(Failure {
+            return Err(BuildStepFailure {
                 stage: SetupStage::Request,
                 detail: "no socket came with the request".to_owned(),
                 errno: 0,
@@ -376,7 +390,7 @@ impl Zygote {
         } else {
             None
         };
-        let mut site = init::Site {
+        let mut site = init::InitSite {
             connection,
             zygote: self
                 .itself
@@ -391,14 +405,16 @@ impl Zygote {
             home: None,
             held_back: Vec::new(),
         };
-        let mut apart = Apart::NOTHING;
+        let mut apart = NamespaceFlags::NOTHING;
         let mut lent = Lent::default();
         let mut order = None;
-        if blueprint.tier == Tier::Namespace {
-            apart = Apart::MOUNT.and(Apart::PID).and(Apart::UTS);
+        if blueprint.tier == IsolationTier::Namespace {
+            apart = NamespaceFlags::MOUNT
+                .and(NamespaceFlags::PID)
+                .and(NamespaceFlags::UTS);
             // The one namespace a sandbox can be built without, for tests.
             if blueprint.switches.namespaces {
-                apart = apart.and(Apart::IPC);
+                apart = apart.and(NamespaceFlags::IPC);
             }
             let namespaces = self.namespaces()?;
             if blueprint.switches.no_network {
@@ -409,12 +425,12 @@ impl Zygote {
         let cloned = process::clone_process(apart, group.as_ref().map(AsFd::as_fd))
             .during(SetupStage::Clone, || "the first process".to_owned());
         match cloned {
-            Ok(Side::Child) => {
-                // Whoever holds both ends of a line never learns that the other side is gone.
+            Ok(CloneSide::Child) => {
+                // A process that holds both ends of a line never learns that the other side is gone.
                 drop(order);
                 init::run(&blueprint, site, &self.control, self.built_ins)
             }
-            Ok(Side::Parent { pid, pidfd }) => {
+            Ok(CloneSide::Parent { pid, pidfd }) => {
                 if let (Some(order), Some(namespaces)) = (order, &mut self.namespaces) {
                     // The kernel likes to leave the new process waiting behind this one.
                     rustix::thread::sched_yield();
@@ -428,7 +444,8 @@ impl Zygote {
                     pid,
                     pidfd,
                     lent,
-                    mounts_may_linger: blueprint.tier == Tier::Namespace && !blueprint.is_flushed(),
+                    mounts_may_linger: blueprint.tier == IsolationTier::Namespace
+                        && !blueprint.is_flushed(),
                     _site: site,
                     _blueprint: blueprint,
                 })
@@ -451,11 +468,11 @@ impl Zygote {
         self.living.insert(begun.pid, lent);
     }
 
-    fn namespaces(&mut self) -> Result<&mut Namespaces, Failure> {
+    fn namespaces(&mut self) -> Result<&mut Namespaces, BuildStepFailure> {
         if self.namespaces.is_none() {
             self.namespaces = Some(Namespaces::prepare_zygote()?);
         }
-        let namespaces = self.namespaces.as_mut().ok_or_else(|| Failure {
+        let namespaces = self.namespaces.as_mut().ok_or_else(|| BuildStepFailure {
             stage: SetupStage::MountNamespace,
             detail: "no namespaces".to_owned(),
             errno: 0,
@@ -470,7 +487,7 @@ impl Zygote {
 impl Namespaces {
     /// Moves the zygote itself into a mount namespace of its own, with a user namespace first where
     /// it has no privileges.
-    fn prepare_zygote() -> Result<Self, Failure> {
+    fn prepare_zygote() -> Result<Self, BuildStepFailure> {
         let own = rustix::fs::open(
             "/proc/self/ns",
             rustix::fs::OFlags::RDONLY
@@ -483,10 +500,10 @@ impl Namespaces {
         let original = hold_namespace(own.as_fd(), "mnt")
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         let mut identities = Identities::take_over()?;
-        let networks = Networks::new(own.as_fd(), identities.privileged())
+        let networks = PrivateNetworkPool::new(own.as_fd(), identities.privileged())
             .during(SetupStage::Network, || "a private network".to_owned())?;
         let mut templates =
-            Templates::new(own.as_fd(), identities.privileged().then_some(original))?;
+            RootTemplates::new(own.as_fd(), identities.privileged().then_some(original))?;
         // The first sandbox is on its way; what it needs is made while its request is.
         templates.get_ready(own.as_fd());
         identities.get_ready();
@@ -515,15 +532,15 @@ impl Namespaces {
     /// where one is still to be delivered.
     fn connect(
         &mut self,
-        site: &mut init::Site,
-    ) -> Result<(Option<Network>, Option<Order>), Failure> {
+        site: &mut init::InitSite,
+    ) -> Result<(Option<PrivateNetwork>, Option<NetworkRequest>), BuildStepFailure> {
         let failed = || "a private network".to_owned();
         if let Some(network) = self.networks.take() {
             let copy = network.try_clone().during(SetupStage::Network, failed)?;
-            site.network = Some(Supply::Here(copy));
+            site.network = Some(NetworkSupply::Here(copy));
             return Ok((Some(network), None));
         }
-        let (order, supply) = Order::place().during(SetupStage::Network, failed)?;
+        let (order, supply) = NetworkRequest::place().during(SetupStage::Network, failed)?;
         site.network = Some(supply);
         Ok((None, Some(order)))
     }
@@ -532,9 +549,9 @@ impl Namespaces {
     /// back when it ends.
     fn prepare(
         &mut self,
-        blueprint: &Blueprint,
-        site: &mut init::Site,
-    ) -> Result<Option<u32>, Failure> {
+        blueprint: &SandboxBlueprint,
+        site: &mut init::InitSite,
+    ) -> Result<Option<u32>, BuildStepFailure> {
         let refusing = self.identities.refusing();
         match self.identify_and_mount(blueprint, site) {
             // A filesystem was found out not to map ids: the second try does without.
@@ -550,14 +567,14 @@ impl Namespaces {
 
     fn identify_and_mount(
         &mut self,
-        blueprint: &Blueprint,
-        site: &mut init::Site,
-    ) -> Result<Option<u32>, Failure> {
+        blueprint: &SandboxBlueprint,
+        site: &mut init::InitSite,
+    ) -> Result<Option<u32>, BuildStepFailure> {
         let (identity, given) = self.identities.choose(blueprint, &mut site.held_back)?;
         site.identity = Some(identity);
         site.home = None;
         // Where the network comes later, this does too.
-        let late = matches!(site.network, Some(Supply::Comes(_)));
+        let late = matches!(site.network, Some(NetworkSupply::Comes(_)));
         let soon = given.filter(|id| !late || self.identities.has_home(*id));
         let housed = soon.map_or(Ok(()), |id| {
             let home = self.identities.home(id);

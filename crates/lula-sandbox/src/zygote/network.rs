@@ -10,22 +10,22 @@ use super::hold_namespace;
 use crate::init::routes;
 use crate::page;
 use crate::sys::network::raise_loopback;
-use crate::sys::process::{Apart, enter, unshare};
+use crate::sys::process::{NamespaceFlags, enter, unshare};
 
 /// How many are made ahead of time.
 const READY: usize = 1;
 
-/// How many that nobody used are kept.
+/// How many unused ones are kept.
 const KEPT: usize = 8;
 
 /// A network of its own.
-pub(crate) struct Network {
+pub(crate) struct PrivateNetwork {
     pub(crate) namespace: OwnedFd,
     /// Its interfaces, read when it was made.
     pub(crate) interfaces: Vec<String>,
 }
 
-impl Network {
+impl PrivateNetwork {
     /// Another handle on it.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
@@ -35,19 +35,19 @@ impl Network {
     }
 }
 
-pub(crate) struct Networks {
+pub(crate) struct PrivateNetworkPool {
     home: OwnedFd,
     /// `/proc` as it was before the root changed.
     proc: OwnedFd,
-    ready: Vec<Network>,
+    ready: Vec<PrivateNetwork>,
 }
 
-impl Networks {
+impl PrivateNetworkPool {
     /// An unprivileged zygote can leave the host's network, not come back to it: it gets one of its
     /// own to be in.
     pub(crate) fn new(own: BorrowedFd<'_>, privileged: bool) -> io::Result<Self> {
         if !privileged {
-            unshare(Apart::NET)?;
+            unshare(NamespaceFlags::NET)?;
         }
         Ok(Self {
             home: hold_namespace(own, "net")?,
@@ -57,20 +57,20 @@ impl Networks {
     }
 
     /// Takes a network back after everything in its sandbox has ended. It is kept only where the
-    /// kernel says that no socket is left in it, that not one packet ever crossed it and that nobody
+    /// kernel says that no socket is left in it, that not one packet ever crossed it and that no process
     /// looked for a way out: then no connection, port or counter can tell the next sandbox about the
     /// last.
-    pub(crate) fn give_back(&mut self, network: Network) {
+    pub(crate) fn give_back(&mut self, network: PrivateNetwork) {
         if self.ready.len() < KEPT && self.is_untouched(&network).unwrap_or(false) {
             self.ready.push(network);
         }
     }
 
-    fn is_untouched(&self, network: &Network) -> io::Result<bool> {
-        enter(network.namespace.as_fd(), Apart::NET)?;
+    fn is_untouched(&self, network: &PrivateNetwork) -> io::Result<bool> {
+        enter(network.namespace.as_fd(), NamespaceFlags::NET)?;
         let names = ["sockstat", "dev", "snmp", "snmp6"];
         let pages = names.map(|name| page::read_at(&self.proc, format!("self/net/{name}")));
-        enter(self.home.as_fd(), Apart::NET)?;
+        enter(self.home.as_fd(), NamespaceFlags::NET)?;
         let [sockets, devices, routes, routes6] = pages;
         let (sockets, devices) = (sockets?, devices?);
         // Without IPv6 there is no such page.
@@ -83,7 +83,7 @@ impl Networks {
     }
 
     /// One that is ready.
-    pub(crate) fn take(&mut self) -> Option<Network> {
+    pub(crate) fn take(&mut self) -> Option<PrivateNetwork> {
         self.ready.pop()
     }
 
@@ -101,15 +101,15 @@ impl Networks {
         }
     }
 
-    pub(crate) fn make(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
-        unshare(Apart::NET)?;
+    pub(crate) fn make(&self, own: BorrowedFd<'_>) -> io::Result<PrivateNetwork> {
+        unshare(NamespaceFlags::NET)?;
         let made = raise_loopback().and_then(|()| self.look(own));
-        enter(self.home.as_fd(), Apart::NET)?;
+        enter(self.home.as_fd(), NamespaceFlags::NET)?;
         made
     }
 
-    fn look(&self, own: BorrowedFd<'_>) -> io::Result<Network> {
-        Ok(Network {
+    fn look(&self, own: BorrowedFd<'_>) -> io::Result<PrivateNetwork> {
+        Ok(PrivateNetwork {
             namespace: hold_namespace(own, "net")?,
             interfaces: interfaces(&page::read_at(&self.proc, "self/net/dev")?),
         })

@@ -1,5 +1,5 @@
-//! Control groups that were handed over: whoever made them is about to end, and does not wait until the
-//! kernel has let go of them.
+//! Control groups that were handed over: the engine that made them is about to end, and does not wait until
+//! the kernel has let go of them.
 
 use std::os::fd::OwnedFd;
 
@@ -17,9 +17,9 @@ pub(crate) fn hand_over(name: &str) -> Vec<u8> {
 
 /// What is still to be removed.
 #[derive(Default)]
-pub(super) struct Remains(Vec<(OwnedFd, String)>);
+pub(super) struct RemovalQueue(Vec<(OwnedFd, String)>);
 
-impl Remains {
+impl RemovalQueue {
     /// Takes such a message in; gives the descriptors back where it is another.
     pub(super) fn take_over(
         &mut self,
@@ -41,7 +41,7 @@ impl Remains {
         Ok(())
     }
 
-    /// Removes what nobody is in any more. What cannot be removed at all is left to whoever sweeps.
+    /// Removes groups with no process in them. What cannot be removed at all is left to the next sweep.
     pub(super) fn remove(&mut self) {
         self.0.retain(|(home, name)| {
             let removed = rustix::fs::unlinkat(home, name.as_str(), AtFlags::REMOVEDIR);
@@ -68,7 +68,7 @@ mod tests {
         for name in ["mine", "other"] {
             std::fs::create_dir(place.path().join(name)).unwrap();
         }
-        let mut remains = Remains::default();
+        let mut remains = RemovalQueue::default();
         let taken = remains.take_over(&hand_over("mine"), home(&place));
         assert!(taken.is_ok() && !remains.is_empty());
         remains.remove();
@@ -81,7 +81,7 @@ mod tests {
     fn no_name_leads_out_of_the_directory() {
         let place = tempfile::tempdir().unwrap();
         for name in ["", ".", "..", "../mine", "a/b", "/tmp"] {
-            let mut remains = Remains::default();
+            let mut remains = RemovalQueue::default();
             let taken = remains.take_over(&hand_over(name), home(&place));
             assert!(taken.is_ok() && remains.is_empty(), "{name}");
         }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn another_message_keeps_its_descriptors() {
         let place = tempfile::tempdir().unwrap();
-        let mut remains = Remains::default();
+        let mut remains = RemovalQueue::default();
         let back = remains.take_over(&[1, 2, 3], home(&place)).unwrap_err();
         assert_eq!(back.len(), 1);
     }

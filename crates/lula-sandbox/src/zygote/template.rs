@@ -11,22 +11,22 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::identity::Identities;
-use super::{During, Failure, hold_namespace};
-use crate::blueprint::{Bind, Blueprint, MOST_TEMPLATES, Placed, RootPlan};
+use super::{BuildStepContext, BuildStepFailure, hold_namespace};
+use crate::blueprint::{BindMount, MOST_TEMPLATES, PlacedPath, RootPlan, SandboxBlueprint};
 use crate::frames::SetupStage;
-use crate::init::{Identity, Site};
-use crate::sys::mount::{self, Without};
-use crate::sys::process::{Apart, Leaving, enter, unshare};
+use crate::init::{InitSite, OuterIdentity};
+use crate::sys::mount::{self, MountRestrictions};
+use crate::sys::process::{EndingProcess, NamespaceFlags, enter, unshare};
 
-pub(crate) struct Templates {
+pub(crate) struct RootTemplates {
     /// The host's tree: the original namespace where privileged, a private copy elsewhere.
     host: OwnedFd,
     /// Made while there was nothing else to do.
     blank: Option<Blank>,
-    /// Whether this process is in a copy of the host's tree that nobody needs.
+    /// Whether this process is in a copy of the host's tree that is not needed.
     in_spare_copy: bool,
-    /// Whoever lets go of the host's tree behind the last blank root, unless its end was seen.
-    leaving: Option<Leaving>,
+    /// The process that lets go of the host's tree behind the last blank root, unless its end was seen.
+    leaving: Option<EndingProcess>,
     /// The oldest first.
     announced: VecDeque<Template>,
 }
@@ -38,10 +38,13 @@ struct Template {
     namespace: Option<OwnedFd>,
 }
 
-impl Templates {
+impl RootTemplates {
     /// Must be called right after this process left the host's mount namespace; `original` is that
     /// one, where this process may go back to it.
-    pub(crate) fn new(own: BorrowedFd<'_>, original: Option<OwnedFd>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        own: BorrowedFd<'_>,
+        original: Option<OwnedFd>,
+    ) -> Result<Self, BuildStepFailure> {
         let stage = SetupStage::MountNamespace;
         mount::stop_propagation().during(stage, || "/".to_owned())?;
         let in_spare_copy = original.is_some();
@@ -62,15 +65,15 @@ impl Templates {
     /// Leaves this process in the host's tree.
     pub(crate) fn mount_from_host(
         &self,
-        blueprint: &Blueprint,
+        blueprint: &SandboxBlueprint,
         identities: &mut Identities,
-        identity: Identity,
-        site: &mut Site,
-    ) -> Result<(), Failure> {
+        identity: OuterIdentity,
+        site: &mut InitSite,
+    ) -> Result<(), BuildStepFailure> {
         if blueprint.shifted().next().is_none() && blueprint.caches.is_empty() {
             return Ok(());
         }
-        enter(self.host.as_fd(), Apart::MOUNT)
+        enter(self.host.as_fd(), NamespaceFlags::MOUNT)
             .during(SetupStage::MountNamespace, || "the host's tree".to_owned())?;
         for placed in &blueprint.placed {
             site.placed.push(shifted(placed, identities, identity)?);
@@ -88,7 +91,9 @@ impl Templates {
             let shift = identities
                 .shift(identity, (stat.st_uid, stat.st_gid))
                 .during(SetupStage::Identity, name)?;
-            let restrict = Without::SETUID.and(Without::DEVICES).and(Without::WRITING);
+            let restrict = MountRestrictions::SETUID
+                .and(MountRestrictions::DEVICES)
+                .and(MountRestrictions::WRITING);
             if mount::restrict_tree(tree.as_fd(), restrict, shift).is_err() {
                 mount::restrict_tree(tree.as_fd(), restrict, None)
                     .during(SetupStage::Mounts, name)?;
@@ -113,12 +118,12 @@ impl Templates {
         }
     }
 
-    fn make_blank(&mut self, own: BorrowedFd<'_>) -> Result<Blank, Failure> {
+    fn make_blank(&mut self, own: BorrowedFd<'_>) -> Result<Blank, BuildStepFailure> {
         let stage = SetupStage::MountNamespace;
         if !std::mem::take(&mut self.in_spare_copy) {
-            enter(self.host.as_fd(), Apart::MOUNT)
+            enter(self.host.as_fd(), NamespaceFlags::MOUNT)
                 .during(stage, || "the host's tree".to_owned())?;
-            unshare(Apart::MOUNT).during(stage, || "a new template".to_owned())?;
+            unshare(NamespaceFlags::MOUNT).during(stage, || "a new template".to_owned())?;
             mount::stop_propagation().during(stage, || "/".to_owned())?;
         }
         let (scaffold, leaving) = blank_root()?;
@@ -143,18 +148,22 @@ impl Templates {
     }
 
     /// Puts this process into the template of that number, building it first where it is new.
-    pub(crate) fn enter(&mut self, number: u32, own: BorrowedFd<'_>) -> Result<(), Failure> {
+    pub(crate) fn enter(
+        &mut self,
+        number: u32,
+        own: BorrowedFd<'_>,
+    ) -> Result<(), BuildStepFailure> {
         let stage = SetupStage::MountNamespace;
         let position = self.announced.iter().rposition(|one| one.number == number);
         let Some(position) = position else {
-            return Err(Failure {
+            return Err(BuildStepFailure {
                 stage: SetupStage::Request,
                 detail: format!("no root was announced under the number {number}"),
                 errno: 0,
             });
         };
         if let Some(namespace) = &self.announced[position].namespace {
-            return enter(namespace.as_fd(), Apart::MOUNT)
+            return enter(namespace.as_fd(), NamespaceFlags::MOUNT)
                 .during(stage, || "a template".to_owned());
         }
         let blank = match self.blank.take() {
@@ -162,10 +171,14 @@ impl Templates {
             None => self.make_blank(own)?,
         };
         let template = &mut self.announced[position];
-        enter(self.host.as_fd(), Apart::MOUNT).during(stage, || "the host's tree".to_owned())?;
+        enter(self.host.as_fd(), NamespaceFlags::MOUNT)
+            .during(stage, || "the host's tree".to_owned())?;
         let shown = template.plan.binds.iter().map(|bind| {
-            from_host(bind, Without::SETUID.and(Without::DEVICES))
-                .during(SetupStage::Root, || bind.source.clone())
+            from_host(
+                bind,
+                MountRestrictions::SETUID.and(MountRestrictions::DEVICES),
+            )
+            .during(SetupStage::Root, || bind.source.clone())
         });
         let shown = shown.collect::<Result<Vec<_>, _>>()?;
         // What cannot be read here could not be read inside either.
@@ -174,7 +187,8 @@ impl Templates {
             Some((path.as_str(), file))
         });
         let copied: Vec<_> = copied.collect();
-        enter(blank.namespace.as_fd(), Apart::MOUNT).during(stage, || "a template".to_owned())?;
+        enter(blank.namespace.as_fd(), NamespaceFlags::MOUNT)
+            .during(stage, || "a template".to_owned())?;
         furnish(blank.scaffold, &template.plan, &shown, &copied)?;
         template.namespace = Some(blank.namespace);
         Ok(())
@@ -194,14 +208,14 @@ const AT_ONCE: usize = 32 * 1024;
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Builds a root with the devices and a view of `/proc`, and makes it this namespace's.
-fn blank_root() -> Result<(Scaffold, Leaving), Failure> {
+fn blank_root() -> Result<(Scaffold, EndingProcess), BuildStepFailure> {
     let stage = SetupStage::Root;
     // Modes are meant as they are written.
     rustix::process::umask(Mode::empty());
     let root = mount::new_filesystem(
         "tmpfs",
         &[("mode", "0755"), ("size", "4m")],
-        Without::SETUID.and(Without::DEVICES),
+        MountRestrictions::SETUID.and(MountRestrictions::DEVICES),
     )
     .during(stage, || "/".to_owned())?;
     // Attached anywhere: the place disappears with the old root.
@@ -219,14 +233,14 @@ fn blank_root() -> Result<(Scaffold, Leaving), Failure> {
     }
     // A view of /proc must stay mounted: without one the kernel lets an unprivileged sandbox mount
     // none of its own.
-    let proc = Bind {
+    let proc = BindMount {
         source: "/proc".to_owned(),
         target: "/proc".to_owned(),
         file: false,
     };
-    let without = Without::SETUID
-        .and(Without::DEVICES)
-        .and(Without::EXECUTION);
+    let without = MountRestrictions::SETUID
+        .and(MountRestrictions::DEVICES)
+        .and(MountRestrictions::EXECUTION);
     from_host(&proc, without)
         .and_then(|tree| scaffold.show(&proc, &tree))
         .during(stage, || "/proc".to_owned())?;
@@ -241,7 +255,7 @@ fn furnish(
     plan: &RootPlan,
     shown: &[OwnedFd],
     copied: &[(&str, OwnedFd)],
-) -> Result<(), Failure> {
+) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Root;
     // Modes are meant as they are written.
     rustix::process::umask(Mode::empty());
@@ -273,9 +287,9 @@ fn furnish(
 }
 
 /// A copy of a tree of the host that can only be read.
-fn from_host(bind: &Bind, without: Without) -> io::Result<OwnedFd> {
+fn from_host(bind: &BindMount, without: MountRestrictions) -> io::Result<OwnedFd> {
     let tree = mount::clone_tree(rustix::fs::CWD, Path::new(&bind.source))?;
-    mount::restrict_tree(tree.as_fd(), without.and(Without::WRITING), None)?;
+    mount::restrict_tree(tree.as_fd(), without.and(MountRestrictions::WRITING), None)?;
     Ok(tree)
 }
 
@@ -287,13 +301,13 @@ fn open_to_copy(path: &str) -> io::Result<OwnedFd> {
 }
 
 /// `/dev` with the few devices every program may use.
-fn devices(scaffold: &mut Scaffold) -> Result<(), Failure> {
+fn devices(scaffold: &mut Scaffold) -> Result<(), BuildStepFailure> {
     let stage = SetupStage::Root;
     let whole = || "/dev".to_owned();
     let devices = mount::new_filesystem(
         "tmpfs",
         &[("mode", "0755"), ("size", "64k")],
-        Without::SETUID.and(Without::EXECUTION),
+        MountRestrictions::SETUID.and(MountRestrictions::EXECUTION),
     )
     .during(stage, whole)?;
     scaffold.directories("/dev").during(stage, whole)?;
@@ -353,7 +367,7 @@ impl Scaffold {
         }
     }
 
-    fn show(&mut self, bind: &Bind, tree: &OwnedFd) -> io::Result<()> {
+    fn show(&mut self, bind: &BindMount, tree: &OwnedFd) -> io::Result<()> {
         if bind.file {
             self.place_for_file(&bind.target)?;
         } else {
@@ -364,7 +378,11 @@ impl Scaffold {
 
     fn show_device(&mut self, path: &str) -> io::Result<()> {
         let tree = mount::clone_tree(rustix::fs::CWD, Path::new(path))?;
-        mount::restrict_tree(tree.as_fd(), Without::SETUID.and(Without::EXECUTION), None)?;
+        mount::restrict_tree(
+            tree.as_fd(),
+            MountRestrictions::SETUID.and(MountRestrictions::EXECUTION),
+            None,
+        )?;
         self.place_for_file(path)?;
         mount::attach(&tree, &mount::hold(&self.root, Path::new(path))?)
     }
@@ -414,7 +432,7 @@ impl Scaffold {
         write_all(&self.new_file(path)?, bytes)
     }
 
-    /// What an open file holds, to its end: however long it has become since somebody looked at it.
+    /// What an open file holds, to its end: however long it has become since it was looked at.
     fn copy(&mut self, path: &str, from: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
         let file = self.new_file(path)?;
         loop {
@@ -453,10 +471,10 @@ fn relative(path: &str) -> &str {
 
 /// A copy of a tree of the host, with its owner shifted and without what it must not do.
 fn shifted(
-    placed: &Placed,
+    placed: &PlacedPath,
     identities: &mut Identities,
-    identity: Identity,
-) -> Result<OwnedFd, Failure> {
+    identity: OuterIdentity,
+) -> Result<OwnedFd, BuildStepFailure> {
     let source = &placed.bind.source;
     let name = || source.clone();
     let tree =
@@ -465,15 +483,15 @@ fn shifted(
         .map_err(io::Error::from)
         .during(SetupStage::Mounts, name)?;
     if (stat.st_dev, stat.st_ino) != (placed.device, placed.inode) {
-        return Err(Failure {
+        return Err(BuildStepFailure {
             stage: SetupStage::Mounts,
             detail: format!("{source} was replaced while the sandbox was being built"),
             errno: 0,
         });
     }
-    let mut restrict = Without::SETUID.and(Without::DEVICES);
+    let mut restrict = MountRestrictions::SETUID.and(MountRestrictions::DEVICES);
     if !placed.writable {
-        restrict = restrict.and(Without::WRITING);
+        restrict = restrict.and(MountRestrictions::WRITING);
     }
     let shift = identities
         .shift(identity, placed.owner)

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use lula_protocol::denial::Attempt;
-use lula_protocol::receipt::Ended;
-use lula_sandbox::policy::{Memory, Policy};
-use lula_sandbox::{Command, Finished};
+use lula_protocol::denial::DeniedAttempt;
+use lula_protocol::receipt::CommandEnding;
+use lula_sandbox::policy::{MemoryLimit, SandboxPolicy};
+use lula_sandbox::{FinishedCommand, SandboxCommand};
 
 use crate::support::{build_policy, engine, new_engine, sandbox, workspace};
 
-fn small() -> Policy {
+fn small() -> SandboxPolicy {
     let mut policy = build_policy();
-    policy.limits.memory = Memory::Fixed("128MiB".parse().unwrap());
+    policy.limits.memory = MemoryLimit::Fixed("128MiB".parse().unwrap());
     policy.limits.pids = 64;
     policy.limits.disk = "32MiB".parse().unwrap();
     policy.limits.output = "1MiB".parse().unwrap();
@@ -19,19 +19,19 @@ fn small() -> Policy {
     policy
 }
 
-fn run(line: &str, seconds: u64) -> Finished {
+fn run(line: &str, seconds: u64) -> FinishedCommand {
     let workspace = workspace();
     let session = engine().open(&sandbox(small(), &workspace)).unwrap();
     session
-        .run(&Command::shell(line).timeout(Duration::from_secs(seconds)))
+        .run(&SandboxCommand::shell(line).timeout(Duration::from_secs(seconds)))
         .unwrap()
 }
 
-fn exceeded(finished: &Finished) -> Vec<String> {
+fn exceeded(finished: &FinishedCommand) -> Vec<String> {
     let denials = finished.receipt.denials.iter();
     denials
         .filter_map(|denial| match &denial.attempt {
-            Attempt::Exceed { limit, .. } => Some(limit.clone()),
+            DeniedAttempt::Exceed { limit, .. } => Some(limit.clone()),
             _ => None,
         })
         .collect()
@@ -40,7 +40,7 @@ fn exceeded(finished: &Finished) -> Vec<String> {
 #[test]
 fn a_fork_bomb_meets_the_limit_on_processes() {
     let finished = run("(bomb() { bomb | bomb & }; bomb); exec sleep 1000", 2);
-    assert_eq!(finished.receipt.ended, Ended::TimedOut);
+    assert_eq!(finished.receipt.ended, CommandEnding::TimedOut);
     let exceeded = exceeded(&finished);
     assert!(exceeded.contains(&"pids".to_owned()), "{exceeded:?}");
     assert!(exceeded.contains(&"wall".to_owned()), "{exceeded:?}");
@@ -51,7 +51,7 @@ fn the_very_first_command_of_an_engine_is_limited_too() {
     // Its limits are set while its sandbox is being built.
     for _ in 0..5 {
         let (engine, workspace) = (new_engine(), workspace());
-        let line = Command::shell("for _ in $(seq 100); do sleep 100 & done; wait");
+        let line = SandboxCommand::shell("for _ in $(seq 100); do sleep 100 & done; wait");
         let finished = engine.run(&sandbox(small(), &workspace), &line).unwrap();
         assert!(!finished.succeeded());
         assert_eq!(exceeded(&finished), ["pids"]);
@@ -63,7 +63,7 @@ fn a_memory_bomb_is_ended_by_its_limit() {
     let finished = run("exec /usr/bin/python3 -c 'x = bytearray(1 << 30)'", 20);
     assert_eq!(
         finished.receipt.ended,
-        Ended::LimitReached {
+        CommandEnding::LimitReached {
             limit: "memory".to_owned()
         },
         "{}",
@@ -87,7 +87,7 @@ fn a_flood_of_output_is_counted_and_only_its_ends_are_kept() {
 #[test]
 fn an_endless_flood_ends_with_its_deadline() {
     let finished = run("yes", 1);
-    assert_eq!(finished.receipt.ended, Ended::TimedOut);
+    assert_eq!(finished.receipt.ended, CommandEnding::TimedOut);
     assert!(finished.stdout.total() > 1 << 20);
 }
 
@@ -111,7 +111,7 @@ fn a_file_larger_than_the_limit_is_cut_in_the_workspace_too() {
     let finished = run("exec head -c 100000000 /dev/zero > big", 20);
     assert_eq!(
         finished.receipt.ended,
-        Ended::LimitReached {
+        CommandEnding::LimitReached {
             limit: "disk".to_owned()
         }
     );
@@ -124,12 +124,20 @@ fn a_deadline_ends_daemons_that_left_their_session_and_their_parent() {
     let line = "setsid sh -c '(setsid sh -c \"while :; do echo alive >> /tmp/pulse; sleep 0.05; done\" &)' & \
                 sleep 1000";
     let finished = session
-        .run(&Command::shell(line).timeout(Duration::from_millis(500)))
+        .run(&SandboxCommand::shell(line).timeout(Duration::from_millis(500)))
         .unwrap();
-    assert_eq!(finished.receipt.ended, Ended::TimedOut);
+    assert_eq!(finished.receipt.ended, CommandEnding::TimedOut);
     let count = "sleep 0.3; wc -l < /tmp/pulse";
-    let first = session.run(&Command::shell(count)).unwrap().stdout.text();
-    let second = session.run(&Command::shell(count)).unwrap().stdout.text();
+    let first = session
+        .run(&SandboxCommand::shell(count))
+        .unwrap()
+        .stdout
+        .text();
+    let second = session
+        .run(&SandboxCommand::shell(count))
+        .unwrap()
+        .stdout
+        .text();
     assert_ne!(first.trim(), "0");
     assert_eq!(first, second, "the daemon outlived its deadline");
 }
@@ -139,12 +147,12 @@ fn a_deadline_spares_the_other_commands_of_the_session() {
     let workspace = workspace();
     let session = engine().open(&sandbox(small(), &workspace)).unwrap();
     let other = session
-        .start(&Command::shell("sleep 1; echo survived"))
+        .start(&SandboxCommand::shell("sleep 1; echo survived"))
         .unwrap();
     let doomed = session
-        .run(&Command::shell("sleep 1000 & sleep 1000").timeout(Duration::from_millis(200)))
+        .run(&SandboxCommand::shell("sleep 1000 & sleep 1000").timeout(Duration::from_millis(200)))
         .unwrap();
-    assert_eq!(doomed.receipt.ended, Ended::TimedOut);
+    assert_eq!(doomed.receipt.ended, CommandEnding::TimedOut);
     assert_eq!(other.wait().unwrap().stdout.text(), "survived\n");
 }
 
@@ -154,6 +162,6 @@ fn open_files_are_limited() {
     policy.limits.open_files = 32;
     let workspace = workspace();
     let session = engine().open(&sandbox(policy, &workspace)).unwrap();
-    let finished = session.run(&Command::shell("ulimit -n")).unwrap();
+    let finished = session.run(&SandboxCommand::shell("ulimit -n")).unwrap();
     assert_eq!(finished.stdout.text(), "32\n");
 }

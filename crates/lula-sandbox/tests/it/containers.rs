@@ -4,8 +4,8 @@
 
 use std::process::Command as Host;
 
-use lula_protocol::Tier;
-use lula_sandbox::{Command, Sandbox, Toolchains};
+use lula_protocol::IsolationTier;
+use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand};
 
 use crate::support::{build_policy, new_engine, printed};
 
@@ -55,13 +55,18 @@ fn next_tier() {
     let engine = new_engine();
     let workspace = crate::support::workspace();
     let mut policy = build_policy();
-    let asked = Sandbox::new(policy.clone(), workspace.path()).toolchains(Toolchains::none());
+    let asked = Sandbox::new(policy.clone(), workspace.path()).toolchains(HostToolchains::none());
     let session = engine.open(&asked).unwrap();
-    assert_eq!(session.tier(), Tier::Landlock);
-    assert!(session.run(&Command::new("true")).unwrap().succeeded());
+    assert_eq!(session.tier(), IsolationTier::Landlock);
+    assert!(
+        session
+            .run(&SandboxCommand::new("true"))
+            .unwrap()
+            .succeeded()
+    );
 
-    policy.min_tier = Tier::Namespace;
-    let asked = Sandbox::new(policy, workspace.path()).toolchains(Toolchains::none());
+    policy.min_tier = IsolationTier::Namespace;
+    let asked = Sandbox::new(policy, workspace.path()).toolchains(HostToolchains::none());
     let refused = engine.open(&asked).unwrap_err().to_string();
     assert!(
         refused.contains("/proc of this container is masked"),
@@ -82,13 +87,13 @@ fn a_workspace_on_a_filesystem_without_id_maps_works_and_the_receipt_says_how() 
 fn without_id_maps() {
     let engine = new_engine();
     let asked = Sandbox::new(build_policy(), "/tmp/lula-scene/merged")
-        .tier(Tier::Namespace)
-        .toolchains(Toolchains::none());
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none());
     // Twice: the first finds out, the second knows.
     for _ in 0..2 {
         let session = engine.open(&asked).unwrap();
         let finished = session
-            .run(&Command::shell(
+            .run(&SandboxCommand::shell(
                 "echo x > file && stat -c %u . file && rm file",
             ))
             .unwrap();

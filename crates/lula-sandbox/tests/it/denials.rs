@@ -1,31 +1,34 @@
 //! What a sandbox keeps from a command is named, with where it was to go and what would grant it.
 
-use lula_protocol::Tier;
-use lula_protocol::denial::{Attempt, Denial};
-use lula_sandbox::{Command, Finished, Sandbox, Session, Toolchains};
+use lula_protocol::IsolationTier;
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
+use lula_sandbox::{FinishedCommand, HostToolchains, Sandbox, SandboxCommand, SandboxSession};
 use tempfile::TempDir;
 
 use crate::support::{build_policy, engine, sandbox, session, workspace};
 
-fn count(finished: &Finished, wanted: impl Fn(&Attempt) -> bool) -> u64 {
+fn count(finished: &FinishedCommand, wanted: impl Fn(&DeniedAttempt) -> bool) -> u64 {
     let denials = finished.receipt.denials.iter();
     let fitting = denials.filter(|denial| wanted(&denial.attempt));
     fitting.map(|denial| denial.count).sum()
 }
 
-fn to(host: &str, port: u16) -> impl Fn(&Attempt) -> bool {
-    move |attempt| matches!(attempt, Attempt::Connect { host: h, port: p } if h == host && *p == port)
+fn to(host: &str, port: u16) -> impl Fn(&DeniedAttempt) -> bool {
+    move |attempt| matches!(attempt, DeniedAttempt::Connect { host: h, port: p } if h == host && *p == port)
 }
 
 #[test]
 fn a_blocked_connection_is_recorded_with_its_destination_and_a_local_one_is_not() {
     let (session, _workspace) = session();
-    let run = |line: &str| session.run(&Command::shell(line)).unwrap();
+    let run = |line: &str| session.run(&SandboxCommand::shell(line)).unwrap();
     let outside = "bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'";
     let twice = run(&format!("{outside}; {outside}; true"));
     assert_eq!(count(&twice, to("192.0.2.1", 80)), 2);
     // Seen once is counted once.
-    assert_eq!(count(&twice, |attempt| *attempt == Attempt::Network), 0);
+    assert_eq!(
+        count(&twice, |attempt| *attempt == DeniedAttempt::Network),
+        0
+    );
     // Refused by the port, not by the sandbox.
     let local = run("bash -c 'exec 3<>/dev/tcp/127.0.0.1/9'");
     assert_eq!(local.receipt.denials, []);
@@ -40,15 +43,20 @@ fn a_message_without_a_connection_is_counted_by_the_kernel() {
     let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                 try: s.sendto(b'x', ('192.0.2.1', 53))\nexcept OSError: pass";
     let finished = session
-        .run(&Command::new("/usr/bin/python3").arguments(["-c", send]))
+        .run(&SandboxCommand::new("/usr/bin/python3").arguments(["-c", send]))
         .unwrap();
-    assert_eq!(count(&finished, |attempt| *attempt == Attempt::Network), 1);
+    assert_eq!(
+        count(&finished, |attempt| *attempt == DeniedAttempt::Network),
+        1
+    );
     // What was counted once is not counted again.
-    let after = session.run(&Command::shell("true")).unwrap();
+    let after = session.run(&SandboxCommand::shell("true")).unwrap();
     assert_eq!(after.receipt.denials, []);
 }
 
-fn watching(policy: impl FnOnce(&mut lula_sandbox::policy::Policy)) -> (Session, TempDir) {
+fn watching(
+    policy: impl FnOnce(&mut lula_sandbox::policy::SandboxPolicy),
+) -> (SandboxSession, TempDir) {
     let workspace = workspace();
     let mut asked = build_policy();
     policy(&mut asked);
@@ -58,13 +66,13 @@ fn watching(policy: impl FnOnce(&mut lula_sandbox::policy::Policy)) -> (Session,
 
 /// What was denied beside the C library's own reading of names of languages, which some systems keep
 /// where no sandbox looks.
-fn all(finished: &Finished) -> Vec<&Denial> {
+fn all(finished: &FinishedCommand) -> Vec<&SandboxDenial> {
     let denials = finished.receipt.denials.iter();
-    let of_library = |denial: &&Denial| format!("{:?}", denial.attempt).contains("/locale");
+    let of_library = |denial: &&SandboxDenial| format!("{:?}", denial.attempt).contains("/locale");
     denials.filter(|denial| !of_library(denial)).collect()
 }
 
-fn denied<'a>(finished: &'a Finished, wanted: &Attempt) -> &'a Denial {
+fn denied<'a>(finished: &'a FinishedCommand, wanted: &DeniedAttempt) -> &'a SandboxDenial {
     let mut denials = finished.receipt.denials.iter();
     let found = denials.find(|denial| denial.attempt == *wanted);
     assert!(
@@ -83,8 +91,8 @@ fn a_hidden_path_is_named_with_the_grant_that_would_show_it() {
     let path = file.to_str().unwrap().to_owned();
     let (session, _workspace) = watching(|_| ());
     let line = format!("cat {path}; cat {path}; cat {path}-which-is-nowhere; cat /etc/hostname");
-    let finished = session.run(&Command::shell(line)).unwrap();
-    let denial = denied(&finished, &Attempt::Read { path: path.clone() });
+    let finished = session.run(&SandboxCommand::shell(line)).unwrap();
+    let denial = denied(&finished, &DeniedAttempt::Read { path: path.clone() });
     assert_eq!(denial.count, 2);
     assert_eq!(denial.rule, "not in the sandbox");
     assert_eq!(denial.grant, Some(format!("paths.read = [{path:?}]")));
@@ -101,9 +109,11 @@ fn a_grant_that_was_named_is_enough() {
     let (session, _workspace) = watching(|policy| {
         policy.paths.read.insert(path.parse().unwrap());
     });
-    let finished = session.run(&Command::shell(format!("cat {path}"))).unwrap();
+    let finished = session
+        .run(&SandboxCommand::shell(format!("cat {path}")))
+        .unwrap();
     assert_eq!(finished.stdout.text(), "shown");
-    assert_eq!(all(&finished), [] as [&Denial; 0]);
+    assert_eq!(all(&finished), [] as [&SandboxDenial; 0]);
 }
 
 #[test]
@@ -111,13 +121,13 @@ fn writing_where_nothing_can_be_written_is_named() {
     let (session, _workspace) = watching(|_| ());
     let line = "cd /usr; echo x > new; mkdir share/new; rm -f bin/env; echo x > /tmp/fine; \
                 ln -s /anything/at/all /tmp/link; true";
-    let finished = session.run(&Command::shell(line)).unwrap();
+    let finished = session.run(&SandboxCommand::shell(line)).unwrap();
     for (path, granted) in [
         ("/usr/new", "/usr"),
         ("/usr/share/new", "/usr/share"),
         ("/usr/bin/env", "/usr/bin/env"),
     ] {
-        let wanted = Attempt::Write {
+        let wanted = DeniedAttempt::Write {
             path: path.to_owned(),
         };
         let denial = denied(&finished, &wanted);
@@ -141,12 +151,14 @@ fn a_masked_path_is_named_with_its_mask() {
         (engine().open(&asked).unwrap(), workspace)
     };
     let finished = session
-        .run(&Command::shell("cat private/note; rm -f never-there"))
+        .run(&SandboxCommand::shell(
+            "cat private/note; rm -f never-there",
+        ))
         .unwrap();
     let path = workspace.path().join("private/note");
     let denial = denied(
         &finished,
-        &Attempt::Read {
+        &DeniedAttempt::Read {
             path: path.to_str().unwrap().to_owned(),
         },
     );
@@ -158,23 +170,23 @@ fn a_masked_path_is_named_with_its_mask() {
 fn what_landlock_refuses_is_named_too() {
     let workspace = workspace();
     let mut policy = build_policy();
-    policy.min_tier = Tier::Landlock;
+    policy.min_tier = IsolationTier::Landlock;
     let asked = Sandbox::new(policy, workspace.path())
-        .tier(Tier::Landlock)
-        .toolchains(Toolchains::none())
+        .tier(IsolationTier::Landlock)
+        .toolchains(HostToolchains::none())
         .watch_paths();
     let session = engine().open(&asked).unwrap();
     let finished = session
-        .run(&Command::shell(
+        .run(&SandboxCommand::shell(
             "cat /etc/shadow; echo x > /usr/new; echo in > file; cat file",
         ))
         .unwrap();
     assert_eq!(finished.stdout.text(), "in\n");
-    let read = Attempt::Read {
+    let read = DeniedAttempt::Read {
         path: "/etc/shadow".to_owned(),
     };
     assert_eq!(denied(&finished, &read).rule, "landlock");
-    let write = Attempt::Write {
+    let write = DeniedAttempt::Write {
         path: "/usr/new".to_owned(),
     };
     let grant = denied(&finished, &write).grant.as_deref();
@@ -183,8 +195,8 @@ fn what_landlock_refuses_is_named_too() {
 
 #[test]
 fn a_receipt_says_whether_paths_were_watched() {
-    let says = |session: &Session| {
-        let finished = session.run(&Command::shell("true")).unwrap();
+    let says = |session: &SandboxSession| {
+        let finished = session.run(&SandboxCommand::shell("true")).unwrap();
         let unseen = finished.receipt.not_observed;
         unseen.iter().any(|what| what.starts_with("paths"))
     };

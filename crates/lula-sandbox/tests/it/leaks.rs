@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command as Host, Stdio};
 use std::time::{Duration, Instant};
 
-use lula_sandbox::Command;
+use lula_sandbox::SandboxCommand;
 
 use crate::support::{build_policy, new_engine, sandbox, workspace};
 
@@ -159,11 +159,16 @@ fn new_helper() {
     rustix::process::kill_process(helper, rustix::process::Signal::KILL).unwrap();
     // Its death takes a moment to reach the sandbox.
     let patience = Instant::now() + Duration::from_secs(5);
-    while lost.run(&Command::new("true")).is_ok() {
+    while lost.run(&SandboxCommand::new("true")).is_ok() {
         assert!(Instant::now() < patience, "a sandbox outlived its helper");
     }
     let session = engine.open(&asked).unwrap();
-    assert!(session.run(&Command::new("true")).unwrap().succeeded());
+    assert!(
+        session
+            .run(&SandboxCommand::new("true"))
+            .unwrap()
+            .succeeded()
+    );
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn two_hundred() {
         for number in 0..times {
             let session = engine.open(&asked).unwrap();
             let line = format!("sleep 100 & echo {number}");
-            let finished = session.run(&Command::shell(line)).unwrap();
+            let finished = session.run(&SandboxCommand::shell(line)).unwrap();
             assert_eq!(finished.stdout.text(), format!("{number}\n"));
             session.close().unwrap();
         }
@@ -234,7 +239,7 @@ fn a_runner() {
     let session = engine.open(&sandbox(build_policy(), &workspace)).unwrap();
     let marked = format!("exec -a lula-mark-{} sleep 1000", std::process::id());
     let daemon = format!("(setsid bash -c '{marked}' &); bash -c '{marked}'");
-    let process = session.start(&Command::shell(daemon)).unwrap();
+    let process = session.start(&SandboxCommand::shell(daemon)).unwrap();
     process.pid().unwrap();
     let marked = format!("lula-mark-{}", std::process::id());
     while processes_named(&marked) < 2 {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use lula_protocol::Tier;
-use lula_protocol::receipt::{Ended, WorkspaceMode};
-use lula_sandbox::{Command, Finished, Overlay, Sandbox, SandboxError, Toolchains};
+use lula_protocol::IsolationTier;
+use lula_protocol::receipt::{CommandEnding, WorkspaceMode};
+use lula_sandbox::{
+    FinishedCommand, HostToolchains, OverlayWorkspace, Sandbox, SandboxCommand, SandboxError,
+};
 use tempfile::TempDir;
 
 use crate::support::{build_policy, engine, new_engine, workspace};
@@ -42,17 +44,17 @@ impl Ground {
         self.state.path().join("upper")
     }
 
-    fn overlay(&self) -> Overlay {
-        Overlay {
+    fn overlay(&self) -> OverlayWorkspace {
+        OverlayWorkspace {
             lowers: vec![self.real.path().to_owned()],
             upper: self.upper(),
             work: self.state.path().join("work"),
         }
     }
 
-    fn run(&self, line: &str) -> Finished {
+    fn run(&self, line: &str) -> FinishedCommand {
         let finished = engine()
-            .run(&sandbox(self.overlay()), &Command::shell(line))
+            .run(&sandbox(self.overlay()), &SandboxCommand::shell(line))
             .unwrap();
         assert!(finished.succeeded(), "{line}: {}", finished.stderr.text());
         finished
@@ -61,16 +63,16 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // The kernel leaves a directory that nobody may read: an ordinary user can remove it by name
+        // The kernel leaves a directory without read permission: an ordinary user can remove it by name
         // only.
         let _ = std::fs::remove_dir(self.state.path().join("work/work"));
     }
 }
 
-fn sandbox(overlay: Overlay) -> Sandbox {
+fn sandbox(overlay: OverlayWorkspace) -> Sandbox {
     Sandbox::over(build_policy(), overlay)
-        .tier(Tier::Namespace)
-        .toolchains(Toolchains::none())
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none())
 }
 
 /// Everything about a tree: kinds, modes, owners, times of change, contents.
@@ -104,7 +106,7 @@ fn picture(root: &Path) -> BTreeMap<PathBuf, String> {
 
 const READ_LONG_AGO: [&str; 4] = ["", "keep", "folder", "folder/below/file"];
 
-/// Makes a tree look as if nobody had read it for long: then the kernel notes the next reading.
+/// Makes a tree look as if it had not been read for long: then the kernel notes the next reading.
 fn age(root: &Path) {
     let unchanged = rustix::fs::Timespec {
         tv_sec: 0,
@@ -160,7 +162,7 @@ fn change_everything() {
     );
     assert_eq!(picture(ground.real.path()), before);
 
-    // On disk: files of whoever owns the layer, a mark where something went, another where a folder
+    // On disk: files of the layer's owner, a mark where something went, another where a folder
     // was replaced.
     let upper = ground.upper();
     let owner = upper.metadata().unwrap().uid();
@@ -231,14 +233,14 @@ fn layers_stack() {
     for name in ["upper", "work"] {
         std::fs::create_dir(second.path().join(name)).unwrap();
     }
-    let overlay = Overlay {
+    let overlay = OverlayWorkspace {
         lowers: vec![ground.upper(), ground.real.path().to_owned()],
         upper: second.path().join("upper"),
         work: second.path().join("work"),
     };
     let line = "ls; ls swept; cat change; rm change made/renamed; echo y > made/other";
     let finished = engine()
-        .run(&sandbox(overlay), &Command::shell(line))
+        .run(&sandbox(overlay), &SandboxCommand::shell(line))
         .unwrap();
     assert_eq!(
         finished.stdout.text(),
@@ -278,7 +280,7 @@ fn a_read_only_workspace_in_layers_is_read_only() {
     let finished = engine()
         .run(
             &asked,
-            &Command::shell("cat keep; echo x > keep || echo refused"),
+            &SandboxCommand::shell("cat keep; echo x > keep || echo refused"),
         )
         .unwrap();
     assert_eq!(finished.stdout.text(), "keep\nrefused\n");
@@ -287,14 +289,14 @@ fn a_read_only_workspace_in_layers_is_read_only() {
 
 #[test]
 fn the_receipt_says_what_writing_does_in_every_tier() {
-    for tier in [Tier::Namespace, Tier::Landlock] {
+    for tier in [IsolationTier::Namespace, IsolationTier::Landlock] {
         let place = workspace();
         let mut policy = build_policy();
         policy.min_tier = tier;
         let asked = Sandbox::new(policy, place.path())
             .tier(tier)
-            .toolchains(Toolchains::none());
-        let command = Command::shell("touch new; true");
+            .toolchains(HostToolchains::none());
+        let command = SandboxCommand::shell("touch new; true");
         let written = engine().run(&asked, &command).unwrap();
         assert_eq!(written.receipt.workspace, WorkspaceMode::Direct, "{tier}");
         std::fs::remove_file(place.path().join("new")).unwrap();
@@ -309,7 +311,7 @@ fn the_receipt_says_what_writing_does_in_every_tier() {
 #[test]
 fn a_tier_without_mounts_refuses_layers() {
     let ground = Ground::new();
-    for tier in [Tier::Landlock, Tier::Process] {
+    for tier in [IsolationTier::Landlock, IsolationTier::Process] {
         let mut policy = build_policy();
         policy.min_tier = tier;
         policy.required_layers.clear();
@@ -325,23 +327,23 @@ fn a_tier_without_mounts_refuses_layers() {
 fn layers_that_make_no_sense_are_refused() {
     let ground = Ground::new();
     let good = ground.overlay();
-    let refuse = |overlay: Overlay| {
+    let refuse = |overlay: OverlayWorkspace| {
         let refused = engine().open(&sandbox(overlay));
         assert!(matches!(refused, Err(SandboxError::Path { .. })));
     };
-    refuse(Overlay {
+    refuse(OverlayWorkspace {
         lowers: Vec::new(),
         ..good.clone()
     });
-    refuse(Overlay {
+    refuse(OverlayWorkspace {
         work: ground.real.path().join("folder"),
         ..good.clone()
     });
-    refuse(Overlay {
+    refuse(OverlayWorkspace {
         work: good.upper.clone(),
         ..good.clone()
     });
-    refuse(Overlay {
+    refuse(OverlayWorkspace {
         upper: "/nowhere".into(),
         ..good
     });
@@ -353,19 +355,21 @@ fn a_workspace_that_grows_beyond_the_disk_limit_ends_the_command() {
     let mut policy = build_policy();
     policy.limits.disk = "8MiB".parse().unwrap();
     let asked = Sandbox::over(policy.clone(), ground.overlay())
-        .tier(Tier::Namespace)
-        .toolchains(Toolchains::none());
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none());
     // Many files, each well within the limit.
     let fill = "i=0; while true; do i=$((i+1)); head -c 1048576 /dev/zero > file$i || exit 7; done";
     for sandbox in [
         asked,
         Sandbox::new(policy, ground.real.path())
             .owned_workspace()
-            .tier(Tier::Namespace)
-            .toolchains(Toolchains::none()),
+            .tier(IsolationTier::Namespace)
+            .toolchains(HostToolchains::none()),
     ] {
-        let finished = engine().run(&sandbox, &Command::shell(fill)).unwrap();
-        let ended = Ended::LimitReached {
+        let finished = engine()
+            .run(&sandbox, &SandboxCommand::shell(fill))
+            .unwrap();
+        let ended = CommandEnding::LimitReached {
             limit: "disk".to_owned(),
         };
         assert_eq!(finished.receipt.ended, ended);
@@ -399,7 +403,7 @@ fn git_works_in_layers() {
 fn an_unflushed_layer_holds_what_was_written_and_is_marked_until_somebody_flushes() {
     let ground = Ground::new();
     let unflushed = || sandbox(ground.overlay()).unflushed_layer();
-    let run = |line: &str| engine().run(&unflushed(), &Command::shell(line));
+    let run = |line: &str| engine().run(&unflushed(), &SandboxCommand::shell(line));
     assert!(run("echo new > made; sync").unwrap().succeeded());
     assert_eq!(
         std::fs::read_to_string(ground.upper().join("made")).unwrap(),

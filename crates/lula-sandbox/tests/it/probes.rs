@@ -8,28 +8,28 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::{LayerName, Profile};
-use lula_sandbox::probes::{Attack, AttackError, Outcome, Report, catalogue};
-use lula_sandbox::{Engine, Helper, SandboxError};
+use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack, TierAttackError, catalogue};
+use lula_sandbox::{HelperProgram, SandboxEngine, SandboxError};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_lula-sandbox-helper");
 
-fn engine() -> Engine {
-    Engine::start_with(Helper::program(PROGRAM)).unwrap()
+fn engine() -> SandboxEngine {
+    SandboxEngine::start_with(HelperProgram::program(PROGRAM)).unwrap()
 }
 
-fn attack(tier: Tier) -> Report {
-    Attack::new(&engine(), Path::new(PROGRAM), tier)
+fn attack(tier: IsolationTier) -> AttackReport {
+    TierAttack::new(&engine(), Path::new(PROGRAM), tier)
         .run()
         .unwrap()
 }
 
-fn not_held(report: &Report) -> Vec<String> {
+fn not_held(report: &AttackReport) -> Vec<String> {
     let failed = report
         .probes
         .iter()
-        .filter(|probe| probe.outcome != Outcome::Held);
+        .filter(|probe| probe.outcome != AttackOutcome::Held);
     failed
         .map(|p| {
             format!(
@@ -42,38 +42,38 @@ fn not_held(report: &Report) -> Vec<String> {
 
 #[test]
 fn the_namespace_tier_holds_against_every_probe() {
-    let report = attack(Tier::Namespace);
+    let report = attack(IsolationTier::Namespace);
     assert_eq!(not_held(&report), Vec::<String>::new());
     assert!(report.probes.len() >= 80, "{}", report.probes.len());
 }
 
 #[test]
 fn the_landlock_tier_holds_against_every_probe() {
-    let report = attack(Tier::Landlock);
+    let report = attack(IsolationTier::Landlock);
     assert_eq!(not_held(&report), Vec::<String>::new());
     assert!(report.probes.len() >= 80, "{}", report.probes.len());
 }
 
 /// The names of the probes that no longer hold without a layer; `None` where there is no sandbox
 /// without it.
-fn broken_without(tier: Tier, layer: LayerName, probes: &[&str]) -> Option<Vec<String>> {
+fn broken_without(tier: IsolationTier, layer: LayerName, probes: &[&str]) -> Option<Vec<String>> {
     let engine = engine();
-    let attack = Attack::new(&engine, Path::new(PROGRAM), tier).only(probes.iter().copied());
+    let attack = TierAttack::new(&engine, Path::new(PROGRAM), tier).only(probes.iter().copied());
     let report = attack.without(layer).run();
     let report = match report {
         Ok(report) => report,
-        Err(AttackError::Sandbox(_)) => return None,
+        Err(TierAttackError::Sandbox(_)) => return None,
         Err(error) => panic!("{error}"),
     };
     let broken = report
         .probes
         .into_iter()
-        .filter(|probe| probe.outcome == Outcome::Broken);
+        .filter(|probe| probe.outcome == AttackOutcome::Broken);
     Some(broken.map(|probe| probe.name).collect())
 }
 
 /// Without the layer these probes are broken.
-fn check(tier: Tier, layer: LayerName, witnesses: &[&str]) {
+fn check(tier: IsolationTier, layer: LayerName, witnesses: &[&str]) {
     let broken = broken_without(tier, layer, witnesses).expect("a sandbox that lacks a layer");
     for witness in witnesses {
         assert!(
@@ -86,7 +86,7 @@ fn check(tier: Tier, layer: LayerName, witnesses: &[&str]) {
 #[test]
 fn without_its_namespaces_the_host_is_in_reach() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::Namespaces,
         &["separate_ipc", "shared_memory"],
     );
@@ -94,18 +94,22 @@ fn without_its_namespaces_the_host_is_in_reach() {
 
 #[test]
 fn without_masks_the_kernel_shows_its_insides() {
-    check(Tier::Namespace, LayerName::PrivateRoot, &["kernel_insides"]);
+    check(
+        IsolationTier::Namespace,
+        LayerName::PrivateRoot,
+        &["kernel_insides"],
+    );
 }
 
 #[test]
 fn without_landlock_paths_are_open() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::Landlock,
         &["path_rules_in_force"],
     );
     check(
-        Tier::Landlock,
+        IsolationTier::Landlock,
         LayerName::Landlock,
         &["secret_by_path", "overwrite", "neighbours_terminal"],
     );
@@ -114,12 +118,12 @@ fn without_landlock_paths_are_open() {
 #[test]
 fn without_seccomp_the_kernel_is_open() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::Seccomp,
         &["push_input", "bpf", "forged_whiteout"],
     );
     check(
-        Tier::Landlock,
+        IsolationTier::Landlock,
         LayerName::Seccomp,
         &["host_loopback", "unix_socket", "trace_own_child"],
     );
@@ -127,8 +131,8 @@ fn without_seccomp_the_kernel_is_open() {
 
 #[test]
 fn without_no_new_privileges_nothing_starts() {
-    // The kernel takes no filter from somebody who could still gain privileges.
-    for tier in [Tier::Namespace, Tier::Landlock] {
+    // The kernel takes no filter from a process that could still gain privileges.
+    for tier in [IsolationTier::Namespace, IsolationTier::Landlock] {
         assert_eq!(
             broken_without(tier, LayerName::NoNewPrivileges, &["new_privileges"]),
             None
@@ -139,7 +143,7 @@ fn without_no_new_privileges_nothing_starts() {
 #[test]
 fn without_dropped_capabilities_some_can_be_gained() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::NoCapabilities,
         &["capabilities_to_gain"],
     );
@@ -147,13 +151,17 @@ fn without_dropped_capabilities_some_can_be_gained() {
 
 #[test]
 fn without_control_groups_bombs_go_off() {
-    check(Tier::Namespace, LayerName::Cgroup, &["processes", "memory"]);
+    check(
+        IsolationTier::Namespace,
+        LayerName::Cgroup,
+        &["processes", "memory"],
+    );
 }
 
 #[test]
 fn without_resource_limits_files_are_endless() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::Rlimits,
         &["descriptors", "file_size"],
     );
@@ -162,7 +170,7 @@ fn without_resource_limits_files_are_endless() {
 #[test]
 fn without_its_own_network_the_host_is_in_reach() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::NoNetwork,
         &["host_loopback", "abstract_socket", "interfaces"],
     );
@@ -171,7 +179,7 @@ fn without_its_own_network_the_host_is_in_reach() {
 #[test]
 fn without_a_clean_environment_variables_leak() {
     check(
-        Tier::Namespace,
+        IsolationTier::Namespace,
         LayerName::CleanEnvironment,
         &["inherited_variables"],
     );
@@ -198,7 +206,7 @@ fn a_required_layer_that_is_missing_refuses_to_run() {
 
 #[test]
 fn the_report_reads_as_the_command_line_promises() {
-    let report = attack(Tier::Namespace);
+    let report = attack(IsolationTier::Namespace);
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["tier"], "namespace");
     let probe = &json["probes"][0];
@@ -225,12 +233,12 @@ fn both_tiers_hold_for_an_ordinary_user() {
 #[test]
 #[ignore = "run as an ordinary user by the test above"]
 fn as_ordinary_user() {
-    for tier in [Tier::Namespace, Tier::Landlock] {
+    for tier in [IsolationTier::Namespace, IsolationTier::Landlock] {
         let report = attack(tier);
         let failed = report
             .probes
             .iter()
-            .filter(|probe| probe.outcome != Outcome::Held);
+            .filter(|probe| probe.outcome != AttackOutcome::Held);
         let failed: Vec<_> = failed.map(|probe| probe.name.as_str()).collect();
         // Where no control group was handed to this user, nothing counts a tree's processes and
         // memory; the sandbox must not claim it, and the attack must say so.

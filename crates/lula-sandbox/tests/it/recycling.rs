@@ -1,7 +1,7 @@
 //! What sandboxes have one after the other must be as good as new.
 
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{Command, Engine, Finished};
+use lula_sandbox::{FinishedCommand, SandboxCommand, SandboxEngine};
 use tempfile::TempDir;
 
 use crate::support::{build_policy, new_engine, sandbox, workspace};
@@ -9,9 +9,12 @@ use crate::support::{build_policy, new_engine, sandbox, workspace};
 /// What crossed the network so far. (Its number says nothing: the kernel gives one out again.)
 const NETWORK: &str = "tail -n 1 /proc/net/dev | tr -s ' '";
 
-fn run(engine: &Engine, workspace: &TempDir, line: &str) -> Finished {
+fn run(engine: &SandboxEngine, workspace: &TempDir, line: &str) -> FinishedCommand {
     let finished = engine
-        .run(&sandbox(build_policy(), workspace), &Command::shell(line))
+        .run(
+            &sandbox(build_policy(), workspace),
+            &SandboxCommand::shell(line),
+        )
         .unwrap();
     assert!(finished.succeeded(), "{}", finished.stderr.text());
     finished
@@ -64,9 +67,9 @@ fn a_fork_bomb_leaves_room_for_the_next_sandbox() {
     for _ in 0..3 {
         let bomb = "for i in $(seq 300); do sleep 100 & done 2>/dev/null; true";
         let asked = sandbox(policy.clone(), &workspace);
-        let _ = engine.run(&asked, &Command::shell(bomb)).unwrap();
+        let _ = engine.run(&asked, &SandboxCommand::shell(bomb)).unwrap();
         let next = engine
-            .run(&asked, &Command::shell("true & true & true & wait"))
+            .run(&asked, &SandboxCommand::shell("true & true & true & wait"))
             .unwrap();
         assert!(next.succeeded());
         assert!(next.receipt.denials.is_empty());
@@ -96,7 +99,7 @@ fn sandboxes_side_by_side_are_different_users_in_namespaces_of_their_own() {
         .map(|place| engine.open(&sandbox(build_policy(), place)).unwrap());
     let said = |line: &str| {
         sessions.each_ref().map(|session| {
-            let finished = session.run(&Command::shell(line)).unwrap();
+            let finished = session.run(&SandboxCommand::shell(line)).unwrap();
             finished.stdout.text()
         })
     };

@@ -1,35 +1,35 @@
 //! The tiers without namespaces of their own.
 
-use lula_protocol::Tier;
-use lula_protocol::receipt::{Ended, Layer};
-use lula_sandbox::{Command, Sandbox, SandboxError, Session, Toolchains};
+use lula_protocol::IsolationTier;
+use lula_protocol::receipt::{CommandEnding, ProtectionLayer};
+use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand, SandboxError, SandboxSession};
 use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::support::{build_policy, engine, workspace};
 
-fn open(tier: Tier) -> (Session, TempDir) {
+fn open(tier: IsolationTier) -> (SandboxSession, TempDir) {
     let workspace = workspace();
     let mut policy = build_policy();
     policy.min_tier = tier;
-    if tier == Tier::Process {
+    if tier == IsolationTier::Process {
         policy.required_layers.clear();
     }
     let asked = Sandbox::new(policy, workspace.path())
         .tier(tier)
-        .toolchains(Toolchains::none());
+        .toolchains(HostToolchains::none());
     (engine().open(&asked).unwrap(), workspace)
 }
 
 #[test]
 fn landlock_writes_in_the_workspace_and_nowhere_else() {
-    let (session, workspace) = open(Tier::Landlock);
+    let (session, workspace) = open(IsolationTier::Landlock);
     let outside = crate::support::workspace();
     let line = format!(
         "echo in > file && cat file; echo out > {}/file || echo refused; cat /etc/shadow || echo hidden",
         outside.path().display()
     );
-    let finished = session.run(&Command::shell(line)).unwrap();
+    let finished = session.run(&SandboxCommand::shell(line)).unwrap();
     assert_eq!(finished.stdout.text(), "in\nrefused\nhidden\n");
     assert!(workspace.path().join("file").exists());
     assert!(!outside.path().join("file").exists());
@@ -37,9 +37,14 @@ fn landlock_writes_in_the_workspace_and_nowhere_else() {
 
 #[test]
 fn landlock_claims_no_namespace_it_does_not_have() {
-    let (session, _workspace) = open(Tier::Landlock);
-    let finished = session.run(&Command::shell("true")).unwrap();
-    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
+    let (session, _workspace) = open(IsolationTier::Landlock);
+    let finished = session.run(&SandboxCommand::shell("true")).unwrap();
+    let names: Vec<_> = finished
+        .receipt
+        .layers
+        .iter()
+        .map(ProtectionLayer::name)
+        .collect();
     assert!(
         !names.contains(&"namespaces") && !names.contains(&"private_root"),
         "{names:?}"
@@ -58,15 +63,15 @@ fn landlock_claims_no_namespace_it_does_not_have() {
 #[test]
 fn a_copy_that_stands_elsewhere_is_told_of_in_the_receipt() {
     let (copy, original) = (workspace(), workspace());
-    for tier in [Tier::Namespace, Tier::Landlock] {
+    for tier in [IsolationTier::Namespace, IsolationTier::Landlock] {
         let mut policy = build_policy();
         policy.min_tier = tier;
         let asked = Sandbox::new(policy, copy.path())
             .tier(tier)
             .copy_of(original.path())
-            .toolchains(Toolchains::none());
+            .toolchains(HostToolchains::none());
         let session = engine().open(&asked).unwrap();
-        let finished = session.run(&Command::shell("pwd")).unwrap();
+        let finished = session.run(&SandboxCommand::shell("pwd")).unwrap();
         let here = copy.path().canonicalize().unwrap();
         assert_eq!(finished.stdout.text().trim(), here.to_str().unwrap());
         let wanted = format!("the workspace at {}", original.path().display());
@@ -79,14 +84,14 @@ fn a_copy_that_stands_elsewhere_is_told_of_in_the_receipt() {
 
 #[test]
 fn landlock_has_no_sockets_to_anybody() {
-    let (session, _workspace) = open(Tier::Landlock);
+    let (session, _workspace) = open(IsolationTier::Landlock);
     let line = "import socket\n\
                 for family in (socket.AF_INET, socket.AF_UNIX):\n\
                 \ttry: socket.socket(family)\n\
                 \texcept OSError as error: print(error.errno)\n\
                 a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";
     let finished = session
-        .run(&Command::new("/usr/bin/python3").arguments(["-c", line]))
+        .run(&SandboxCommand::new("/usr/bin/python3").arguments(["-c", line]))
         .unwrap();
     assert_eq!(
         finished.stdout.text(),
@@ -98,13 +103,13 @@ fn landlock_has_no_sockets_to_anybody() {
 
 #[test]
 fn a_deadline_finds_daemons_without_a_pid_namespace() {
-    for tier in [Tier::Landlock, Tier::Process] {
+    for tier in [IsolationTier::Landlock, IsolationTier::Process] {
         let (session, workspace) = open(tier);
         let line = "setsid sh -c 'echo $$ > daemon; (sleep 1000 & echo $! > orphan); sleep 1000' & sleep 1000";
         let finished = session
-            .run(&Command::shell(line).timeout(Duration::from_millis(500)))
+            .run(&SandboxCommand::shell(line).timeout(Duration::from_millis(500)))
             .unwrap();
-        assert_eq!(finished.receipt.ended, Ended::TimedOut);
+        assert_eq!(finished.receipt.ended, CommandEnding::TimedOut);
         for file in ["daemon", "orphan"] {
             let pid = std::fs::read_to_string(workspace.path().join(file)).unwrap();
             let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
@@ -118,12 +123,21 @@ fn a_deadline_finds_daemons_without_a_pid_namespace() {
 
 #[test]
 fn closing_the_session_ends_what_it_left_behind() {
-    for tier in [Tier::Landlock, Tier::Process, Tier::Namespace] {
+    for tier in [
+        IsolationTier::Landlock,
+        IsolationTier::Process,
+        IsolationTier::Namespace,
+    ] {
         let (session, workspace) = open(tier);
         let line = "(setsid sleep 1000 >/dev/null 2>&1 & echo $! > left)";
-        assert!(session.run(&Command::shell(line)).unwrap().succeeded());
+        assert!(
+            session
+                .run(&SandboxCommand::shell(line))
+                .unwrap()
+                .succeeded()
+        );
         session.close().unwrap();
-        if tier != Tier::Namespace {
+        if tier != IsolationTier::Namespace {
             let pid = std::fs::read_to_string(workspace.path().join("left")).unwrap();
             let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
             assert!(
@@ -136,16 +150,23 @@ fn closing_the_session_ends_what_it_left_behind() {
 
 #[test]
 fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
-    let (session, _workspace) = open(Tier::Process);
+    let (session, _workspace) = open(IsolationTier::Process);
     let finished = session
-        .run(&Command::shell("env | sort | cut -d= -f1 | tr '\\n' ' '"))
+        .run(&SandboxCommand::shell(
+            "env | sort | cut -d= -f1 | tr '\\n' ' '",
+        ))
         .unwrap();
-    assert_eq!(finished.receipt.tier, Tier::Process);
-    let names: Vec<_> = finished.receipt.layers.iter().map(Layer::name).collect();
+    assert_eq!(finished.receipt.tier, IsolationTier::Process);
+    let names: Vec<_> = finished
+        .receipt
+        .layers
+        .iter()
+        .map(ProtectionLayer::name)
+        .collect();
     assert!(!names.contains(&"seccomp"), "{names:?}");
 
     let workspace = workspace();
-    let asked = Sandbox::new(build_policy(), workspace.path()).tier(Tier::Process);
+    let asked = Sandbox::new(build_policy(), workspace.path()).tier(IsolationTier::Process);
     assert!(matches!(
         engine().open(&asked),
         Err(SandboxError::FloorNotMet { .. })
@@ -156,9 +177,9 @@ fn the_weakest_tier_runs_only_when_it_is_named_and_allowed() {
 fn a_required_layer_is_required_whatever_the_tier() {
     let workspace = workspace();
     let mut policy = build_policy();
-    policy.min_tier = Tier::Process;
-    let asked = Sandbox::new(policy, workspace.path()).tier(Tier::Process);
-    let touch = Command::shell("touch ran");
+    policy.min_tier = IsolationTier::Process;
+    let asked = Sandbox::new(policy, workspace.path()).tier(IsolationTier::Process);
+    let touch = SandboxCommand::shell("touch ran");
     for refused in [
         engine().open(&asked).map(drop),
         engine().run(&asked, &touch).map(drop),

@@ -2,20 +2,26 @@
 
 use std::sync::OnceLock;
 
-use lula_protocol::Tier;
-use lula_sandbox::policy::{Policy, Profile};
-use lula_sandbox::{Command, Engine, Finished, Helper, Sandbox, Session, Toolchains};
+use lula_protocol::IsolationTier;
+use lula_sandbox::policy::{Profile, SandboxPolicy};
+use lula_sandbox::{
+    FinishedCommand, HelperProgram, HostToolchains, Sandbox, SandboxCommand, SandboxEngine,
+    SandboxSession,
+};
 use tempfile::TempDir;
 
 /// One engine for all tests of this process.
-pub(crate) fn engine() -> Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
+pub(crate) fn engine() -> SandboxEngine {
+    static ENGINE: OnceLock<SandboxEngine> = OnceLock::new();
     ENGINE.get_or_init(new_engine).clone()
 }
 
 /// An engine of one's own.
-pub(crate) fn new_engine() -> Engine {
-    Engine::start_with(Helper::program(env!("CARGO_BIN_EXE_lula-sandbox-helper"))).unwrap()
+pub(crate) fn new_engine() -> SandboxEngine {
+    SandboxEngine::start_with(HelperProgram::program(env!(
+        "CARGO_BIN_EXE_lula-sandbox-helper"
+    )))
+    .unwrap()
 }
 
 /// A directory to work in.
@@ -27,28 +33,28 @@ pub(crate) fn workspace() -> TempDir {
 }
 
 /// A policy of the profile `build` with the limits most tests want.
-pub(crate) fn build_policy() -> Policy {
+pub(crate) fn build_policy() -> SandboxPolicy {
     Profile::Build.policy()
 }
 
 /// A namespace sandbox with the system's programs.
-pub(crate) fn sandbox(policy: Policy, workspace: &TempDir) -> Sandbox {
+pub(crate) fn sandbox(policy: SandboxPolicy, workspace: &TempDir) -> Sandbox {
     Sandbox::new(policy, workspace.path())
-        .tier(Tier::Namespace)
-        .toolchains(Toolchains::none())
+        .tier(IsolationTier::Namespace)
+        .toolchains(HostToolchains::none())
 }
 
 /// A session in a workspace of its own.
-pub(crate) fn session() -> (Session, TempDir) {
+pub(crate) fn session() -> (SandboxSession, TempDir) {
     let workspace = workspace();
     let session = engine().open(&sandbox(build_policy(), &workspace)).unwrap();
     (session, workspace)
 }
 
 /// Runs a shell line in a new sandbox.
-pub(crate) fn shell(line: &str) -> Finished {
+pub(crate) fn shell(line: &str) -> FinishedCommand {
     let (session, _workspace) = session();
-    session.run(&Command::shell(line)).unwrap()
+    session.run(&SandboxCommand::shell(line)).unwrap()
 }
 
 /// What a shell line printed in a new sandbox, which must succeed.

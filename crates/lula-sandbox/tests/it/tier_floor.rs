@@ -1,16 +1,16 @@
 //! A tier is what it says, or it is refused.
 
-use lula_protocol::Tier;
-use lula_sandbox::{Command, SandboxError};
+use lula_protocol::IsolationTier;
+use lula_sandbox::{SandboxCommand, SandboxError};
 
 use crate::support::{build_policy, engine, sandbox, workspace};
 
 #[test]
 fn a_tier_that_cannot_be_built_is_refused_and_never_claimed() {
     let workspace = workspace();
-    for tier in [Tier::Gvisor, Tier::Microvm] {
+    for tier in [IsolationTier::Gvisor, IsolationTier::Microvm] {
         let sandbox = sandbox(build_policy(), &workspace).tier(tier);
-        let touch = Command::shell("touch ran");
+        let touch = SandboxCommand::shell("touch ran");
         for refused in [
             engine().open(&sandbox).map(drop),
             engine().run(&sandbox, &touch).map(drop),

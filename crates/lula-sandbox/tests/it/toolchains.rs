@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{Command, Finished, Sandbox, Toolchains};
+use lula_sandbox::{FinishedCommand, HostToolchains, Sandbox, SandboxCommand};
 use tempfile::TempDir;
 
 use crate::support::{engine, workspace};
@@ -25,27 +25,32 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn run_in(tier: Tier, workspace: &Path, toolchains: Toolchains, line: &str) -> Finished {
+fn run_in(
+    tier: IsolationTier,
+    workspace: &Path,
+    toolchains: HostToolchains,
+    line: &str,
+) -> FinishedCommand {
     let asked = Sandbox::new(Profile::Build.policy(), workspace)
         .tier(tier)
         .toolchains(toolchains);
     let session = engine().open(&asked).unwrap();
-    session.run(&Command::shell(line)).unwrap()
+    session.run(&SandboxCommand::shell(line)).unwrap()
 }
 
-fn run(workspace: &Path, toolchains: Toolchains, line: &str) -> Finished {
-    run_in(Tier::Namespace, workspace, toolchains, line)
+fn run(workspace: &Path, toolchains: HostToolchains, line: &str) -> FinishedCommand {
+    run_in(IsolationTier::Namespace, workspace, toolchains, line)
 }
 
-fn printed(finished: &Finished) -> String {
+fn printed(finished: &FinishedCommand) -> String {
     let (out, error) = (finished.stdout.text(), finished.stderr.text());
     assert!(finished.succeeded(), "{out}\n{error}");
     out
 }
 
 /// The variables of this process with a home and further ones of a test's own.
-fn variables(home: &Path, further: &[(&str, &Path)]) -> Toolchains {
-    Toolchains::from_variables(|name| {
+fn variables(home: &Path, further: &[(&str, &Path)]) -> HostToolchains {
+    HostToolchains::from_variables(|name| {
         let further = further.iter().find(|(variable, _)| *variable == name);
         match name {
             "HOME" => home.to_str().map(str::to_owned),
@@ -66,7 +71,7 @@ fn a_cargo_home_is_private_around_the_caches_of_the_host() {
             "[registry]\ntoken = \"x\"\n",
         );
         write(&cargo.join("bin/tool"), "");
-        let toolchains = Toolchains::on_path("/usr/bin", Some(home.path()));
+        let toolchains = HostToolchains::on_path("/usr/bin", Some(home.path()));
         let workspace = workspace();
         let line = "cd $CARGO_HOME && pwd && ls -A && cat registry/crate && echo new > registry/added && \
                     echo changed > registry/crate && touch .package-cache && cat config.toml && \
@@ -94,7 +99,7 @@ fn settings_of_cargo_with_a_token_are_left_out_and_the_receipt_says_so() {
         &cargo.join("config.toml"),
         "[registries.x]\ntoken = \"x\"\n",
     );
-    let toolchains = Toolchains::on_path("/usr/bin", Some(home.path()));
+    let toolchains = HostToolchains::on_path("/usr/bin", Some(home.path()));
     let workspace = workspace();
     let finished = run(workspace.path(), toolchains, "ls -A $CARGO_HOME");
     assert_eq!(printed(&finished), "registry\n");
@@ -167,14 +172,14 @@ fn the_landlock_tier_reads_caches_and_says_what_it_has_not() {
         write(&tool.join(file), text);
     }
     let path = tool.join("bin");
-    let toolchains = Toolchains::on_path(path.to_str().unwrap(), Some(home.path()));
+    let toolchains = HostToolchains::on_path(path.to_str().unwrap(), Some(home.path()));
     let workspace = workspace();
     let line = format!(
         "cat {0}/file && echo && cat {1}/lib/y && ! cat {1}/.npmrc && ! touch {0}/new && echo _$npm_config_cache",
         npm.display(),
         tool.display()
     );
-    let finished = run_in(Tier::Landlock, workspace.path(), toolchains, &line);
+    let finished = run_in(IsolationTier::Landlock, workspace.path(), toolchains, &line);
     assert_eq!(printed(&finished), "cached\ny_\n");
     let not_applied = &finished.receipt.not_applied;
     let told = not_applied.iter().any(|one| one.asked.contains(".npm"));
@@ -189,7 +194,7 @@ fn credentials_in_a_prefix_are_hidden() {
         write(&tool.join(file), text);
     }
     let path = tool.join("bin");
-    let toolchains = Toolchains::on_path(path.to_str().unwrap(), Some(home.path()));
+    let toolchains = HostToolchains::on_path(path.to_str().unwrap(), Some(home.path()));
     let workspace = workspace();
     let line = format!("cat {0}/lib/y {0}/etc/npmrc; ls {0}", tool.display());
     let finished = run(workspace.path(), toolchains, &line);
@@ -217,7 +222,7 @@ fn an_activated_environment_outside_the_checkout_works() {
     for place in [workspace(), elsewhere()] {
         let directory = place.path().join("venv");
         virtualenv(&directory);
-        let toolchains = Toolchains::from_variables(|name| match name {
+        let toolchains = HostToolchains::from_variables(|name| match name {
             "VIRTUAL_ENV" => directory.to_str().map(str::to_owned),
             name => std::env::var(name).ok(),
         });
@@ -235,7 +240,7 @@ fn a_projects_own_environment_comes_first_and_is_part_of_the_workspace() {
         let top = workspace.path().canonicalize().unwrap();
         virtualenv(&top.join(".venv"));
         let without = |name: &str| std::env::var(name).ok().filter(|_| name != "VIRTUAL_ENV");
-        let toolchains = Toolchains::from_variables(without).in_project(&top, &top);
+        let toolchains = HostToolchains::from_variables(without).in_project(&top, &top);
         assert_eq!(toolchains.virtualenv().unwrap().broken, None);
         let line = "python -c 'import only_here; print(only_here.found)' && touch .venv/new && echo written";
         let finished = run(&top, toolchains, line);
@@ -251,7 +256,7 @@ fn an_environment_of_a_project_that_is_seen_elsewhere_is_shown_at_its_own_path()
     virtualenv(&top.join(".venv"));
     write(&top.join("secret"), "of the project");
     let without = |name: &str| std::env::var(name).ok().filter(|_| name != "VIRTUAL_ENV");
-    let toolchains = Toolchains::from_variables(without).in_project(&top, &top);
+    let toolchains = HostToolchains::from_variables(without).in_project(&top, &top);
     let copy = workspace();
     let line = format!(
         "python -c 'import only_here; print(only_here.found)'; ls -A {}",
@@ -303,14 +308,14 @@ fn cargo_builds_nothing_again() {
             .unwrap();
         assert!(outside.status.success(), "{outside:?}");
         let toolchains = if moved {
-            Toolchains::from_variables(|name| match name {
+            HostToolchains::from_variables(|name| match name {
                 "CARGO_HOME" => cargo.to_str().map(str::to_owned),
                 name => std::env::var(name).ok(),
             })
         } else {
             // The same as `~/.cargo` of a person, reached through a link.
             std::os::unix::fs::symlink(&cargo, home.path().join(".cargo")).unwrap();
-            Toolchains::from_variables(|name| match name {
+            HostToolchains::from_variables(|name| match name {
                 "HOME" => home.path().to_str().map(str::to_owned),
                 "CARGO_HOME" => None,
                 name => std::env::var(name).ok(),

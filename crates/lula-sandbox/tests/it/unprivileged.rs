@@ -4,8 +4,8 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command as Host;
 
-use lula_protocol::{Layer, Tier};
-use lula_sandbox::{Command, Sandbox, SandboxError, Toolchains};
+use lula_protocol::{IsolationTier, ProtectionLayer};
+use lula_sandbox::{HostToolchains, Sandbox, SandboxCommand, SandboxError};
 
 use crate::support::{build_policy, new_engine, printed, sandbox, shell, workspace};
 
@@ -43,7 +43,7 @@ fn complete() {
     assert!(!rustix::process::geteuid().is_root());
     assert_eq!(printed("id -u; echo x > file; cat file"), "1000\nx\n");
     let receipt = shell("true").receipt;
-    let names: Vec<_> = receipt.layers.iter().map(Layer::name).collect();
+    let names: Vec<_> = receipt.layers.iter().map(ProtectionLayer::name).collect();
     for layer in [
         "namespaces",
         "private_root",
@@ -68,7 +68,9 @@ fn complete() {
     }
     // A terminal works too.
     let (session, _workspace) = crate::support::session();
-    let finished = session.run(&Command::new("tty").terminal(24, 80)).unwrap();
+    let finished = session
+        .run(&SandboxCommand::new("tty").terminal(24, 80))
+        .unwrap();
     assert_eq!(finished.stdout.text().trim(), "/dev/pts/0");
 }
 
@@ -105,16 +107,16 @@ fn no_user_namespaces() {
     let engine = new_engine();
     let workspace = workspace();
     let mut policy = build_policy();
-    policy.min_tier = Tier::Landlock;
-    let asked = Sandbox::new(policy.clone(), workspace.path()).toolchains(Toolchains::none());
+    policy.min_tier = IsolationTier::Landlock;
+    let asked = Sandbox::new(policy.clone(), workspace.path()).toolchains(HostToolchains::none());
     let session = engine.open(&asked).unwrap();
-    assert_eq!(session.tier(), Tier::Landlock);
-    let finished = session.run(&Command::shell("echo here")).unwrap();
+    assert_eq!(session.tier(), IsolationTier::Landlock);
+    let finished = session.run(&SandboxCommand::shell("echo here")).unwrap();
     assert_eq!(finished.stdout.text(), "here\n");
-    assert_eq!(finished.receipt.tier, Tier::Landlock);
+    assert_eq!(finished.receipt.tier, IsolationTier::Landlock);
 
-    policy.min_tier = Tier::Namespace;
-    let asked = Sandbox::new(policy, workspace.path()).toolchains(Toolchains::none());
+    policy.min_tier = IsolationTier::Namespace;
+    let asked = Sandbox::new(policy, workspace.path()).toolchains(HostToolchains::none());
     let refused = engine.open(&asked).unwrap_err().to_string();
     assert!(refused.contains("max_user_namespaces"), "{refused}");
 }
@@ -123,7 +125,7 @@ fn no_user_namespaces() {
 fn the_engine_of_an_ordinary_user_refuses_a_floor_it_cannot_meet() {
     let workspace = workspace();
     let mut policy = build_policy();
-    policy.min_tier = Tier::Microvm;
+    policy.min_tier = IsolationTier::Microvm;
     let refused = new_engine().open(&sandbox(policy, &workspace));
     assert!(matches!(refused, Err(SandboxError::FloorNotMet { .. })));
 }

@@ -4,25 +4,26 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
-use lula_sandbox::{Command, Finished, Sandbox};
+use lula_sandbox::{FinishedCommand, Sandbox, SandboxCommand};
 use tempfile::TempDir;
 
 use crate::support::{engine, workspace};
 
 /// Runs a line in a workspace with those files, under the default profile and with the toolchains
 /// of this user.
-fn work(files: &[(&str, &str)], line: &str) -> (Finished, TempDir) {
+fn work(files: &[(&str, &str)], line: &str) -> (FinishedCommand, TempDir) {
     let workspace = workspace();
     for (name, text) in files {
         let path = workspace.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let asked = Sandbox::new(Profile::Build.policy(), workspace.path()).tier(Tier::Namespace);
+    let asked =
+        Sandbox::new(Profile::Build.policy(), workspace.path()).tier(IsolationTier::Namespace);
     let session = engine().open(&asked).unwrap();
-    let finished = session.run(&Command::shell(line)).unwrap();
+    let finished = session.run(&SandboxCommand::shell(line)).unwrap();
     assert!(
         finished.succeeded(),
         "{:?}\n{}\n{}",
@@ -40,7 +41,7 @@ fn git_commits_without_a_word_about_ownership() {
     let (finished, workspace) = work(&[("file", "text")], line);
     assert_eq!(finished.stdout.text(), "first\n");
     assert_eq!(finished.stderr.text(), "");
-    // What the sandbox made belongs to whoever owns the workspace.
+    // What the sandbox made belongs to the owner of the workspace.
     let owner = |path: &str| fs::metadata(workspace.path().join(path)).unwrap().uid();
     assert_eq!(owner(".git/HEAD"), owner("."));
 }
@@ -153,10 +154,10 @@ fn masked_paths_are_hidden_even_in_the_workspace() {
             .mask
             .insert(real.join(name).to_str().unwrap().parse().unwrap());
     }
-    let asked = Sandbox::new(policy, workspace.path()).tier(Tier::Namespace);
+    let asked = Sandbox::new(policy, workspace.path()).tier(IsolationTier::Namespace);
     let session = engine().open(&asked).unwrap();
     let finished = session
-        .run(&Command::shell(
+        .run(&SandboxCommand::shell(
             "cat .env; ls keys; echo x > keys/new || echo refused",
         ))
         .unwrap();

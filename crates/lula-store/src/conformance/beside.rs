@@ -1,11 +1,13 @@
 //! What changes beside the log, in the same transaction: effects, approvals, ledger, snapshots.
 
-use lula_protocol::{Amounts, ApprovalId, Digest, Dimension, EffectClass, EffectId, RunId};
+use lula_protocol::{
+    ApprovalId, BudgetAmounts, BudgetDimension, Digest, EffectClass, EffectId, RunId,
+};
 
-use super::fixtures::{Dice, Handle, fresh, new_run, next, owned};
+use super::fixtures::{StoreHandle, TestRandom, fresh, new_run, next, owned};
 use crate::{
-    ApprovalChange, ApprovalRow, ApprovalState, EffectRow, EffectState, Head, LedgerRow, Snapshot,
-    StoreError,
+    ApprovalChange, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, LogHead,
+    StateSnapshot, StoreError,
 };
 
 pub(super) fn effect(state: EffectState) -> EffectRow {
@@ -22,7 +24,7 @@ pub(super) fn effect(state: EffectState) -> EffectRow {
     }
 }
 
-pub async fn effects_show_where_they_stand(a: Handle, b: Handle) {
+pub async fn effects_show_where_they_stand(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let intended = effect(EffectState::Intended);
     let mut append = next(&lease, lease.head, &["intent"]);
@@ -67,7 +69,7 @@ fn approval(run: &RunId) -> ApprovalRow {
     }
 }
 
-pub async fn an_approval_is_used_once_and_only_for_its_digest(a: Handle, b: Handle) {
+pub async fn an_approval_is_used_once_and_only_for_its_digest(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let row = approval(&lease.run);
     let mut append = next(&lease, lease.head, &["ask"]);
@@ -81,7 +83,7 @@ pub async fn an_approval_is_used_once_and_only_for_its_digest(a: Handle, b: Hand
             .contains(&row)
     );
 
-    let attempt = |head: Head, digest: &[u8]| {
+    let attempt = |head: LogHead, digest: &[u8]| {
         let mut append = next(&lease, head, &["use"]);
         append.approvals = vec![ApprovalChange::Use {
             approval: row.approval.clone(),
@@ -114,12 +116,12 @@ pub async fn an_approval_is_used_once_and_only_for_its_digest(a: Handle, b: Hand
     assert_eq!(state, ApprovalState::Used);
 }
 
-pub async fn a_ledger_row_above_its_limit_is_refused(a: Handle, b: Handle) {
+pub async fn a_ledger_row_above_its_limit_is_refused(a: StoreHandle, b: StoreHandle) {
     let (mut new, lease) = new_run(Some("alice"));
-    new.ledger = LedgerRow::fresh(&Amounts::none().with(Dimension::MicroUsd, 100));
+    new.ledger = LedgerRow::fresh(&BudgetAmounts::none().with(BudgetDimension::MicroUsd, 100));
     a.create(new).await.unwrap();
     let row = |reserved, settled| LedgerRow {
-        dimension: Dimension::MicroUsd,
+        dimension: BudgetDimension::MicroUsd,
         limit: Some(100),
         reserved,
         settled,
@@ -138,13 +140,13 @@ pub async fn a_ledger_row_above_its_limit_is_refused(a: Handle, b: Handle) {
     assert_eq!(b.ledger(&lease.run).await.unwrap(), [row(40, 60)]);
 }
 
-pub async fn the_newest_snapshot_is_kept_and_can_be_dropped(a: Handle, b: Handle) {
+pub async fn the_newest_snapshot_is_kept_and_can_be_dropped(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     assert!(a.snapshot(&lease.run).await.unwrap().is_none());
     let mut head = lease.head;
     for text in ["one", "two"] {
         let mut append = next(&lease, head, &[text]);
-        append.snapshot = Some(Snapshot {
+        append.snapshot = Some(StateSnapshot {
             head: append.new_head(),
             bytes: text.repeat(100).into_bytes(),
         });
@@ -160,11 +162,14 @@ pub async fn the_newest_snapshot_is_kept_and_can_be_dropped(a: Handle, b: Handle
 }
 
 /// Decisions and uses in any order: one use, after a yes, for what was asked, and no other.
-pub async fn in_no_order_is_an_approval_used_otherwise_than_it_was_given(a: Handle, b: Handle) {
+pub async fn in_no_order_is_an_approval_used_otherwise_than_it_was_given(
+    a: StoreHandle,
+    b: StoreHandle,
+) {
     let lease = owned(&*a).await;
     let mut head = lease.head;
     for seed in 0..12 {
-        let mut dice = Dice(seed);
+        let mut dice = TestRandom(seed);
         let row = approval(&lease.run);
         let mut append = next(&lease, head, &["ask"]);
         append.approvals = vec![ApprovalChange::Open(row.clone())];

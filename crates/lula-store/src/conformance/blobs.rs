@@ -1,15 +1,15 @@
-//! Blobs: found by their digest, dropped when nobody needs them.
+//! Blobs: found by their digest, dropped when no run needs them.
 
 use std::sync::Arc;
 
-use lula_protocol::event::{EffectResult, Via};
+use lula_protocol::event::{EffectResult, ResultSource};
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{Amounts, Digest, EffectClass, EffectId, EventBody, Payload};
+use lula_protocol::{BudgetAmounts, Digest, EffectClass, EffectId, EventBody, EventPayload};
 
-use super::fixtures::{Handle, fresh, fresh_run, next, owned};
-use crate::{Append, Blob, Record, Rest, StoreError, check_run, compact_store};
+use super::fixtures::{StoreHandle, fresh, fresh_run, next, owned};
+use crate::{Blob, LeaseAfterAppend, LogAppend, LogRecord, StoreError, check_run, compact_store};
 
-pub async fn blobs_are_found_by_their_digest(a: Handle, b: Handle) {
+pub async fn blobs_are_found_by_their_digest(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let blob = Blob::new(format!("{} {}", lease.run, "x".repeat(100_000)).into_bytes());
     let mut append = next(&lease, lease.head, &["with a blob"]);
@@ -27,7 +27,7 @@ fn named(blob: &Blob) -> BlobRef {
     }
 }
 
-pub async fn a_condemned_blob_is_dropped_unless_it_is_stored_again(a: Handle, b: Handle) {
+pub async fn a_condemned_blob_is_dropped_unless_it_is_stored_again(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let blob = |text: &str| Blob::new(format!("{} {text}", lease.run).into_bytes());
     let (one, other) = (blob("dropped"), blob("stored again"));
@@ -64,7 +64,7 @@ pub async fn a_condemned_blob_is_dropped_unless_it_is_stored_again(a: Handle, b:
 
 /// Something large that a run was told, or did.
 fn settled(class: EffectClass, text: &str) -> (Vec<EventBody>, Blob) {
-    let packed = Payload::pack(&text.repeat(5_000 / text.len() + 1)).unwrap();
+    let packed = EventPayload::pack(&text.repeat(5_000 / text.len() + 1)).unwrap();
     let (digest, bytes) = packed.blob.unwrap();
     let (now, random) = fresh();
     let effect = EffectId::from_parts(now, random);
@@ -75,30 +75,33 @@ fn settled(class: EffectClass, text: &str) -> (Vec<EventBody>, Blob) {
         name: "act".to_owned(),
         request: Digest::of_bytes(b"request"),
         pre_tree: None,
-        reserve: Amounts::none(),
+        reserve: BudgetAmounts::none(),
         approval: None,
     };
     let settled = EventBody::EffectSettled {
         effect,
-        via: Via::Executed,
-        spent: Amounts::none(),
+        via: ResultSource::Executed,
+        spent: BudgetAmounts::none(),
         result: EffectResult::Done(packed.payload),
     };
     (vec![intended, settled], Blob { digest, bytes })
 }
 
-pub async fn what_old_runs_were_told_is_dropped_and_what_others_need_is_kept(a: Handle, b: Handle) {
+pub async fn what_old_runs_were_told_is_dropped_and_what_others_need_is_kept(
+    a: StoreHandle,
+    b: StoreHandle,
+) {
     let word = fresh_run();
     let (told, told_blob) = settled(EffectClass::Model, &format!("told {word} "));
     let (shared, shared_blob) = settled(EffectClass::Tree, &format!("shared {word} "));
     let (pushed, pushed_blob) = settled(EffectClass::External, &format!("pushed {word} "));
-    let run = |bodies: Vec<EventBody>, blobs: Vec<Blob>, rest: Rest| {
+    let run = |bodies: Vec<EventBody>, blobs: Vec<Blob>, rest: LeaseAfterAppend| {
         let a = Arc::clone(&a);
         async move {
             let lease = owned(&*a).await;
             let (records, _) =
-                Record::continue_log(&lease.run, lease.head, lease.epoch, 2, &bodies).unwrap();
-            let mut append = Append::new(lease.run.clone(), lease.epoch, lease.head);
+                LogRecord::continue_log(&lease.run, lease.head, lease.epoch, 2, &bodies).unwrap();
+            let mut append = LogAppend::new(lease.run.clone(), lease.epoch, lease.head);
             (append.records, append.blobs, append.rest) = (records, blobs, rest);
             a.append(append).await.unwrap();
             lease.run
@@ -106,8 +109,8 @@ pub async fn what_old_runs_were_told_is_dropped_and_what_others_need_is_kept(a: 
     };
     let all = [told, shared.clone(), pushed].concat();
     let blobs = vec![told_blob.clone(), shared_blob.clone(), pushed_blob.clone()];
-    let over = run(all, blobs, Rest::Done).await;
-    let suspended = Rest::Suspend { wake_ms: None };
+    let over = run(all, blobs, LeaseAfterAppend::Done).await;
+    let suspended = LeaseAfterAppend::Suspend { wake_ms: None };
     let waiting = run(shared, vec![shared_blob.clone()], suspended).await;
 
     assert_eq!(

@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lula_protocol::{EventBody, RunId, Signal};
+use lula_protocol::{EventBody, RunId, RunSignal};
 
-use crate::{Append, Claim, Head, Lease, NewRun, Record, Store, StoreError};
+use crate::{LeaseClaim, LogAppend, LogHead, LogRecord, NewRun, RunLease, RunStore, StoreError};
 
 /// Now, and twelve random bytes from the standard library's hasher keys.
 pub(super) fn fresh() -> (u64, [u8; 10]) {
@@ -19,7 +19,7 @@ pub(super) fn fresh() -> (u64, [u8; 10]) {
     (u64::try_from(now.as_millis()).unwrap(), bytes)
 }
 
-/// An id nobody used before.
+/// An id that was not used before.
 pub fn fresh_run() -> RunId {
     let (now, random) = fresh();
     RunId::from_parts(now, random)
@@ -31,8 +31,8 @@ pub(super) fn note(text: &str) -> EventBody {
     }
 }
 
-pub(super) fn claim(worker: &str, now_ms: u64) -> Claim {
-    Claim {
+pub(super) fn claim(worker: &str, now_ms: u64) -> LeaseClaim {
+    LeaseClaim {
         worker: worker.to_owned(),
         now_ms,
         ttl_ms: 30_000,
@@ -40,11 +40,11 @@ pub(super) fn claim(worker: &str, now_ms: u64) -> Claim {
 }
 
 /// A new run with one entry, in a queue of its own.
-pub(super) fn new_run(worker: Option<&str>) -> (NewRun, Lease) {
+pub(super) fn new_run(worker: Option<&str>) -> (NewRun, RunLease) {
     let run = fresh_run();
     let epoch = u64::from(worker.is_some());
     let (records, head) =
-        Record::continue_log(&run, Head::empty(), epoch, 1, &[note("first")]).unwrap();
+        LogRecord::continue_log(&run, LogHead::empty(), epoch, 1, &[note("first")]).unwrap();
     let new = NewRun {
         run: run.clone(),
         tenant: "acme".to_owned(),
@@ -57,21 +57,21 @@ pub(super) fn new_run(worker: Option<&str>) -> (NewRun, Lease) {
         epoch,
         claim: worker.map(|worker| claim(worker, 1_000)),
     };
-    (new, Lease { run, epoch, head })
+    (new, RunLease { run, epoch, head })
 }
 
-pub(super) async fn owned(store: &dyn Store) -> Lease {
+pub(super) async fn owned(store: &dyn RunStore) -> RunLease {
     let (new, lease) = new_run(Some("alice"));
     store.create(new).await.unwrap();
     lease
 }
 
-pub(super) fn next(lease: &Lease, head: Head, texts: &[&str]) -> Append {
+pub(super) fn next(lease: &RunLease, head: LogHead, texts: &[&str]) -> LogAppend {
     let bodies: Vec<_> = texts.iter().map(|text| note(text)).collect();
-    let (records, _) = Record::continue_log(&lease.run, head, lease.epoch, 2, &bodies).unwrap();
-    Append {
+    let (records, _) = LogRecord::continue_log(&lease.run, head, lease.epoch, 2, &bodies).unwrap();
+    LogAppend {
         records,
-        ..Append::new(lease.run.clone(), lease.epoch, head)
+        ..LogAppend::new(lease.run.clone(), lease.epoch, head)
     }
 }
 
@@ -83,19 +83,19 @@ pub(super) fn is_fenced<T: std::fmt::Debug>(result: &Result<T, StoreError>) {
 }
 
 /// One of two handles on one store.
-pub(super) type Handle = Arc<dyn Store>;
+pub(super) type StoreHandle = Arc<dyn RunStore>;
 
-pub(super) fn cancel() -> Signal {
-    Signal::Cancel {
+pub(super) fn cancel() -> RunSignal {
+    RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: "enough".to_owned(),
     }
 }
 
 /// Numbers that are the same in every run of a test.
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct TestRandom(pub(super) u64);
 
-impl Dice {
+impl TestRandom {
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self
             .0

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lula_protocol::event::Chain;
+use lula_protocol::event::LogChain;
 use lula_protocol::{ApprovalId, Digest};
 
 use super::beside::effect;
-use super::fixtures::{Handle, cancel, fresh_run, is_fenced, new_run, next, note, owned};
+use super::fixtures::{StoreHandle, cancel, fresh_run, is_fenced, new_run, next, note, owned};
 use crate::{
-    ApprovalChange, Blob, EffectState, Head, Hint, Lease, Record, Rest, RunFilter, Status,
-    StoreError, check_run,
+    ApprovalChange, Blob, EffectState, LeaseAfterAppend, LogHead, LogRecord, RunFilter, RunLease,
+    RunStatus, StoreError, StoreHint, check_run,
 };
 
-pub async fn a_run_reads_back_as_it_was_written(a: Handle, b: Handle) {
+pub async fn a_run_reads_back_as_it_was_written(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let append = next(&lease, lease.head, &["second", "third"]);
     let head = a.append(append.clone()).await.unwrap();
@@ -21,7 +21,7 @@ pub async fn a_run_reads_back_as_it_was_written(a: Handle, b: Handle) {
     let row = b.run(&lease.run).await.unwrap().unwrap();
     assert_eq!(
         (row.status, row.epoch, row.head),
-        (Status::Running, 1, head)
+        (RunStatus::Running, 1, head)
     );
     assert_eq!(
         (row.tenant.as_str(), row.owner.as_deref()),
@@ -29,13 +29,13 @@ pub async fn a_run_reads_back_as_it_was_written(a: Handle, b: Handle) {
     );
     let log = b.read(&lease.run, 0, 100).await.unwrap();
     assert_eq!(log[1..], append.records[..]);
-    Record::verify(&mut Chain::start(lease.run.clone()), &log).unwrap();
+    LogRecord::verify(&mut LogChain::start(lease.run.clone()), &log).unwrap();
     assert_eq!(log[2].read_body().unwrap(), note("third"));
     assert_eq!(check_run(&*b, &lease.run).await.unwrap().events, 3);
     assert!(b.run(&fresh_run()).await.unwrap().is_none());
 }
 
-pub async fn a_run_is_created_once(a: Handle, b: Handle) {
+pub async fn a_run_is_created_once(a: StoreHandle, b: StoreHandle) {
     let (new, lease) = new_run(None);
     a.create(new.clone()).await.unwrap();
     let again = b.create(new).await;
@@ -43,7 +43,7 @@ pub async fn a_run_is_created_once(a: Handle, b: Handle) {
     assert_eq!(a.read(&lease.run, 0, 10).await.unwrap().len(), 1);
 }
 
-pub async fn a_run_is_created_and_continued_at_once(a: Handle, b: Handle) {
+pub async fn a_run_is_created_and_continued_at_once(a: StoreHandle, b: StoreHandle) {
     let (new, lease) = new_run(Some("alice"));
     let append = next(&lease, lease.head, &["second"]);
     let head = a
@@ -59,11 +59,14 @@ pub async fn a_run_is_created_and_continued_at_once(a: Handle, b: Handle) {
     check_run(&*b, &lease.run).await.unwrap();
 }
 
-pub async fn a_run_is_created_and_put_to_rest_at_once(a: Handle, b: Handle) {
-    let waits = Rest::Suspend {
+pub async fn a_run_is_created_and_put_to_rest_at_once(a: StoreHandle, b: StoreHandle) {
+    let waits = LeaseAfterAppend::Suspend {
         wake_ms: Some(90_000),
     };
-    for (rest, status) in [(waits, Status::Suspended), (Rest::Done, Status::Done)] {
+    for (rest, status) in [
+        (waits, RunStatus::Suspended),
+        (LeaseAfterAppend::Done, RunStatus::Done),
+    ] {
         let (new, lease) = new_run(Some("alice"));
         let mut append = next(&lease, lease.head, &["second"]);
         append.rest = rest;
@@ -74,24 +77,24 @@ pub async fn a_run_is_created_and_put_to_rest_at_once(a: Handle, b: Handle) {
     }
 }
 
-pub async fn an_append_needs_the_head_and_the_epoch(a: Handle, b: Handle) {
+pub async fn an_append_needs_the_head_and_the_epoch(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let stale = next(&lease, lease.head, &["stale"]);
     let head = a.append(next(&lease, lease.head, &["good"])).await.unwrap();
     is_fenced(&b.append(stale).await);
     for epoch in [0, 2] {
-        let wrong = Lease {
+        let wrong = RunLease {
             epoch,
             ..lease.clone()
         };
         is_fenced(&b.append(next(&wrong, head, &["wrong epoch"])).await);
     }
-    let forked = Head {
+    let forked = LogHead {
         hash: Digest::of_bytes(b"other"),
         ..head
     };
     is_fenced(&b.append(next(&lease, forked, &["wrong hash"])).await);
-    let stranger = Lease {
+    let stranger = RunLease {
         run: fresh_run(),
         ..lease.clone()
     };
@@ -99,7 +102,7 @@ pub async fn an_append_needs_the_head_and_the_epoch(a: Handle, b: Handle) {
     assert_eq!(a.read(&lease.run, 0, 10).await.unwrap().len(), 2);
 }
 
-pub async fn of_many_appends_at_one_head_one_wins(a: Handle, b: Handle) {
+pub async fn of_many_appends_at_one_head_one_wins(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let tries = (0..16).map(|index| {
         let store = if index % 2 == 0 {
@@ -119,7 +122,7 @@ pub async fn of_many_appends_at_one_head_one_wins(a: Handle, b: Handle) {
     assert_eq!(a.read(&lease.run, 0, 100).await.unwrap().len(), 2);
 }
 
-pub async fn a_refused_append_leaves_nothing_behind(a: Handle, b: Handle) {
+pub async fn a_refused_append_leaves_nothing_behind(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let signal = b.send(&lease.run, &cancel()).await.unwrap();
     let mut append = next(&lease, lease.head, &["must not appear"]);
@@ -127,7 +130,7 @@ pub async fn a_refused_append_leaves_nothing_behind(a: Handle, b: Handle) {
     append.blobs = vec![blob.clone()];
     append.effects = vec![effect(EffectState::Intended)];
     append.takes = vec![signal];
-    append.rest = Rest::Done;
+    append.rest = LeaseAfterAppend::Done;
     append.approvals = vec![ApprovalChange::Use {
         approval: ApprovalId::from_parts(1, [9; 10]),
         digest: Digest::of_bytes(b"nothing"),
@@ -139,7 +142,7 @@ pub async fn a_refused_append_leaves_nothing_behind(a: Handle, b: Handle) {
     );
     assert_eq!(
         b.run(&lease.run).await.unwrap().unwrap().status,
-        Status::Running
+        RunStatus::Running
     );
     assert_eq!(b.read(&lease.run, 0, 10).await.unwrap().len(), 1);
     assert!(b.effects(&lease.run).await.unwrap().is_empty());
@@ -150,7 +153,7 @@ pub async fn a_refused_append_leaves_nothing_behind(a: Handle, b: Handle) {
         .unwrap();
 }
 
-pub async fn a_log_is_read_in_pages(a: Handle, b: Handle) {
+pub async fn a_log_is_read_in_pages(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let texts: Vec<String> = (0..20).map(|index| format!("event {index}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -169,7 +172,7 @@ pub async fn a_log_is_read_in_pages(a: Handle, b: Handle) {
     assert!(matches!(missing, Err(StoreError::NoRun(_))), "{missing:?}");
 }
 
-pub async fn runs_are_listed_by_age_and_filtered(a: Handle, b: Handle) {
+pub async fn runs_are_listed_by_age_and_filtered(a: StoreHandle, b: StoreHandle) {
     let tenant = format!("tenant {}", fresh_run());
     let mut ids = Vec::new();
     for index in 0..3 {
@@ -192,7 +195,7 @@ pub async fn runs_are_listed_by_age_and_filtered(a: Handle, b: Handle) {
     };
     assert_eq!(list(filter.clone()).await, ids);
     let ready = RunFilter {
-        status: Some(Status::Ready),
+        status: Some(RunStatus::Ready),
         ..filter.clone()
     };
     assert_eq!(list(ready).await.len(), 2);
@@ -204,13 +207,13 @@ pub async fn runs_are_listed_by_age_and_filtered(a: Handle, b: Handle) {
     assert_eq!(list(page).await, ids[1..2]);
 }
 
-pub async fn a_watcher_hears_of_an_append(a: Handle, _: Handle) {
+pub async fn a_watcher_hears_of_an_append(a: StoreHandle, _: StoreHandle) {
     let lease = owned(&*a).await;
     let mut hints = a.watch();
     let listening = async {
         loop {
             match hints.recv().await.unwrap() {
-                Hint::Run(run) if run == lease.run => return,
+                StoreHint::Run(run) if run == lease.run => return,
                 _ => {}
             }
         }

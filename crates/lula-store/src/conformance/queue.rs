@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use lula_protocol::approval::Decision;
-use lula_protocol::{ApprovalId, Digest, Signal};
+use lula_protocol::approval::ApprovalDecision;
+use lula_protocol::{ApprovalId, Digest, RunSignal};
 
-use super::fixtures::{Dice, Handle, cancel, claim, fresh_run, is_fenced, new_run, next, owned};
-use crate::{Append, Lease, Rest, Status, StoreError, check_run};
+use super::fixtures::{
+    StoreHandle, TestRandom, cancel, claim, fresh_run, is_fenced, new_run, next, owned,
+};
+use crate::{LeaseAfterAppend, LogAppend, RunLease, RunStatus, StoreError, check_run};
 
-pub async fn a_claimed_run_belongs_to_nobody_else(a: Handle, b: Handle) {
+pub async fn a_claimed_run_belongs_to_nobody_else(a: StoreHandle, b: StoreHandle) {
     let (new, lease) = new_run(None);
     let graph = new.graph.clone();
     a.create(new).await.unwrap();
     let claimed = a.claim(&graph, &claim("alice", 5_000), 10).await.unwrap();
     assert_eq!(
         claimed,
-        [Lease {
+        [RunLease {
             epoch: 1,
             ..lease.clone()
         }]
@@ -41,7 +43,10 @@ pub async fn a_claimed_run_belongs_to_nobody_else(a: Handle, b: Handle) {
     assert!(matches!(missing, Err(StoreError::NoRun(_))), "{missing:?}");
 }
 
-pub async fn a_dead_owners_run_is_claimed_and_the_old_owner_is_fenced(a: Handle, b: Handle) {
+pub async fn a_dead_owners_run_is_claimed_and_the_old_owner_is_fenced(
+    a: StoreHandle,
+    b: StoreHandle,
+) {
     let lease = owned(&*a).await;
     let after = 1_000 + 30_000;
     assert!(
@@ -66,7 +71,7 @@ pub async fn a_dead_owners_run_is_claimed_and_the_old_owner_is_fenced(a: Handle,
         .unwrap();
 }
 
-pub async fn many_workers_never_get_the_same_run(a: Handle, b: Handle) {
+pub async fn many_workers_never_get_the_same_run(a: StoreHandle, b: StoreHandle) {
     let graph = format!("shared {}", fresh_run());
     for _ in 0..40 {
         let (mut new, _) = new_run(None);
@@ -104,7 +109,7 @@ pub async fn many_workers_never_get_the_same_run(a: Handle, b: Handle) {
     assert_eq!(all.len(), 40, "a run was claimed twice");
 }
 
-pub async fn a_clock_that_jumps_back_claims_nothing(a: Handle, b: Handle) {
+pub async fn a_clock_that_jumps_back_claims_nothing(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let hour = 3_600_000;
     a.renew(&lease, hour + 30_000).await.unwrap();
@@ -126,17 +131,17 @@ pub async fn a_clock_that_jumps_back_claims_nothing(a: Handle, b: Handle) {
     is_fenced(&a.append(next(&lease, taken.head, &["late"])).await);
 }
 
-pub async fn a_suspended_run_is_due_when_its_time_comes(a: Handle, b: Handle) {
+pub async fn a_suspended_run_is_due_when_its_time_comes(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let mut append = next(&lease, lease.head, &["wait"]);
-    append.rest = Rest::Suspend {
+    append.rest = LeaseAfterAppend::Suspend {
         wake_ms: Some(90_000),
     };
     a.append(append).await.unwrap();
     let row = b.run(&lease.run).await.unwrap().unwrap();
     assert_eq!(
         (row.status, row.due_ms, row.owner),
-        (Status::Suspended, Some(90_000), None)
+        (RunStatus::Suspended, Some(90_000), None)
     );
     assert!(
         b.claim_run(&lease.run, &claim("bob", 89_999))
@@ -152,17 +157,17 @@ pub async fn a_suspended_run_is_due_when_its_time_comes(a: Handle, b: Handle) {
     );
 }
 
-pub async fn a_signal_wakes_a_suspended_run(a: Handle, b: Handle) {
+pub async fn a_signal_wakes_a_suspended_run(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let mut append = next(&lease, lease.head, &["wait"]);
-    append.rest = Rest::Suspend { wake_ms: None };
+    append.rest = LeaseAfterAppend::Suspend { wake_ms: None };
     a.append(append).await.unwrap();
     let never = claim("bob", u64::from(u32::MAX));
     assert!(b.claim_run(&lease.run, &never).await.unwrap().is_none());
     b.send(&lease.run, &cancel()).await.unwrap();
     assert_eq!(
         a.run(&lease.run).await.unwrap().unwrap().status,
-        Status::Ready
+        RunStatus::Ready
     );
     assert!(
         b.claim_run(&lease.run, &claim("bob", 1))
@@ -172,7 +177,7 @@ pub async fn a_signal_wakes_a_suspended_run(a: Handle, b: Handle) {
     );
 }
 
-pub async fn a_signal_sent_before_the_suspension_is_not_lost(a: Handle, b: Handle) {
+pub async fn a_signal_sent_before_the_suspension_is_not_lost(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     b.send(&lease.run, &cancel()).await.unwrap();
     assert!(
@@ -180,22 +185,22 @@ pub async fn a_signal_sent_before_the_suspension_is_not_lost(a: Handle, b: Handl
         "the owner is told of the signal"
     );
     let mut append = next(&lease, lease.head, &["wait"]);
-    append.rest = Rest::Suspend { wake_ms: None };
+    append.rest = LeaseAfterAppend::Suspend { wake_ms: None };
     a.append(append).await.unwrap();
     assert_eq!(
         a.run(&lease.run).await.unwrap().unwrap().status,
-        Status::Ready
+        RunStatus::Ready
     );
 }
 
-pub async fn signals_come_in_order_and_are_taken_once(a: Handle, b: Handle) {
+pub async fn signals_come_in_order_and_are_taken_once(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
-    let vote = Signal::Vote {
+    let vote = RunSignal::Vote {
         approval: ApprovalId::from_parts(1, [1; 10]),
         digest: Digest::of_bytes(b"seen"),
         by: "bob".parse().unwrap(),
         role: "maintainer".to_owned(),
-        decision: Decision::Approve,
+        decision: ApprovalDecision::Approve,
     };
     b.send(&lease.run, &vote).await.unwrap();
     b.send(&lease.run, &cancel()).await.unwrap();
@@ -209,20 +214,20 @@ pub async fn signals_come_in_order_and_are_taken_once(a: Handle, b: Handle) {
     assert_eq!(left, waiting[1..]);
     let mut append = next(&lease, head, &["took the rest"]);
     append.takes = vec![waiting[1].0];
-    append.rest = Rest::Suspend { wake_ms: None };
+    append.rest = LeaseAfterAppend::Suspend { wake_ms: None };
     a.append(append).await.unwrap();
     assert_eq!(
         a.run(&lease.run).await.unwrap().unwrap().status,
-        Status::Suspended
+        RunStatus::Suspended
     );
     let nobody = a.send(&fresh_run(), &cancel()).await;
     assert!(matches!(nobody, Err(StoreError::NoRun(_))), "{nobody:?}");
 }
 
-pub async fn a_run_that_is_done_is_never_claimed(a: Handle, b: Handle) {
+pub async fn a_run_that_is_done_is_never_claimed(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     let mut append = next(&lease, lease.head, &["the end"]);
-    append.rest = Rest::Done;
+    append.rest = LeaseAfterAppend::Done;
     let head = a.append(append).await.unwrap();
     a.send(&lease.run, &cancel()).await.unwrap();
     let late = claim("bob", u64::from(u32::MAX));
@@ -230,11 +235,11 @@ pub async fn a_run_that_is_done_is_never_claimed(a: Handle, b: Handle) {
     is_fenced(&a.append(next(&lease, head, &["after the end"])).await);
     assert_eq!(
         a.run(&lease.run).await.unwrap().unwrap().status,
-        Status::Done
+        RunStatus::Done
     );
 }
 
-pub async fn a_renewed_lease_is_not_claimed(a: Handle, b: Handle) {
+pub async fn a_renewed_lease_is_not_claimed(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
     assert!(!a.renew(&lease, 60_000).await.unwrap());
     assert!(
@@ -251,10 +256,10 @@ pub async fn a_renewed_lease_is_not_claimed(a: Handle, b: Handle) {
     );
 }
 
-pub async fn a_yielded_run_is_ready_at_once(a: Handle, b: Handle) {
+pub async fn a_yielded_run_is_ready_at_once(a: StoreHandle, b: StoreHandle) {
     let lease = owned(&*a).await;
-    let mut append = Append::new(lease.run.clone(), lease.epoch, lease.head);
-    append.rest = Rest::Yield;
+    let mut append = LogAppend::new(lease.run.clone(), lease.epoch, lease.head);
+    append.rest = LeaseAfterAppend::Yield;
     assert_eq!(a.append(append).await.unwrap(), lease.head);
     let taken = b
         .claim_run(&lease.run, &claim("bob", 0))
@@ -266,13 +271,16 @@ pub async fn a_yielded_run_is_ready_at_once(a: Handle, b: Handle) {
 
 /// Three workers claim, append and renew in any order, each with what it believes; a model says
 /// who may.
-pub async fn in_no_order_of_claims_and_appends_can_two_owners_write(a: Handle, b: Handle) {
+pub async fn in_no_order_of_claims_and_appends_can_two_owners_write(
+    a: StoreHandle,
+    b: StoreHandle,
+) {
     for seed in 0..12 {
-        let mut dice = Dice(seed);
+        let mut dice = TestRandom(seed);
         let (new, lease) = new_run(None);
         a.create(new).await.unwrap();
         let (mut now, mut epoch, mut due, mut head) = (1_000, 0, 0, lease.head);
-        let mut believed: [Option<Lease>; 3] = [None, None, None];
+        let mut believed: [Option<RunLease>; 3] = [None, None, None];
         for step in 0..40 {
             let at = format!("seed {seed}, step {step}");
             let store = if dice.roll(2) == 0 { &a } else { &b };
@@ -302,7 +310,7 @@ pub async fn in_no_order_of_claims_and_appends_can_two_owners_write(a: Handle, b
                     assert_eq!(appended.is_ok(), owns, "{at}: {appended:?}");
                     if let Ok(after) = appended {
                         head = after;
-                        believed[who] = Some(Lease { head, ..mine });
+                        believed[who] = Some(RunLease { head, ..mine });
                     }
                 }
                 (_, None) => {}

@@ -7,27 +7,29 @@ use tokio_postgres::types::ToSql;
 
 use super::failed;
 use super::rows::int;
-use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, LedgerRow, Rest};
+use crate::append::{
+    ApprovalChange, ApprovalState, Blob, EffectRow, LeaseAfterAppend, LedgerRow, LogAppend,
+};
 use crate::body;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{NewRun, Status};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{NewRun, RunStatus};
 
 type Param<'a> = &'a (dyn ToSql + Sync);
 
-async fn execute(tx: &Transaction<'_>, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+async fn execute(tx: &Transaction<'_>, sql: &str, params: &[Param<'_>]) -> StoreResult<u64> {
     let statement = tx.prepare_cached(sql).await.map_err(failed)?;
     tx.execute(&statement, params).await.map_err(failed)
 }
 
-async fn insert_events(tx: &Transaction<'_>, run: i64, records: &[Record]) -> Result<()> {
+async fn insert_events(tx: &Transaction<'_>, run: i64, records: &[LogRecord]) -> StoreResult<()> {
     if records.is_empty() {
         return Ok(());
     }
     let seqs: Vec<i64> = records.iter().map(|record| int(record.seq)).collect();
     let epochs: Vec<i64> = records.iter().map(|record| int(record.epoch)).collect();
     let times: Vec<i64> = records.iter().map(|record| int(record.at_ms)).collect();
-    let schema = |record: &Record| i32::try_from(record.schema).unwrap_or(i32::MAX);
+    let schema = |record: &LogRecord| i32::try_from(record.schema).unwrap_or(i32::MAX);
     let schemas: Vec<i32> = records.iter().map(schema).collect();
     let hashes: Vec<&[u8]> = records
         .iter()
@@ -49,7 +51,7 @@ async fn insert_events(tx: &Transaction<'_>, run: i64, records: &[Record]) -> Re
     Ok(())
 }
 
-async fn insert_blob(tx: &Transaction<'_>, blob: &Blob) -> Result<()> {
+async fn insert_blob(tx: &Transaction<'_>, blob: &Blob) -> StoreResult<()> {
     let sql = "INSERT INTO blobs(hash,size,bytes) VALUES ($1,$2,$3)
                ON CONFLICT(hash) DO UPDATE SET bytes=excluded.bytes, fate=0 WHERE blobs.fate<>0";
     let hash = blob.digest.as_bytes().as_slice();
@@ -58,7 +60,7 @@ async fn insert_blob(tx: &Transaction<'_>, blob: &Blob) -> Result<()> {
     Ok(())
 }
 
-async fn upsert_ledger(tx: &Transaction<'_>, run: i64, row: &LedgerRow) -> Result<()> {
+async fn upsert_ledger(tx: &Transaction<'_>, run: i64, row: &LedgerRow) -> StoreResult<()> {
     let sql = "INSERT INTO ledger(run,dimension,cap,reserved,settled) VALUES ($1,$2,$3,$4,$5)
                ON CONFLICT(run,dimension) DO UPDATE SET cap=excluded.cap,
                  reserved=excluded.reserved, settled=excluded.settled";
@@ -73,7 +75,7 @@ async fn upsert_ledger(tx: &Transaction<'_>, run: i64, row: &LedgerRow) -> Resul
     Ok(())
 }
 
-async fn upsert_effect(tx: &Transaction<'_>, run: i64, row: &EffectRow) -> Result<()> {
+async fn upsert_effect(tx: &Transaction<'_>, run: i64, row: &EffectRow) -> StoreResult<()> {
     let sql = "INSERT INTO effects(run,effect,intent_seq,class,state,attempt,epoch,request,result)
                VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9)
                ON CONFLICT(run,effect) DO UPDATE SET state=excluded.state,
@@ -97,7 +99,7 @@ async fn upsert_effect(tx: &Transaction<'_>, run: i64, row: &EffectRow) -> Resul
     Ok(())
 }
 
-fn one(changed: u64, approval: &ApprovalId, why: &'static str) -> Result<()> {
+fn one(changed: u64, approval: &ApprovalId, why: &'static str) -> StoreResult<()> {
     if changed == 1 {
         return Ok(());
     }
@@ -107,7 +109,11 @@ fn one(changed: u64, approval: &ApprovalId, why: &'static str) -> Result<()> {
     })
 }
 
-async fn change_approval(tx: &Transaction<'_>, run: i64, change: &ApprovalChange) -> Result<()> {
+async fn change_approval(
+    tx: &Transaction<'_>,
+    run: i64,
+    change: &ApprovalChange,
+) -> StoreResult<()> {
     match change {
         ApprovalChange::Open(row) => {
             let sql = "INSERT INTO approvals(approval,run,digest,state,nonce,expires_ms)
@@ -143,11 +149,11 @@ async fn change_approval(tx: &Transaction<'_>, run: i64, change: &ApprovalChange
     }
 }
 
-pub(super) async fn create(tx: &Transaction<'_>, run: &NewRun) -> Result<()> {
+pub(super) async fn create(tx: &Transaction<'_>, run: &NewRun) -> StoreResult<()> {
     let head = run.head();
     let (status, due) = match &run.claim {
-        None => (Status::Ready, 0),
-        Some(claim) => (Status::Running, int(claim.until_ms())),
+        None => (RunStatus::Ready, 0),
+        Some(claim) => (RunStatus::Running, int(claim.until_ms())),
     };
     let statement = tx
         .prepare_cached(
@@ -183,7 +189,7 @@ pub(super) async fn create(tx: &Transaction<'_>, run: &NewRun) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn append(tx: &Transaction<'_>, append: &Append) -> Result<Head> {
+pub(super) async fn append(tx: &Transaction<'_>, append: &LogAppend) -> StoreResult<LogHead> {
     let head = append.new_head();
     let statement = tx
         .prepare_cached(
@@ -241,12 +247,12 @@ pub(super) async fn append(tx: &Transaction<'_>, append: &Append) -> Result<Head
     Ok(head)
 }
 
-async fn rest(tx: &Transaction<'_>, id: i64, rest: Rest) -> Result<()> {
+async fn rest(tx: &Transaction<'_>, id: i64, rest: LeaseAfterAppend) -> StoreResult<()> {
     let (sql, due) = match rest {
-        Rest::Keep => return Ok(()),
-        // The row is locked by this append, and whoever sends a signal locks it too: one of the
+        LeaseAfterAppend::Keep => return Ok(()),
+        // The row is locked by this append, and a sender of a signal locks it too: one of the
         // two sees what the other did.
-        Rest::Suspend { wake_ms } => (
+        LeaseAfterAppend::Suspend { wake_ms } => (
             "UPDATE runs SET owner=NULL,
                status=CASE WHEN EXISTS(SELECT 1 FROM signals WHERE run=$2)
                  THEN 'ready' ELSE 'suspended' END,
@@ -255,11 +261,11 @@ async fn rest(tx: &Transaction<'_>, id: i64, rest: Rest) -> Result<()> {
              WHERE id=$2",
             wake_ms.map(int),
         ),
-        Rest::Yield => (
+        LeaseAfterAppend::Yield => (
             "UPDATE runs SET status='ready', owner=NULL, due_ms=$1 WHERE id=$2",
             Some(0),
         ),
-        Rest::Done => (
+        LeaseAfterAppend::Done => (
             "UPDATE runs SET status='done', owner=NULL, due_ms=$1 WHERE id=$2",
             None,
         ),

@@ -1,7 +1,7 @@
 //! Hints through LISTEN and NOTIFY.
 //!
 //! A NOTIFY inside an append would make all commits of the database queue behind one another, so
-//! hints go out beside the appends, gathered for a moment. They may be lost; nobody relies on them.
+//! hints go out beside the appends, gathered for a moment. They may be lost; nothing relies on them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,31 +12,35 @@ use lula_protocol::RunId;
 use tokio::sync::{broadcast, mpsc};
 use tokio_postgres::{AsyncMessage, Config};
 
-use super::tls::Tls;
-use crate::store::Hint;
+use super::tls::PostgresTls;
+use crate::store::StoreHint;
 
 const GATHER: Duration = Duration::from_millis(10);
 const RECONNECT: Duration = Duration::from_secs(1);
 
-fn spell(hint: &Hint) -> String {
+fn spell(hint: &StoreHint) -> String {
     match hint {
-        Hint::Run(run) => format!("r:{run}"),
-        Hint::Signal(run) => format!("s:{run}"),
-        Hint::Any => "a:".to_owned(),
+        StoreHint::Run(run) => format!("r:{run}"),
+        StoreHint::Signal(run) => format!("s:{run}"),
+        StoreHint::Any => "a:".to_owned(),
     }
 }
 
-fn read(text: &str) -> Hint {
+fn read(text: &str) -> StoreHint {
     let run = |text: &str| text.parse::<RunId>().ok();
     match text.split_once(':') {
-        Some(("r", id)) => run(id).map_or(Hint::Any, Hint::Run),
-        Some(("s", id)) => run(id).map_or(Hint::Any, Hint::Signal),
-        _ => Hint::Any,
+        Some(("r", id)) => run(id).map_or(StoreHint::Any, StoreHint::Run),
+        Some(("s", id)) => run(id).map_or(StoreHint::Any, StoreHint::Signal),
+        _ => StoreHint::Any,
     }
 }
 
 /// Sends gathered hints until the store is gone.
-pub(super) async fn send(pool: Pool, channel: String, mut hints: mpsc::UnboundedReceiver<Hint>) {
+pub(super) async fn send(
+    pool: Pool,
+    channel: String,
+    mut hints: mpsc::UnboundedReceiver<StoreHint>,
+) {
     while let Some(first) = hints.recv().await {
         tokio::time::sleep(GATHER).await;
         let mut texts = BTreeSet::from([spell(&first)]);
@@ -44,7 +48,7 @@ pub(super) async fn send(pool: Pool, channel: String, mut hints: mpsc::Unbounded
             texts.insert(spell(&more));
         }
         if texts.len() > 1_000 {
-            texts = BTreeSet::from([spell(&Hint::Any)]);
+            texts = BTreeSet::from([spell(&StoreHint::Any)]);
         }
         let texts: Vec<String> = texts.into_iter().collect();
         if let Ok(client) = pool.get().await {
@@ -54,12 +58,12 @@ pub(super) async fn send(pool: Pool, channel: String, mut hints: mpsc::Unbounded
     }
 }
 
-/// Passes hints on until nobody can hear them.
+/// Passes hints on until no receiver is left.
 pub(super) async fn listen(
     config: Config,
-    tls: Tls,
+    tls: PostgresTls,
     channel: String,
-    out: broadcast::WeakSender<Hint>,
+    out: broadcast::WeakSender<StoreHint>,
 ) {
     loop {
         if let Ok((client, mut connection)) = config.connect(tls.clone()).await {
@@ -85,7 +89,7 @@ pub(super) async fn listen(
                 };
                 let Some(out) = out.upgrade() else { return };
                 if let Some(hint) = message {
-                    drop(out.send(hint.unwrap_or(Hint::Any)));
+                    drop(out.send(hint.unwrap_or(StoreHint::Any)));
                 }
             }
         }
@@ -103,9 +107,13 @@ mod tests {
     #[test]
     fn hints_are_read_as_they_were_spelled() {
         let run = RunId::from_parts(1, [1; 10]);
-        for hint in [Hint::Run(run.clone()), Hint::Signal(run), Hint::Any] {
+        for hint in [
+            StoreHint::Run(run.clone()),
+            StoreHint::Signal(run),
+            StoreHint::Any,
+        ] {
             assert_eq!(read(&spell(&hint)), hint);
         }
-        assert_eq!(read("nonsense"), Hint::Any);
+        assert_eq!(read("nonsense"), StoreHint::Any);
     }
 }

@@ -10,22 +10,22 @@ mod tls;
 use async_trait::async_trait;
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod};
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{ApprovalId, Digest, RunId, Signal};
+use lula_protocol::{ApprovalId, Digest, RunId, RunSignal};
 use tokio::sync::{broadcast, mpsc};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use crate::append::{
-    Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot,
+    ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, LogAppend, StateSnapshot,
 };
 use crate::body;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 use crate::guard::SecretGuard;
-use crate::record::{Head, Record};
-use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow, Status};
-use crate::store::{Hint, Store};
-use crate::transport::Transport;
+use crate::record::{LogHead, LogRecord};
+use crate::run::{Durability, LeaseClaim, NewRun, RunFilter, RunLease, RunRow, RunStatus};
+use crate::store::{RunStore, StoreHint};
+use crate::transport::ServerTransport;
 use rows::{corrupt, int, uint};
 
 /// How a database is used.
@@ -38,7 +38,7 @@ pub struct PostgresOptions {
     /// What acknowledged data survives.
     pub durability: Durability,
     /// How the server is spoken to.
-    pub transport: Transport,
+    pub transport: ServerTransport,
     /// Values that must not be stored.
     pub guard: SecretGuard,
 }
@@ -49,7 +49,7 @@ impl Default for PostgresOptions {
             schema: "lula".to_owned(),
             connections: 16,
             durability: Durability::PowerLoss,
-            transport: Transport::default(),
+            transport: ServerTransport::default(),
             guard: SecretGuard::default(),
         }
     }
@@ -58,8 +58,8 @@ impl Default for PostgresOptions {
 /// A store in a Postgres schema.
 pub struct PostgresStore {
     pool: Pool,
-    hints: broadcast::Sender<Hint>,
-    notes: mpsc::UnboundedSender<Hint>,
+    hints: broadcast::Sender<StoreHint>,
+    notes: mpsc::UnboundedSender<StoreHint>,
     guard: SecretGuard,
 }
 
@@ -82,7 +82,7 @@ fn failed(error: tokio_postgres::Error) -> StoreError {
 
 impl PostgresStore {
     /// Connects, and brings the schema to today's version.
-    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
+    pub async fn connect(url: &str, options: PostgresOptions) -> StoreResult<Self> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if options.schema.is_empty() || !options.schema.chars().all(plain) {
             return Err(StoreError::backend(
@@ -131,17 +131,21 @@ impl PostgresStore {
         })
     }
 
-    async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> StoreResult<Vec<Row>> {
         let client = get(&self.pool).await?;
         let statement = client.prepare_cached(sql).await.map_err(failed)?;
         client.query(&statement, params).await.map_err(failed)
     }
 
-    async fn query_opt(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>> {
+    async fn query_opt(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> StoreResult<Option<Row>> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 
-    async fn key(&self, run: &RunId) -> Result<i64> {
+    async fn key(&self, run: &RunId) -> StoreResult<i64> {
         let row = self
             .query_opt("SELECT id FROM runs WHERE run_id=$1", &[&run.as_str()])
             .await?;
@@ -149,13 +153,13 @@ impl PostgresStore {
             .ok_or_else(|| StoreError::NoRun(run.clone()))
     }
 
-    fn hint(&self, hint: Hint) {
+    fn hint(&self, hint: StoreHint) {
         // Fails only when the runtime is going down.
         let _ = self.notes.send(hint);
     }
 }
 
-async fn get(pool: &Pool) -> Result<Client> {
+async fn get(pool: &Pool) -> StoreResult<Client> {
     pool.get().await.map_err(|error| match error {
         // Why a connection cannot be made stands one level deeper.
         PoolError::Backend(error) => failed(error),
@@ -164,12 +168,12 @@ async fn get(pool: &Pool) -> Result<Client> {
 }
 
 #[async_trait]
-impl Store for PostgresStore {
+impl RunStore for PostgresStore {
     fn backend(&self) -> &'static str {
         "postgres"
     }
 
-    async fn create(&self, run: NewRun) -> Result<()> {
+    async fn create(&self, run: NewRun) -> StoreResult<()> {
         self.guard.check_new(&run)?;
         let mut client = get(&self.pool).await?;
         let tx = client.transaction().await.map_err(failed)?;
@@ -177,15 +181,15 @@ impl Store for PostgresStore {
         tx.commit().await.map_err(failed)?;
         // A run in the queue is news for workers, like a signal.
         let news = if run.claim.is_none() {
-            Hint::Signal
+            StoreHint::Signal
         } else {
-            Hint::Run
+            StoreHint::Run
         };
         self.hint(news(run.run));
         Ok(())
     }
 
-    async fn create_and_append(&self, run: NewRun, append: Append) -> Result<Head> {
+    async fn create_and_append(&self, run: NewRun, append: LogAppend) -> StoreResult<LogHead> {
         self.guard.check_new(&run)?;
         append.check_limits()?;
         self.guard.check_append(&append)?;
@@ -194,29 +198,29 @@ impl Store for PostgresStore {
         append::create(&tx, &run).await?;
         let head = append::append(&tx, &append).await?;
         tx.commit().await.map_err(failed)?;
-        self.hint(Hint::Run(run.run));
+        self.hint(StoreHint::Run(run.run));
         Ok(head)
     }
 
-    async fn append(&self, append: Append) -> Result<Head> {
+    async fn append(&self, append: LogAppend) -> StoreResult<LogHead> {
         append.check_limits()?;
         self.guard.check_append(&append)?;
         let mut client = get(&self.pool).await?;
         let tx = client.transaction().await.map_err(failed)?;
         let head = append::append(&tx, &append).await?;
         tx.commit().await.map_err(failed)?;
-        self.hint(Hint::Run(append.run));
+        self.hint(StoreHint::Run(append.run));
         Ok(head)
     }
 
-    async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> StoreResult<Vec<LogRecord>> {
         let id = self.key(run).await?;
         // The entry before the first one asked for brings the digest that one continues.
         let first = int(from.saturating_sub(1));
         let count = i64::from(limit) + i64::from(from > 0);
         let sql = "SELECT seq,epoch,at_ms,schema,hash,body FROM events
                    WHERE run=$1 AND seq>=$2 ORDER BY seq LIMIT $3";
-        let mut previous = Head::empty().hash;
+        let mut previous = LogHead::empty().hash;
         let mut records = Vec::new();
         for row in self.query(sql, &[&id, &first, &count]).await? {
             let seq = uint(row.get(0));
@@ -227,7 +231,7 @@ impl Store for PostgresStore {
                     seq,
                     why: error.to_string(),
                 })?;
-                records.push(Record {
+                records.push(LogRecord {
                     run: run.clone(),
                     seq,
                     epoch: uint(row.get(1)),
@@ -243,13 +247,13 @@ impl Store for PostgresStore {
         Ok(records)
     }
 
-    async fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+    async fn run(&self, run: &RunId) -> StoreResult<Option<RunRow>> {
         let sql = format!("SELECT {} FROM runs WHERE run_id=$1", rows::RUN);
         let row = self.query_opt(&sql, &[&run.as_str()]).await?;
         row.as_ref().map(rows::run).transpose()
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+    async fn runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         let sql = format!(
             "SELECT {} FROM runs
              WHERE ($1::text IS NULL OR tenant=$1) AND ($2::text IS NULL OR status=$2)
@@ -257,7 +261,7 @@ impl Store for PostgresStore {
              ORDER BY run_id COLLATE \"C\" LIMIT $4",
             rows::RUN
         );
-        let status = filter.status.map(Status::name);
+        let status = filter.status.map(RunStatus::name);
         let after = filter.after.as_ref().map(RunId::as_str);
         let limit = filter.limit.map(i64::from);
         let found = self
@@ -266,7 +270,12 @@ impl Store for PostgresStore {
         found.iter().map(rows::run).collect()
     }
 
-    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
+    async fn claim(
+        &self,
+        graph: &str,
+        claim: &LeaseClaim,
+        limit: u32,
+    ) -> StoreResult<Vec<RunLease>> {
         let sql = format!(
             "UPDATE runs SET epoch=epoch+1, status='running', owner=$1, due_ms=$2
              WHERE id IN (
@@ -283,7 +292,7 @@ impl Store for PostgresStore {
         found.iter().map(rows::lease).collect()
     }
 
-    async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
+    async fn claim_run(&self, run: &RunId, claim: &LeaseClaim) -> StoreResult<Option<RunLease>> {
         self.key(run).await?;
         let sql = format!(
             "UPDATE runs SET epoch=epoch+1, status='running', owner=$1, due_ms=$2
@@ -297,7 +306,7 @@ impl Store for PostgresStore {
         row.as_ref().map(rows::lease).transpose()
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool> {
+    async fn renew(&self, lease: &RunLease, until_ms: u64) -> StoreResult<bool> {
         let sql = "UPDATE runs SET due_ms=$1 WHERE run_id=$2 AND epoch=$3 AND status='running'
                    RETURNING EXISTS(SELECT 1 FROM signals WHERE signals.run=runs.id)";
         let params: &[&(dyn ToSql + Sync)] =
@@ -311,7 +320,7 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64> {
+    async fn send(&self, run: &RunId, signal: &RunSignal) -> StoreResult<u64> {
         let text = serde_json::to_string(signal).map_err(corrupt)?;
         self.guard.check_text("a signal", &text)?;
         let mut client = get(&self.pool).await?;
@@ -328,11 +337,11 @@ impl Store for PostgresStore {
         let wake = "UPDATE runs SET status='ready', due_ms=0 WHERE id=$1 AND status='suspended'";
         tx.execute(wake, &[&id]).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
-        self.hint(Hint::Signal(run.clone()));
+        self.hint(StoreHint::Signal(run.clone()));
         Ok(uint(sent))
     }
 
-    async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+    async fn signals(&self, run: &RunId) -> StoreResult<Vec<(u64, RunSignal)>> {
         let id = self.key(run).await?;
         let sql = "SELECT id,body FROM signals WHERE run=$1 ORDER BY id";
         let found = self.query(sql, &[&id]).await?;
@@ -343,7 +352,7 @@ impl Store for PostgresStore {
         found.iter().map(read).collect()
     }
 
-    async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
+    async fn blob(&self, digest: &Digest) -> StoreResult<Vec<u8>> {
         let sql = "SELECT bytes, fate=2 FROM blobs WHERE hash=$1";
         let row = self
             .query_opt(sql, &[&digest.as_bytes().as_slice()])
@@ -355,7 +364,7 @@ impl Store for PostgresStore {
         body::unpack_blob(digest, row.get(0))
     }
 
-    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> StoreResult<()> {
         let hashes: Vec<&[u8]> = blobs
             .iter()
             .map(|b| b.digest.as_bytes().as_slice())
@@ -364,7 +373,7 @@ impl Store for PostgresStore {
         self.query(sql, &[&hashes]).await.map(drop)
     }
 
-    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> StoreResult<Vec<BlobRef>> {
         let hashes: Vec<&[u8]> = blobs
             .iter()
             .map(|b| b.digest.as_bytes().as_slice())
@@ -380,7 +389,7 @@ impl Store for PostgresStore {
         Ok(blobs.iter().filter(dropped).copied().collect())
     }
 
-    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {
+    async fn effects(&self, run: &RunId) -> StoreResult<Vec<EffectRow>> {
         let id = self.key(run).await?;
         let sql = format!(
             "SELECT {} FROM effects WHERE run=$1 ORDER BY intent_seq,effect",
@@ -393,7 +402,7 @@ impl Store for PostgresStore {
             .collect()
     }
 
-    async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+    async fn effects_in(&self, state: EffectState) -> StoreResult<Vec<(RunId, EffectRow)>> {
         let sql = format!(
             "SELECT {},run_id FROM effects JOIN runs ON runs.id=effects.run
              WHERE state=$1 ORDER BY run_id,intent_seq",
@@ -407,13 +416,13 @@ impl Store for PostgresStore {
         found.iter().map(read).collect()
     }
 
-    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+    async fn approval(&self, approval: &ApprovalId) -> StoreResult<Option<ApprovalRow>> {
         let sql = format!("{} WHERE approval=$1", rows::APPROVALS);
         let row = self.query_opt(&sql, &[&approval.as_str()]).await?;
         row.as_ref().map(rows::approval).transpose()
     }
 
-    async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+    async fn approvals_in(&self, state: ApprovalState) -> StoreResult<Vec<ApprovalRow>> {
         let sql = format!("{} WHERE state=$1 ORDER BY approval", rows::APPROVALS);
         self.query(&sql, &[&state.name()])
             .await?
@@ -422,7 +431,7 @@ impl Store for PostgresStore {
             .collect()
     }
 
-    async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
+    async fn ledger(&self, run: &RunId) -> StoreResult<Vec<LedgerRow>> {
         let id = self.key(run).await?;
         let sql =
             "SELECT dimension,cap,reserved,settled FROM ledger WHERE run=$1 ORDER BY dimension";
@@ -433,7 +442,7 @@ impl Store for PostgresStore {
             .collect()
     }
 
-    async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
+    async fn snapshot(&self, run: &RunId) -> StoreResult<Option<StateSnapshot>> {
         let id = self.key(run).await?;
         let sql = "SELECT next,hash,body FROM snapshots WHERE run=$1";
         let Some(row) = self.query_opt(sql, &[&id]).await? else {
@@ -443,8 +452,8 @@ impl Store for PostgresStore {
         let Ok(bytes) = body::unpack(row.get(2)) else {
             return Ok(None);
         };
-        Ok(Some(Snapshot {
-            head: Head {
+        Ok(Some(StateSnapshot {
+            head: LogHead {
                 next: uint(row.get(0)),
                 hash: rows::digest(row.get(1))?,
             },
@@ -452,14 +461,14 @@ impl Store for PostgresStore {
         }))
     }
 
-    async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
+    async fn drop_snapshots(&self, run: &RunId) -> StoreResult<()> {
         let id = self.key(run).await?;
         self.query("DELETE FROM snapshots WHERE run=$1", &[&id])
             .await
             .map(drop)
     }
 
-    fn watch(&self) -> broadcast::Receiver<Hint> {
+    fn watch(&self) -> broadcast::Receiver<StoreHint> {
         self.hints.subscribe()
     }
 }

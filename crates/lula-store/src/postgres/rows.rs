@@ -1,13 +1,13 @@
 //! Rows as values.
 
-use lula_protocol::event::Parent;
-use lula_protocol::{Digest, Dimension, EffectClass};
+use lula_protocol::event::ParentRun;
+use lula_protocol::{BudgetDimension, Digest, EffectClass};
 use tokio_postgres::Row;
 
 use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow};
-use crate::error::{Result, StoreError};
-use crate::record::Head;
-use crate::run::{Lease, RunRow, Status};
+use crate::error::{StoreError, StoreResult};
+use crate::record::LogHead;
+use crate::run::{RunLease, RunRow, RunStatus};
 
 pub(super) fn corrupt(what: impl std::fmt::Display) -> StoreError {
     StoreError::backend("postgres", format_args!("a row cannot be read: {what}"))
@@ -21,7 +21,7 @@ pub(super) fn uint(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
+pub(super) fn digest(bytes: &[u8]) -> StoreResult<Digest> {
     let bytes: [u8; 32] = bytes
         .try_into()
         .map_err(|_| corrupt("a digest has not 32 bytes"))?;
@@ -31,12 +31,12 @@ pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
 pub(super) const RUN: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,\
                               head_next,head_hash,parent_run,parent_seq";
 
-pub(super) fn run(row: &Row) -> Result<RunRow> {
+pub(super) fn run(row: &Row) -> StoreResult<RunRow> {
     let parent = match (
         row.get::<_, Option<&str>>(10),
         row.get::<_, Option<i64>>(11),
     ) {
-        (Some(run), Some(seq)) => Some(Parent {
+        (Some(run), Some(seq)) => Some(ParentRun {
             run: run.parse().map_err(corrupt)?,
             seq: uint(seq),
         }),
@@ -47,11 +47,11 @@ pub(super) fn run(row: &Row) -> Result<RunRow> {
         tenant: row.get(1),
         graph: row.get(2),
         graph_version: u32::try_from(row.get::<_, i32>(3)).map_err(corrupt)?,
-        status: Status::from_name(row.get(4)).ok_or_else(|| corrupt("unknown status"))?,
+        status: RunStatus::from_name(row.get(4)).ok_or_else(|| corrupt("unknown status"))?,
         epoch: uint(row.get(5)),
         owner: row.get(6),
         due_ms: row.get::<_, Option<i64>>(7).map(uint),
-        head: Head {
+        head: LogHead {
             next: uint(row.get(8)),
             hash: digest(row.get(9))?,
         },
@@ -61,11 +61,11 @@ pub(super) fn run(row: &Row) -> Result<RunRow> {
 
 pub(super) const LEASE: &str = "RETURNING run_id,epoch,head_next,head_hash";
 
-pub(super) fn lease(row: &Row) -> Result<Lease> {
-    Ok(Lease {
+pub(super) fn lease(row: &Row) -> StoreResult<RunLease> {
+    Ok(RunLease {
         run: row.get::<_, &str>(0).parse().map_err(corrupt)?,
         epoch: uint(row.get(1)),
-        head: Head {
+        head: LogHead {
             next: uint(row.get(2)),
             hash: digest(row.get(3))?,
         },
@@ -75,7 +75,7 @@ pub(super) fn lease(row: &Row) -> Result<Lease> {
 pub(super) const EFFECT: &str =
     "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
 
-pub(super) fn effect(row: &Row) -> Result<EffectRow> {
+pub(super) fn effect(row: &Row) -> StoreResult<EffectRow> {
     Ok(EffectRow {
         effect: row.get::<_, &str>(0).parse().map_err(corrupt)?,
         intent_seq: uint(row.get(1)),
@@ -91,7 +91,7 @@ pub(super) fn effect(row: &Row) -> Result<EffectRow> {
 pub(super) const APPROVALS: &str = "SELECT approval,run_id,digest,state,nonce,expires_ms
                                     FROM approvals JOIN runs ON runs.id=approvals.run";
 
-pub(super) fn approval(row: &Row) -> Result<ApprovalRow> {
+pub(super) fn approval(row: &Row) -> StoreResult<ApprovalRow> {
     Ok(ApprovalRow {
         approval: row.get::<_, &str>(0).parse().map_err(corrupt)?,
         run: row.get::<_, &str>(1).parse().map_err(corrupt)?,
@@ -102,9 +102,10 @@ pub(super) fn approval(row: &Row) -> Result<ApprovalRow> {
     })
 }
 
-pub(super) fn ledger(row: &Row) -> Result<LedgerRow> {
+pub(super) fn ledger(row: &Row) -> StoreResult<LedgerRow> {
     Ok(LedgerRow {
-        dimension: Dimension::from_name(row.get(0)).ok_or_else(|| corrupt("unknown dimension"))?,
+        dimension: BudgetDimension::from_name(row.get(0))
+            .ok_or_else(|| corrupt("unknown dimension"))?,
         limit: row.get::<_, Option<i64>>(1).map(uint),
         reserved: uint(row.get(2)),
         settled: uint(row.get(3)),

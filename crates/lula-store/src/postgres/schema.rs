@@ -3,7 +3,7 @@
 use deadpool_postgres::Client;
 
 use super::failed;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// Each entry brings a database from its index to the next version; none is ever edited.
 const MIGRATIONS: &[&str] = &[V1, V2];
@@ -87,7 +87,7 @@ const V2: &str = "ALTER TABLE blobs ADD COLUMN fate SMALLINT NOT NULL DEFAULT 0"
 
 /// Brings a schema to today's version, or refuses one from the future. Several processes may do
 /// this at once; one of them does the work.
-pub(super) async fn migrate(client: &mut Client, schema: &str) -> Result<()> {
+pub(super) async fn migrate(client: &mut Client, schema: &str) -> StoreResult<()> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     let transaction = client.transaction().await.map_err(failed)?;
     transaction

@@ -1,4 +1,7 @@
 //! Encrypted connections to Postgres, and what an address says about them.
+//!
+//! It stands on the TLS stack that is there already; the usual crate brings a second cryptography
+//! library. The server's certificate is verified, also under `sslmode=require`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,8 +17,8 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_rustls::TlsConnector;
 
 use super::failed;
-use crate::error::{Result, StoreError};
-use crate::transport::{Transport, is_loopback};
+use crate::error::{StoreError, StoreResult};
+use crate::transport::{ServerTransport, is_loopback};
 
 /// What is to be done about encryption, as an address spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,7 @@ enum Asked {
 }
 
 /// Takes `sslmode` out of an address: the driver does not know every word of it.
-fn take_mode(url: &str) -> Result<(String, Asked)> {
+fn take_mode(url: &str) -> StoreResult<(String, Asked)> {
     let Some((place, query)) = url.split_once('?') else {
         return Ok((url.to_owned(), Asked::Nothing));
     };
@@ -72,7 +75,10 @@ fn is_here(config: &Config) -> bool {
 }
 
 /// Reads an address. Another machine is spoken to encrypted unless the address says otherwise.
-pub(super) fn read_address(url: &str, transport: &Transport) -> Result<(Config, Tls)> {
+pub(super) fn read_address(
+    url: &str,
+    transport: &ServerTransport,
+) -> StoreResult<(Config, PostgresTls)> {
     let (url, asked) = take_mode(url)?;
     let mut config: Config = url.parse().map_err(failed)?;
     let here = is_here(&config);
@@ -84,17 +90,17 @@ pub(super) fn read_address(url: &str, transport: &Transport) -> Result<(Config, 
     if !encrypted {
         transport.check_cleartext(config.get_password().is_some(), here)?;
         config.ssl_mode(SslMode::Disable);
-        return Ok((config, Tls(None)));
+        return Ok((config, PostgresTls(None)));
     }
     config.ssl_mode(SslMode::Require);
     let mut client = transport.client_config()?;
     client.alpn_protocols = vec![b"postgresql".to_vec()];
-    Ok((config, Tls(Some(Arc::new(client)))))
+    Ok((config, PostgresTls(Some(Arc::new(client)))))
 }
 
 /// Makes connections that are encrypted, where that was decided.
 #[derive(Clone)]
-pub(super) struct Tls(Option<Arc<ClientConfig>>);
+pub(super) struct PostgresTls(Option<Arc<ClientConfig>>);
 
 /// One connection to a server of this name, which is empty where it is a socket file.
 pub(super) struct Handshake {
@@ -102,12 +108,12 @@ pub(super) struct Handshake {
     name: String,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for PostgresTls {
     type Stream = Encrypted<S>;
     type TlsConnect = Handshake;
     type Error = Infallible;
 
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Infallible> {
+    fn make_tls_connect(&mut self, domain: &str) -> StoreResult<Handshake, Infallible> {
         Ok(Handshake {
             config: self.0.clone(),
             name: domain.to_owned(),
@@ -180,10 +186,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
 mod tests {
     use super::*;
 
-    fn mode(url: &str) -> Result<SslMode> {
-        let told = Transport {
+    fn mode(url: &str) -> StoreResult<SslMode> {
+        let told = ServerTransport {
             cleartext_password: false,
-            ..Transport::default()
+            ..ServerTransport::default()
         };
         read_address(url, &told).map(|(config, _)| config.get_ssl_mode())
     }

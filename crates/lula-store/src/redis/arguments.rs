@@ -3,18 +3,18 @@
 use super::codec::{self, corrupt};
 use crate::append::{ApprovalChange, Blob, LedgerRow};
 use crate::body;
-use crate::error::Result;
-use crate::record::Record;
+use crate::error::StoreResult;
+use crate::record::LogRecord;
 
-pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> StoreResult<String> {
     serde_json::to_string(value).map_err(corrupt)
 }
 
 /// Arguments in counted sections.
-pub(super) struct Sections<'a, 'b>(pub(super) &'a mut redis::ScriptInvocation<'b>);
+pub(super) struct RedisArgumentSections<'a, 'b>(pub(super) &'a mut redis::ScriptInvocation<'b>);
 
-impl Sections<'_, '_> {
-    pub(super) fn events(&mut self, records: &[Record]) {
+impl RedisArgumentSections<'_, '_> {
+    pub(super) fn events(&mut self, records: &[LogRecord]) {
         self.0.arg(records.len());
         for record in records {
             self.0.arg(codec::event(record));
@@ -30,7 +30,7 @@ impl Sections<'_, '_> {
         }
     }
 
-    pub(super) fn ledger(&mut self, rows: &[LedgerRow]) -> Result<()> {
+    pub(super) fn ledger(&mut self, rows: &[LedgerRow]) -> StoreResult<()> {
         self.0.arg(rows.len());
         for row in rows {
             self.0.arg(row.dimension.name()).arg(json(row)?);

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use lula_protocol::event::Parent;
+use lula_protocol::event::ParentRun;
 use lula_protocol::{Digest, RunId};
 
 use crate::append::{ApprovalRow, ApprovalState};
 use crate::body;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{NewRun, RunRow, Status};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{NewRun, RunRow, RunStatus};
 
 pub(super) fn corrupt(what: impl std::fmt::Display) -> StoreError {
     StoreError::backend("redis", format_args!("a value cannot be read: {what}"))
@@ -18,7 +18,7 @@ pub(super) fn corrupt(what: impl std::fmt::Display) -> StoreError {
 const HEADER: usize = 8 + 8 + 4 + 32;
 
 /// An event: epoch, time, shape, digest, packed body. Its place in the list is its number.
-pub(super) fn event(record: &Record) -> Vec<u8> {
+pub(super) fn event(record: &LogRecord) -> Vec<u8> {
     let body = body::pack(&record.body);
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend_from_slice(&record.epoch.to_le_bytes());
@@ -35,7 +35,12 @@ pub(super) fn event_hash(bytes: &[u8]) -> Option<Digest> {
     Some(Digest::from_bytes(hash))
 }
 
-pub(super) fn read_event(run: &RunId, seq: u64, previous: Digest, bytes: &[u8]) -> Result<Record> {
+pub(super) fn read_event(
+    run: &RunId,
+    seq: u64,
+    previous: Digest,
+    bytes: &[u8],
+) -> StoreResult<LogRecord> {
     let broken = |why: String| StoreError::CorruptEvent {
         run: run.clone(),
         seq,
@@ -55,7 +60,7 @@ pub(super) fn read_event(run: &RunId, seq: u64, previous: Digest, bytes: &[u8]) 
     };
     let (epoch, at_ms, schema, hash, body) =
         parts().ok_or_else(|| broken("it is too short".to_owned()))?;
-    Ok(Record {
+    Ok(LogRecord {
         run: run.clone(),
         seq,
         epoch,
@@ -71,12 +76,15 @@ pub(super) fn read_event(run: &RunId, seq: u64, previous: Digest, bytes: &[u8]) 
 pub(super) fn new_fields(run: &NewRun) -> Vec<(&'static str, String)> {
     let head = run.head();
     let status = if run.claim.is_some() {
-        Status::Running
+        RunStatus::Running
     } else {
-        Status::Ready
+        RunStatus::Ready
     };
     let owner = run.claim.as_ref().map(|claim| claim.worker.clone());
-    let due = run.claim.as_ref().map_or(0, crate::run::Claim::until_ms);
+    let due = run
+        .claim
+        .as_ref()
+        .map_or(0, crate::run::LeaseClaim::until_ms);
     let mut fields = vec![
         ("tenant", run.tenant.clone()),
         ("graph", run.graph.clone()),
@@ -95,7 +103,7 @@ pub(super) fn new_fields(run: &NewRun) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn number<T: std::str::FromStr>(fields: &HashMap<String, String>, name: &str) -> Result<T> {
+fn number<T: std::str::FromStr>(fields: &HashMap<String, String>, name: &str) -> StoreResult<T> {
     let text = fields
         .get(name)
         .ok_or_else(|| corrupt(format_args!("{name} is missing")))?;
@@ -103,11 +111,11 @@ fn number<T: std::str::FromStr>(fields: &HashMap<String, String>, name: &str) ->
         .map_err(|_| corrupt(format_args!("{name} is {text:?}")))
 }
 
-pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<RunRow> {
+pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> StoreResult<RunRow> {
     let text = |name: &str| fields.get(name).cloned().unwrap_or_default();
     let parent = match fields.get("parent_run") {
         None => None,
-        Some(parent) => Some(Parent {
+        Some(parent) => Some(ParentRun {
             run: parent.parse().map_err(corrupt)?,
             seq: number(fields, "parent_seq")?,
         }),
@@ -119,7 +127,7 @@ pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<
         tenant: text("tenant"),
         graph: text("graph"),
         graph_version: number(fields, "graph_version")?,
-        status: Status::from_name(&text("status")).ok_or_else(|| corrupt("unknown status"))?,
+        status: RunStatus::from_name(&text("status")).ok_or_else(|| corrupt("unknown status"))?,
         epoch: number(fields, "epoch")?,
         owner: (!owner.is_empty()).then_some(owner),
         due_ms: if due.is_empty() {
@@ -127,7 +135,7 @@ pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<
         } else {
             Some(due.parse().map_err(corrupt)?)
         },
-        head: Head {
+        head: LogHead {
             next: number(fields, "head_next")?,
             hash: text("head_hash").parse().map_err(corrupt)?,
         },
@@ -135,7 +143,10 @@ pub(super) fn read_run(run: &RunId, fields: &HashMap<String, String>) -> Result<
     })
 }
 
-pub(super) fn read_approval(id: &str, fields: &HashMap<String, String>) -> Result<ApprovalRow> {
+pub(super) fn read_approval(
+    id: &str,
+    fields: &HashMap<String, String>,
+) -> StoreResult<ApprovalRow> {
     let text = |name: &str| fields.get(name).cloned().unwrap_or_default();
     Ok(ApprovalRow {
         approval: id.parse().map_err(corrupt)?,

@@ -16,12 +16,12 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, RedisError, Script};
 use tokio::sync::broadcast;
 
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 use crate::guard::SecretGuard;
-use crate::record::Head;
-use crate::run::{Claim, Durability, Lease};
-use crate::store::Hint;
-use crate::transport::Transport;
+use crate::record::LogHead;
+use crate::run::{Durability, LeaseClaim, RunLease};
+use crate::store::StoreHint;
+use crate::transport::ServerTransport;
 use codec::corrupt;
 
 /// The layout of keys this program writes. Since 2, blobs may be condemned and dropped.
@@ -38,7 +38,7 @@ pub struct RedisOptions {
     /// Use a server whose settings cannot be read or are not durable all the same.
     pub accept_loss: bool,
     /// How the server is spoken to.
-    pub transport: Transport,
+    pub transport: ServerTransport,
     /// Values that must not be stored.
     pub guard: SecretGuard,
 }
@@ -49,7 +49,7 @@ impl Default for RedisOptions {
             prefix: "lula".to_owned(),
             durability: Durability::PowerLoss,
             accept_loss: false,
-            transport: Transport::default(),
+            transport: ServerTransport::default(),
             guard: SecretGuard::default(),
         }
     }
@@ -69,7 +69,7 @@ pub struct RedisStore {
     connection: ConnectionManager,
     prefix: String,
     scripts: Scripts,
-    hints: broadcast::Sender<Hint>,
+    hints: broadcast::Sender<StoreHint>,
     guard: SecretGuard,
 }
 
@@ -84,7 +84,7 @@ fn failed(error: RedisError) -> StoreError {
 
 impl RedisStore {
     /// Connects to a server that keeps what it acknowledges.
-    pub async fn connect(url: &str, options: RedisOptions) -> Result<Self> {
+    pub async fn connect(url: &str, options: RedisOptions) -> StoreResult<Self> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if options.prefix.is_empty() || !options.prefix.chars().all(plain) {
             return Err(StoreError::backend(
@@ -147,7 +147,7 @@ impl RedisStore {
         format!("{}:{kind}:{name}", self.prefix)
     }
 
-    async fn need(&self, run: &RunId) -> Result<()> {
+    async fn need(&self, run: &RunId) -> StoreResult<()> {
         let mut connection = self.connection.clone();
         let there: bool = connection
             .exists(self.key("run", run.as_str()))
@@ -163,10 +163,10 @@ impl RedisStore {
     async fn claim_some(
         &self,
         graph: &str,
-        claim: &Claim,
+        claim: &LeaseClaim,
         limit: u32,
         only: &str,
-    ) -> Result<Option<Vec<Lease>>> {
+    ) -> StoreResult<Option<Vec<RunLease>>> {
         let mut connection = self.connection.clone();
         let mut call = self.scripts.claim.prepare_invoke();
         call.arg(&self.prefix)
@@ -178,10 +178,10 @@ impl RedisStore {
         match answer.split_first() {
             Some((verdict, fields)) if verdict == "ok" => {
                 let lease = |fields: &[String]| {
-                    Ok(Lease {
+                    Ok(RunLease {
                         run: fields[0].parse().map_err(corrupt)?,
                         epoch: fields[1].parse().map_err(corrupt)?,
-                        head: Head {
+                        head: LogHead {
                             next: fields[2].parse().map_err(corrupt)?,
                             hash: fields[3].parse().map_err(corrupt)?,
                         },
@@ -190,14 +190,14 @@ impl RedisStore {
                 fields
                     .chunks_exact(4)
                     .map(lease)
-                    .collect::<Result<_>>()
+                    .collect::<StoreResult<_>>()
                     .map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    async fn run_ids(&self, after: Option<&RunId>) -> Result<Vec<RunId>> {
+    async fn run_ids(&self, after: Option<&RunId>) -> StoreResult<Vec<RunId>> {
         let mut connection = self.connection.clone();
         let from = after.map_or_else(|| "-".to_owned(), |run| format!("({run}"));
         let ids: Vec<String> = connection
@@ -207,7 +207,7 @@ impl RedisStore {
         ids.iter().map(|id| id.parse().map_err(corrupt)).collect()
     }
 
-    async fn fields(&self, key: String) -> Result<HashMap<String, String>> {
+    async fn fields(&self, key: String) -> StoreResult<HashMap<String, String>> {
         let mut connection = self.connection.clone();
         connection.hgetall(key).await.map_err(failed)
     }

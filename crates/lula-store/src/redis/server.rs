@@ -9,15 +9,15 @@ use redis::{AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, T
 use tokio::sync::broadcast;
 
 use super::failed;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 use crate::run::Durability;
-use crate::store::Hint;
-use crate::transport::{Transport, is_loopback};
+use crate::store::StoreHint;
+use crate::transport::{ServerTransport, is_loopback};
 
 const RECONNECT: Duration = Duration::from_secs(1);
 
 /// Reads an address, and how the server behind it is spoken to.
-pub(super) fn client(url: &str, transport: &Transport) -> Result<Client> {
+pub(super) fn client(url: &str, transport: &ServerTransport) -> StoreResult<Client> {
     let info = url.into_connection_info().map_err(failed)?;
     let here = match info.addr() {
         ConnectionAddr::Tcp(host, _) => is_loopback(host),
@@ -46,7 +46,7 @@ pub(super) fn client(url: &str, transport: &Transport) -> Result<Client> {
 pub(super) async fn check_durable(
     connection: &mut ConnectionManager,
     durability: Durability,
-) -> Result<()> {
+) -> StoreResult<()> {
     let mut settings = HashMap::new();
     for name in ["appendonly", "appendfsync", "maxmemory", "maxmemory-policy"] {
         let found: HashMap<String, String> = redis::cmd("CONFIG")
@@ -66,7 +66,7 @@ pub(super) async fn check_durable(
 }
 
 /// Whether settings keep what is acknowledged.
-fn judge(settings: &HashMap<String, String>, durability: Durability) -> Result<()> {
+fn judge(settings: &HashMap<String, String>, durability: Durability) -> StoreResult<()> {
     let setting = |name: &str| settings.get(name).map(String::as_str).unwrap_or_default();
     let refuse = |what: &str, remedy: &str| {
         Err(StoreError::NotDurable(format!(
@@ -97,8 +97,8 @@ fn judge(settings: &HashMap<String, String>, durability: Durability) -> Result<(
     Ok(())
 }
 
-/// Passes hints on from the stream until nobody can hear them.
-pub(super) async fn listen(client: Client, stream: String, out: broadcast::WeakSender<Hint>) {
+/// Passes hints on from the stream until no receiver is left.
+pub(super) async fn listen(client: Client, stream: String, out: broadcast::WeakSender<StoreHint>) {
     let config = AsyncConnectionConfig::new().set_response_timeout(None);
     loop {
         if let Ok(mut connection) = client
@@ -110,7 +110,7 @@ pub(super) async fn listen(client: Client, stream: String, out: broadcast::WeakS
                 let Some(sender) = out.upgrade() else { return };
                 if last == "$" {
                     // Whatever happened before is not known here.
-                    let _ = sender.send(Hint::Any);
+                    let _ = sender.send(StoreHint::Any);
                 }
                 drop(sender);
                 let mut read = redis::cmd("XREAD");
@@ -128,11 +128,11 @@ pub(super) async fn listen(client: Client, stream: String, out: broadcast::WeakS
                     let text: String = entry.get("h").unwrap_or_default();
                     let run = |id: &str| id.parse::<RunId>().ok();
                     let hint = match text.split_once(':') {
-                        Some(("r", id)) => run(id).map(Hint::Run),
-                        Some(("s", id)) => run(id).map(Hint::Signal),
+                        Some(("r", id)) => run(id).map(StoreHint::Run),
+                        Some(("s", id)) => run(id).map(StoreHint::Signal),
                         _ => None,
                     };
-                    let _ = sender.send(hint.unwrap_or(Hint::Any));
+                    let _ = sender.send(hint.unwrap_or(StoreHint::Any));
                     last = entry.id;
                 }
             }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_password_does_not_leave_the_machine_in_clear() {
-        let strict = Transport::default();
+        let strict = ServerTransport::default();
         let refused = client("redis://:hunter22@db.example.com/0", &strict);
         let refused = refused.unwrap_err().to_string();
         assert!(

@@ -2,33 +2,34 @@
 
 use async_trait::async_trait;
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{ApprovalId, Digest, Dimension, RunId, Signal};
+use lula_protocol::{ApprovalId, BudgetDimension, Digest, RunId, RunSignal};
 use redis::AsyncCommands;
 use tokio::sync::broadcast;
 
-use super::arguments::{Sections, json};
+use super::arguments::{RedisArgumentSections, json};
 use super::codec::{self, corrupt};
 use super::{RedisStore, failed};
 use crate::append::{
-    Append, ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Rest, Snapshot,
+    ApprovalRow, ApprovalState, EffectRow, EffectState, LeaseAfterAppend, LedgerRow, LogAppend,
+    StateSnapshot,
 };
 use crate::body;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{Claim, Lease, NewRun, RunFilter, RunRow};
-use crate::store::{Hint, Store};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{LeaseClaim, NewRun, RunFilter, RunLease, RunRow};
+use crate::store::{RunStore, StoreHint};
 
 #[async_trait]
-impl Store for RedisStore {
+impl RunStore for RedisStore {
     fn backend(&self) -> &'static str {
         "redis"
     }
 
-    async fn create(&self, run: NewRun) -> Result<()> {
+    async fn create(&self, run: NewRun) -> StoreResult<()> {
         self.guard.check_new(&run)?;
         let mut connection = self.connection.clone();
         let mut call = self.scripts.create.prepare_invoke();
-        let due = run.claim.as_ref().map_or(0, Claim::until_ms);
+        let due = run.claim.as_ref().map_or(0, LeaseClaim::until_ms);
         call.arg(&self.prefix)
             .arg(run.run.as_str())
             .arg(&run.graph)
@@ -38,7 +39,7 @@ impl Store for RedisStore {
         for (name, value) in fields {
             call.arg(name).arg(value);
         }
-        let mut sections = Sections(&mut call);
+        let mut sections = RedisArgumentSections(&mut call);
         sections.events(&run.records);
         sections.blobs(&run.blobs);
         sections.ledger(&run.ledger)?;
@@ -50,7 +51,7 @@ impl Store for RedisStore {
         }
     }
 
-    async fn append(&self, append: Append) -> Result<Head> {
+    async fn append(&self, append: LogAppend) -> StoreResult<LogHead> {
         append.check_limits()?;
         self.guard.check_append(&append)?;
         let head = append.new_head();
@@ -62,14 +63,14 @@ impl Store for RedisStore {
             .arg(append.expected.hash.to_string());
         call.arg(head.next).arg(head.hash.to_string());
         let (rest, wake) = match append.rest {
-            Rest::Keep => ("keep", None),
-            Rest::Suspend { wake_ms } => ("suspend", wake_ms),
-            Rest::Yield => ("yield", None),
-            Rest::Done => ("done", None),
+            LeaseAfterAppend::Keep => ("keep", None),
+            LeaseAfterAppend::Suspend { wake_ms } => ("suspend", wake_ms),
+            LeaseAfterAppend::Yield => ("yield", None),
+            LeaseAfterAppend::Done => ("done", None),
         };
         call.arg(rest)
             .arg(wake.map(|wake| wake.to_string()).unwrap_or_default());
-        let mut sections = Sections(&mut call);
+        let mut sections = RedisArgumentSections(&mut call);
         sections.events(&append.records);
         sections.blobs(&append.blobs);
         sections.0.arg(append.effects.len());
@@ -114,7 +115,7 @@ impl Store for RedisStore {
         }
     }
 
-    async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> StoreResult<Vec<LogRecord>> {
         self.need(run).await?;
         if limit == 0 {
             return Ok(Vec::new());
@@ -128,7 +129,7 @@ impl Store for RedisStore {
             .lrange(self.key("ev", run.as_str()), index(first), index(last))
             .await
             .map_err(failed)?;
-        let mut previous = Head::empty().hash;
+        let mut previous = LogHead::empty().hash;
         let mut records = Vec::new();
         for (seq, bytes) in (first..).zip(found) {
             if seq >= from {
@@ -139,7 +140,7 @@ impl Store for RedisStore {
         Ok(records)
     }
 
-    async fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+    async fn run(&self, run: &RunId) -> StoreResult<Option<RunRow>> {
         let fields = self.fields(self.key("run", run.as_str())).await?;
         if fields.is_empty() {
             return Ok(None);
@@ -147,7 +148,7 @@ impl Store for RedisStore {
         codec::read_run(run, &fields).map(Some)
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+    async fn runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut rows = Vec::new();
         for run in self.run_ids(filter.after.as_ref()).await? {
@@ -169,19 +170,24 @@ impl Store for RedisStore {
         Ok(rows)
     }
 
-    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
+    async fn claim(
+        &self,
+        graph: &str,
+        claim: &LeaseClaim,
+        limit: u32,
+    ) -> StoreResult<Vec<RunLease>> {
         let leases = self.claim_some(graph, claim, limit, "").await?;
         Ok(leases.unwrap_or_default())
     }
 
-    async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
+    async fn claim_run(&self, run: &RunId, claim: &LeaseClaim) -> StoreResult<Option<RunLease>> {
         match self.claim_some("", claim, 1, run.as_str()).await? {
             None => Err(StoreError::NoRun(run.clone())),
             Some(leases) => Ok(leases.into_iter().next()),
         }
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool> {
+    async fn renew(&self, lease: &RunLease, until_ms: u64) -> StoreResult<bool> {
         let mut connection = self.connection.clone();
         let mut call = self.scripts.renew.prepare_invoke();
         call.arg(&self.prefix)
@@ -198,7 +204,7 @@ impl Store for RedisStore {
         Ok(answer == 1)
     }
 
-    async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64> {
+    async fn send(&self, run: &RunId, signal: &RunSignal) -> StoreResult<u64> {
         let text = json(signal)?;
         self.guard.check_text("a signal", &text)?;
         let mut connection = self.connection.clone();
@@ -208,7 +214,7 @@ impl Store for RedisStore {
         u64::try_from(id).map_err(|_| StoreError::NoRun(run.clone()))
     }
 
-    async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+    async fn signals(&self, run: &RunId) -> StoreResult<Vec<(u64, RunSignal)>> {
         self.need(run).await?;
         let fields = self.fields(self.key("sig", run.as_str())).await?;
         let read = |(id, body): (&String, &String)| {
@@ -218,12 +224,12 @@ impl Store for RedisStore {
         let mut signals = fields
             .iter()
             .map(read)
-            .collect::<Result<Vec<(u64, Signal)>>>()?;
+            .collect::<StoreResult<Vec<(u64, RunSignal)>>>()?;
         signals.sort_by_key(|(id, _)| *id);
         Ok(signals)
     }
 
-    async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
+    async fn blob(&self, digest: &Digest) -> StoreResult<Vec<u8>> {
         let mut connection = self.connection.clone();
         let key = self.key("blob", &digest.to_string());
         let stored: Option<Vec<u8>> = connection.get(key).await.map_err(failed)?;
@@ -241,7 +247,7 @@ impl Store for RedisStore {
         })
     }
 
-    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> StoreResult<()> {
         if blobs.is_empty() {
             return Ok(());
         }
@@ -254,7 +260,7 @@ impl Store for RedisStore {
         Ok(())
     }
 
-    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> StoreResult<Vec<BlobRef>> {
         let mut connection = self.connection.clone();
         let mut call = self.scripts.drop.prepare_invoke();
         call.arg(&self.prefix);
@@ -266,19 +272,19 @@ impl Store for RedisStore {
         Ok(blobs.iter().filter(dropped).copied().collect())
     }
 
-    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {
+    async fn effects(&self, run: &RunId) -> StoreResult<Vec<EffectRow>> {
         self.need(run).await?;
         let fields = self.fields(self.key("eff", run.as_str())).await?;
         let read = |text: &String| serde_json::from_str(text).map_err(corrupt);
         let mut rows = fields
             .values()
             .map(read)
-            .collect::<Result<Vec<EffectRow>>>()?;
+            .collect::<StoreResult<Vec<EffectRow>>>()?;
         rows.sort_by(|a, b| (a.intent_seq, &a.effect).cmp(&(b.intent_seq, &b.effect)));
         Ok(rows)
     }
 
-    async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+    async fn effects_in(&self, state: EffectState) -> StoreResult<Vec<(RunId, EffectRow)>> {
         let runs = if state == EffectState::Settled {
             self.run_ids(None).await?
         } else {
@@ -291,7 +297,7 @@ impl Store for RedisStore {
                 let id = member.split(' ').next().unwrap_or_default();
                 id.parse::<RunId>().map_err(corrupt)
             };
-            let mut runs = members.iter().map(run).collect::<Result<Vec<_>>>()?;
+            let mut runs = members.iter().map(run).collect::<StoreResult<Vec<_>>>()?;
             runs.sort();
             runs.dedup();
             runs
@@ -305,7 +311,7 @@ impl Store for RedisStore {
         Ok(found)
     }
 
-    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+    async fn approval(&self, approval: &ApprovalId) -> StoreResult<Option<ApprovalRow>> {
         let fields = self.fields(self.key("apr", approval.as_str())).await?;
         if fields.is_empty() {
             return Ok(None);
@@ -313,7 +319,7 @@ impl Store for RedisStore {
         codec::read_approval(approval.as_str(), &fields).map(Some)
     }
 
-    async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+    async fn approvals_in(&self, state: ApprovalState) -> StoreResult<Vec<ApprovalRow>> {
         let mut connection = self.connection.clone();
         let mut ids: Vec<String> = connection
             .smembers(self.key("aprs", state.name()))
@@ -330,19 +336,19 @@ impl Store for RedisStore {
         Ok(rows)
     }
 
-    async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
+    async fn ledger(&self, run: &RunId) -> StoreResult<Vec<LedgerRow>> {
         self.need(run).await?;
         let fields = self.fields(self.key("led", run.as_str())).await?;
         let read = |text: &String| serde_json::from_str(text).map_err(corrupt);
         let mut rows = fields
             .values()
             .map(read)
-            .collect::<Result<Vec<LedgerRow>>>()?;
-        rows.sort_by_key(|row| Dimension::name(row.dimension));
+            .collect::<StoreResult<Vec<LedgerRow>>>()?;
+        rows.sort_by_key(|row| BudgetDimension::name(row.dimension));
         Ok(rows)
     }
 
-    async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
+    async fn snapshot(&self, run: &RunId) -> StoreResult<Option<StateSnapshot>> {
         self.need(run).await?;
         let mut connection = self.connection.clone();
         let key = self.key("snap", run.as_str());
@@ -362,13 +368,13 @@ impl Store for RedisStore {
             return Ok(None);
         };
         let hash = hash.parse().map_err(corrupt)?;
-        Ok(Some(Snapshot {
-            head: Head { next, hash },
+        Ok(Some(StateSnapshot {
+            head: LogHead { next, hash },
             bytes,
         }))
     }
 
-    async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
+    async fn drop_snapshots(&self, run: &RunId) -> StoreResult<()> {
         self.need(run).await?;
         let mut connection = self.connection.clone();
         let _: i64 = connection
@@ -378,7 +384,7 @@ impl Store for RedisStore {
         Ok(())
     }
 
-    fn watch(&self) -> broadcast::Receiver<Hint> {
+    fn watch(&self) -> broadcast::Receiver<StoreHint> {
         self.hints.subscribe()
     }
 }

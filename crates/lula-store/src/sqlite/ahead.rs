@@ -17,7 +17,7 @@ const LARGEST: u64 = 1 << 20;
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// Makes room in the log of one database.
-pub(super) struct Ahead {
+pub(super) struct WalPreallocator {
     path: PathBuf,
     /// Open for as long as the database is, like SQLite's own: while one process has a database
     /// open, its log stays the same file. How long it is is asked by seeking: to ask for its status
@@ -28,7 +28,7 @@ pub(super) struct Ahead {
     step: u64,
 }
 
-impl Ahead {
+impl WalPreallocator {
     pub(super) fn of(database: &Path) -> Self {
         let mut log = database.as_os_str().to_owned();
         log.push("-wal");
@@ -43,7 +43,7 @@ impl Ahead {
     /// Makes room where the log has grown past what was made before.
     ///
     /// Only to be called while this process may write to the database and has written nothing yet:
-    /// then nobody else writes to the log, and nothing of it lies past its end.
+    /// then no other process writes to the log, and nothing of it lies past its end.
     pub(super) fn look(&mut self) {
         let Some(log) = &mut self.log else {
             self.log = OpenOptions::new().write(true).open(&self.path).ok();
@@ -74,7 +74,7 @@ mod tests {
         let database = folder.path().join("a.db");
         let log = folder.path().join("a.db-wal");
         let length = || std::fs::metadata(&log).map_or(0, |found| found.len());
-        let mut ahead = Ahead::of(&database);
+        let mut ahead = WalPreallocator::of(&database);
         ahead.look();
         assert!(!log.exists(), "a log is SQLite's to make");
 

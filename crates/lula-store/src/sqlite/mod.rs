@@ -14,21 +14,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lula_protocol::payload::BlobRef;
-use lula_protocol::{ApprovalId, Digest, RunId, Signal};
+use lula_protocol::{ApprovalId, Digest, RunId, RunSignal};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::broadcast;
 
 use crate::append::{
-    Append, ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow, Snapshot,
+    ApprovalRow, ApprovalState, Blob, EffectRow, EffectState, LedgerRow, LogAppend, StateSnapshot,
 };
 use crate::body;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 use crate::guard::SecretGuard;
-use crate::record::{Head, Record};
-use crate::run::{Claim, Durability, Lease, NewRun, RunFilter, RunRow};
-use crate::store::{Hint, Store};
-use ahead::Ahead;
-use writer::{Pen, Threads};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{Durability, LeaseClaim, NewRun, RunFilter, RunLease, RunRow};
+use crate::store::{RunStore, StoreHint};
+use ahead::WalPreallocator;
+use writer::{SqliteThreads, SqliteWriter};
 
 const READERS: usize = 2;
 const HINTS: usize = 1024;
@@ -63,9 +63,9 @@ impl Default for SqliteOptions {
 /// A store in one file.
 pub struct SqliteStore {
     path: PathBuf,
-    threads: Threads,
-    hints: broadcast::Sender<Hint>,
-    calls: broadcast::Sender<Hint>,
+    threads: SqliteThreads,
+    hints: broadcast::Sender<StoreHint>,
+    calls: broadcast::Sender<StoreHint>,
     guard: SecretGuard,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn corrupt(what: impl std::fmt::Display) -> StoreError {
 
 impl SqliteStore {
     /// Opens a database, creates it where there is none, and brings it to today's schema.
-    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> StoreResult<Self> {
         let path = path.as_ref().to_owned();
         let writer = Connection::open(&path).map_err(failed)?;
         writer.busy_timeout(options.busy_timeout).map_err(failed)?;
@@ -132,12 +132,13 @@ impl SqliteStore {
                 reader.set_prepared_statement_cache_capacity(64);
                 Ok(reader)
             })
-            .collect::<Result<Vec<_>>>()?;
-        let pen = Pen {
+            .collect::<StoreResult<Vec<_>>>()?;
+        let pen = SqliteWriter {
             connection: writer,
-            ahead: (options.durability == Durability::PowerLoss).then(|| Ahead::of(&path)),
+            ahead: (options.durability == Durability::PowerLoss)
+                .then(|| WalPreallocator::of(&path)),
         };
-        let threads = Threads::start(pen, readers, &path)?;
+        let threads = SqliteThreads::start(pen, readers, &path)?;
         let (hints, _) = broadcast::channel(HINTS);
         let (calls, _) = broadcast::channel(HINTS);
         neighbours::watch(&path, hints.downgrade(), calls.downgrade())?;
@@ -156,7 +157,7 @@ impl SqliteStore {
     }
 
     /// Writes a copy of the whole database, taken at one moment, into a file that must not exist.
-    pub async fn backup(&self, to: &Path) -> Result<()> {
+    pub async fn backup(&self, to: &Path) -> StoreResult<()> {
         let to = to.to_string_lossy().into_owned();
         self.threads
             .read(move |db| db.execute("VACUUM INTO ?", [&to]).map(drop).map_err(failed))
@@ -164,7 +165,7 @@ impl SqliteStore {
     }
 
     /// What SQLite itself finds wrong with the file.
-    pub async fn damage(&self) -> Result<Vec<String>> {
+    pub async fn damage(&self) -> StoreResult<Vec<String>> {
         self.threads
             .read(|db| {
                 let mut statement = db.prepare("PRAGMA integrity_check").map_err(failed)?;
@@ -176,27 +177,27 @@ impl SqliteStore {
     }
 
     /// Checks what can be checked without the database, and packs.
-    fn admit(&self, append: Append) -> Result<write::Packed> {
+    fn admit(&self, append: LogAppend) -> StoreResult<write::PackedAppend> {
         append.check_limits()?;
         self.guard.check_append(&append)?;
         let (bodies, blobs) = pack_all(&append.records, &append.blobs);
-        Ok(write::Packed {
+        Ok(write::PackedAppend {
             append,
             bodies,
             blobs,
         })
     }
 
-    fn hint(&self, hint: Hint) {
-        // Sending fails only where nobody listens.
-        if !matches!(hint, Hint::Run(_)) {
+    fn hint(&self, hint: StoreHint) {
+        // Sending fails only where there is no receiver.
+        if !matches!(hint, StoreHint::Run(_)) {
             let _ = self.calls.send(hint.clone());
         }
         let _ = self.hints.send(hint);
     }
 }
 
-fn pack_all(records: &[Record], blobs: &[Blob]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+fn pack_all(records: &[LogRecord], blobs: &[Blob]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let bodies = records
         .iter()
         .map(|record| body::pack(&record.body))
@@ -206,19 +207,19 @@ fn pack_all(records: &[Record], blobs: &[Blob]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) 
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl RunStore for SqliteStore {
     fn backend(&self) -> &'static str {
         "sqlite"
     }
 
-    async fn create(&self, run: NewRun) -> Result<()> {
+    async fn create(&self, run: NewRun) -> StoreResult<()> {
         self.guard.check_new(&run)?;
         let (bodies, blobs) = pack_all(&run.records, &run.blobs);
         // A run in the queue is news for workers, like a signal.
         let news = if run.claim.is_none() {
-            Hint::Signal
+            StoreHint::Signal
         } else {
-            Hint::Run
+            StoreHint::Run
         };
         let news = news(run.run.clone());
         let weight = run.records.len();
@@ -231,11 +232,11 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    async fn create_and_append(&self, run: NewRun, append: Append) -> Result<Head> {
+    async fn create_and_append(&self, run: NewRun, append: LogAppend) -> StoreResult<LogHead> {
         self.guard.check_new(&run)?;
         let packed = self.admit(append)?;
         let (bodies, blobs) = pack_all(&run.records, &run.blobs);
-        let news = Hint::Run(run.run.clone());
+        let news = StoreHint::Run(run.run.clone());
         let weight = run.records.len() + packed.bodies.len();
         let head = self
             .threads
@@ -247,7 +248,7 @@ impl Store for SqliteStore {
         Ok(head)
     }
 
-    async fn append(&self, append: Append) -> Result<Head> {
+    async fn append(&self, append: LogAppend) -> StoreResult<LogHead> {
         let run = append.run.clone();
         let packed = self.admit(append)?;
         let weight = packed.bodies.len();
@@ -255,49 +256,54 @@ impl Store for SqliteStore {
             .threads
             .write(weight, move |db| write::append(db, &packed))
             .await?;
-        self.hint(Hint::Run(run));
+        self.hint(StoreHint::Run(run));
         Ok(head)
     }
 
-    async fn read(&self, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+    async fn read(&self, run: &RunId, from: u64, limit: u32) -> StoreResult<Vec<LogRecord>> {
         let run = run.clone();
         self.threads
             .read(move |db| read::read(db, &run, from, limit))
             .await
     }
 
-    async fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+    async fn run(&self, run: &RunId) -> StoreResult<Option<RunRow>> {
         let run = run.clone();
         self.threads.read(move |db| read::run(db, &run)).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+    async fn runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         let filter = filter.clone();
         self.threads.read(move |db| read::runs(db, &filter)).await
     }
 
-    async fn claim(&self, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
+    async fn claim(
+        &self,
+        graph: &str,
+        claim: &LeaseClaim,
+        limit: u32,
+    ) -> StoreResult<Vec<RunLease>> {
         let (graph, claim) = (graph.to_owned(), claim.clone());
         self.threads
             .write(1, move |db| queue::claim(db, &graph, &claim, limit))
             .await
     }
 
-    async fn claim_run(&self, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
+    async fn claim_run(&self, run: &RunId, claim: &LeaseClaim) -> StoreResult<Option<RunLease>> {
         let (run, claim) = (run.clone(), claim.clone());
         self.threads
             .write(1, move |db| queue::claim_run(db, &run, &claim))
             .await
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: u64) -> Result<bool> {
+    async fn renew(&self, lease: &RunLease, until_ms: u64) -> StoreResult<bool> {
         let lease = lease.clone();
         self.threads
             .write(1, move |db| queue::renew(db, &lease, until_ms))
             .await
     }
 
-    async fn send(&self, run: &RunId, signal: &Signal) -> Result<u64> {
+    async fn send(&self, run: &RunId, signal: &RunSignal) -> StoreResult<u64> {
         let text = serde_json::to_string(signal).map_err(corrupt)?;
         self.guard.check_text("a signal", &text)?;
         let id = run.clone();
@@ -305,84 +311,84 @@ impl Store for SqliteStore {
             .threads
             .write(1, move |db| queue::send(db, &id, &text))
             .await?;
-        self.hint(Hint::Signal(run.clone()));
+        self.hint(StoreHint::Signal(run.clone()));
         Ok(sent)
     }
 
-    async fn signals(&self, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+    async fn signals(&self, run: &RunId) -> StoreResult<Vec<(u64, RunSignal)>> {
         let run = run.clone();
         self.threads.read(move |db| read::signals(db, &run)).await
     }
 
-    async fn blob(&self, digest: &Digest) -> Result<Vec<u8>> {
+    async fn blob(&self, digest: &Digest) -> StoreResult<Vec<u8>> {
         let digest = *digest;
         self.threads.read(move |db| read::blob(db, &digest)).await
     }
 
-    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> Result<()> {
+    async fn condemn_blobs(&self, blobs: &[BlobRef]) -> StoreResult<()> {
         let blobs = blobs.to_vec();
         self.threads
             .write(1, move |db| write::condemn_blobs(db, &blobs))
             .await
     }
 
-    async fn drop_blobs(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+    async fn drop_blobs(&self, blobs: &[BlobRef]) -> StoreResult<Vec<BlobRef>> {
         let blobs = blobs.to_vec();
         self.threads
             .write(1, move |db| write::drop_blobs(db, &blobs))
             .await
     }
 
-    async fn shrink(&self) -> Result<()> {
+    async fn shrink(&self) -> StoreResult<()> {
         self.threads.shrink().await
     }
 
-    async fn effects(&self, run: &RunId) -> Result<Vec<EffectRow>> {
+    async fn effects(&self, run: &RunId) -> StoreResult<Vec<EffectRow>> {
         let run = run.clone();
         self.threads.read(move |db| read::effects(db, &run)).await
     }
 
-    async fn effects_in(&self, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+    async fn effects_in(&self, state: EffectState) -> StoreResult<Vec<(RunId, EffectRow)>> {
         self.threads
             .read(move |db| read::effects_in(db, state))
             .await
     }
 
-    async fn approval(&self, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+    async fn approval(&self, approval: &ApprovalId) -> StoreResult<Option<ApprovalRow>> {
         let approval = approval.clone();
         self.threads
             .read(move |db| read::approval(db, &approval))
             .await
     }
 
-    async fn approvals_in(&self, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+    async fn approvals_in(&self, state: ApprovalState) -> StoreResult<Vec<ApprovalRow>> {
         self.threads
             .read(move |db| read::approvals_in(db, state))
             .await
     }
 
-    async fn ledger(&self, run: &RunId) -> Result<Vec<LedgerRow>> {
+    async fn ledger(&self, run: &RunId) -> StoreResult<Vec<LedgerRow>> {
         let run = run.clone();
         self.threads.read(move |db| read::ledger(db, &run)).await
     }
 
-    async fn snapshot(&self, run: &RunId) -> Result<Option<Snapshot>> {
+    async fn snapshot(&self, run: &RunId) -> StoreResult<Option<StateSnapshot>> {
         let run = run.clone();
         self.threads.read(move |db| read::snapshot(db, &run)).await
     }
 
-    async fn drop_snapshots(&self, run: &RunId) -> Result<()> {
+    async fn drop_snapshots(&self, run: &RunId) -> StoreResult<()> {
         let run = run.clone();
         self.threads
             .write(1, move |db| write::drop_snapshots(db, &run))
             .await
     }
 
-    fn watch(&self) -> broadcast::Receiver<Hint> {
+    fn watch(&self) -> broadcast::Receiver<StoreHint> {
         self.hints.subscribe()
     }
 
-    fn watch_signals(&self) -> broadcast::Receiver<Hint> {
+    fn watch_signals(&self) -> broadcast::Receiver<StoreHint> {
         self.calls.subscribe()
     }
 }

@@ -1,6 +1,6 @@
 //! Hints about what other processes do to the same file.
 //!
-//! SQLite tells nobody that a neighbour wrote. One small query now and then finds the signals and
+//! SQLite does not tell that a neighbour wrote. One small query now and then finds the signals and
 //! the runs that came since the last look.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::broadcast;
 
 use super::failed;
-use crate::error::{Result, StoreError};
-use crate::store::Hint;
+use crate::error::{StoreError, StoreResult};
+use crate::store::StoreHint;
 
 const EVERY: Duration = Duration::from_millis(200);
 
@@ -47,9 +47,9 @@ fn signalled(db: &Connection, after: i64) -> rusqlite::Result<Vec<String>> {
 /// Looks until the store is gone.
 pub(super) fn watch(
     path: &Path,
-    hints: broadcast::WeakSender<Hint>,
-    calls: broadcast::WeakSender<Hint>,
-) -> Result<()> {
+    hints: broadcast::WeakSender<StoreHint>,
+    calls: broadcast::WeakSender<StoreHint>,
+) -> StoreResult<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(failed)?;
     let mut seen = look(&db).map_err(failed)?;
@@ -64,7 +64,7 @@ pub(super) fn watch(
                 if hints.receiver_count() + calls.receiver_count() == 0 {
                     continue;
                 }
-                let tell = |hint: Hint| {
+                let tell = |hint: StoreHint| {
                     let _ = calls.send(hint.clone());
                     let _ = hints.send(hint);
                 };
@@ -72,12 +72,14 @@ pub(super) fn watch(
                 let Ok(now) = look(&db) else { continue };
                 if now.signal != seen.signal {
                     for run in signalled(&db, seen.signal).unwrap_or_default() {
-                        let hint = run.parse::<RunId>().map_or(Hint::Any, Hint::Signal);
+                        let hint = run
+                            .parse::<RunId>()
+                            .map_or(StoreHint::Any, StoreHint::Signal);
                         tell(hint);
                     }
                 }
                 if now.run != seen.run {
-                    tell(Hint::Any);
+                    tell(StoreHint::Any);
                 }
                 seen = now;
             }

@@ -6,17 +6,17 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::read::{HEAD_COLUMNS, HeadColumns, need_key};
 use super::values::{int, uint};
 use super::{corrupt, failed};
-use crate::error::{Result, StoreError};
-use crate::run::{Claim, Lease};
+use crate::error::{StoreError, StoreResult};
+use crate::run::{LeaseClaim, RunLease};
 
 const CLAIM: &str = "UPDATE runs SET epoch=epoch+1, status='running', owner=?1, due_ms=?2";
 
-fn lease(row: &Row<'_>) -> rusqlite::Result<Result<Lease>> {
+fn lease(row: &Row<'_>) -> rusqlite::Result<StoreResult<RunLease>> {
     let run: String = row.get(0)?;
     let epoch: i64 = row.get(1)?;
     let head = HeadColumns::at(row, 2)?;
     Ok((|| {
-        Ok(Lease {
+        Ok(RunLease {
             run: run.parse().map_err(corrupt)?,
             epoch: uint(epoch),
             head: head.head()?,
@@ -24,7 +24,12 @@ fn lease(row: &Row<'_>) -> rusqlite::Result<Result<Lease>> {
     })())
 }
 
-pub(super) fn claim(db: &Connection, graph: &str, claim: &Claim, limit: u32) -> Result<Vec<Lease>> {
+pub(super) fn claim(
+    db: &Connection,
+    graph: &str,
+    claim: &LeaseClaim,
+    limit: u32,
+) -> StoreResult<Vec<RunLease>> {
     let mut statement = db
         .prepare_cached(&format!(
             "{CLAIM} WHERE id IN (
@@ -47,7 +52,11 @@ pub(super) fn claim(db: &Connection, graph: &str, claim: &Claim, limit: u32) -> 
     rows.map(|row| row.map_err(failed)?).collect()
 }
 
-pub(super) fn claim_run(db: &Connection, run: &RunId, claim: &Claim) -> Result<Option<Lease>> {
+pub(super) fn claim_run(
+    db: &Connection,
+    run: &RunId,
+    claim: &LeaseClaim,
+) -> StoreResult<Option<RunLease>> {
     need_key(db, run)?;
     db.prepare_cached(&format!(
         "{CLAIM} WHERE run_id=?3 AND due_ms<=?4 RETURNING run_id,epoch,{HEAD_COLUMNS}"
@@ -67,7 +76,7 @@ pub(super) fn claim_run(db: &Connection, run: &RunId, claim: &Claim) -> Result<O
     .transpose()
 }
 
-pub(super) fn renew(db: &Connection, lease: &Lease, until_ms: u64) -> Result<bool> {
+pub(super) fn renew(db: &Connection, lease: &RunLease, until_ms: u64) -> StoreResult<bool> {
     db.prepare_cached(
         "UPDATE runs SET due_ms=? WHERE run_id=? AND epoch=? AND status='running'
          RETURNING EXISTS(SELECT 1 FROM signals WHERE signals.run=runs.id)",
@@ -85,7 +94,7 @@ pub(super) fn renew(db: &Connection, lease: &Lease, until_ms: u64) -> Result<boo
     })
 }
 
-pub(super) fn send(db: &Connection, run: &RunId, signal: &str) -> Result<u64> {
+pub(super) fn send(db: &Connection, run: &RunId, signal: &str) -> StoreResult<u64> {
     let id = need_key(db, run)?;
     db.prepare_cached("INSERT INTO signals(run,body) VALUES (?,?)")
         .map_err(failed)?

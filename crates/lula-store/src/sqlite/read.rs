@@ -1,18 +1,23 @@
 //! Queries.
 
-use lula_protocol::event::Parent;
-use lula_protocol::{ApprovalId, Digest, Dimension, EffectClass, RunId, Signal};
+use lula_protocol::event::ParentRun;
+use lula_protocol::{ApprovalId, BudgetDimension, Digest, EffectClass, RunId, RunSignal};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::values::{SEQ_BITS, digest, position, seq_bits, uint};
 use super::{corrupt, failed};
-use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, Snapshot};
+use crate::append::{ApprovalRow, ApprovalState, EffectRow, EffectState, LedgerRow, StateSnapshot};
 use crate::body;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{RunFilter, RunRow, Status};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{RunFilter, RunRow, RunStatus};
 
-pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Result<Vec<Record>> {
+pub(super) fn read(
+    db: &Connection,
+    run: &RunId,
+    from: u64,
+    limit: u32,
+) -> StoreResult<Vec<LogRecord>> {
     let Some(id) = run_key(db, run)? else {
         return Err(StoreError::NoRun(run.clone()));
     };
@@ -44,7 +49,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Resul
             },
         )
         .map_err(failed)?;
-    let mut previous = Head::empty().hash;
+    let mut previous = LogHead::empty().hash;
     let mut records = Vec::new();
     for row in rows {
         let (pos, epoch, at_ms, schema, hash, stored) = row.map_err(failed)?;
@@ -56,7 +61,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Resul
                 seq,
                 why: error.to_string(),
             })?;
-            records.push(Record {
+            records.push(LogRecord {
                 run: run.clone(),
                 seq,
                 epoch: uint(epoch),
@@ -72,7 +77,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: u64, limit: u32) -> Resul
     Ok(records)
 }
 
-pub(super) fn run_key(db: &Connection, run: &RunId) -> Result<Option<i64>> {
+pub(super) fn run_key(db: &Connection, run: &RunId) -> StoreResult<Option<i64>> {
     db.prepare_cached("SELECT id FROM runs WHERE run_id=?")
         .map_err(failed)?
         .query_row([run.as_str()], |row| row.get(0))
@@ -80,12 +85,12 @@ pub(super) fn run_key(db: &Connection, run: &RunId) -> Result<Option<i64>> {
         .map_err(failed)
 }
 
-pub(super) fn need_key(db: &Connection, run: &RunId) -> Result<i64> {
+pub(super) fn need_key(db: &Connection, run: &RunId) -> StoreResult<i64> {
     run_key(db, run)?.ok_or_else(|| StoreError::NoRun(run.clone()))
 }
 
 /// Where the log of a run ends.
-pub(super) fn end_of_log(db: &Connection, id: i64) -> Result<Option<Head>> {
+pub(super) fn end_of_log(db: &Connection, id: i64) -> StoreResult<Option<LogHead>> {
     let found: Option<(i64, Vec<u8>)> = db
         .prepare_cached(
             "SELECT pos,hash FROM events WHERE pos >= ? AND pos < ? ORDER BY pos DESC LIMIT 1",
@@ -99,8 +104,8 @@ pub(super) fn end_of_log(db: &Connection, id: i64) -> Result<Option<Head>> {
     found.map(|(pos, hash)| head_at(pos, &hash)).transpose()
 }
 
-fn head_at(pos: i64, hash: &[u8]) -> Result<Head> {
-    Ok(Head {
+fn head_at(pos: i64, hash: &[u8]) -> StoreResult<LogHead> {
+    Ok(LogHead {
         next: uint(pos & ((1 << SEQ_BITS) - 1)) + 1,
         hash: digest(hash)?,
     })
@@ -152,8 +157,8 @@ impl HeadColumns {
 
     /// Never before the place where the run last rested, nor before an effect that was announced: a
     /// log that lost its end is not taken for a shorter one.
-    pub(super) fn head(&self) -> Result<Head> {
-        let mut head = Head {
+    pub(super) fn head(&self) -> StoreResult<LogHead> {
+        let mut head = LogHead {
             next: uint(self.rested.0),
             hash: digest(&self.rested.1)?,
         };
@@ -172,7 +177,7 @@ impl HeadColumns {
 const RUN_COLUMNS: &str = "run_id,tenant,graph,graph_version,status,epoch,owner,due_ms,parent_run,\
                            parent_seq";
 
-fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
+fn run_row(row: &Row<'_>) -> rusqlite::Result<StoreResult<RunRow>> {
     let run_id: String = row.get(0)?;
     let status: String = row.get(4)?;
     let parent: (Option<String>, Option<i64>) = (row.get(8)?, row.get(9)?);
@@ -183,7 +188,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
     let due: Option<i64> = row.get(7)?;
     Ok((|| {
         let parent = match parent {
-            (Some(run), Some(seq)) => Some(Parent {
+            (Some(run), Some(seq)) => Some(ParentRun {
                 run: run.parse().map_err(corrupt)?,
                 seq: uint(seq),
             }),
@@ -194,7 +199,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
             tenant,
             graph,
             graph_version,
-            status: Status::from_name(&status).ok_or_else(|| corrupt("unknown status"))?,
+            status: RunStatus::from_name(&status).ok_or_else(|| corrupt("unknown status"))?,
             epoch: uint(epoch),
             owner,
             due_ms: due.map(uint),
@@ -204,7 +209,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Result<RunRow>> {
     })())
 }
 
-pub(super) fn run(db: &Connection, run: &RunId) -> Result<Option<RunRow>> {
+pub(super) fn run(db: &Connection, run: &RunId) -> StoreResult<Option<RunRow>> {
     db.prepare_cached(&format!(
         "SELECT {RUN_COLUMNS},{HEAD_COLUMNS} FROM runs WHERE run_id=?"
     ))
@@ -215,7 +220,7 @@ pub(super) fn run(db: &Connection, run: &RunId) -> Result<Option<RunRow>> {
     .transpose()
 }
 
-pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>> {
+pub(super) fn runs(db: &Connection, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
     let mut statement = db
         .prepare_cached(&format!(
             "SELECT {RUN_COLUMNS},{HEAD_COLUMNS} FROM runs
@@ -228,7 +233,7 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>> {
         .query_map(
             params![
                 filter.tenant,
-                filter.status.map(Status::name),
+                filter.status.map(RunStatus::name),
                 filter.after.as_ref().map(RunId::as_str),
                 filter.limit.map_or(-1, i64::from)
             ],
@@ -238,7 +243,7 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>> {
     rows.map(|row| row.map_err(failed)?).collect()
 }
 
-pub(super) fn signals(db: &Connection, run: &RunId) -> Result<Vec<(u64, Signal)>> {
+pub(super) fn signals(db: &Connection, run: &RunId) -> StoreResult<Vec<(u64, RunSignal)>> {
     let id = need_key(db, run)?;
     let mut statement = db
         .prepare_cached("SELECT id,body FROM signals WHERE run=? ORDER BY id")
@@ -255,7 +260,7 @@ pub(super) fn signals(db: &Connection, run: &RunId) -> Result<Vec<(u64, Signal)>
     .collect()
 }
 
-pub(super) fn blob(db: &Connection, digest: &Digest) -> Result<Vec<u8>> {
+pub(super) fn blob(db: &Connection, digest: &Digest) -> StoreResult<Vec<u8>> {
     let stored: Option<(Vec<u8>, bool)> = db
         .prepare_cached("SELECT bytes, fate=2 FROM blobs WHERE hash=?")
         .map_err(failed)?
@@ -273,7 +278,7 @@ pub(super) fn blob(db: &Connection, digest: &Digest) -> Result<Vec<u8>> {
 
 const EFFECT_COLUMNS: &str = "effect,intent_seq,class,state,attempt,effects.epoch,request,result";
 
-fn effect_row(row: &Row<'_>) -> rusqlite::Result<Result<EffectRow>> {
+fn effect_row(row: &Row<'_>) -> rusqlite::Result<StoreResult<EffectRow>> {
     let effect: String = row.get(0)?;
     let intent: i64 = row.get(1)?;
     let (class, state): (String, String) = (row.get(2)?, row.get(3)?);
@@ -293,7 +298,7 @@ fn effect_row(row: &Row<'_>) -> rusqlite::Result<Result<EffectRow>> {
     })())
 }
 
-pub(super) fn effects(db: &Connection, run: &RunId) -> Result<Vec<EffectRow>> {
+pub(super) fn effects(db: &Connection, run: &RunId) -> StoreResult<Vec<EffectRow>> {
     let id = need_key(db, run)?;
     let mut statement = db
         .prepare_cached(&format!(
@@ -304,7 +309,10 @@ pub(super) fn effects(db: &Connection, run: &RunId) -> Result<Vec<EffectRow>> {
     rows.map(|row| row.map_err(failed)?).collect()
 }
 
-pub(super) fn effects_in(db: &Connection, state: EffectState) -> Result<Vec<(RunId, EffectRow)>> {
+pub(super) fn effects_in(
+    db: &Connection,
+    state: EffectState,
+) -> StoreResult<Vec<(RunId, EffectRow)>> {
     let mut statement = db
         .prepare_cached(&format!(
             // Spelled out, so that the index of unknown effects is seen to fit.
@@ -323,7 +331,7 @@ pub(super) fn effects_in(db: &Connection, state: EffectState) -> Result<Vec<(Run
     .collect()
 }
 
-fn approval_row(row: &Row<'_>) -> rusqlite::Result<Result<ApprovalRow>> {
+fn approval_row(row: &Row<'_>) -> rusqlite::Result<StoreResult<ApprovalRow>> {
     let (approval, run): (String, String) = (row.get(0)?, row.get(1)?);
     let bytes: Vec<u8> = row.get(2)?;
     let (state, nonce): (String, String) = (row.get(3)?, row.get(4)?);
@@ -343,7 +351,7 @@ fn approval_row(row: &Row<'_>) -> rusqlite::Result<Result<ApprovalRow>> {
 const APPROVALS: &str = "SELECT approval,run_id,digest,state,nonce,expires_ms FROM approvals
                          JOIN runs ON runs.id=approvals.run";
 
-pub(super) fn approval(db: &Connection, approval: &ApprovalId) -> Result<Option<ApprovalRow>> {
+pub(super) fn approval(db: &Connection, approval: &ApprovalId) -> StoreResult<Option<ApprovalRow>> {
     db.prepare_cached(&format!("{APPROVALS} WHERE approval=?"))
         .map_err(failed)?
         .query_row([approval.as_str()], approval_row)
@@ -352,7 +360,7 @@ pub(super) fn approval(db: &Connection, approval: &ApprovalId) -> Result<Option<
         .transpose()
 }
 
-pub(super) fn approvals_in(db: &Connection, state: ApprovalState) -> Result<Vec<ApprovalRow>> {
+pub(super) fn approvals_in(db: &Connection, state: ApprovalState) -> StoreResult<Vec<ApprovalRow>> {
     let mut statement = db
         .prepare_cached(&format!("{APPROVALS} WHERE state=? ORDER BY approval"))
         .map_err(failed)?;
@@ -362,7 +370,7 @@ pub(super) fn approvals_in(db: &Connection, state: ApprovalState) -> Result<Vec<
     rows.map(|row| row.map_err(failed)?).collect()
 }
 
-pub(super) fn ledger(db: &Connection, run: &RunId) -> Result<Vec<LedgerRow>> {
+pub(super) fn ledger(db: &Connection, run: &RunId) -> StoreResult<Vec<LedgerRow>> {
     let id = need_key(db, run)?;
     let mut statement = db
         .prepare_cached(
@@ -382,7 +390,7 @@ pub(super) fn ledger(db: &Connection, run: &RunId) -> Result<Vec<LedgerRow>> {
     rows.map(|row| {
         let (dimension, limit, reserved, settled) = row.map_err(failed)?;
         Ok(LedgerRow {
-            dimension: Dimension::from_name(&dimension)
+            dimension: BudgetDimension::from_name(&dimension)
                 .ok_or_else(|| corrupt("unknown dimension"))?,
             limit: limit.map(uint),
             reserved: uint(reserved),
@@ -392,7 +400,7 @@ pub(super) fn ledger(db: &Connection, run: &RunId) -> Result<Vec<LedgerRow>> {
     .collect()
 }
 
-pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>> {
+pub(super) fn snapshot(db: &Connection, run: &RunId) -> StoreResult<Option<StateSnapshot>> {
     let id = need_key(db, run)?;
     let found: Option<(i64, Vec<u8>, Vec<u8>)> = db
         .prepare_cached("SELECT next,hash,body FROM snapshots WHERE run=?")
@@ -407,8 +415,8 @@ pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>>
     let Ok(bytes) = body::unpack(&stored) else {
         return Ok(None);
     };
-    Ok(Some(Snapshot {
-        head: Head {
+    Ok(Some(StateSnapshot {
+        head: LogHead {
             next: uint(next),
             hash: digest(&hash)?,
         },

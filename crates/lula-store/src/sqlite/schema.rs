@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::failed;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// Each entry brings a database from its index to the next version; none is ever edited.
 const MIGRATIONS: &[&str] = &[V1, V2, V3];
@@ -80,7 +80,7 @@ CREATE TABLE snapshots(
 /// A blob is kept (0), condemned (1) or dropped (2); of a dropped one the row stays, without bytes.
 const V2: &str = "ALTER TABLE blobs ADD COLUMN fate INTEGER NOT NULL DEFAULT 0";
 
-/// Every effect is intended before it is settled; only those nobody knows the end of are ever
+/// Every effect is intended before it is settled; only those whose end is not known are ever
 /// looked for. An index of these costs the others nothing.
 const V3: &str = "
 DROP INDEX effects_open;
@@ -88,11 +88,11 @@ CREATE INDEX effects_unknown ON effects(state) WHERE state = 'unknown';
 ";
 
 /// Brings a database to today's version, or refuses one from the future.
-pub(super) fn migrate(connection: &Connection) -> Result<()> {
+pub(super) fn migrate(connection: &Connection) -> StoreResult<()> {
     migrate_with(connection, MIGRATIONS)
 }
 
-fn migrate_with(connection: &Connection, steps: &[&str]) -> Result<()> {
+fn migrate_with(connection: &Connection, steps: &[&str]) -> StoreResult<()> {
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     loop {
         // Taken anew inside the transaction: another process may have migrated meanwhile.

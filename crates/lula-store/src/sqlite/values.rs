@@ -3,7 +3,7 @@
 use lula_protocol::Digest;
 
 use super::corrupt;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// How many bits of a position say where in a log it is; a literal, so that SQL can say it too.
 macro_rules! seq_bits {
@@ -23,14 +23,14 @@ pub(super) fn uint(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-pub(super) fn digest(bytes: &[u8]) -> Result<Digest> {
+pub(super) fn digest(bytes: &[u8]) -> StoreResult<Digest> {
     let bytes: [u8; 32] = bytes
         .try_into()
         .map_err(|_| corrupt("a digest has not 32 bytes"))?;
     Ok(Digest::from_bytes(bytes))
 }
 
-pub(super) fn position(run: i64, seq: u64) -> Result<i64> {
+pub(super) fn position(run: i64, seq: u64) -> StoreResult<i64> {
     if seq >> SEQ_BITS != 0 {
         return Err(StoreError::Full(format!(
             "a log holds at most {} events",

@@ -7,20 +7,27 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failed;
 use super::read::{end_of_log, need_key};
 use super::values::{int, position};
-use crate::append::{Append, ApprovalChange, ApprovalState, Blob, EffectRow, LedgerRow, Rest};
+use crate::append::{
+    ApprovalChange, ApprovalState, Blob, EffectRow, LeaseAfterAppend, LedgerRow, LogAppend,
+};
 use crate::body;
-use crate::error::{Result, StoreError};
-use crate::record::{Head, Record};
-use crate::run::{NewRun, Status};
+use crate::error::{StoreError, StoreResult};
+use crate::record::{LogHead, LogRecord};
+use crate::run::{NewRun, RunStatus};
 
 /// An append with its bodies and blobs compressed, done on the caller's thread.
-pub(super) struct Packed {
-    pub(super) append: Append,
+pub(super) struct PackedAppend {
+    pub(super) append: LogAppend,
     pub(super) bodies: Vec<Vec<u8>>,
     pub(super) blobs: Vec<Vec<u8>>,
 }
 
-fn insert_events(db: &Connection, run: i64, records: &[Record], bodies: &[Vec<u8>]) -> Result<()> {
+fn insert_events(
+    db: &Connection,
+    run: i64,
+    records: &[LogRecord],
+    bodies: &[Vec<u8>],
+) -> StoreResult<()> {
     let mut insert = db
         .prepare_cached("INSERT INTO events(pos,epoch,at_ms,schema,hash,body) VALUES (?,?,?,?,?,?)")
         .map_err(failed)?;
@@ -42,7 +49,7 @@ fn insert_events(db: &Connection, run: i64, records: &[Record], bodies: &[Vec<u8
 fn insert_blobs<'a>(
     db: &Connection,
     blobs: impl Iterator<Item = (&'a Blob, &'a Vec<u8>)>,
-) -> Result<()> {
+) -> StoreResult<()> {
     for (blob, packed) in blobs {
         db.prepare_cached(
             "INSERT INTO blobs(hash,size,bytes) VALUES (?,?,?)
@@ -59,7 +66,7 @@ fn insert_blobs<'a>(
     Ok(())
 }
 
-fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> Result<()> {
+fn upsert_ledger(db: &Connection, run: i64, rows: &[LedgerRow]) -> StoreResult<()> {
     for row in rows {
         db.prepare_cached(
             "INSERT INTO ledger(run,dimension,cap,reserved,settled) VALUES (?,?,?,?,?)
@@ -84,11 +91,11 @@ pub(super) fn create(
     run: &NewRun,
     bodies: &[Vec<u8>],
     blobs: &[Vec<u8>],
-) -> Result<i64> {
+) -> StoreResult<i64> {
     let head = run.head();
     let (status, due) = match &run.claim {
-        None => (Status::Ready, 0),
-        Some(claim) => (Status::Running, int(claim.until_ms())),
+        None => (RunStatus::Ready, 0),
+        Some(claim) => (RunStatus::Running, int(claim.until_ms())),
     };
     let inserted = db
         .prepare_cached(
@@ -128,8 +135,8 @@ pub(super) fn create_and_append(
     run: &NewRun,
     bodies: &[Vec<u8>],
     blobs: &[Vec<u8>],
-    packed: &Packed,
-) -> Result<Head> {
+    packed: &PackedAppend,
+) -> StoreResult<LogHead> {
     let append = &packed.append;
     let continues = append.run == run.run
         && append.epoch == run.epoch
@@ -144,7 +151,7 @@ pub(super) fn create_and_append(
     Ok(append.new_head())
 }
 
-pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
+pub(super) fn append(db: &Connection, packed: &PackedAppend) -> StoreResult<LogHead> {
     let append = &packed.append;
     let id = continued(db, append)?.ok_or_else(|| fenced(append))?;
     move_on(db, id, append)?;
@@ -155,7 +162,7 @@ pub(super) fn append(db: &Connection, packed: &Packed) -> Result<Head> {
 /// The run that an append continues: it is still the caller's, and its log ends where the caller
 /// believes. Nothing is written for that: while a run is worked on, its log alone says how far it
 /// is, and an append that changes nothing else touches no page but the log's.
-fn continued(db: &Connection, append: &Append) -> Result<Option<i64>> {
+fn continued(db: &Connection, append: &LogAppend) -> StoreResult<Option<i64>> {
     let id: Option<i64> = db
         .prepare_cached("SELECT id FROM runs WHERE run_id=? AND epoch=? AND status='running'")
         .map_err(failed)?
@@ -165,11 +172,11 @@ fn continued(db: &Connection, append: &Append) -> Result<Option<i64>> {
         .optional()
         .map_err(failed)?;
     let Some(id) = id else { return Ok(None) };
-    let end = end_of_log(db, id)?.unwrap_or_else(Head::empty);
+    let end = end_of_log(db, id)?.unwrap_or_else(LogHead::empty);
     Ok((end == append.expected).then_some(id))
 }
 
-fn fenced(append: &Append) -> StoreError {
+fn fenced(append: &LogAppend) -> StoreError {
     StoreError::Fenced {
         run: append.run.clone(),
         epoch: append.epoch,
@@ -177,7 +184,7 @@ fn fenced(append: &Append) -> StoreError {
 }
 
 /// Puts the run where it rests, with the end of its log, unless the caller goes on with it.
-fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
+fn move_on(db: &Connection, id: i64, append: &LogAppend) -> StoreResult<()> {
     for signal in &append.takes {
         db.prepare_cached("DELETE FROM signals WHERE id=? AND run=?")
             .map_err(failed)?
@@ -185,11 +192,13 @@ fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
             .map_err(failed)?;
     }
     let rested = match append.rest {
-        Rest::Keep => None,
-        Rest::Yield => Some((Status::Ready, Some(0))),
-        Rest::Done => Some((Status::Done, None)),
-        Rest::Suspend { .. } if is_signalled(db, id)? => Some((Status::Ready, Some(0))),
-        Rest::Suspend { wake_ms } => Some((Status::Suspended, wake_ms.map(int))),
+        LeaseAfterAppend::Keep => None,
+        LeaseAfterAppend::Yield => Some((RunStatus::Ready, Some(0))),
+        LeaseAfterAppend::Done => Some((RunStatus::Done, None)),
+        LeaseAfterAppend::Suspend { .. } if is_signalled(db, id)? => {
+            Some((RunStatus::Ready, Some(0)))
+        }
+        LeaseAfterAppend::Suspend { wake_ms } => Some((RunStatus::Suspended, wake_ms.map(int))),
     };
     let Some((status, due)) = rested else {
         return Ok(());
@@ -210,7 +219,7 @@ fn move_on(db: &Connection, id: i64, append: &Append) -> Result<()> {
     .map_err(failed)
 }
 
-fn is_signalled(db: &Connection, id: i64) -> Result<bool> {
+fn is_signalled(db: &Connection, id: i64) -> StoreResult<bool> {
     db.prepare_cached("SELECT EXISTS(SELECT 1 FROM signals WHERE run=?)")
         .map_err(failed)?
         .query_row([id], |row| row.get(0))
@@ -218,7 +227,7 @@ fn is_signalled(db: &Connection, id: i64) -> Result<bool> {
 }
 
 /// Writes the entries and what changes with them.
-fn beside(db: &Connection, id: i64, packed: &Packed) -> Result<()> {
+fn beside(db: &Connection, id: i64, packed: &PackedAppend) -> StoreResult<()> {
     let append = &packed.append;
     insert_events(db, id, &append.records, &packed.bodies)?;
     insert_blobs(db, append.blobs.iter().zip(&packed.blobs))?;
@@ -243,7 +252,7 @@ fn beside(db: &Connection, id: i64, packed: &Packed) -> Result<()> {
     Ok(())
 }
 
-fn upsert_effect(db: &Connection, id: i64, row: &EffectRow) -> Result<()> {
+fn upsert_effect(db: &Connection, id: i64, row: &EffectRow) -> StoreResult<()> {
     db.prepare_cached(
         "INSERT INTO effects(run,effect,intent_seq,class,state,attempt,epoch,request,result)
          VALUES (?,?,?,?,?,?,?,?,?)
@@ -268,7 +277,7 @@ fn upsert_effect(db: &Connection, id: i64, row: &EffectRow) -> Result<()> {
     .map_err(failed)
 }
 
-fn change_approval(db: &Connection, id: i64, change: &ApprovalChange) -> Result<()> {
+fn change_approval(db: &Connection, id: i64, change: &ApprovalChange) -> StoreResult<()> {
     match change {
         ApprovalChange::Open(row) => db
             .prepare_cached(
@@ -315,7 +324,7 @@ fn change_approval(db: &Connection, id: i64, change: &ApprovalChange) -> Result<
     }
 }
 
-fn one(changed: usize, approval: &ApprovalId, why: &'static str) -> Result<()> {
+fn one(changed: usize, approval: &ApprovalId, why: &'static str) -> StoreResult<()> {
     if changed == 1 {
         return Ok(());
     }
@@ -325,7 +334,7 @@ fn one(changed: usize, approval: &ApprovalId, why: &'static str) -> Result<()> {
     })
 }
 
-pub(super) fn condemn_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<()> {
+pub(super) fn condemn_blobs(db: &Connection, blobs: &[BlobRef]) -> StoreResult<()> {
     let mut condemn = db
         .prepare_cached("UPDATE blobs SET fate=1 WHERE hash=? AND fate=0")
         .map_err(failed)?;
@@ -337,7 +346,7 @@ pub(super) fn condemn_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn drop_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+pub(super) fn drop_blobs(db: &Connection, blobs: &[BlobRef]) -> StoreResult<Vec<BlobRef>> {
     let mut drop = db
         .prepare_cached(
             "INSERT INTO blobs(hash,size,bytes,fate) VALUES (?,?,x'',2)
@@ -356,7 +365,7 @@ pub(super) fn drop_blobs(db: &Connection, blobs: &[BlobRef]) -> Result<Vec<BlobR
     Ok(dropped)
 }
 
-pub(super) fn drop_snapshots(db: &Connection, run: &RunId) -> Result<()> {
+pub(super) fn drop_snapshots(db: &Connection, run: &RunId) -> StoreResult<()> {
     let id = need_key(db, run)?;
     db.prepare_cached("DELETE FROM snapshots WHERE run=?")
         .map_err(failed)?

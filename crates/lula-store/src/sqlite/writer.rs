@@ -1,10 +1,10 @@
 //! One connection that writes, a few that read, and who works with them.
 //!
-//! A job that finds a connection free is done at once by whoever asks: handing it to a thread and
+//! A job that finds a connection free is done at once by the caller: handing it to a thread and
 //! waking up again costs more than most jobs. While others write, jobs queue for the writer's
 //! thread, and whatever waits when it is free goes into one transaction: under load many appends
 //! share one flush to disk, and a lone append never waits for company. Each job has a savepoint of
-//! its own, so that one that is refused leaves nothing behind and the others are kept. Nobody gets
+//! its own, so that one that is refused leaves nothing behind and the others are kept. No caller gets
 //! an answer before the commit.
 
 use std::path::Path;
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::ahead::Ahead;
+use super::ahead::WalPreallocator;
 use super::failed;
-use crate::error::{Result, StoreError};
+use crate::error::{StoreError, StoreResult};
 
 /// Most events in one transaction.
 const MAX_EVENTS: usize = 512;
@@ -29,17 +29,17 @@ trait Job: Send {
     fn weight(&self) -> usize;
     /// Does the work; `false` asks for its changes to be undone.
     fn work(&mut self, connection: &Connection) -> bool;
-    fn answer(self: Box<Self>, committed: Result<(), &StoreError>);
+    fn answer(self: Box<Self>, committed: StoreResult<(), &StoreError>);
 }
 
 struct Task<T, F> {
     weight: usize,
     work: F,
-    result: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    result: Option<StoreResult<T>>,
+    reply: oneshot::Sender<StoreResult<T>>,
 }
 
-impl<T: Send, F: FnMut(&Connection) -> Result<T> + Send> Job for Task<T, F> {
+impl<T: Send, F: FnMut(&Connection) -> StoreResult<T> + Send> Job for Task<T, F> {
     fn weight(&self) -> usize {
         self.weight
     }
@@ -51,14 +51,14 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T> + Send> Job for Task<T, F> {
         keep
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), &StoreError>) {
+    fn answer(self: Box<Self>, committed: StoreResult<(), &StoreError>) {
         let answer = match (self.result, committed) {
             (Some(Err(refused)), _) => Err(refused),
             (Some(done), Ok(())) => done,
             (_, Err(error)) => Err(again(error)),
             (None, Ok(())) => Err(StoreError::backend("sqlite", "a job was not run")),
         };
-        // Nobody waits any more where the caller was cancelled; the commit stands.
+        // A caller that was cancelled does not wait any more; the commit stands.
         let _ = self.reply.send(answer);
     }
 }
@@ -74,7 +74,7 @@ fn again(error: &StoreError) -> StoreError {
 
 /// The connections, and the threads that work with them.
 #[derive(Clone)]
-pub(super) struct Threads {
+pub(super) struct SqliteThreads {
     writer: Arc<Writer>,
     readers: Arc<[Mutex<Connection>]>,
     writes: Sender<Box<dyn Job>>,
@@ -82,14 +82,14 @@ pub(super) struct Threads {
 }
 
 /// What writing takes.
-pub(super) struct Pen {
+pub(super) struct SqliteWriter {
     pub(super) connection: Connection,
     /// Where commits are flushed one by one.
-    pub(super) ahead: Option<Ahead>,
+    pub(super) ahead: Option<WalPreallocator>,
 }
 
-impl Pen {
-    fn begin(&mut self) -> Result<()> {
+impl SqliteWriter {
+    fn begin(&mut self) -> StoreResult<()> {
         run(&self.connection, "BEGIN IMMEDIATE")?;
         if let Some(ahead) = &mut self.ahead {
             ahead.look();
@@ -99,7 +99,7 @@ impl Pen {
 }
 
 struct Writer {
-    pen: Mutex<Pen>,
+    pen: Mutex<SqliteWriter>,
     /// Writes asked for and not yet answered.
     pending: AtomicUsize,
 }
@@ -121,8 +121,12 @@ fn try_lock<T>(shared: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-impl Threads {
-    pub(super) fn start(pen: Pen, readers: Vec<Connection>, path: &Path) -> Result<Self> {
+impl SqliteThreads {
+    pub(super) fn start(
+        pen: SqliteWriter,
+        readers: Vec<Connection>,
+        path: &Path,
+    ) -> StoreResult<Self> {
         let (write_queue, jobs) = channel();
         let writer = Arc::new(Writer {
             pen: Mutex::new(pen),
@@ -150,10 +154,10 @@ impl Threads {
     }
 
     /// Runs a job in a transaction and returns after it is committed. It may run more than once.
-    pub(super) async fn write<T, F>(&self, weight: usize, work: F) -> Result<T>
+    pub(super) async fn write<T, F>(&self, weight: usize, work: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T> + Send + 'static,
+        F: FnMut(&Connection) -> StoreResult<T> + Send + 'static,
     {
         let pending = Pending::add(&self.writer.pending);
         if pending.alone
@@ -164,9 +168,9 @@ impl Threads {
         ask(&self.writes, weight, work).await
     }
 
-    /// Writes the file anew without the room nobody uses. No transaction may be open, so this is
+    /// Writes the file anew without its unused room. No transaction may be open, so this is
     /// not a job: it waits for the writer and keeps it.
-    pub(super) async fn shrink(&self) -> Result<()> {
+    pub(super) async fn shrink(&self) -> StoreResult<()> {
         let writer = Arc::clone(&self.writer);
         let done = tokio::task::spawn_blocking(move || {
             let connection = &lock(&writer.pen).connection;
@@ -181,10 +185,10 @@ impl Threads {
     }
 
     /// Runs a query.
-    pub(super) async fn read<T, F>(&self, mut work: F) -> Result<T>
+    pub(super) async fn read<T, F>(&self, mut work: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T> + Send + 'static,
+        F: FnMut(&Connection) -> StoreResult<T> + Send + 'static,
     {
         if let Some(connection) = self.readers.iter().find_map(try_lock) {
             return work(&connection);
@@ -212,10 +216,10 @@ impl Drop for Pending<'_> {
     }
 }
 
-async fn ask<T, F>(queue: &Sender<Box<dyn Job>>, weight: usize, work: F) -> Result<T>
+async fn ask<T, F>(queue: &Sender<Box<dyn Job>>, weight: usize, work: F) -> StoreResult<T>
 where
     T: Send + 'static,
-    F: FnMut(&Connection) -> Result<T> + Send + 'static,
+    F: FnMut(&Connection) -> StoreResult<T> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
     let task = Task {
@@ -228,7 +232,7 @@ where
     answer.await.map_err(|_| gone())?
 }
 
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> StoreResult<()> {
     std::thread::Builder::new()
         .name(name)
         .spawn(body)
@@ -246,7 +250,7 @@ fn read_loop(connection: &Mutex<Connection>, jobs: &Mutex<Receiver<Box<dyn Job>>
     }
 }
 
-fn write_loop(pen: &Mutex<Pen>, jobs: &Receiver<Box<dyn Job>>) {
+fn write_loop(pen: &Mutex<SqliteWriter>, jobs: &Receiver<Box<dyn Job>>) {
     while let Ok(first) = jobs.recv() {
         let mut pen = lock(pen);
         let started = Instant::now();
@@ -265,13 +269,16 @@ fn write_loop(pen: &Mutex<Pen>, jobs: &Receiver<Box<dyn Job>>) {
     }
 }
 
-fn run(connection: &Connection, sql: &str) -> Result<()> {
+fn run(connection: &Connection, sql: &str) -> StoreResult<()> {
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     statement.execute([]).map(drop).map_err(failed)
 }
 
 /// One job in a transaction of its own; refused, it is undone with it.
-fn alone<T>(pen: &mut Pen, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+fn alone<T>(
+    pen: &mut SqliteWriter,
+    mut work: impl FnMut(&Connection) -> StoreResult<T>,
+) -> StoreResult<T> {
     pen.begin()?;
     let connection = &pen.connection;
     let done = work(connection).and_then(|value| {
@@ -284,7 +291,7 @@ fn alone<T>(pen: &mut Pen, mut work: impl FnMut(&Connection) -> Result<T>) -> Re
     done
 }
 
-fn transact(pen: &mut Pen, batch: &mut [Box<dyn Job>]) -> Result<()> {
+fn transact(pen: &mut SqliteWriter, batch: &mut [Box<dyn Job>]) -> StoreResult<()> {
     pen.begin()?;
     let connection = &pen.connection;
     if let [job] = batch {
@@ -302,7 +309,7 @@ fn transact(pen: &mut Pen, batch: &mut [Box<dyn Job>]) -> Result<()> {
         return done;
     }
     let run = |sql: &str| run(connection, sql);
-    let work = || -> Result<()> {
+    let work = || -> StoreResult<()> {
         for job in batch.iter_mut() {
             run("SAVEPOINT job")?;
             if !job.work(connection) {

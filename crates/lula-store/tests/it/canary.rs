@@ -1,12 +1,12 @@
 //! A secret that everything tries to store, and every byte a backend kept, looked through.
 
-use lula_protocol::{EventBody, Signal};
+use lula_protocol::{EventBody, RunSignal};
 use lula_store::postgres::PostgresOptions;
 use lula_store::redis::RedisOptions;
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
-    Append, Blob, Claim, Durability, Head, NewRun, PostgresStore, Record, RedisStore, SecretGuard,
-    Snapshot, SqliteStore, Store, StoreError, body, conformance,
+    Blob, Durability, LeaseClaim, LogAppend, LogHead, LogRecord, NewRun, PostgresStore, RedisStore,
+    RunStore, SecretGuard, SqliteStore, StateSnapshot, StoreError, body, conformance,
 };
 
 const CANARY: &str = "canary-\"5d1e77\"-secret";
@@ -25,11 +25,11 @@ fn note(text: &str) -> EventBody {
 }
 
 /// Tries to store the secret in every way there is, then something harmless in the same ways.
-async fn tempt(store: &dyn Store) {
+async fn tempt(store: &dyn RunStore) {
     let run = conformance::fresh_run();
     let new = |text: &str| {
         let (records, head) =
-            Record::continue_log(&run, Head::empty(), 1, 1, &[note(text)]).unwrap();
+            LogRecord::continue_log(&run, LogHead::empty(), 1, 1, &[note(text)]).unwrap();
         let new = NewRun {
             run: run.clone(),
             tenant: "acme".to_owned(),
@@ -40,7 +40,7 @@ async fn tempt(store: &dyn Store) {
             blobs: vec![Blob::new(text.as_bytes().to_vec())],
             ledger: Vec::new(),
             epoch: 1,
-            claim: Some(Claim {
+            claim: Some(LeaseClaim {
                 worker: "alice".to_owned(),
                 now_ms: 1,
                 ttl_ms: 30_000,
@@ -57,11 +57,11 @@ async fn tempt(store: &dyn Store) {
     let clean = std::str::from_utf8(MARK).unwrap();
     let (first, head) = new(clean);
     let append = |event: &str, blob: &str, snapshot: &str| {
-        let (records, after) = Record::continue_log(&run, head, 1, 2, &[note(event)]).unwrap();
-        let mut append = Append::new(run.clone(), 1, head);
+        let (records, after) = LogRecord::continue_log(&run, head, 1, 2, &[note(event)]).unwrap();
+        let mut append = LogAppend::new(run.clone(), 1, head);
         append.records = records;
         append.blobs = vec![Blob::new(blob.as_bytes().to_vec())];
-        append.snapshot = Some(Snapshot {
+        append.snapshot = Some(StateSnapshot {
             head: after,
             bytes: snapshot.as_bytes().to_vec(),
         });
@@ -82,7 +82,7 @@ async fn tempt(store: &dyn Store) {
     ] {
         refused(store.append(append(event, blob, snapshot)).await.map(drop));
     }
-    let cancel = |reason: &str| Signal::Cancel {
+    let cancel = |reason: &str| RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: reason.to_owned(),
     };

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lula_store::postgres::PostgresOptions;
-use lula_store::{Blob, Durability, PostgresStore, RunFilter, Store, StoreError, Transport, body};
+use lula_store::{
+    Blob, Durability, PostgresStore, RunFilter, RunStore, ServerTransport, StoreError, body,
+};
 
 pub(crate) fn url() -> String {
     std::env::var("LULA_TEST_POSTGRES_URL").unwrap_or_else(|_| {
@@ -11,7 +13,7 @@ pub(crate) fn url() -> String {
     })
 }
 
-async fn open() -> Arc<dyn Store> {
+async fn open() -> Arc<dyn RunStore> {
     let options = PostgresOptions {
         schema: "lula_conformance".to_owned(),
         connections: 4,
@@ -93,7 +95,7 @@ async fn a_schema_of_an_older_program_is_brought_forward_and_keeps_its_blobs() {
     assert_eq!(store.blob(&blob.digest).await.unwrap(), blob.bytes);
 }
 
-async fn connect(url: &str, transport: Transport) -> Result<PostgresStore, StoreError> {
+async fn connect(url: &str, transport: ServerTransport) -> Result<PostgresStore, StoreError> {
     let options = PostgresOptions {
         schema: "lula_encrypted".to_owned(),
         connections: 2,
@@ -104,13 +106,13 @@ async fn connect(url: &str, transport: Transport) -> Result<PostgresStore, Store
     PostgresStore::connect(url, options).await
 }
 
-fn authority() -> Transport {
+fn authority() -> ServerTransport {
     let path = std::env::var("LULA_TEST_POSTGRES_CA").unwrap_or_else(|_| {
         panic!("LULA_TEST_POSTGRES_CA is not set: run `cargo xtask test`, which starts a server")
     });
-    Transport {
+    ServerTransport {
         ca: Some(path.into()),
-        ..Transport::default()
+        ..ServerTransport::default()
     }
 }
 
@@ -134,7 +136,10 @@ async fn a_server_nobody_vouches_for_is_refused() {
     for mode in ["require", "verify-full"] {
         let url = format!("{}?sslmode={mode}", url());
         // The machine does not know the authority of the test server.
-        let refused = connect(&url, Transport::default()).await.err().unwrap();
+        let refused = connect(&url, ServerTransport::default())
+            .await
+            .err()
+            .unwrap();
         assert!(refused.to_string().contains("certificate"), "{refused}");
         // The certificate is for the address, not for this name.
         let named = url.replace("127.0.0.1", "localhost");

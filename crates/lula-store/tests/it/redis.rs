@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::redis::AsyncCommands;
 use lula_store::redis::RedisOptions;
-use lula_store::{Durability, RedisStore, RunFilter, Store, StoreError, Transport};
+use lula_store::{Durability, RedisStore, RunFilter, RunStore, ServerTransport, StoreError};
 
 pub(crate) fn url() -> String {
     std::env::var("LULA_TEST_REDIS_URL").unwrap_or_else(|_| {
@@ -12,7 +12,7 @@ pub(crate) fn url() -> String {
     })
 }
 
-async fn open() -> Arc<dyn Store> {
+async fn open() -> Arc<dyn RunStore> {
     let options = RedisOptions {
         prefix: "conformance".to_owned(),
         durability: Durability::ProcessCrash,
@@ -94,9 +94,9 @@ async fn connect(url: &str, ca: Option<String>) -> Result<RedisStore, StoreError
     let options = RedisOptions {
         prefix: "encrypted".to_owned(),
         durability: Durability::ProcessCrash,
-        transport: Transport {
+        transport: ServerTransport {
             ca: ca.map(Into::into),
-            ..Transport::default()
+            ..ServerTransport::default()
         },
         ..RedisOptions::default()
     };

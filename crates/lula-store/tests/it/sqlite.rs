@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lula_protocol::event::EVENT_SCHEMA;
-use lula_protocol::{EventBody, Signal};
+use lula_protocol::{EventBody, RunSignal};
 use lula_store::conformance::fresh_run;
 use lula_store::sqlite::SqliteOptions;
 use lula_store::{
-    Append, Blob, Claim, Durability, Head, Lease, NewRun, Record, Rest, SecretGuard, SqliteStore,
-    Status, Store, StoreError, check_store, copy_store,
+    Blob, Durability, LeaseAfterAppend, LeaseClaim, LogAppend, LogHead, LogRecord, NewRun,
+    RunLease, RunStatus, RunStore, SecretGuard, SqliteStore, StoreError, check_store, copy_store,
 };
 
-async fn open() -> Arc<dyn Store> {
+async fn open() -> Arc<dyn RunStore> {
     static DIRECTORY: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let directory = DIRECTORY.get_or_init(|| tempfile::tempdir().unwrap());
     let options = SqliteOptions {
@@ -33,12 +33,12 @@ fn quick() -> SqliteOptions {
     }
 }
 
-async fn owned(store: &dyn Store) -> Lease {
+async fn owned(store: &dyn RunStore) -> RunLease {
     let run = fresh_run();
     let body = EventBody::RunTaken {
         worker: "alice".to_owned(),
     };
-    let (records, head) = Record::continue_log(&run, Head::empty(), 1, 1, &[body]).unwrap();
+    let (records, head) = LogRecord::continue_log(&run, LogHead::empty(), 1, 1, &[body]).unwrap();
     let new = NewRun {
         run: run.clone(),
         tenant: "acme".to_owned(),
@@ -49,28 +49,28 @@ async fn owned(store: &dyn Store) -> Lease {
         blobs: Vec::new(),
         ledger: Vec::new(),
         epoch: 1,
-        claim: Some(Claim {
+        claim: Some(LeaseClaim {
             worker: "alice".to_owned(),
             now_ms: 0,
             ttl_ms: 1_000,
         }),
     };
     store.create(new).await.unwrap();
-    Lease {
+    RunLease {
         run,
         epoch: 1,
         head,
     }
 }
 
-fn note(lease: &Lease, head: Head, text: &str) -> Append {
+fn note(lease: &RunLease, head: LogHead, text: &str) -> LogAppend {
     let body = EventBody::SignalIgnored {
         reason: text.to_owned(),
     };
-    let (records, _) = Record::continue_log(&lease.run, head, lease.epoch, 2, &[body]).unwrap();
-    Append {
+    let (records, _) = LogRecord::continue_log(&lease.run, head, lease.epoch, 2, &[body]).unwrap();
+    LogAppend {
         records,
-        ..Append::new(lease.run.clone(), lease.epoch, head)
+        ..LogAppend::new(lease.run.clone(), lease.epoch, head)
     }
 }
 
@@ -197,7 +197,7 @@ async fn a_secret_is_refused_wherever_it_is_hidden() {
         store.append(append).await,
         Err(StoreError::Secret { .. })
     ));
-    let signal = Signal::Cancel {
+    let signal = RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: canary.to_owned(),
     };
@@ -224,13 +224,13 @@ async fn a_signal_from_another_process_is_heard() {
     let there = SqliteStore::open(&path, quick()).unwrap();
     let lease = owned(&here).await;
     let mut hints = here.watch();
-    let signal = Signal::Cancel {
+    let signal = RunSignal::Cancel {
         by: "alice".parse().unwrap(),
         reason: "from the other terminal".to_owned(),
     };
     there.send(&lease.run, &signal).await.unwrap();
     let heard = async {
-        while hints.recv().await.unwrap() != lula_store::Hint::Signal(lease.run.clone()) {}
+        while hints.recv().await.unwrap() != lula_store::StoreHint::Signal(lease.run.clone()) {}
     };
     tokio::time::timeout(Duration::from_secs(20), heard)
         .await
@@ -268,16 +268,16 @@ async fn a_copied_store_goes_on_where_the_first_stopped() {
     let to = SqliteStore::open(directory.path().join("to.db"), quick()).unwrap();
     let done = owned(&from).await;
     let mut append = note(&done, done.head, "end");
-    append.rest = Rest::Done;
+    append.rest = LeaseAfterAppend::Done;
     from.append(append).await.unwrap();
     let live = owned(&from).await;
     let copied = copy_store(&from, &to).await.unwrap();
     assert_eq!((copied.runs, copied.events), (2, 3));
     assert_eq!(
         to.run(&done.run).await.unwrap().unwrap().status,
-        Status::Done
+        RunStatus::Done
     );
-    let claim = Claim {
+    let claim = LeaseClaim {
         worker: "bob".to_owned(),
         now_ms: 0,
         ttl_ms: 1_000,
@@ -312,7 +312,7 @@ async fn the_golden_logs_of_schema_1_verify_and_read() {
             let raw: serde_json::Value = serde_json::from_str(line).unwrap();
             let digest = |name: &str| raw[name].as_str().unwrap().parse().unwrap();
             let run: lula_protocol::RunId = raw["run"].as_str().unwrap().parse().unwrap();
-            let record = Record {
+            let record = LogRecord {
                 run: run.clone(),
                 seq: raw["seq"].as_u64().unwrap(),
                 epoch: raw["epoch"].as_u64().unwrap(),
@@ -322,8 +322,8 @@ async fn the_golden_logs_of_schema_1_verify_and_read() {
                 hash: digest("hash"),
                 body: lula_protocol::canonical::to_vec(&raw["body"]).unwrap(),
             };
-            let chain = chain.get_or_insert_with(|| lula_protocol::event::Chain::start(run));
-            Record::verify(chain, std::slice::from_ref(&record)).unwrap();
+            let chain = chain.get_or_insert_with(|| lula_protocol::event::LogChain::start(run));
+            LogRecord::verify(chain, std::slice::from_ref(&record)).unwrap();
             kinds.insert(record.read_body().unwrap().kind());
         }
     }

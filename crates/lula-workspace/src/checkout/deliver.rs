@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Checkout, CheckoutError, Result, Taken, feed, succeeded};
-use crate::git::Git;
+use super::{Checkout, CheckoutError, CheckoutResult, GitChange, feed, succeeded};
+use crate::git::GitProgram;
 
 /// A change on its way into a repository. The same order always makes the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery<'a> {
+pub struct BranchDelivery<'a> {
     /// The branch to make.
     pub branch: &'a str,
     /// The commit's message, trailers included.
@@ -19,7 +19,7 @@ pub struct Delivery<'a> {
 
 /// A change that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
+pub struct DeliveredCommit {
     /// The commit that the branch names.
     pub commit: String,
 }
@@ -29,13 +29,17 @@ pub(super) fn reference(branch: &str) -> String {
 }
 
 /// What a reference names; `None` where there is none.
-pub(crate) fn resolve(git: &Git, repository: &Path, name: &str) -> Option<String> {
+pub(crate) fn resolve(git: &GitProgram, repository: &Path, name: &str) -> Option<String> {
     let found = git.run(repository, &["rev-parse", "--verify", "--quiet", name]);
     found.ok().map(|text| text.trim().to_owned())
 }
 
 /// Makes the branch of a change. Doing it again changes nothing more.
-pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Result<Delivered> {
+pub fn delivered(
+    checkout: &Checkout,
+    taken: &GitChange,
+    order: &BranchDelivery<'_>,
+) -> CheckoutResult<DeliveredCommit> {
     let (git, repository) = (&checkout.git, checkout.origin.repository.as_path());
     let commit = checkout.commit(taken, order)?;
     let name = reference(order.branch);
@@ -63,30 +67,34 @@ pub fn delivered(checkout: &Checkout, taken: &Taken, order: &Delivery<'_>) -> Re
             git.run(repository, &update)?;
         }
     }
-    Ok(Delivered { commit })
+    Ok(DeliveredCommit { commit })
 }
 
 impl Checkout {
     /// Makes the commit of a tree. The same message and time make the same commit.
-    pub(super) fn commit(&self, taken: &Taken, order: &Delivery<'_>) -> Result<String> {
+    pub(super) fn commit(
+        &self,
+        taken: &GitChange,
+        order: &BranchDelivery<'_>,
+    ) -> CheckoutResult<String> {
         let command = self.command(&self.directory.join("no-index"))?;
         let parents = [self.origin.commit.as_str()];
         commit_tree(command, &taken.tree, &parents, order.message, order.at)
     }
 
     /// Puts the objects of a commit into the repository; nothing there names them yet.
-    pub fn bring(&self, commit: &str) -> Result<()> {
+    pub fn bring(&self, commit: &str) -> CheckoutResult<()> {
         let pack = self.pack(commit)?;
         unpack(self.git.command(&self.origin.repository)?, &pack)
     }
 
     /// The objects of a change that its commit lacks, as a pack.
-    pub(crate) fn pack_of(&self, taken: &Taken) -> Result<Vec<u8>> {
+    pub(crate) fn pack_of(&self, taken: &GitChange) -> CheckoutResult<Vec<u8>> {
         self.pack(&taken.tree)
     }
 
     /// The objects of a commit or tree that the repository lacks, as a pack.
-    fn pack(&self, commit: &str) -> Result<Vec<u8>> {
+    fn pack(&self, commit: &str) -> CheckoutResult<Vec<u8>> {
         let wanted = format!("{commit}\n^{}\n", self.origin.commit);
         let arguments = ["pack-objects", "--revs", "--stdout", "--quiet"];
         let index = self.directory.join("no-index");
@@ -95,7 +103,7 @@ impl Checkout {
 }
 
 /// Adds the objects of a pack.
-pub(crate) fn unpack(mut command: Command, pack: &[u8]) -> Result<()> {
+pub(crate) fn unpack(mut command: Command, pack: &[u8]) -> CheckoutResult<()> {
     let arguments = ["unpack-objects", "-q"];
     succeeded(feed(command.args(arguments), pack)?, &arguments).map(drop)
 }
@@ -107,7 +115,7 @@ pub(crate) fn commit_tree(
     parents: &[&str],
     message: &str,
     at: u64,
-) -> Result<String> {
+) -> CheckoutResult<String> {
     // With the sign git takes any number for seconds.
     let date = format!("@{at} +0000");
     for who in ["AUTHOR", "COMMITTER"] {

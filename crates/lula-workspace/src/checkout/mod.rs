@@ -16,17 +16,17 @@ use std::process::{Command, Output, Stdio};
 use lula_protocol::WorkspaceId;
 use serde::{Deserialize, Serialize};
 
-pub use deliver::{Delivered, Delivery, delivered};
-pub use take::{Taken, TakenFile};
-pub use together::{Branch, Part, all_there, create_all, prepare, take_back};
-pub use undo::{Undone, undo};
+pub use deliver::{BranchDelivery, DeliveredCommit, delivered};
+pub use take::{ChangedGitFile, GitChange};
+pub use together::{BranchUpdate, RepositoryDelivery, all_there, create_all, prepare, take_back};
+pub use undo::{UndoneDelivery, undo};
 
 use crate::error::WorkspaceError;
-use crate::git::{Git, GitError};
-use crate::ignored::{Below, Extent};
-use crate::line::Line;
-use crate::put::Piece;
-use crate::tree::{Tree, disk_usage};
+use crate::git::{GitError, GitProgram};
+use crate::ignored::{IgnoredExtent, IgnoredLayers};
+use crate::integration_branch::IntegrationBranch;
+use crate::put::PathReplacement;
+use crate::tree::{RootedTree, disk_usage};
 
 /// What builds and tests leave behind, never part of a change unless it is tracked.
 const LEFT_BEHIND: &str = "\
@@ -66,15 +66,15 @@ pub enum CheckoutError {
     Refused(String),
 }
 
-pub(crate) type Result<T> = std::result::Result<T, CheckoutError>;
+pub(crate) type CheckoutResult<T> = std::result::Result<T, CheckoutError>;
 
 /// Where a checkout came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// The repository.
+pub struct CheckoutOrigin {
+    /// The repository it was made from.
     pub repository: PathBuf,
-    /// The commit.
+    /// The commit that was checked out.
     pub commit: String,
     /// How many tracked files of the repository had changes that are not part of the commit.
     pub uncommitted: usize,
@@ -94,16 +94,16 @@ pub struct Origin {
     pub bytes: u64,
     /// What git ignores in the repository's checkout, and is shown below its files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ignored: Option<Extent>,
+    pub ignored: Option<IgnoredExtent>,
 }
 
 /// What a checkout is laid out from.
 struct Source<'a> {
     /// Where the commit is known.
     repository: &'a Path,
-    line: Option<&'a Line>,
+    line: Option<&'a IntegrationBranch>,
     commit: String,
-    merge: Option<crate::line::Merge>,
+    merge: Option<crate::integration_branch::Merge>,
 }
 
 /// A commit laid out in a directory, beside a private git directory that borrows the repository's
@@ -112,8 +112,8 @@ struct Source<'a> {
 pub struct Checkout {
     id: WorkspaceId,
     directory: PathBuf,
-    origin: Origin,
-    git: Git,
+    origin: CheckoutOrigin,
+    git: GitProgram,
 }
 
 pub(crate) fn io_failed(path: &Path) -> impl FnOnce(std::io::Error) -> CheckoutError {
@@ -128,7 +128,7 @@ impl Checkout {
     }
 
     /// One that was made before, also one whose space was given back.
-    pub fn find(state: &Path, id: &WorkspaceId, git: &Git) -> Result<Self> {
+    pub fn find(state: &Path, id: &WorkspaceId, git: &GitProgram) -> CheckoutResult<Self> {
         let directory = Self::home(state).join(id.as_str());
         let bytes =
             std::fs::read(directory.join(ORIGIN)).map_err(|_| CheckoutError::Gone(id.clone()))?;
@@ -148,8 +148,8 @@ impl Checkout {
         id: &WorkspaceId,
         repository: &Path,
         commit: Option<&str>,
-        git: &Git,
-    ) -> Result<Self> {
+        git: &GitProgram,
+    ) -> CheckoutResult<Self> {
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
@@ -171,10 +171,10 @@ impl Checkout {
     pub fn make_over(
         state: &Path,
         id: &WorkspaceId,
-        line: &Line,
+        line: &IntegrationBranch,
         with: Option<&str>,
-        git: &Git,
-    ) -> Result<Self> {
+        git: &GitProgram,
+    ) -> CheckoutResult<Self> {
         match Self::find(state, id, git) {
             Err(CheckoutError::Gone(_)) => {}
             found => return found,
@@ -192,11 +192,16 @@ impl Checkout {
         Self::make_from(state, id, source, git)
     }
 
-    fn make_from(state: &Path, id: &WorkspaceId, source: Source<'_>, git: &Git) -> Result<Self> {
+    fn make_from(
+        state: &Path,
+        id: &WorkspaceId,
+        source: Source<'_>,
+        git: &GitProgram,
+    ) -> CheckoutResult<Self> {
         let Source {
             repository, line, ..
         } = source;
-        let known = line.map_or_else(|| repository.to_owned(), Line::private);
+        let known = line.map_or_else(|| repository.to_owned(), IntegrationBranch::private);
         let ask = |arguments: &[&str]| git.run(&known, arguments);
         let objects = ask(&[
             "rev-parse",
@@ -220,7 +225,7 @@ impl Checkout {
         let mut made = Self {
             id: id.clone(),
             directory,
-            origin: Origin {
+            origin: CheckoutOrigin {
                 repository: repository.to_owned(),
                 commit: source.commit,
                 uncommitted: status.lines().count(),
@@ -237,7 +242,7 @@ impl Checkout {
         Ok(made)
     }
 
-    fn lay_out(&mut self, objects: &str, format: &str) -> Result<()> {
+    fn lay_out(&mut self, objects: &str, format: &str) -> CheckoutResult<()> {
         let private = self.directory.join(PRIVATE);
         for directory in [self.tree(), private.clone()] {
             std::fs::create_dir_all(&directory).map_err(io_failed(&directory))?;
@@ -259,14 +264,14 @@ impl Checkout {
         let index = private.join("index");
         self.private(&["read-tree", &self.origin.commit], &index, &[])?;
         self.private(&["checkout-index", "--all", "--force"], &index, &[])?;
-        let below = Below::make(
+        let below = IgnoredLayers::make(
             &self.git,
             &self.origin.repository,
             &self.tree(),
             &self.directory,
         )?;
         self.origin.ignored = below.map(|below| below.extent()).transpose()?;
-        self.origin.bytes = disk_usage(&Tree::open(&self.directory)?.top);
+        self.origin.bytes = disk_usage(&RootedTree::open(&self.directory)?.top);
         let origin = serde_json::to_vec(&self.origin)
             .map_err(|error| CheckoutError::Refused(error.to_string()))?;
         let (draft, done) = (
@@ -283,7 +288,7 @@ impl Checkout {
     }
 
     /// Where it came from.
-    pub const fn origin(&self) -> &Origin {
+    pub const fn origin(&self) -> &CheckoutOrigin {
         &self.origin
     }
 
@@ -293,8 +298,8 @@ impl Checkout {
     }
 
     /// What is shown below the files: the checkout's ignored files, where it has a checkout.
-    pub fn below(&self) -> Option<Below> {
-        Below::find(&self.directory, &self.origin.repository)
+    pub fn below(&self) -> Option<IgnoredLayers> {
+        IgnoredLayers::find(&self.directory, &self.origin.repository)
     }
 
     /// Links what is installed beside the repository's files into a copy of the files.
@@ -303,7 +308,7 @@ impl Checkout {
     }
 
     /// What is merged over its commit, path by path; nothing where nothing is.
-    pub fn laid_over(&self) -> Result<Vec<Piece>> {
+    pub fn laid_over(&self) -> CheckoutResult<Vec<PathReplacement>> {
         let index = self.directory.join("no-index");
         let git = |arguments: &[&str], input: &[u8]| self.private(arguments, &index, input);
         match &self.origin.over {
@@ -318,7 +323,7 @@ impl Checkout {
     }
 
     /// Gives its space back; only where it came from is kept.
-    pub fn clear(&self) -> Result<()> {
+    pub fn clear(&self) -> CheckoutResult<()> {
         for name in [TREE, PRIVATE] {
             let path = self.directory.join(name);
             match std::fs::remove_dir_all(&path) {
@@ -328,16 +333,16 @@ impl Checkout {
                 _ => {}
             }
         }
-        Below::clear(&self.directory)
+        IgnoredLayers::clear(&self.directory)
     }
 
     /// Removes one that nothing was done in yet.
-    pub fn forget(&self) -> Result<()> {
+    pub fn forget(&self) -> CheckoutResult<()> {
         std::fs::remove_dir_all(&self.directory).map_err(io_failed(&self.directory))
     }
 
     /// The private git on the laid out files, with an index of the caller's.
-    fn command(&self, index: &Path) -> Result<Command> {
+    fn command(&self, index: &Path) -> CheckoutResult<Command> {
         if self.is_cleared() {
             return Err(CheckoutError::Gone(self.id.clone()));
         }
@@ -352,7 +357,7 @@ impl Checkout {
     }
 
     /// Asks the private git, and returns the bytes it printed.
-    fn private(&self, arguments: &[&str], index: &Path, input: &[u8]) -> Result<Vec<u8>> {
+    fn private(&self, arguments: &[&str], index: &Path, input: &[u8]) -> CheckoutResult<Vec<u8>> {
         let mut command = self.command(index)?;
         command.args(arguments);
         succeeded(feed(&mut command, input)?, arguments)
@@ -371,7 +376,7 @@ pub(crate) fn link_dependencies(repository: &Path, files: &Path) {
     }
 }
 
-pub(crate) fn succeeded(output: Output, arguments: &[&str]) -> Result<Vec<u8>> {
+pub(crate) fn succeeded(output: Output, arguments: &[&str]) -> CheckoutResult<Vec<u8>> {
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -382,7 +387,7 @@ pub(crate) fn succeeded(output: Output, arguments: &[&str]) -> Result<Vec<u8>> {
 }
 
 /// Runs a command of git with something to read.
-pub(crate) fn feed(command: &mut Command, input: &[u8]) -> Result<Output> {
+pub(crate) fn feed(command: &mut Command, input: &[u8]) -> CheckoutResult<Output> {
     let failed = |source| CheckoutError::Io {
         path: "git".to_owned(),
         source,

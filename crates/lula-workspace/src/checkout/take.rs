@@ -6,12 +6,12 @@ use std::process::Command;
 
 use lula_protocol::Digest;
 
-use super::{Checkout, CheckoutError, Result, feed, io_failed, succeeded};
-use crate::change::{Change, Diff};
+use super::{Checkout, CheckoutError, CheckoutResult, feed, io_failed, succeeded};
+use crate::change::{PathChange, WorkspaceDiff};
 use crate::error::WorkspaceError;
-use crate::node::Kind;
-use crate::path::RelPath;
-use crate::put::{Content, Piece};
+use crate::node::FileNodeKind;
+use crate::path::WorkspacePath;
+use crate::put::{PathContent, PathReplacement};
 use crate::workspace::Workspace;
 
 /// Largest file that can be part of a change.
@@ -20,11 +20,11 @@ const LARGEST: u64 = 64 << 20;
 const MOST: usize = 5_000;
 
 /// Asks the private git with something to read.
-pub(crate) type Ask<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>> + 'a;
+pub(crate) type PrivateGitQuery<'a> = dyn Fn(&[&str], &[u8]) -> CheckoutResult<Vec<u8>> + 'a;
 
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TakenFile {
+pub struct ChangedGitFile {
     /// Its path.
     pub path: String,
     /// Its bytes in the commit; none for a new one, and for what is no plain file.
@@ -35,18 +35,18 @@ pub struct TakenFile {
 
 /// A change, as git sees it: without what is ignored, and what only builds leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct GitChange {
     /// As a unified diff that `git apply` takes.
     pub diff: String,
     /// File by file.
-    pub files: Vec<TakenFile>,
+    pub files: Vec<ChangedGitFile>,
     /// Names the state.
     pub digest: Digest,
     /// git's name of it.
     pub(super) tree: String,
 }
 
-impl Taken {
+impl GitChange {
     pub(crate) fn tree(&self) -> &str {
         &self.tree
     }
@@ -54,7 +54,7 @@ impl Taken {
 
 impl Checkout {
     /// What the workspace over this checkout changed.
-    pub fn take(&self, workspace: &Workspace) -> Result<Taken> {
+    pub fn take(&self, workspace: &Workspace) -> CheckoutResult<GitChange> {
         let scratch = tempfile::Builder::new()
             .prefix("take-")
             .tempdir_in(&self.directory)
@@ -119,7 +119,7 @@ impl Checkout {
             ],
             &[],
         )?;
-        Ok(Taken {
+        Ok(GitChange {
             diff: String::from_utf8_lossy(&shown).into_owned(),
             files: files(&raw, &git)?,
             digest: Digest::of_bytes(tree.as_bytes()),
@@ -128,13 +128,22 @@ impl Checkout {
     }
 
     /// Paths that git would not add.
-    fn ignored(&self, changes: &[&Change], index: &std::path::Path) -> Result<BTreeSet<Vec<u8>>> {
+    fn ignored(
+        &self,
+        changes: &[&PathChange],
+        index: &std::path::Path,
+    ) -> CheckoutResult<BTreeSet<Vec<u8>>> {
         let paths = changes.iter().map(|change| change.path.as_bytes());
         check_ignored(&mut self.command(index)?, paths)
     }
 
     /// The line that puts a change into an index.
-    fn entry(&self, workspace: &Workspace, change: &Change, git: &Ask<'_>) -> Result<Vec<u8>> {
+    fn entry(
+        &self,
+        workspace: &Workspace,
+        change: &PathChange,
+        git: &PrivateGitQuery<'_>,
+    ) -> CheckoutResult<Vec<u8>> {
         let path = change.path.as_bytes();
         let line = |mode: &str, id: &str| {
             let mut line = format!("{mode} {id}\t").into_bytes();
@@ -145,7 +154,7 @@ impl Checkout {
         let kept = change
             .new
             .as_ref()
-            .filter(|node| matches!(node.kind, Kind::File | Kind::Symlink));
+            .filter(|node| matches!(node.kind, FileNodeKind::File | FileNodeKind::Symlink));
         let Some(node) = kept else {
             return Ok(line("0", &"0".repeat(self.origin.commit.len())));
         };
@@ -157,7 +166,7 @@ impl Checkout {
             )));
         };
         let text = change.path.to_string();
-        let (mode, id) = if node.kind == Kind::Symlink {
+        let (mode, id) = if node.kind == FileNodeKind::Symlink {
             let id = git(&["hash-object", "-w", "--stdin", "--no-filters"], &bytes)?;
             ("120000", id)
         } else {
@@ -176,7 +185,7 @@ impl Checkout {
 
 impl Checkout {
     /// A change path by path, as a directory of the user's holds it.
-    pub fn pieces(&self, taken: &Taken) -> Result<Vec<Piece>> {
+    pub fn pieces(&self, taken: &GitChange) -> CheckoutResult<Vec<PathReplacement>> {
         let index = self.directory.join("no-index");
         let git = |arguments: &[&str], input: &[u8]| self.private(arguments, &index, input);
         pieces(&self.origin.commit, &taken.tree, &git)
@@ -184,7 +193,11 @@ impl Checkout {
 }
 
 /// What lies between two trees, path by path.
-pub(crate) fn pieces(from: &str, to: &str, git: &Ask<'_>) -> Result<Vec<Piece>> {
+pub(crate) fn pieces(
+    from: &str,
+    to: &str,
+    git: &PrivateGitQuery<'_>,
+) -> CheckoutResult<Vec<PathReplacement>> {
     let list = [
         "diff-tree",
         "-r",
@@ -204,8 +217,8 @@ pub(crate) fn pieces(from: &str, to: &str, git: &Ask<'_>) -> Result<Vec<Piece>> 
         let [old_mode, new_mode, old, new, _] = about[..] else {
             return Err(odd());
         };
-        pieces.push(Piece {
-            path: RelPath::from_bytes(path).map_err(WorkspaceError::from)?,
+        pieces.push(PathReplacement {
+            path: WorkspacePath::from_bytes(path).map_err(WorkspaceError::from)?,
             before: content(old_mode, old, git)?,
             after: content(new_mode, new, git)?,
         });
@@ -213,15 +226,15 @@ pub(crate) fn pieces(from: &str, to: &str, git: &Ask<'_>) -> Result<Vec<Piece>> 
     Ok(pieces)
 }
 
-fn content(mode: &str, id: &str, git: &Ask<'_>) -> Result<Option<Content>> {
+fn content(mode: &str, id: &str, git: &PrivateGitQuery<'_>) -> CheckoutResult<Option<PathContent>> {
     let bytes = || git(&["cat-file", "blob", id], &[]);
     Ok(match mode {
         "000000" => None,
-        "100644" | "100664" | "100755" => Some(Content::File {
+        "100644" | "100664" | "100755" => Some(PathContent::File {
             bytes: bytes()?,
             executable: mode == "100755",
         }),
-        "120000" => Some(Content::Link(bytes()?)),
+        "120000" => Some(PathContent::Link(bytes()?)),
         _ => {
             let message = "the change touches a submodule, which is no file".to_owned();
             return Err(CheckoutError::Refused(message));
@@ -237,7 +250,7 @@ pub(crate) fn odd() -> CheckoutError {
 pub(crate) fn check_ignored<'a>(
     command: &mut Command,
     paths: impl Iterator<Item = &'a [u8]>,
-) -> Result<BTreeSet<Vec<u8>>> {
+) -> CheckoutResult<BTreeSet<Vec<u8>>> {
     let mut input = Vec::new();
     for path in paths {
         // No name begins with what git would take for more than a name.
@@ -262,18 +275,20 @@ pub(crate) fn check_ignored<'a>(
 }
 
 /// Changes of files and links, outside of git directories and of repositories inside.
-fn candidates(diff: &Diff) -> Vec<&Change> {
-    let inner: BTreeSet<RelPath> = diff
+fn candidates(diff: &WorkspaceDiff) -> Vec<&PathChange> {
+    let inner: BTreeSet<WorkspacePath> = diff
         .changes
         .iter()
         .filter(|change| change.path.name() == b".git" && change.new.is_some())
         .filter_map(|change| change.path.parent())
         .collect();
-    let plain = |change: &Change| {
-        let is = |node: &crate::node::Node| matches!(node.kind, Kind::File | Kind::Symlink);
+    let plain = |change: &PathChange| {
+        let is = |node: &crate::node::FileNode| {
+            matches!(node.kind, FileNodeKind::File | FileNodeKind::Symlink)
+        };
         change.new.as_ref().is_some_and(is) || change.old.as_ref().is_some_and(is)
     };
-    let is_inner = |change: &Change| {
+    let is_inner = |change: &PathChange| {
         inner
             .iter()
             .any(|directory| change.path.is_within(directory))
@@ -285,7 +300,7 @@ fn candidates(diff: &Diff) -> Vec<&Change> {
 }
 
 /// The files of a raw comparison with both contents.
-fn files(raw: &[u8], git: &Ask<'_>) -> Result<Vec<TakenFile>> {
+fn files(raw: &[u8], git: &PrivateGitQuery<'_>) -> CheckoutResult<Vec<ChangedGitFile>> {
     let mut found = Vec::new();
     let mut wanted = Vec::new();
     let mut fields = raw.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -311,7 +326,7 @@ fn files(raw: &[u8], git: &Ask<'_>) -> Result<Vec<TakenFile>> {
         git(&["cat-file", "--batch"], &wanted)?
     };
     let mut rest = told.as_slice();
-    let mut next = |there: bool| -> Result<Option<Vec<u8>>> {
+    let mut next = |there: bool| -> CheckoutResult<Option<Vec<u8>>> {
         if !there {
             return Ok(None);
         }
@@ -332,7 +347,7 @@ fn files(raw: &[u8], git: &Ask<'_>) -> Result<Vec<TakenFile>> {
     found
         .into_iter()
         .map(|(path, (before, after))| {
-            Ok(TakenFile {
+            Ok(ChangedGitFile {
                 path,
                 before: next(before)?,
                 after: next(after)?,

@@ -2,7 +2,7 @@
 //!
 //! Objects come first, which nothing names. Then every repository's branch is locked and checked
 //! (a transaction of `git update-ref`, prepared), and only when all of them are ready is each made.
-//! What happens in between is decided by whoever wrote the branches down beforehand: after a crash
+//! What happens in between is decided by the caller, which wrote the branches down beforehand: after a crash
 //! [`all_there`] tells whether it is done, and [`take_back`] makes it undone.
 
 use std::io::{BufRead, BufReader, Write};
@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::deliver::{reference, resolve};
-use super::{Checkout, CheckoutError, Delivery, Result, Taken};
-use crate::git::Git;
+use super::{BranchDelivery, Checkout, CheckoutError, CheckoutResult, GitChange};
+use crate::git::GitProgram;
 
 /// How long a branch's lock is waited for.
 const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// A change of one repository.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct RepositoryDelivery<'a> {
     /// Where it was made.
     pub checkout: &'a Checkout,
     /// The change.
-    pub taken: &'a Taken,
+    pub taken: &'a GitChange,
     /// How it is delivered.
-    pub order: Delivery<'a>,
+    pub order: BranchDelivery<'a>,
 }
 
 /// A branch to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Branch {
+pub struct BranchUpdate {
     /// In this repository.
     pub repository: PathBuf,
     /// Its name.
@@ -44,7 +44,7 @@ pub struct Branch {
 
 /// The branch of a change. Refused where it is there and names another commit. Nothing is put into
 /// the repository.
-pub fn prepare(part: &Part<'_>) -> Result<Branch> {
+pub fn prepare(part: &RepositoryDelivery<'_>) -> CheckoutResult<BranchUpdate> {
     let (git, repository) = (&part.checkout.git, &part.checkout.origin.repository);
     let commit = part.checkout.commit(part.taken, &part.order)?;
     let name = reference(part.order.branch);
@@ -57,7 +57,7 @@ pub fn prepare(part: &Part<'_>) -> Result<Branch> {
             repository.display()
         )));
     }
-    Ok(Branch {
+    Ok(BranchUpdate {
         repository: repository.clone(),
         name,
         commit,
@@ -65,16 +65,16 @@ pub fn prepare(part: &Part<'_>) -> Result<Branch> {
 }
 
 /// Whether every branch is there and names its commit.
-pub fn all_there(git: &Git, branches: &[Branch]) -> bool {
+pub fn all_there(git: &GitProgram, branches: &[BranchUpdate]) -> bool {
     for branch in branches {
         settle(git, branch);
     }
     branches.iter().all(|branch| is_there(git, branch))
 }
 
-/// Waits for a git that outlived whoever started it: what it was told to make it still makes, and
+/// Waits for a git that outlived the process that started it: what it was told to make it still makes, and
 /// holds the branch's lock until then.
-pub(super) fn settle(git: &Git, branch: &Branch) {
+pub(super) fn settle(git: &GitProgram, branch: &BranchUpdate) {
     let lock = format!("{}.lock", branch.name);
     let arguments = ["rev-parse", "--path-format=absolute", "--git-path", &lock];
     let Ok(path) = git.run(&branch.repository, &arguments) else {
@@ -86,13 +86,13 @@ pub(super) fn settle(git: &Git, branch: &Branch) {
     }
 }
 
-fn is_there(git: &Git, branch: &Branch) -> bool {
+fn is_there(git: &GitProgram, branch: &BranchUpdate) -> bool {
     resolve(git, &branch.repository, &branch.name).as_ref() == Some(&branch.commit)
 }
 
 /// Makes all branches, or none.
-pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
-    let missing: Vec<&Branch> = branches
+pub fn create_all(git: &GitProgram, branches: &[BranchUpdate]) -> CheckoutResult<()> {
+    let missing: Vec<&BranchUpdate> = branches
         .iter()
         .filter(|branch| !is_there(git, branch))
         .collect();
@@ -100,11 +100,11 @@ pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
     for branch in &missing {
         // Those that are ready let go of their locks when they are dropped.
         let create = format!("create {} {}", branch.name, branch.commit);
-        ready.push(Pending::prepare(git, branch, &create)?);
+        ready.push(LockedBranchUpdate::prepare(git, branch, &create)?);
     }
     for (number, pending) in ready.into_iter().enumerate() {
         if let Err(error) = pending.commit() {
-            let made: Vec<Branch> = missing[..=number].iter().copied().cloned().collect();
+            let made: Vec<BranchUpdate> = missing[..=number].iter().copied().cloned().collect();
             take_back(git, &made)?;
             return Err(error);
         }
@@ -113,8 +113,8 @@ pub fn create_all(git: &Git, branches: &[Branch]) -> Result<()> {
 }
 
 /// Removes the branches that are there and still name our commit, the last one first. One that
-/// somebody has moved since is theirs.
-pub fn take_back(git: &Git, branches: &[Branch]) -> Result<()> {
+/// a person has moved since is theirs.
+pub fn take_back(git: &GitProgram, branches: &[BranchUpdate]) -> CheckoutResult<()> {
     for branch in branches {
         settle(git, branch);
     }
@@ -132,15 +132,19 @@ pub fn take_back(git: &Git, branches: &[Branch]) -> Result<()> {
 }
 
 /// Orders about a branch whose lock is held, and which have been checked.
-pub(super) struct Pending {
+pub(super) struct LockedBranchUpdate {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     about: String,
 }
 
-impl Pending {
-    pub(super) fn prepare(git: &Git, branch: &Branch, orders: &str) -> Result<Self> {
+impl LockedBranchUpdate {
+    pub(super) fn prepare(
+        git: &GitProgram,
+        branch: &BranchUpdate,
+        orders: &str,
+    ) -> CheckoutResult<Self> {
         let mut command = git.command(&branch.repository)?;
         command
             .args(["update-ref", "--no-deref", "-m", "lula run", "--stdin"])
@@ -167,7 +171,7 @@ impl Pending {
         Ok(pending)
     }
 
-    fn say(&mut self, order: &str, expected: &str) -> Result<()> {
+    fn say(&mut self, order: &str, expected: &str) -> CheckoutResult<()> {
         let sent = match &mut self.input {
             Some(input) => writeln!(input, "{order}").and_then(|()| input.flush()),
             None => Ok(()),
@@ -189,12 +193,12 @@ impl Pending {
         )))
     }
 
-    pub(super) fn commit(mut self) -> Result<()> {
+    pub(super) fn commit(mut self) -> CheckoutResult<()> {
         self.say("commit", "commit: ok")
     }
 }
 
-impl Drop for Pending {
+impl Drop for LockedBranchUpdate {
     fn drop(&mut self) {
         // The end of its input makes git let go of what is not committed.
         self.input = None;

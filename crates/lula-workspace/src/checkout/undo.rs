@@ -5,13 +5,13 @@
 //! gone is known by that reference: undoing it again does the rest.
 
 use super::deliver::{reference, resolve};
-use super::together::{Branch, Pending, create_all, settle};
-use super::{CheckoutError, Result};
-use crate::git::Git;
+use super::together::{BranchUpdate, LockedBranchUpdate, create_all, settle};
+use super::{CheckoutError, CheckoutResult};
+use crate::git::GitProgram;
 
 /// What was taken back.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Undone {
+pub struct UndoneDelivery {
     /// The branch that is gone.
     pub branch: String,
     /// The commit it named, which is kept.
@@ -20,7 +20,7 @@ pub struct Undone {
     pub kept_as: String,
 }
 
-impl Branch {
+impl BranchUpdate {
     /// The branch of that name.
     pub fn named(repository: &std::path::Path, name: &str, commit: &str) -> Self {
         Self {
@@ -30,30 +30,30 @@ impl Branch {
         }
     }
 
-    fn undone(&self) -> Undone {
+    fn undone(&self) -> UndoneDelivery {
         let branch = self.name.trim_start_matches("refs/heads/");
         let short = branch.rsplit('/').next().unwrap_or(branch);
-        Undone {
+        UndoneDelivery {
             branch: branch.to_owned(),
             commit: self.commit.clone(),
             kept_as: format!("refs/lula/undone/{short}"),
         }
     }
 
-    /// Whether it was taken back, by somebody who was perhaps cut off before the next.
-    fn is_undone(&self, git: &Git) -> bool {
+    /// Whether it was taken back, by an undo that was perhaps cut off before the next.
+    fn is_undone(&self, git: &GitProgram) -> bool {
         let names = |name: &str| resolve(git, &self.repository, name);
         names(&self.name).is_none() && names(&self.undone().kept_as).as_ref() == Some(&self.commit)
     }
 }
 
-/// Takes deliveries back, if nobody has built on any of them: all, or none. The commits stay under
+/// Takes deliveries back, if no person has built on any of them: all, or none. The commits stay under
 /// references of ours, so that this too can be undone.
-pub fn undo(git: &Git, branches: &[Branch]) -> Result<Vec<Undone>> {
+pub fn undo(git: &GitProgram, branches: &[BranchUpdate]) -> CheckoutResult<Vec<UndoneDelivery>> {
     for branch in branches {
         settle(git, branch);
     }
-    let left: Vec<&Branch> = branches
+    let left: Vec<&BranchUpdate> = branches
         .iter()
         .filter(|branch| !branch.is_undone(git))
         .collect();
@@ -68,26 +68,26 @@ pub fn undo(git: &Git, branches: &[Branch]) -> Result<Vec<Undone>> {
     }
     let mut ready = Vec::new();
     for branch in &open {
-        let Undone {
+        let UndoneDelivery {
             kept_as, commit, ..
         } = branch.undone();
         let orders = format!("update {kept_as} {commit}\ndelete {} {commit}", branch.name);
         // Those that are ready let go of their locks when they are dropped.
-        ready.push(Pending::prepare(git, branch, &orders)?);
+        ready.push(LockedBranchUpdate::prepare(git, branch, &orders)?);
     }
     for (number, pending) in ready.into_iter().enumerate() {
         if let Err(error) = pending.commit() {
-            let gone: Vec<Branch> = open[..=number].iter().copied().cloned().collect();
+            let gone: Vec<BranchUpdate> = open[..=number].iter().copied().cloned().collect();
             create_all(git, &gone)?;
             return Err(error);
         }
     }
-    Ok(branches.iter().map(Branch::undone).collect())
+    Ok(branches.iter().map(BranchUpdate::undone).collect())
 }
 
 /// Refuses where a branch is not ours to take back any more.
-fn check(git: &Git, branch: &Branch) -> Result<()> {
-    let Undone { branch: name, .. } = branch.undone();
+fn check(git: &GitProgram, branch: &BranchUpdate) -> CheckoutResult<()> {
+    let UndoneDelivery { branch: name, .. } = branch.undone();
     let here = branch.repository.display();
     let refused = |what: &str| {
         let message = format!("the branch {name} in {here} {what}: nothing was changed");
@@ -111,36 +111,37 @@ fn check(git: &Git, branch: &Branch) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::ScratchRepository;
 
     const NAME: &str = "lula/one";
 
     /// Repositories that each have a branch of that name.
-    fn delivered(git: &Git) -> (Vec<Scratch>, Vec<Branch>) {
+    fn delivered(git: &GitProgram) -> (Vec<ScratchRepository>, Vec<BranchUpdate>) {
         let mut branches = Vec::new();
         let mut repositories = Vec::new();
         for number in 0..3 {
             let text = format!("{number}\n");
-            let repository = Scratch::new(git, &[("a.txt", &text)]).unwrap();
+            let repository = ScratchRepository::new(git, &[("a.txt", &text)]).unwrap();
             git.run(repository.path(), &["branch", NAME]).unwrap();
             let commit = resolve(git, repository.path(), NAME).unwrap();
-            branches.push(Branch::named(repository.path(), NAME, &commit));
+            branches.push(BranchUpdate::named(repository.path(), NAME, &commit));
             repositories.push(repository);
         }
         (repositories, branches)
     }
 
-    fn there(git: &Git, branches: &[Branch]) -> usize {
-        let there = |branch: &&Branch| resolve(git, &branch.repository, &branch.name).is_some();
+    fn there(git: &GitProgram, branches: &[BranchUpdate]) -> usize {
+        let there =
+            |branch: &&BranchUpdate| resolve(git, &branch.repository, &branch.name).is_some();
         branches.iter().filter(there).count()
     }
 
     #[test]
     fn all_branches_are_taken_back_or_none_is() {
-        let git = Git::find("", None).unwrap();
+        let git = GitProgram::find("", None).unwrap();
         let (repositories, branches) = delivered(&git);
         let last = repositories[2].path();
-        // Somebody built on the last one.
+        // The user built on the last one.
         git.run(last, &["checkout", "--quiet", NAME]).unwrap();
         let refused = undo(&git, &branches).unwrap_err().to_string();
         assert!(refused.contains("checked out"), "{refused}");
@@ -153,7 +154,7 @@ mod tests {
         let refused = undo(&git, &branches).unwrap_err().to_string();
         assert!(refused.contains("is yours now"), "{refused}");
         git.run(last, &["branch", "--force", NAME, "main"]).unwrap();
-        // Somebody holds its lock.
+        // Another process holds its lock.
         let lock = last.join(".git/refs/heads/lula/one.lock");
         std::fs::write(&lock, "").unwrap();
         assert!(undo(&git, &branches).is_err());
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_a_crash_left_half_undone_is_undone_by_asking_again() {
-        let git = Git::find("", None).unwrap();
+        let git = GitProgram::find("", None).unwrap();
         let (_repositories, branches) = delivered(&git);
         undo(&git, &branches[..1]).unwrap();
         assert_eq!(there(&git, &branches), 2);
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_branch_that_somebody_removed_is_not_taken_for_undone() {
-        let git = Git::find("", None).unwrap();
+        let git = GitProgram::find("", None).unwrap();
         let (repositories, branches) = delivered(&git);
         let first = repositories[0].path();
         git.run(first, &["branch", "--quiet", "-D", NAME]).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 use super::{ForkError, LEFT_OUT, MAX_BYTES, MAX_DEPTH, MAX_FILES, failed, is_plain};
-use crate::laid::Laid;
+use crate::laid::SortedChanges;
 
 /// Directories of installed dependencies: large, and not part of the project's own code. A fork
 /// links to the project's instead of copying them.
@@ -32,16 +32,16 @@ pub fn dependencies(root: &Path) -> Vec<PathBuf> {
 
 /// One copy of a project.
 #[derive(Debug)]
-pub struct Copied {
+pub struct CopiedFork {
     directory: tempfile::TempDir,
     handle: OwnedFd,
 }
 
-impl Copied {
+impl CopiedFork {
     pub(super) fn make(
         root: &Path,
         dependencies: &[PathBuf],
-        laid: &Laid,
+        laid: &SortedChanges,
     ) -> Result<Self, ForkError> {
         let directory = tempfile::Builder::new()
             .prefix("lula-fork-")
@@ -298,10 +298,10 @@ impl Copy {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use super::super::Project;
+    use super::super::ForkableProject;
     use super::*;
 
-    fn project() -> (tempfile::TempDir, Project) {
+    fn project() -> (tempfile::TempDir, ForkableProject) {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path();
         for name in ["src/deep", "node_modules/x", ".git", "target"] {
@@ -313,7 +313,7 @@ mod tests {
         std::fs::set_permissions(top.join("src/deep/run.sh"), program).unwrap();
         std::fs::write(top.join("node_modules/x/i.js"), "i").unwrap();
         std::fs::write(top.join(".git/config"), "c").unwrap();
-        let project = Project::at(top).unwrap();
+        let project = ForkableProject::at(top).unwrap();
         (directory, project)
     }
 

@@ -13,9 +13,9 @@ use super::{DEPENDENCIES, ForkError, LEFT_OUT, MAX_DEPTH, MAX_FILES, beneath, fa
 use crate::commit::own_like;
 use crate::copying::own;
 use crate::ignored::{is_whiteout, make_whiteout};
-use crate::node::{Kind, PERMISSION_BITS, Stat};
+use crate::node::{FileNodeKind, PERMISSION_BITS, Stat};
 use crate::overlay::OPAQUE;
-use crate::tree::{Tree, attribute, open_to_empty, remove, set_attribute};
+use crate::tree::{RootedTree, attribute, open_to_empty, remove, set_attribute};
 
 const UPPER: &str = "upper";
 const WORK: &str = "work";
@@ -28,7 +28,9 @@ const PREFIX: &str = "fork-";
 
 /// Removes forks that processes which are no more have left.
 pub(super) fn sweep(home: &Path) {
-    let Ok(home) = Tree::open(home) else { return };
+    let Ok(home) = RootedTree::open(home) else {
+        return;
+    };
     let Ok(entries) = Dir::read_from(&home.top) else {
         return;
     };
@@ -45,7 +47,7 @@ pub(super) fn sweep(home: &Path) {
 
 /// The directories of a fork, to be mounted as an overlay with `userxattr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layers {
+pub struct ForkLayers {
     /// What shows below, the uppermost first. The fork is seen at the path of the last.
     pub lowers: Vec<PathBuf>,
     /// What was changed.
@@ -56,11 +58,11 @@ pub struct Layers {
 
 /// A layer over a project.
 #[derive(Debug)]
-pub struct Layered {
+pub struct LayeredFork {
     lowers: Vec<PathBuf>,
     /// The upper directory, then the lower ones.
     handles: Vec<OwnedFd>,
-    home: Tree,
+    home: RootedTree,
     name: String,
     owner: (u32, u32),
 }
@@ -74,11 +76,11 @@ struct Found {
     upper: bool,
 }
 
-impl Layered {
+impl LayeredFork {
     pub(super) fn make(home: &Path, lowers: Vec<PathBuf>) -> Result<Self, ForkError> {
         let at_home = |source| failed(&home.display().to_string(), source);
         let other = |error: crate::WorkspaceError| at_home(std::io::Error::other(error));
-        let home = Tree::create(home).map_err(other)?;
+        let home = RootedTree::create(home).map_err(other)?;
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir_in(&home.path)
@@ -89,7 +91,7 @@ impl Layered {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         let open = |path: &Path| {
-            Tree::open(path)
+            RootedTree::open(path)
                 .map(|tree| tree.top)
                 .map_err(|error| failed(&path.display().to_string(), std::io::Error::other(error)))
         };
@@ -120,7 +122,7 @@ impl Layered {
     }
 
     /// The directories, ready to be mounted (again).
-    pub(super) fn layers(&self) -> Result<Layers, ForkError> {
+    pub(super) fn layers(&self) -> Result<ForkLayers, ForkError> {
         let directory = self.home.path.join(&self.name);
         let work = directory.join(WORK);
         let failed = |error: Errno| failed(&work.display().to_string(), error.into());
@@ -136,7 +138,7 @@ impl Layered {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
         }
-        Ok(Layers {
+        Ok(ForkLayers {
             lowers: self.lowers.clone(),
             upper: directory.join(UPPER),
             work,
@@ -158,7 +160,7 @@ impl Layered {
         let io = |error: Errno| failed(path, error.into());
         let file = beneath(&found.parent, name, OFlags::RDONLY | OFlags::NONBLOCK).map_err(io)?;
         let mut file = File::from(file);
-        if Stat::of_open(&file).map_err(io)?.kind != Kind::File {
+        if Stat::of_open(&file).map_err(io)?.kind != FileNodeKind::File {
             return Err(no_file(path));
         }
         let mut bytes = Vec::new();
@@ -169,7 +171,7 @@ impl Layered {
 
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), ForkError> {
         let mode = match self.find(path)? {
-            Some(found) if found.stat.kind != Kind::File => return Err(no_file(path)),
+            Some(found) if found.stat.kind != FileNodeKind::File => return Err(no_file(path)),
             Some(found) => found.stat.mode & PERMISSION_BITS,
             None => 0o644,
         };
@@ -233,7 +235,7 @@ impl Layered {
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let stat = Stat::maybe(&directory, part).map_err(io)?;
             let hidden = is_whiteout(&directory, OsStr::new(part));
-            if stat.is_none_or(|stat| stat.kind != Kind::Directory) {
+            if stat.is_none_or(|stat| stat.kind != FileNodeKind::Directory) {
                 remove(&directory, OsStr::new(part)).map_err(io)?;
                 rustix::fs::mkdirat(&directory, part, Mode::from_raw_mode(0o755)).map_err(io)?;
                 let made = beneath(&directory, part, OFlags::DIRECTORY).map_err(io)?;
@@ -250,7 +252,7 @@ impl Layered {
 
     fn existing(&self, path: &str) -> Result<Found, ForkError> {
         match self.find(path)? {
-            Some(found) if found.stat.kind == Kind::File => Ok(found),
+            Some(found) if found.stat.kind == FileNodeKind::File => Ok(found),
             Some(_) => Err(no_file(path)),
             None => Err(failed(path, std::io::ErrorKind::NotFound.into())),
         }
@@ -285,7 +287,7 @@ impl Layered {
     }
 }
 
-impl Drop for Layered {
+impl Drop for LayeredFork {
     fn drop(&mut self) {
         // What cannot be removed now is found by its name in the home.
         let _ = remove(&self.home.top, OsStr::new(&self.name));
@@ -318,13 +320,13 @@ fn look(layer: &OwnedFd, path: &str) -> rustix::io::Result<Looked> {
                 Looked::Through
             });
         };
-        if stat.kind == Kind::CharacterDevice && stat.represents == (0, 0) {
+        if stat.kind == FileNodeKind::CharacterDevice && stat.represents == (0, 0) {
             return Ok(Looked::Hidden);
         }
         if parts.peek().is_none() {
             return Ok(Looked::Here(directory, stat));
         }
-        if stat.kind != Kind::Directory {
+        if stat.kind != FileNodeKind::Directory {
             return Ok(Looked::Hidden);
         }
         directory = beneath(&directory, part, OFlags::DIRECTORY)?;
@@ -400,9 +402,9 @@ fn list(
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::super::{Fork, Project};
+    use super::super::{ForkableProject, WorkspaceFork};
 
-    fn project() -> (tempfile::TempDir, Project) {
+    fn project() -> (tempfile::TempDir, ForkableProject) {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path().join("project");
         for name in ["src/deep", "node_modules/x", ".git", "target"] {
@@ -411,7 +413,7 @@ mod tests {
         std::fs::write(top.join("src/a.py"), "a").unwrap();
         std::fs::write(top.join("src/deep/run.sh"), "#!/bin/sh\n").unwrap();
         std::fs::write(top.join("node_modules/x/i.js"), "i").unwrap();
-        let project = Project::at(&top)
+        let project = ForkableProject::at(&top)
             .unwrap()
             .in_layers(directory.path().join("forks"));
         (directory, project)
@@ -432,7 +434,7 @@ mod tests {
             std::fs::read(project.root().join("src/a.py")).unwrap(),
             b"a"
         );
-        let Fork::Layered(layered) = &fork else {
+        let WorkspaceFork::Layered(layered) = &fork else {
             panic!("{fork:?}");
         };
         assert!(layered.is_changed("src/a.py") && !layered.is_changed("src/deep/run.sh"));

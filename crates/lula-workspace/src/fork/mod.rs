@@ -14,12 +14,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::WorkspaceError;
-use crate::ignored::Below;
-use crate::laid::Laid;
+use crate::ignored::IgnoredLayers;
+use crate::laid::SortedChanges;
 use crate::workspace::Workspace;
-pub use copied::{Copied, dependencies};
+pub use copied::{CopiedFork, dependencies};
 pub(crate) use copied::{DEPENDENCIES, beneath, list, open_directory};
-pub use layered::{Layered, Layers};
+pub use layered::{ForkLayers, LayeredFork};
 
 /// Directories that no fork lists: version control's own, dependencies, caches and build results.
 pub(crate) const LEFT_OUT: [&str; 6] = [
@@ -71,15 +71,15 @@ pub fn sweep(home: &Path) {
 
 /// A directory that forks are taken of. It is read, never written.
 #[derive(Debug)]
-pub struct Project {
+pub struct ForkableProject {
     root: PathBuf,
     below: Vec<PathBuf>,
-    laid: Laid,
+    laid: SortedChanges,
     /// Where forks keep their layers; none where they are copies.
     home: Option<PathBuf>,
 }
 
-impl Project {
+impl ForkableProject {
     /// The project at that directory.
     pub fn at(root: &Path) -> Result<Self, ForkError> {
         let root = root
@@ -88,26 +88,29 @@ impl Project {
         Ok(Self {
             root,
             below: Vec::new(),
-            laid: Laid::default(),
+            laid: SortedChanges::default(),
             home: None,
         })
     }
 
     /// The base of a workspace with what is changed there now: forks are the workspace as it is at
     /// this moment, without what git ignores.
-    pub fn of(workspace: &Workspace, below: Option<&Below>) -> Result<Self, WorkspaceError> {
+    pub fn of(
+        workspace: &Workspace,
+        below: Option<&IgnoredLayers>,
+    ) -> Result<Self, WorkspaceError> {
         Ok(Self {
             root: workspace.record().base(),
-            below: below.map(Below::layers).unwrap_or_default(),
-            laid: Laid::of(workspace, below)?,
+            below: below.map(IgnoredLayers::layers).unwrap_or_default(),
+            laid: SortedChanges::of(workspace, below)?,
             home: None,
         })
     }
 
     /// With these layers below it: it is then seen at the path of the last of them.
     #[must_use]
-    pub fn over(mut self, below: Option<&Below>) -> Self {
-        self.below = below.map(Below::layers).unwrap_or_default();
+    pub fn over(mut self, below: Option<&IgnoredLayers>) -> Self {
+        self.below = below.map(IgnoredLayers::layers).unwrap_or_default();
         self
     }
 
@@ -146,29 +149,29 @@ impl Project {
         copied::dependencies(self.shown())
     }
 
-    /// A private version of it as it is now.
-    pub fn fork(&self) -> Result<Fork, ForkError> {
+    /// A private version of it is now.
+    pub fn fork(&self) -> Result<WorkspaceFork, ForkError> {
         let Some(home) = &self.home else {
-            let fork = Copied::make(&self.root, &self.dependencies(), &self.laid)?;
-            return Ok(Fork::Copied(fork));
+            let fork = CopiedFork::make(&self.root, &self.dependencies(), &self.laid)?;
+            return Ok(WorkspaceFork::Copied(fork));
         };
         let lowers = std::iter::once(&self.root).chain(&self.below);
-        let fork = Layered::make(home, lowers.cloned().collect())?;
+        let fork = LayeredFork::make(home, lowers.cloned().collect())?;
         self.laid.put_over(&fork)?;
-        Ok(Fork::Layered(fork))
+        Ok(WorkspaceFork::Layered(fork))
     }
 }
 
 /// One private version, gone when dropped.
 #[derive(Debug)]
-pub enum Fork {
+pub enum WorkspaceFork {
     /// A layer over the project.
-    Layered(Layered),
+    Layered(LayeredFork),
     /// A copy of it.
-    Copied(Copied),
+    Copied(CopiedFork),
 }
 
-impl Fork {
+impl WorkspaceFork {
     /// Where commands see it.
     pub fn path(&self) -> &Path {
         match self {
@@ -178,7 +181,7 @@ impl Fork {
     }
 
     /// The directories to mount, for one in layers.
-    pub fn layers(&self) -> Result<Option<Layers>, ForkError> {
+    pub fn layers(&self) -> Result<Option<ForkLayers>, ForkError> {
         match self {
             Self::Layered(fork) => fork.layers().map(Some),
             Self::Copied(_) => Ok(None),

@@ -4,7 +4,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::node::Stat;
-use crate::tree::{Tree, beneath, disk_usage_within, os};
+use crate::tree::{RootedTree, beneath, disk_usage_within, os};
 
 /// Most files whose size is looked at: a person waits for it.
 const MOST: u64 = 50_000;
@@ -13,7 +13,7 @@ const NAMED: usize = 20;
 
 /// What git ignores in a checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Extent {
+pub struct IgnoredExtent {
     /// The files and directories that it ignores as a whole, the largest first; not all of many.
     pub paths: Vec<String>,
     /// How many bytes they take on the disk.
@@ -24,8 +24,8 @@ pub struct Extent {
     pub hidden: Vec<String>,
 }
 
-impl Extent {
-    pub(super) fn of(checkout: &Tree, ignored: &[Vec<u8>], hidden: &[Vec<u8>]) -> Self {
+impl IgnoredExtent {
+    pub(super) fn of(checkout: &RootedTree, ignored: &[Vec<u8>], hidden: &[Vec<u8>]) -> Self {
         let mut left = MOST;
         let mut sized: Vec<(u64, String)> = ignored
             .iter()
@@ -46,7 +46,7 @@ impl Extent {
     }
 }
 
-fn size(checkout: &Tree, path: &[u8], left: &mut u64) -> u64 {
+fn size(checkout: &RootedTree, path: &[u8], left: &mut u64) -> u64 {
     match path.strip_suffix(b"/") {
         Some(folder) => beneath(&checkout.top, os(folder), OFlags::DIRECTORY)
             .map_or(0, |folder| disk_usage_within(&folder, left)),

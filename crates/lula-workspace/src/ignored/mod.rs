@@ -5,6 +5,11 @@
 //! layer of the overlay, the lowest one, and a *mask* of whiteouts lies over it that hides whatever is
 //! neither ignored nor in the commit: version control's own files, work that is not committed, files
 //! that are known to hold secrets. The files of the commit lie over both.
+//!
+//! The whole is mounted where the checkout is, so that editable installs, links between packages,
+//! shebangs and fingerprints of builds mean the same as outside. A file that is the checkout's byte
+//! for byte keeps its time, so that a warm build stays warm. What a run changes below something
+//! ignored is never part of its change.
 
 mod extent;
 mod secrets;
@@ -18,14 +23,14 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::checkout::take::check_ignored;
-use crate::checkout::{CheckoutError, Result, feed, io_failed, succeeded};
+use crate::checkout::{CheckoutError, CheckoutResult, feed, io_failed, succeeded};
 use crate::commit::own_like;
-pub use extent::Extent;
+pub use extent::IgnoredExtent;
 
-use crate::git::Git;
-use crate::node::{Kind, Stat};
-use crate::path::RelPath;
-use crate::tree::{Tree, beneath, is_absent, os};
+use crate::git::GitProgram;
+use crate::node::{FileNodeKind, Stat};
+use crate::path::WorkspacePath;
+use crate::tree::{RootedTree, beneath, is_absent, os};
 
 /// The names of the mask and of the list of what is ignored, beside a commit's files.
 const MASK: &str = "mask";
@@ -35,14 +40,14 @@ const UNFOLDED: usize = 16;
 
 /// The layers below the files of a commit, the uppermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Below {
+pub struct IgnoredLayers {
     mask: PathBuf,
     checkout: PathBuf,
     /// Paths that git ignores, a directory that it ignores as a whole ending with `/`.
     ignored: Vec<Vec<u8>>,
 }
 
-impl Below {
+impl IgnoredLayers {
     /// Those that were made beside a commit's files, if any were.
     pub(crate) fn find(directory: &Path, checkout: &Path) -> Option<Self> {
         let mask = directory.join(MASK);
@@ -57,18 +62,18 @@ impl Below {
     /// Makes them in `directory`, for the files of a commit that lie in `tree`. None where the
     /// repository has no checkout.
     pub(crate) fn make(
-        git: &Git,
+        git: &GitProgram,
         checkout: &Path,
         tree: &Path,
         directory: &Path,
-    ) -> Result<Option<Self>> {
+    ) -> CheckoutResult<Option<Self>> {
         let inside = git.run(checkout, &["rev-parse", "--is-inside-work-tree"]);
         if !inside.is_ok_and(|text| text.trim() == "true") {
             return Ok(None);
         }
         let listed = Listed::ask(git, checkout)?;
-        let tree = Tree::open(tree)?;
-        let real = Tree::open(checkout)?;
+        let tree = RootedTree::open(tree)?;
+        let real = RootedTree::open(checkout)?;
         let path = directory.join(MASK);
         let mask = Mask::make(&path, &real)?;
         mask.hide(b".git")?;
@@ -107,15 +112,15 @@ impl Below {
     }
 
     /// How much it is.
-    pub(crate) fn extent(&self) -> Result<Extent> {
-        let checkout = Tree::open(&self.checkout)?;
+    pub(crate) fn extent(&self) -> CheckoutResult<IgnoredExtent> {
+        let checkout = RootedTree::open(&self.checkout)?;
         let hidden = secrets::among(&checkout, &self.ignored);
-        Ok(Extent::of(&checkout, &self.ignored, &hidden))
+        Ok(IgnoredExtent::of(&checkout, &self.ignored, &hidden))
     }
 
     /// Removes what was made beside a commit's files.
-    pub(crate) fn clear(directory: &Path) -> Result<()> {
-        let there = Tree::open(directory)?;
+    pub(crate) fn clear(directory: &Path) -> CheckoutResult<()> {
+        let there = RootedTree::open(directory)?;
         for name in [MASK, LIST] {
             crate::tree::remove(&there.top, name.as_ref())
                 .map_err(|error| io_failed(&directory.join(name))(error.into()))?;
@@ -147,8 +152,8 @@ struct Listed {
 }
 
 impl Listed {
-    fn ask(git: &Git, checkout: &Path) -> Result<Self> {
-        let ask = |arguments: &[&str]| -> Result<Vec<u8>> {
+    fn ask(git: &GitProgram, checkout: &Path) -> CheckoutResult<Self> {
+        let ask = |arguments: &[&str]| -> CheckoutResult<Vec<u8>> {
             let mut command = git.command(checkout)?;
             succeeded(feed(command.args(arguments), &[])?, arguments)
         };
@@ -180,8 +185,8 @@ impl Listed {
 
 /// git names a directory that holds nothing but ignored files, whether or not a rule is about the
 /// directory itself. Only where one is does a new file in it count as ignored too.
-fn unfold(git: &Git, checkout: &Path, named: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-    let top = Tree::open(checkout)?;
+fn unfold(git: &GitProgram, checkout: &Path, named: Vec<Vec<u8>>) -> CheckoutResult<Vec<Vec<u8>>> {
+    let top = RootedTree::open(checkout)?;
     let mut settled = Vec::new();
     let mut open = named;
     for _ in 0..UNFOLDED {
@@ -227,7 +232,7 @@ fn paths(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Whether an untracked directory holds installed dependencies that no rule ignores.
-fn is_installed(checkout: &Tree, path: &[u8]) -> bool {
+fn is_installed(checkout: &RootedTree, path: &[u8]) -> bool {
     let Some(folder) = path.strip_suffix(b"/") else {
         return false;
     };
@@ -241,7 +246,7 @@ fn is_installed(checkout: &Tree, path: &[u8]) -> bool {
     })
 }
 
-fn is_there(tree: &Tree, path: &[u8]) -> bool {
+fn is_there(tree: &RootedTree, path: &[u8]) -> bool {
     // A link is as good as a file, so its name is looked at and not what it leads to.
     let (above, name) = split(path);
     let parent = match above {
@@ -261,21 +266,21 @@ fn split(path: &[u8]) -> (Option<&[u8]>, &[u8]) {
 /// A layer of nothing but whiteouts.
 struct Mask<'a> {
     top: OwnedFd,
-    checkout: &'a Tree,
+    checkout: &'a RootedTree,
 }
 
 impl<'a> Mask<'a> {
-    fn make(path: &Path, checkout: &'a Tree) -> Result<Self> {
+    fn make(path: &Path, checkout: &'a RootedTree) -> CheckoutResult<Self> {
         std::fs::create_dir(path).map_err(io_failed(path))?;
-        let top = Tree::open(path)?.top;
+        let top = RootedTree::open(path)?.top;
         own_like(&top, &checkout.top).map_err(|error| io_failed(path)(error.into()))?;
         Ok(Self { top, checkout })
     }
 
     /// Hides a path and everything below it, if there is something.
-    fn hide(&self, path: &[u8]) -> Result<()> {
+    fn hide(&self, path: &[u8]) -> CheckoutResult<()> {
         let path = path.strip_suffix(b"/").unwrap_or(path);
-        let Ok(checked) = RelPath::from_bytes(path) else {
+        let Ok(checked) = WorkspacePath::from_bytes(path) else {
             let text = String::from_utf8_lossy(path).into_owned();
             return Err(CheckoutError::Refused(format!("git named {text:?}")));
         };
@@ -302,7 +307,7 @@ impl<'a> Mask<'a> {
             so_far.extend_from_slice(part);
             match Stat::maybe(&parent, os(part))? {
                 // Hidden already, with everything below it.
-                Some(stat) if stat.kind != Kind::Directory => return Ok(()),
+                Some(stat) if stat.kind != FileNodeKind::Directory => return Ok(()),
                 Some(_) => {}
                 None => rustix::fs::mkdirat(&parent, os(part), Mode::from_raw_mode(0o755))?,
             }
@@ -342,7 +347,9 @@ pub(crate) fn make_whiteout(parent: &OwnedFd, name: &std::ffi::OsStr) -> rustix:
 /// Whether a name is such a whiteout.
 pub(crate) fn is_whiteout(parent: &OwnedFd, name: &std::ffi::OsStr) -> bool {
     Stat::maybe(parent, name).is_ok_and(|found| {
-        found.is_some_and(|stat| stat.kind == Kind::CharacterDevice && stat.represents == (0, 0))
+        found.is_some_and(|stat| {
+            stat.kind == FileNodeKind::CharacterDevice && stat.represents == (0, 0)
+        })
     })
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, FileType, OFlags};
 
-use crate::tree::{Tree, beneath, os};
+use crate::tree::{RootedTree, beneath, os};
 
 /// Names of files and directories that hold nothing else.
 const NAMES: [&str; 15] = [
@@ -81,7 +81,7 @@ pub(super) fn is_secret(name: &[u8]) -> bool {
 }
 
 /// Those among what is ignored, directories that are ignored as a whole looked through.
-pub(super) fn among(checkout: &Tree, ignored: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(super) fn among(checkout: &RootedTree, ignored: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut left = MOST;
     for path in ignored {

@@ -5,7 +5,7 @@ use super::*;
 
 struct World {
     directory: tempfile::TempDir,
-    git: Git,
+    git: GitProgram,
 }
 
 impl World {
@@ -13,7 +13,7 @@ impl World {
     /// not committed, and its commit laid out beside it.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let git = Git::find("", std::env::var_os("PATH").as_deref()).unwrap();
+        let git = GitProgram::find("", std::env::var_os("PATH").as_deref()).unwrap();
         let world = Self { directory, git };
         let files = [
             (
@@ -71,9 +71,9 @@ impl World {
         std::fs::write(path, text).unwrap();
     }
 
-    fn below(&self) -> Below {
+    fn below(&self) -> IgnoredLayers {
         let laid = self.directory.path().join("laid");
-        Below::make(&self.git, &self.checkout(), &laid.join("tree"), &laid)
+        IgnoredLayers::make(&self.git, &self.checkout(), &laid.join("tree"), &laid)
             .unwrap()
             .unwrap()
     }
@@ -162,6 +162,6 @@ fn a_repository_without_a_checkout_has_nothing_below() {
         .run(&bare, &["init", "--quiet", "--bare", "--template="])
         .unwrap();
     let laid = world.directory.path().join("laid");
-    let made = Below::make(&world.git, &bare, &laid.join("tree"), &laid).unwrap();
+    let made = IgnoredLayers::make(&world.git, &bare, &laid.join("tree"), &laid).unwrap();
     assert_eq!(made, None);
 }

@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, FileType, OFlags, Timespec, Timestamps};
 
-use crate::node::{Kind, Stat, Time};
-use crate::tree::{MAX_DEPTH, Tree, beneath, os};
+use crate::node::{FileNodeKind, Stat, Time};
+use crate::tree::{MAX_DEPTH, RootedTree, beneath, os};
 
 const CHUNK: usize = 128 << 10;
 
 /// Gives every file and directory of `tree` the time of the same one in `checkout`. One that cannot
 /// be looked at keeps its own: then something is built again, and nothing is wrong.
-pub(super) fn keep(tree: &Tree, checkout: &Tree) {
+pub(super) fn keep(tree: &RootedTree, checkout: &RootedTree) {
     let mut buffers = (vec![0; CHUNK], vec![0; CHUNK]);
     directory(&tree.top, &checkout.top, 0, &mut buffers);
 }
@@ -58,7 +58,7 @@ fn file(mut ours: File, mut theirs: File, buffers: &mut (Vec<u8>, Vec<u8>)) {
     let (Ok(mine), Ok(other)) = (Stat::of_open(&ours), Stat::of_open(&theirs)) else {
         return;
     };
-    if other.kind != Kind::File || mine.size != other.size {
+    if other.kind != FileNodeKind::File || mine.size != other.size {
         return;
     }
     loop {

@@ -1,9 +1,9 @@
 use super::world::*;
-use crate::{Selection, State, WorkspaceError, faults};
+use crate::{ChangeSelection, WorkspaceError, WorkspaceStatus, faults};
 
 #[test]
 fn nothing_changes_until_commit_and_then_everything() {
-    let world = World::new();
+    let world = TestWorld::new();
     let before = world.tree();
     let (mut workspace, expected) = world.changed();
     assert_eq!(
@@ -24,13 +24,13 @@ fn nothing_changes_until_commit_and_then_everything() {
     assert_eq!(world.tree(), before);
     commit(&mut workspace).unwrap();
     assert_eq!(world.tree(), expected);
-    assert_eq!(workspace.record().state, State::Committed);
+    assert_eq!(workspace.record().state, WorkspaceStatus::Committed);
     assert_eq!(summary(&workspace), [""; 0]);
 }
 
 #[test]
 fn undo_brings_back_the_very_files_and_redo_the_new_ones() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (before, inodes) = (world.tree(), stamps(world.base.path()));
     let (mut workspace, expected) = world.changed();
     commit(&mut workspace).unwrap();
@@ -41,7 +41,7 @@ fn undo_brings_back_the_very_files_and_redo_the_new_ones() {
         let then = inodes[std::path::Path::new(path)];
         assert_eq!((now.0, now.1, now.2), (then.0, then.1, then.2), "{path}");
     }
-    assert_eq!(workspace.record().state, State::Pending);
+    assert_eq!(workspace.record().state, WorkspaceStatus::Pending);
     workspace.redo().unwrap();
     assert_eq!(world.tree(), expected);
     workspace.undo().unwrap();
@@ -57,7 +57,7 @@ fn undo_brings_back_the_very_files_and_redo_the_new_ones() {
 
 #[test]
 fn discard_leaves_no_trace_in_the_tree() {
-    let world = World::new();
+    let world = TestWorld::new();
     let before = stamps(world.base.path());
     let (workspace, _) = world.changed();
     let id = workspace.id().clone();
@@ -79,14 +79,14 @@ fn discard_leaves_no_trace_in_the_tree() {
 
 #[test]
 fn a_part_can_be_committed_and_the_rest_later() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, expected) = world.changed();
-    let part = Selection {
+    let part = ChangeSelection {
         paths: vec!["x/y/run.sh".parse().unwrap(), "a.txt".parse().unwrap()],
-        ..Selection::default()
+        ..ChangeSelection::default()
     };
     workspace.commit(&part, None).unwrap();
-    assert_eq!(workspace.record().state, State::Pending);
+    assert_eq!(workspace.record().state, WorkspaceStatus::Pending);
     assert_eq!(
         std::fs::read_to_string(world.path("a.txt")).unwrap(),
         "changed\n"
@@ -94,16 +94,16 @@ fn a_part_can_be_committed_and_the_rest_later() {
     assert!(world.path("x/y/run.sh").exists() && world.path("src/deep").exists());
     commit(&mut workspace).unwrap();
     assert_eq!(world.tree(), expected);
-    let missing = Selection {
+    let missing = ChangeSelection {
         paths: vec!["nowhere".parse().unwrap()],
-        ..Selection::default()
+        ..ChangeSelection::default()
     };
     assert!(workspace.commit(&missing, None).is_err());
 }
 
 #[test]
 fn what_the_user_changed_meanwhile_is_a_conflict_and_stays() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, _) = world.changed();
     world.write("a.txt", "mine\n");
     world.write("src/deep/mine.txt", "mine\n");
@@ -115,9 +115,9 @@ fn what_the_user_changed_meanwhile_is_a_conflict_and_stays() {
     assert_eq!(conflicts[0].to_string(), "a.txt");
     assert_eq!(stamps(world.base.path()), before);
     // The others can still be taken.
-    let others = Selection {
+    let others = ChangeSelection {
         paths: vec!["x".parse().unwrap()],
-        ..Selection::default()
+        ..ChangeSelection::default()
     };
     workspace.commit(&others, None).unwrap();
     // The same content from both sides is no conflict.
@@ -131,7 +131,7 @@ fn what_the_user_changed_meanwhile_is_a_conflict_and_stays() {
 
 #[test]
 fn what_the_user_changed_and_put_back_is_no_conflict() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (workspace, upper) = world.overlay();
     std::fs::write(upper.join("a.txt"), "theirs\n").unwrap();
     std::fs::write(upper.join("new.txt"), "theirs\n").unwrap();
@@ -155,12 +155,12 @@ fn what_the_user_changed_and_put_back_is_no_conflict() {
 
 #[test]
 fn a_review_is_bound_to_its_bytes() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, copy) = world.copy();
     std::fs::write(copy.join("a.txt"), "reviewed\n").unwrap();
     let reviewed = workspace.diff().unwrap().digest;
     std::fs::write(copy.join("a.txt"), "sneaked in\n").unwrap();
-    let result = workspace.commit(&Selection::all(), Some(&reviewed));
+    let result = workspace.commit(&ChangeSelection::all(), Some(&reviewed));
     assert!(matches!(
         result,
         Err(WorkspaceError::ChangedSinceReview { .. })
@@ -168,13 +168,13 @@ fn a_review_is_bound_to_its_bytes() {
     assert_eq!(std::fs::read_to_string(world.path("a.txt")).unwrap(), "a\n");
     std::fs::write(copy.join("a.txt"), "reviewed\n").unwrap();
     workspace
-        .commit(&Selection::all(), Some(&reviewed))
+        .commit(&ChangeSelection::all(), Some(&reviewed))
         .unwrap();
 }
 
 #[test]
 fn undo_refuses_where_the_user_went_on() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, _) = world.changed();
     commit(&mut workspace).unwrap();
     world.write("a.txt", "went on\n");
@@ -192,7 +192,7 @@ fn undo_refuses_where_the_user_went_on() {
 
 #[test]
 fn undo_leaves_a_directory_that_holds_something_of_the_users() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, expected) = world.changed();
     commit(&mut workspace).unwrap();
     world.write("x/mine.txt", "mine\n");
@@ -205,7 +205,7 @@ fn undo_leaves_a_directory_that_holds_something_of_the_users() {
 
 #[test]
 fn a_file_in_the_place_of_a_directory_and_the_other_way_round() {
-    let world = World::new();
+    let world = TestWorld::new();
     let before = world.tree();
     let (mut workspace, copy) = world.copy();
     std::fs::remove_dir_all(copy.join("src")).unwrap();
@@ -222,7 +222,7 @@ fn a_file_in_the_place_of_a_directory_and_the_other_way_round() {
 
 /// Stops a commit, an undo and a redo after every single step, and looks at what the next opening
 /// makes of it.
-fn cut_off_everywhere(world_of: fn() -> World) {
+fn cut_off_everywhere(world_of: fn() -> TestWorld) {
     for turn in ["commit", "undo", "redo"] {
         let mut finished = false;
         let mut seen_old = 0;
@@ -280,27 +280,27 @@ fn cut_off_everywhere(world_of: fn() -> World) {
 
 #[test]
 fn a_commit_cut_off_anywhere_leaves_the_old_or_the_new_tree() {
-    cut_off_everywhere(World::new);
+    cut_off_everywhere(TestWorld::new);
 }
 
 #[test]
 fn and_so_it_does_across_file_systems() {
-    cut_off_everywhere(World::across_file_systems);
+    cut_off_everywhere(TestWorld::across_file_systems);
 }
 
-/// Somebody with a hand in the user's directory swaps a part of it for a link to elsewhere, over and
+/// An attacker with write access to the user's directory swaps a part of it for a link to elsewhere, over and
 /// over, while changes are looked at, committed and undone.
 #[test]
 fn a_directory_swapped_for_a_link_leads_nobody_out() {
     use std::sync::atomic::{AtomicBool, Ordering};
-    let world = World::new();
+    let world = TestWorld::new();
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("b.txt"), "secret\n").unwrap();
     let (mut workspace, copy) = world.copy();
     std::fs::write(copy.join("src/b.txt"), "changed\n").unwrap();
     std::fs::write(copy.join("src/planted.txt"), "planted\n").unwrap();
     let done = AtomicBool::new(false);
-    let secret = crate::RelPath::from_bytes(b"src/b.txt").unwrap();
+    let secret = crate::WorkspacePath::from_bytes(b"src/b.txt").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (src, aside) = (world.path("src"), world.path("aside"));
@@ -344,7 +344,7 @@ fn a_directory_swapped_for_a_link_leads_nobody_out() {
 #[test]
 fn what_the_user_saves_during_a_commit_is_never_lost() {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, copy) = world.copy();
     std::fs::write(copy.join("a.txt"), "theirs\n").unwrap();
     std::fs::write(copy.join("src/b.txt"), "theirs\n").unwrap();
@@ -373,7 +373,7 @@ fn what_the_user_saves_during_a_commit_is_never_lost() {
 
 #[test]
 fn two_processes_do_not_commit_at_once() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (first, _) = world.changed();
     let (second, copy) = world.copy();
     std::fs::write(copy.join("only-here"), "x").unwrap();
@@ -387,13 +387,14 @@ fn two_processes_do_not_commit_at_once() {
 
 #[test]
 fn what_nobody_needs_makes_room_and_what_waits_does_not() {
-    let world = World::new();
-    let small = crate::Store::at(world.store.root(), 1 << 20);
+    let world = TestWorld::new();
+    let small = crate::WorkspaceStore::at(world.store.root(), 1 << 20);
     let big = |name: &str| {
         let workspace = small
-            .create(world.base.path(), crate::Wanted::Overlay, name)
+            .create(world.base.path(), crate::LayerPreference::Overlay, name)
             .unwrap();
-        let crate::Place::Overlay { upper, .. } = workspace.layer().unwrap().place else {
+        let crate::LayerDirectories::Overlay { upper, .. } = workspace.layer().unwrap().place
+        else {
             panic!("not an overlay")
         };
         std::fs::write(upper.join(name), vec![b'x'; 700_000]).unwrap();
@@ -408,14 +409,14 @@ fn what_nobody_needs_makes_room_and_what_waits_does_not() {
     assert!(matches!(small.open(&id), Err(WorkspaceError::Unknown(_))));
     drop(second);
     drop(big("third"));
-    let refused = small.create(world.base.path(), crate::Wanted::Overlay, "fourth");
+    let refused = small.create(world.base.path(), crate::LayerPreference::Overlay, "fourth");
     assert!(matches!(refused, Err(WorkspaceError::Full { .. })));
     assert_eq!(small.list().unwrap().len(), 2);
 }
 
 #[test]
 fn what_workspaces_take_is_noted_until_one_changes() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, upper) = world.overlay();
     std::fs::write(upper.join("new.txt"), "n\n").unwrap();
     workspace = workspace.close().unwrap().0;
@@ -440,13 +441,13 @@ fn what_workspaces_take_is_noted_until_one_changes() {
 
 #[test]
 fn a_wrong_note_removes_nothing_that_waits_for_a_decision_and_refuses_nobody() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (workspace, upper) = world.overlay();
     std::fs::write(upper.join("new.txt"), "n\n").unwrap();
     let id = workspace.close().unwrap().0.id().clone();
     let note = format!("{{\"{id}\":[9000000,true]}}");
     std::fs::write(world.store.root().join("tally.json"), note).unwrap();
-    let small = crate::Store::at(world.store.root(), 1 << 20);
+    let small = crate::WorkspaceStore::at(world.store.root(), 1 << 20);
     let used = small.make_room().unwrap();
     assert!(used > 0 && used < 1 << 20, "{used}");
     assert!(world.store.open(&id).is_ok());
@@ -454,8 +455,8 @@ fn a_wrong_note_removes_nothing_that_waits_for_a_decision_and_refuses_nobody() {
 
 #[test]
 fn state_inside_the_directory_itself_is_refused() {
-    let world = World::new();
-    let inside = crate::Store::at(&world.path("src/state"), 1 << 30);
-    let refused = inside.create(world.base.path(), crate::Wanted::Overlay, "nested");
+    let world = TestWorld::new();
+    let inside = crate::WorkspaceStore::at(&world.path("src/state"), 1 << 30);
+    let refused = inside.create(world.base.path(), crate::LayerPreference::Overlay, "nested");
     assert!(matches!(refused, Err(WorkspaceError::Nested(_))));
 }

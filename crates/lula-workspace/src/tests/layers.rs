@@ -1,11 +1,11 @@
 use std::os::unix::fs::symlink;
 
 use super::world::*;
-use crate::{HeldBack, Risk, Selection, State, WorkspaceError};
+use crate::{ChangeRisk, ChangeSelection, UncommittableReason, WorkspaceError, WorkspaceStatus};
 
 #[test]
 fn an_upper_directory_is_read_as_the_kernel_reads_it() {
-    let world = World::new();
+    let world = TestWorld::new();
     let before = world.tree();
     let (mut workspace, upper) = world.overlay();
     std::fs::write(upper.join("a.txt"), "changed\n").unwrap();
@@ -30,12 +30,18 @@ fn an_upper_directory_is_read_as_the_kernel_reads_it() {
     let mut expected = before.clone();
     expected.remove(std::path::Path::new("link"));
     expected.remove(std::path::Path::new("src/deep/c.txt"));
-    expected.insert("a.txt".into(), Thing::File(b"changed\n".to_vec(), 0o644));
+    expected.insert(
+        "a.txt".into(),
+        TestPathState::File(b"changed\n".to_vec(), 0o644),
+    );
     expected.insert(
         "src/deep/only.txt".into(),
-        Thing::File(b"o\n".to_vec(), 0o644),
+        TestPathState::File(b"o\n".to_vec(), 0o644),
     );
-    expected.insert("src/new.txt".into(), Thing::File(b"n\n".to_vec(), 0o644));
+    expected.insert(
+        "src/new.txt".into(),
+        TestPathState::File(b"n\n".to_vec(), 0o644),
+    );
     assert_eq!(world.tree(), expected);
     workspace.undo().unwrap();
     assert_eq!(world.tree(), before);
@@ -43,7 +49,7 @@ fn an_upper_directory_is_read_as_the_kernel_reads_it() {
 
 #[test]
 fn a_marked_file_is_a_deleted_name_only_where_the_kernel_says_so() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (workspace, upper) = world.overlay();
     std::fs::create_dir(upper.join("src")).unwrap();
     std::fs::write(upper.join("src/b.txt"), "").unwrap();
@@ -55,7 +61,7 @@ fn a_marked_file_is_a_deleted_name_only_where_the_kernel_says_so() {
 
 #[test]
 fn marks_of_another_file_system_are_refused_or_mean_nothing() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (workspace, upper) = world.overlay();
     std::fs::create_dir(upper.join("src")).unwrap();
     // Only root can set these at all, and such a mount does not read them.
@@ -78,7 +84,7 @@ fn marks_of_another_file_system_are_refused_or_mean_nothing() {
 
 #[test]
 fn what_can_hurt_is_reported_and_never_committed() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, upper) = world.overlay();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -98,17 +104,17 @@ fn what_can_hurt_is_reported_and_never_committed() {
 
     let diff = workspace.diff().unwrap();
     let of = |path: &str| diff.get(&path.parse().unwrap()).unwrap();
-    assert_eq!(of("pipe").held_back, Some(HeldBack::Special));
-    assert_eq!(of("sock").held_back, Some(HeldBack::Special));
-    assert!(of("su").risks.contains(&Risk::SetId));
-    assert!(of("abs").risks.contains(&Risk::AbsoluteLink));
-    assert!(of("out").risks.contains(&Risk::EscapingLink));
+    assert_eq!(of("pipe").held_back, Some(UncommittableReason::Special));
+    assert_eq!(of("sock").held_back, Some(UncommittableReason::Special));
+    assert!(of("su").risks.contains(&ChangeRisk::SetId));
+    assert!(of("abs").risks.contains(&ChangeRisk::AbsoluteLink));
+    assert!(of("out").risks.contains(&ChangeRisk::EscapingLink));
     assert_eq!(
         of(".git/hooks/pre-commit").held_back,
-        Some(HeldBack::GitInternals)
+        Some(UncommittableReason::GitInternals)
     );
 
-    let committed = workspace.commit(&Selection::all(), None).unwrap();
+    let committed = workspace.commit(&ChangeSelection::all(), None).unwrap();
     let held: Vec<_> = committed
         .held_back
         .iter()
@@ -124,23 +130,23 @@ fn what_can_hurt_is_reported_and_never_committed() {
             "sock"
         ]
     );
-    assert_eq!(workspace.record().state, State::Pending);
+    assert_eq!(workspace.record().state, WorkspaceStatus::Pending);
     for path in ["pipe", "sock", ".git"] {
         assert!(!world.path(path).exists(), "{path}");
     }
-    let Thing::File(_, mode) = world.tree()[std::path::Path::new("su")].clone() else {
+    let TestPathState::File(_, mode) = world.tree()[std::path::Path::new("su")].clone() else {
         panic!("not a file")
     };
     assert_eq!(mode, 0o755, "a set-user-id bit was committed");
 
-    let again = workspace.commit(&Selection::all(), None);
+    let again = workspace.commit(&ChangeSelection::all(), None);
     assert!(
         matches!(again, Err(WorkspaceError::AllHeldBack(_))),
         "{again:?}"
     );
-    let allowed = Selection {
+    let allowed = ChangeSelection {
         git_internals: true,
-        ..Selection::default()
+        ..ChangeSelection::default()
     };
     workspace.commit(&allowed, None).unwrap();
     assert!(world.path(".git/hooks/pre-commit").exists());
@@ -148,7 +154,7 @@ fn what_can_hurt_is_reported_and_never_committed() {
 
 #[test]
 fn names_can_be_anything_but_a_slash() {
-    let world = World::new();
+    let world = TestWorld::new();
     let before = world.tree();
     let (mut workspace, upper) = world.overlay();
     for name in [
@@ -173,7 +179,7 @@ fn names_can_be_anything_but_a_slash() {
 
 #[test]
 fn a_bottomless_layer_is_refused_and_goes_away() {
-    let world = World::across_file_systems();
+    let world = TestWorld::across_file_systems();
     let (workspace, upper) = world.overlay();
     let mut here = rustix::fs::open(
         &upper,
@@ -202,7 +208,7 @@ fn a_bottomless_layer_is_refused_and_goes_away() {
 #[test]
 fn a_workspace_with_very_many_entries_is_looked_through() {
     // In memory: it is not the disk that is looked at.
-    let world = World::across_file_systems();
+    let world = TestWorld::across_file_systems();
     let (workspace, upper) = world.overlay();
     std::fs::create_dir(upper.join("many")).unwrap();
     for number in 0..20_000 {
@@ -213,7 +219,7 @@ fn a_workspace_with_very_many_entries_is_looked_through() {
 
 #[test]
 fn a_snapshot_that_is_replaced_or_forgotten_takes_no_space() {
-    let world = World::new();
+    let world = TestWorld::new();
     let (mut workspace, layer) = world.overlay();
     std::fs::write(layer.join("a.txt"), "one\n").unwrap();
     let kept = |workspace: &crate::Workspace| {
@@ -241,7 +247,7 @@ fn a_snapshot_that_is_replaced_or_forgotten_takes_no_space() {
 #[test]
 fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
     for copies in [true, false] {
-        let world = World::new();
+        let world = TestWorld::new();
         let (mut workspace, layer) = if copies {
             world.copy()
         } else {
@@ -277,7 +283,7 @@ fn snapshots_bring_back_a_layer_and_forks_start_from_it() {
 #[test]
 fn workspaces_are_placed_apart_where_the_file_system_takes_the_hint() {
     use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
-    let world = World::new();
+    let world = TestWorld::new();
     let _workspace = world.overlay();
     let open = |path: &std::path::Path| std::fs::File::open(path).unwrap();
     let other = open(world.store.root());
@@ -290,7 +296,7 @@ fn workspaces_are_placed_apart_where_the_file_system_takes_the_hint() {
 }
 
 /// Workspaces that were closed without a change, by where they lie.
-fn left_in(world: &World, place: &str) -> Vec<std::path::PathBuf> {
+fn left_in(world: &TestWorld, place: &str) -> Vec<std::path::PathBuf> {
     let left = std::fs::read_dir(world.store.root().join(place));
     left.into_iter()
         .flatten()
@@ -301,7 +307,7 @@ fn left_in(world: &World, place: &str) -> Vec<std::path::PathBuf> {
 #[test]
 fn an_empty_workspace_is_used_again() {
     use std::os::unix::fs::MetadataExt;
-    let world = World::new();
+    let world = TestWorld::new();
     let inode = |upper: &std::path::Path| std::fs::metadata(upper).unwrap().ino();
     let (first, upper) = world.overlay();
     let (id, number) = (first.id().clone(), inode(&upper));
@@ -350,7 +356,7 @@ fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
         },
     ];
     for meddle in meddle {
-        let world = World::new();
+        let world = TestWorld::new();
         world.overlay().0.close().unwrap();
         world.store.tidy_spares();
         let spare = left_in(&world, "spare").remove(0);
@@ -365,7 +371,7 @@ fn what_somebody_put_into_an_empty_workspace_is_never_seen_by_the_next() {
 
 #[test]
 fn an_empty_workspace_that_somebody_has_not_let_go_of_is_left_alone() {
-    let world = World::new();
+    let world = TestWorld::new();
     let hold = |spare: &std::path::Path| {
         let held = std::fs::File::open(spare.join("in-use.lock")).unwrap();
         held.lock().unwrap();
@@ -387,7 +393,7 @@ fn an_empty_workspace_that_somebody_has_not_let_go_of_is_left_alone() {
 
 #[test]
 fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
-    let world = World::new();
+    let world = TestWorld::new();
     let aside = || left_in(&world, "trash").len();
     let close_many = |count: usize| {
         let many: Vec<_> = (0..count).map(|_| world.overlay().0).collect();
@@ -407,7 +413,7 @@ fn more_empty_workspaces_than_are_needed_again_are_removed_together() {
     assert!(world.store.trash_is_full());
     world.store.empty_trash();
     assert_eq!(aside(), 0);
-    // Whoever never empties it has that done by the next workspace.
+    // A caller that never empties it has that done by the next workspace.
     for _ in 0..11 {
         close_many(11);
     }

@@ -1,17 +1,17 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::world::*;
-use crate::{Content, Piece, WorkspaceError};
+use crate::{PathContent, PathReplacement, WorkspaceError};
 
-fn file(text: &str) -> Content {
-    Content::File {
+fn file(text: &str) -> PathContent {
+    PathContent::File {
         bytes: text.as_bytes().to_vec(),
         executable: false,
     }
 }
 
-fn piece(path: &str, before: Option<Content>, after: Option<Content>) -> Piece {
-    Piece {
+fn piece(path: &str, before: Option<PathContent>, after: Option<PathContent>) -> PathReplacement {
+    PathReplacement {
         path: path.parse().unwrap(),
         before,
         after,
@@ -19,30 +19,30 @@ fn piece(path: &str, before: Option<Content>, after: Option<Content>) -> Piece {
 }
 
 /// Something of every kind.
-fn pieces() -> Vec<Piece> {
+fn pieces() -> Vec<PathReplacement> {
     vec![
         piece("a.txt", Some(file("a\n")), Some(file("A\n"))),
         piece("src/deep/c.txt", Some(file("c\n")), None),
         piece(
             "src/new/tool.sh",
             None,
-            Some(Content::File {
+            Some(PathContent::File {
                 bytes: b"#!/bin/sh\n".to_vec(),
                 executable: true,
             }),
         ),
         piece(
             "link",
-            Some(Content::Link(b"a.txt".to_vec())),
-            Some(Content::Link(b"src/b.txt".to_vec())),
+            Some(PathContent::Link(b"a.txt".to_vec())),
+            Some(PathContent::Link(b"src/b.txt".to_vec())),
         ),
     ]
 }
 
 #[test]
 fn a_known_change_arrives_whole_and_goes_again() {
-    for world in [World::new(), World::across_file_systems()] {
-        // Somebody's own permissions stay.
+    for world in [TestWorld::new(), TestWorld::across_file_systems()] {
+        // The user's own permissions stay.
         let private = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(world.path("a.txt"), private).unwrap();
         let before = world.tree();
@@ -53,13 +53,16 @@ fn a_known_change_arrives_whole_and_goes_again() {
         assert_eq!(committed.held_back, []);
         let now = world.tree();
         let at = |path: &str| now.get(std::path::Path::new(path)).cloned();
-        assert_eq!(at("a.txt"), Some(Thing::File(b"A\n".to_vec(), 0o600)));
+        assert_eq!(
+            at("a.txt"),
+            Some(TestPathState::File(b"A\n".to_vec(), 0o600))
+        );
         assert_eq!(at("src/deep/c.txt"), None);
         assert_eq!(
             at("src/new/tool.sh"),
-            Some(Thing::File(b"#!/bin/sh\n".to_vec(), 0o755))
+            Some(TestPathState::File(b"#!/bin/sh\n".to_vec(), 0o755))
         );
-        assert_eq!(at("link"), Some(Thing::Link("src/b.txt".into())));
+        assert_eq!(at("link"), Some(TestPathState::Link("src/b.txt".into())));
         assert_eq!(at("src"), before.get(std::path::Path::new("src")).cloned());
         let there = || world.store.was_put(world.base.path(), "a run").unwrap();
         assert_eq!(there(), Some(id.clone()));
@@ -71,10 +74,10 @@ fn a_known_change_arrives_whole_and_goes_again() {
 
 #[test]
 fn where_one_file_is_not_as_it_was_nothing_changes() {
-    type Spoil = fn(&World);
+    type Spoil = fn(&TestWorld);
     let spoils: [(&str, Spoil); 5] = [
         ("a.txt", |world| world.write("a.txt", "mine\n")),
-        // Somebody made the same change: it is theirs.
+        // The user made the same change: it is theirs.
         ("a.txt", |world| world.write("a.txt", "A\n")),
         ("src/deep/c.txt", |world| {
             std::fs::remove_file(world.path("src/deep/c.txt")).unwrap();
@@ -86,7 +89,7 @@ fn where_one_file_is_not_as_it_was_nothing_changes() {
         }),
     ];
     for (path, spoil) in spoils {
-        let world = World::new();
+        let world = TestWorld::new();
         spoil(&world);
         let before = stamps(world.base.path());
         let refused = world.store.put(world.base.path(), "a run", &pieces());

@@ -7,21 +7,23 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::{Place, Selection, Store, Wanted, Workspace, WorkspaceError};
+use crate::{
+    ChangeSelection, LayerDirectories, LayerPreference, Workspace, WorkspaceError, WorkspaceStore,
+};
 
 /// What a path is, as far as a user cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum TestPathState {
     File(Vec<u8>, u32),
     Directory(u32),
     Link(PathBuf),
 }
 
-pub(super) type Listing = BTreeMap<PathBuf, Thing>;
+pub(super) type TestListing = BTreeMap<PathBuf, TestPathState>;
 
 /// Everything below a directory.
-pub(super) fn listing(top: &Path) -> Listing {
-    let mut found = Listing::new();
+pub(super) fn listing(top: &Path) -> TestListing {
+    let mut found = TestListing::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(directory) = waiting.pop() {
         for entry in std::fs::read_dir(&directory).unwrap() {
@@ -29,12 +31,12 @@ pub(super) fn listing(top: &Path) -> Listing {
             let metadata = path.symlink_metadata().unwrap();
             let mode = metadata.permissions().mode() & 0o7777;
             let thing = if metadata.is_symlink() {
-                Thing::Link(std::fs::read_link(&path).unwrap())
+                TestPathState::Link(std::fs::read_link(&path).unwrap())
             } else if metadata.is_dir() {
                 waiting.push(path.clone());
-                Thing::Directory(mode)
+                TestPathState::Directory(mode)
             } else {
-                Thing::File(std::fs::read(&path).unwrap(), mode)
+                TestPathState::File(std::fs::read(&path).unwrap(), mode)
             };
             found.insert(path.strip_prefix(top).unwrap().to_owned(), thing);
         }
@@ -63,14 +65,14 @@ pub(super) fn stamps(top: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, i64, i64)>
 }
 
 /// A base, a state directory and a store.
-pub(super) struct World {
+pub(super) struct TestWorld {
     pub(super) base: tempfile::TempDir,
     #[expect(dead_code, reason = "removed when dropped")]
     state: tempfile::TempDir,
-    pub(super) store: Store,
+    pub(super) store: WorkspaceStore,
 }
 
-impl World {
+impl TestWorld {
     pub(super) fn new() -> Self {
         Self::with_state(tempfile::tempdir().unwrap())
     }
@@ -89,7 +91,7 @@ impl World {
     }
 
     fn with_state(state: tempfile::TempDir) -> Self {
-        let store = Store::at(state.path(), 1 << 30);
+        let store = WorkspaceStore::at(state.path(), 1 << 30);
         let base = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("a.txt", "a\n"),
@@ -113,9 +115,9 @@ impl World {
     }
 
     pub(super) fn copy(&self) -> (Workspace, PathBuf) {
-        let wanted = Wanted::Copy("a test".to_owned());
+        let wanted = LayerPreference::Copy("a test".to_owned());
         let workspace = self.store.create(self.base.path(), wanted, "test").unwrap();
-        let Place::Copy { directory } = workspace.layer().unwrap().place else {
+        let LayerDirectories::Copy { directory } = workspace.layer().unwrap().place else {
             panic!("not a copy")
         };
         (workspace, directory)
@@ -124,16 +126,16 @@ impl World {
     pub(super) fn overlay(&self) -> (Workspace, PathBuf) {
         let workspace = self
             .store
-            .create(self.base.path(), Wanted::Overlay, "test")
+            .create(self.base.path(), LayerPreference::Overlay, "test")
             .unwrap();
-        let Place::Overlay { upper, .. } = workspace.layer().unwrap().place else {
+        let LayerDirectories::Overlay { upper, .. } = workspace.layer().unwrap().place else {
             panic!("not an overlay")
         };
         (workspace, upper)
     }
 
     /// A copy in which a bit of everything was changed, and how the tree looks with that.
-    pub(super) fn changed(&self) -> (Workspace, Listing) {
+    pub(super) fn changed(&self) -> (Workspace, TestListing) {
         let (workspace, copy) = self.copy();
         std::fs::write(copy.join("a.txt"), "changed\n").unwrap();
         std::fs::write(copy.join("new.txt"), "").unwrap();
@@ -149,7 +151,7 @@ impl World {
         (workspace, expected)
     }
 
-    pub(super) fn tree(&self) -> Listing {
+    pub(super) fn tree(&self) -> TestListing {
         listing(self.base.path())
     }
 }
@@ -170,7 +172,7 @@ pub(super) fn mark(path: &Path, name: &str, value: &[u8]) {
 /// Letters and paths, as a person reads them.
 pub(super) fn summary(workspace: &Workspace) -> Vec<String> {
     let diff = workspace.diff().unwrap();
-    let line = |change: &crate::Change| {
+    let line = |change: &crate::PathChange| {
         let conflict = if change.conflict { " conflict" } else { "" };
         format!("{} {}{conflict}", change.what.letter(), change.path)
     };
@@ -178,7 +180,7 @@ pub(super) fn summary(workspace: &Workspace) -> Vec<String> {
 }
 
 pub(super) fn commit(workspace: &mut Workspace) -> Result<Vec<String>, WorkspaceError> {
-    let committed = workspace.commit(&Selection::all(), None)?;
+    let committed = workspace.commit(&ChangeSelection::all(), None)?;
     Ok(committed.paths.iter().map(ToString::to_string).collect())
 }
 

@@ -4,12 +4,12 @@ use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List every key with its value and the layer it comes from
+    /// List every key with its value and origin
     List,
     /// Print the value of a key
     #[command(after_help = "Example:\n  lula config get sandbox.timeout")]
     Get {
-        /// Name of the key
+        /// Configuration key, such as sandbox.timeout
         key: String,
     },
     /// Write a value into a configuration file
@@ -17,26 +17,26 @@ pub(crate) enum ConfigCommand {
         after_help = "Examples:\n  lula config set sandbox.timeout 5m\n  lula config set --in repository sandbox.min_tier namespace"
     )]
     Set {
-        /// Name of the key
+        /// Configuration key, such as sandbox.timeout
         key: String,
-        /// Its new value
+        /// New value
         value: String,
-        /// Which file
+        /// Which configuration file to change
         #[arg(long = "in", value_enum, default_value = "user")]
         layer: FileLayer,
     },
     /// Remove a key from a configuration file
     Unset {
-        /// Name of the key
+        /// Configuration key, such as sandbox.timeout
         key: String,
-        /// Which file
+        /// Which configuration file to change
         #[arg(long = "in", value_enum, default_value = "user")]
         layer: FileLayer,
     },
-    /// Show what each layer says about a key and which one won
+    /// Show the value of a key in each layer and which one is in force
     #[command(after_help = "Example:\n  lula config explain sandbox.min_tier")]
     Explain {
-        /// Name of the key
+        /// Configuration key, such as sandbox.timeout
         key: String,
     },
     /// Print the reference page of all keys
@@ -45,10 +45,10 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum FileLayer {
-    /// The machine's file
+    /// The configuration file of the machine
     System,
-    /// Your file
+    /// Your own configuration file
     User,
-    /// The file at the top of the repository
+    /// `.lula.toml` at the top of the repository
     Repository,
 }

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lula_protocol::Tier;
+use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
 
 use super::values::{parse_duration, parse_profile, parse_tier};
 
 const EXEC_HELP: &str = "\
-The command runs in the repository this directory belongs to, or in the directory itself. It sees
-that, the system's programs, your toolchains and the project's virtual environment, has no network
-and none of your variables but those that name toolchains. It behaves like the command itself: standard input and output, signals, exit status.
-What it changes in there is held back: `lula diff` shows it, `lula commit` takes it over. Files that git
-ignores are left aside.
+The workspace is the repository around this directory, or the directory itself if there is none. The
+command sees the workspace, the system's programs, your toolchains and the project's virtual
+environment. It has no network, and of your variables only those that name toolchains. Standard
+input and output, signals and the exit status are those of the command. Changes to the workspace are
+held: `lula diff` shows them, `lula commit` applies them. Files that git ignores are not held for
+review.
 
 Examples:
   lula exec -- pytest -q
@@ -25,53 +26,52 @@ Examples:
   lula exec --on last -- git diff
   lula exec --write direct -- cargo fmt
 
-Exit status: the command's own; 124 when its time ran out, 125 when the sandbox refused,
-126 and 127 when the command cannot be executed or does not exist.";
+Exit status: that of the command; 124 timeout, 125 the sandbox refused to run it, 126 the command
+cannot be executed, 127 the command does not exist.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXEC_HELP)]
 pub(crate) struct ExecFlags {
-    /// Policy to start from: strict, build or browser
+    /// Sandbox policy: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,
-    /// A policy of your own, as TOML; a file outside the workspace
+    /// Your own sandbox policy (TOML); the file must be outside the workspace
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub(crate) policy: Option<PathBuf>,
-    /// Exactly this tier, or nothing; the only way to get `process`
+    /// Use exactly this isolation tier or fail; required for the `process` tier
     #[arg(long, value_name = "NAME", value_parser = parse_tier)]
-    pub(crate) tier: Option<Tier>,
-    /// What becomes of changes in the workspace
+    pub(crate) tier: Option<IsolationTier>,
+    /// What to do with changes in the workspace
     #[arg(long, value_enum, default_value = "review")]
-    pub(crate) write: Write,
-    /// Go on in the workspace of that id, with the changes that wait there; `last` is the latest of
-    /// this directory
+    pub(crate) write: WriteMode,
+    /// Continue in this workspace with the changes it holds; `last` is the latest of this directory
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     pub(crate) on: Option<String>,
-    /// Wall clock, such as 90s; never longer than sandbox.timeout
+    /// Wall-clock timeout such as 90s; sandbox.timeout is the upper limit
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Write the posture receipt to this file, as JSON
+    /// Write the sandbox receipt (which protections were in force) to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
-    /// Say what was denied and what would grant it; looks at every path the command opens, which
-    /// slows it down
+    /// Report what the sandbox denied and which grant would allow it; watches every path the
+    /// command opens, which is slower
     #[arg(long)]
     pub(crate) explain: bool,
-    /// The directory to work in, instead of the repository around this one
+    /// Workspace directory, instead of the repository around this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// What becomes of changes in the workspace.
+/// What `lula exec` does with changes in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Write {
-    /// The workspace is read-only
+pub(crate) enum WriteMode {
+    /// Make the workspace read-only
     None,
-    /// Changes are held for `lula diff`, `lula commit` and `lula discard`
+    /// Hold changes for `lula diff`, `lula commit` and `lula discard`
     Review,
-    /// Changes are made in the workspace itself
+    /// Write to the workspace itself
     Direct,
 }

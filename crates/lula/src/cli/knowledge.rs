@@ -1,5 +1,4 @@
-//! What is known about a project and what was learned in it: `lula index`, `lula lessons` and
-//! `lula guidelines`.
+//! The commands of `lula index`, `lula lessons` and `lula guidelines`.
 
 use std::path::PathBuf;
 
@@ -7,31 +6,31 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
-    /// Print the map of a project: the definitions that matter, within a budget
+    /// Print a project map: the most relevant definitions within a token budget
     #[command(
-        after_help = "Definitions are ranked by who uses them, pulled towards the words of the task.\nIgnored files are left out; nothing in the project is changed.\n\nExamples:\n  lula index map\n  lula index map --task 'the discount is applied twice' --tokens 2000\n  lula index map ~/src/project --json"
+        after_help = "Definitions are ranked by their uses and by the words of the task. Files that git ignores are left\nout. The project is not changed.\n\nExamples:\n  lula index map\n  lula index map --task 'the discount is applied twice' --tokens 2000\n  lula index map ~/src/project --json"
     )]
     Map {
-        /// The project, instead of the repository around this directory
+        /// Project directory, instead of the repository around this directory
         path: Option<PathBuf>,
-        /// What is to be done, in your words
+        /// Task that the map is for
         #[arg(long, value_name = "TEXT")]
         task: Option<String>,
-        /// Most tokens the map may have, by a careful estimate
+        /// Maximum size of the map in tokens (estimated)
         #[arg(long, value_name = "N", default_value_t = 4096)]
         tokens: u64,
     },
-    /// Look up where something is defined
+    /// Find where a symbol is defined
     #[command(
-        after_help = "Examples:\n  lula index symbols ShoppingCart\n  lula index symbols 'apply discount' --json\n\nExit status: 1 when nothing answers the query."
+        after_help = "Examples:\n  lula index symbols ShoppingCart\n  lula index symbols 'apply discount' --json\n\nExit status: 1 if nothing matches."
     )]
     Symbols {
-        /// A name, its beginning or words of it; everything when left out
+        /// Name, beginning of a name, or words of it; without it, every symbol
         query: Option<String>,
-        /// The project, instead of the repository around this directory
+        /// Project directory, instead of the repository around this directory
         #[arg(long, value_name = "DIR")]
         workspace: Option<PathBuf>,
-        /// Most definitions to print
+        /// Maximum number of definitions to print
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
@@ -39,28 +38,28 @@ pub(crate) enum IndexCommand {
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "Lessons are derived from the logs of this repository's runs. Coders see at most five, as untrusted\nnotes; one in ten is held back, so that it can be told whether they help."
+    after_help = "Lessons are derived from the logs of this repository's runs. A coder sees at most five, as untrusted\nnotes; one in ten is held out to measure whether lessons help."
 )]
 pub(crate) enum LessonsCommand {
-    /// List them, those seen last first
+    /// List lessons, the most recently seen first
     List {
-        /// The repository, instead of the one around this directory
+        /// Repository, instead of the one around this directory
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
     },
-    /// Show one, with what shows it and whether it helps
+    /// Show a lesson with its evidence and its effect
     Show {
-        /// Its name, or the beginning of it
+        /// Lesson id, or the beginning of it
         id: String,
-        /// The repository, instead of the one around this directory
+        /// Repository, instead of the one around this directory
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
     },
-    /// Never show one again
+    /// Never use a lesson again
     Forget {
-        /// Its name, or the beginning of it
+        /// Lesson id, or the beginning of it
         id: String,
-        /// The repository, instead of the one around this directory
+        /// Repository, instead of the one around this directory
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
     },
@@ -68,25 +67,25 @@ pub(crate) enum LessonsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuidelinesCommand {
-    /// List guards and guidelines, and how many labels confidence was learned from
+    /// List guards and guidelines, and how many decisions confidence is based on
     List,
-    /// Run the examples of a file of guidelines
+    /// Run the examples in a guidelines file
     #[command(
-        after_help = "Without a file, every file in force is tested, the built-in one too.\n\nExit status: 0 all examples hold, 1 some do not, 2 the file is wrong."
+        after_help = "Without a file, tests every guidelines file in force, including the built-in one.\n\nExit status: 0 all examples hold, 1 some do not, 2 the file is invalid."
     )]
     Test {
-        /// The file
+        /// Guidelines file to test
         file: Option<PathBuf>,
     },
-    /// Tell what a guideline says, how a run was rated, or what guards say about a command
+    /// Explain a guideline, the rating of a run, or how guards judge a command
     #[command(
         after_help = "Examples:\n  lula guidelines explain last\n  lula guidelines explain no-disabled-tests\n  lula guidelines explain -- git -c alias.p='push -f' p"
     )]
     Explain {
-        /// The name of a guideline or of a run: its id, the end of it, or last
+        /// Guideline name, or run id, the end of one, or `last`
         #[arg(value_name = "WHAT", required_unless_present = "command")]
         what: Option<String>,
-        /// A command and its arguments
+        /// Command and its arguments
         #[arg(last = true, value_name = "COMMAND", conflicts_with = "what")]
         command: Vec<String>,
     },

@@ -1,11 +1,14 @@
-//! Every command and flag, in one room. Help, completions and man pages are generated from it;
+//! Every command and flag. Help, completions and man pages are generated from it;
 //! the flags of configuration keys come from the table of keys.
 
 mod approval;
 mod audit;
 mod config;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod exec;
+mod groups;
 mod knowledge;
 mod models;
 mod reading;
@@ -27,7 +30,7 @@ pub(crate) use approval::{AnswerFlags, ApprovalsCommand, KeysCommand, PolicyComm
 pub(crate) use audit::AuditCommand;
 pub(crate) use config::{ConfigCommand, FileLayer};
 pub(crate) use doctor::DoctorFlags;
-pub(crate) use exec::{ExecFlags, Write};
+pub(crate) use exec::{ExecFlags, WriteMode};
 pub(crate) use knowledge::{GuidelinesCommand, IndexCommand, LessonsCommand};
 pub(crate) use models::ModelsCommand;
 pub(crate) use reading::{command, read, settings};
@@ -42,20 +45,20 @@ const ABOUT: &str = "Hand a coding task to agents you do not have to trust";
 
 const EXAMPLES: &str = "\
 Examples:
-  lula try                       see it work on a bundled sample project
-  lula run -t 'fix the tests'    hand over a task, get a verified branch
-  lula repair                    make this project's failing tests pass
-  lula index map --task TEXT     what matters in this project for a task
-  lula exec -- pytest -q         run a command in the sandbox; its changes wait for you
-  lula diff                      look at them; `lula commit` takes them, `lula discard` not
-  lula doctor                    what works on this machine, and why not
-  lula doctor --attack           attack the sandbox and see what holds
-  lula config explain KEY        which layer a setting comes from
-  lula explain L0101             what an error code means
+  lula try                       run the whole workflow on a bundled sample project
+  lula run 'fix the tests'       work on a task in this repository, get a verified branch
+  lula repair                    fix this project's failing tests by search, with no model
+  lula index map --task TEXT     list the definitions that matter for a task
+  lula exec -- pytest -q         run a command in the sandbox and hold its changes for review
+  lula diff                      show them; `lula commit` applies, `lula discard` drops them
+  lula doctor                    check what works on this machine
+  lula doctor --attack           attack the sandbox with every built-in probe
+  lula config explain KEY        show which file or flag a setting comes from
+  lula explain L0101             explain an error code
 
 Every configuration key is also a flag: sandbox.timeout is --sandbox-timeout.
-Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget,
-5 inconclusive, 6 this machine cannot do it.";
+Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget spent,
+5 unverified, 6 not possible on this machine.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -65,138 +68,138 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// How to print.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct OutputFlags {
-    /// Print one JSON document on standard output
+    /// Print the result as one JSON document on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more about what is done
+    /// Print more detail
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// See the whole story on a bundled sample project
+pub(crate) enum CliCommand {
+    /// Run the whole workflow on a bundled sample project
     Try(TryFlags),
-    /// Hand over a task: plan, change, verify, deliver
+    /// Work on a task: plan, change, verify, deliver
     Run(RunFlags),
-    /// Go on with a run that was interrupted or waits
+    /// Resume a run that was interrupted or is waiting
     Resume(ResumeFlags),
     /// List runs
     Runs,
-    /// Show a run
+    /// Show what a run did and why
     Show(ShowFlags),
-    /// Tell what happened in a run, line by line
+    /// Print or follow the event log of a run
     Logs(LogsFlags),
-    /// Show where the time and the money of a run went, as text or as a page
+    /// Show a timeline of a run, with its cost, as text, HTML or SVG
     Trace(TraceFlags),
-    /// Say something to whoever works on a run
+    /// Send a note to the model that works on a run
     Steer(SteerFlags),
-    /// End a run for good
+    /// Cancel a run for good
     Cancel(CancelFlags),
-    /// Derive a run again from its log
+    /// Replay a run from its log and compare every event
     Replay(ReplayFlags),
-    /// Begin another run with the first events of one
+    /// Start a new run from an earlier event of a run
     Fork(ForkFlags),
-    /// Write everything that was recorded of a run into one file
+    /// Export a run as a bundle: one file with its whole record
     Export(ExportFlags),
-    /// Check such a file, with nothing but the file
+    /// Verify an exported run bundle offline
     Verify {
-        /// The file
+        /// The bundle that `lula export` wrote
         file: PathBuf,
     },
-    /// Look after the place where runs are kept
+    /// Back up, restore, check, compact or migrate the run store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Make failing tests pass by search, with no model
+    /// Fix failing tests by search, with no model
     Repair(RepairFlags),
-    /// Look whether the tests pass, and begin a run where they do not
+    /// Run the tests and start a run to fix them if they fail
     Heal(HealFlags),
-    /// Tell which tests a project has and how they are run
+    /// Detect which tests a project has and how to run them
     Detect,
-    /// Show what matters in a project, and where things are defined
+    /// Search the symbol index: project map and definitions
     #[command(subcommand)]
     Index(IndexCommand),
-    /// Run a command in the sandbox, in this directory
+    /// Run a command in the sandbox and hold its changes
     Exec(ExecFlags),
-    /// Show the changes that wait for a decision
+    /// Show held changes, or the change of a run
     Diff(DiffFlags),
-    /// Take waiting changes over into your files
+    /// Apply held changes to your files
     Commit(CommitFlags),
-    /// Turn waiting changes down
+    /// Drop held changes
     Discard(DiscardFlags),
-    /// Take back the last commit, or what a run delivered
+    /// Undo the last `lula commit`, or the delivery of a run
     Undo(UndoFlags),
-    /// Make an undone commit again
+    /// Redo an undone `lula commit`
     Redo(RedoFlags),
-    /// List workspaces: what waits, what was decided, what it takes
+    /// List workspaces: state, held changes, disk space
     Workspaces(WorkspacesFlags),
-    /// Serve tools in sandboxed workspaces, over HTTP
+    /// Serve sandboxed tools for your own agent over HTTP
     Runner(RunnerFlags),
-    /// Tell what works on this machine, and why not
+    /// Check what works on this machine, and attack the sandbox
     Doctor(DoctorFlags),
-    /// Find, try out and choose models
+    /// List, test and choose models
     #[command(subcommand)]
     Models(ModelsCommand),
-    /// Ask the policy rules, test them, show them
+    /// Check commands against the policy rules; test or list rules
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Show what is never done, what a good change looks like, and what that came to
+    /// List, test and explain guidelines that rate a change
     #[command(subcommand)]
     Guidelines(GuidelinesCommand),
-    /// Show or forget what failed attempts showed
+    /// List, show or forget lessons from failed attempts
     #[command(subcommand)]
     Lessons(LessonsCommand),
-    /// Show what waits for an answer
+    /// List pending approvals; manage approval keys
     Approvals {
         #[command(subcommand)]
         command: Option<ApprovalsCommand>,
     },
-    /// Agree to exactly what a question shows
+    /// Approve a pending approval
     #[command(after_help = ANSWER_HELP)]
     Approve(AnswerFlags),
-    /// Say no to a question, for good
+    /// Reject a pending approval
     #[command(after_help = ANSWER_HELP)]
     Reject(AnswerFlags),
-    /// Check, show or export the record of what was done
+    /// Verify, show or export the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Show or change configuration
+    /// Show or change the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Tell what an error code means
+    /// Explain an error code
     #[command(after_help = "Example:\n  lula explain L0101")]
     Explain {
-        /// A code such as L0101; all codes when left out
+        /// Error code such as L0101; without it, list all codes
         code: Option<String>,
     },
-    /// Print shell completions
+    /// Generate shell completions
     #[command(
         after_help = "Example:\n  lula completions bash > ~/.local/share/bash-completion/completions/lula"
     )]
     Completions {
-        /// The shell
+        /// Shell to generate for
         shell: clap_complete::Shell,
     },
-    /// Write man pages
+    /// Generate man pages
     #[command(after_help = "Example:\n  lula man --dir ~/.local/share/man/man1")]
     Man {
-        /// Directory for all pages; without it the main page goes to standard output
+        /// Write all pages into this directory; without it, print the main page
         #[arg(long)]
         dir: Option<PathBuf>,
     },
 }
 
-impl Command {
-    /// Whether it only tells what is built in.
+impl CliCommand {
+    /// Whether it prints built-in text only.
     pub(crate) const fn works_without_configuration(&self) -> bool {
         matches!(
             self,

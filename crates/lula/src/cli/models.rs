@@ -8,35 +8,35 @@ use super::values::parse_duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// List the models in use and what could serve one here
+    /// List the configured models and the providers found on this machine
     List,
-    /// Ask a model three small questions and tell what it can do
+    /// Test a model with three small questions and report what it can do
     #[command(
-        after_help = "Examples:\n  lula models test ollama/qwen2.5-coder:7b\n  lula models test openai-compatible@http://127.0.0.1:8080/v1/my-model --json\n\nExit status: 0 when it answers, 1 when it does not, 6 when its key cannot be had."
+        after_help = "Examples:\n  lula models test ollama/qwen2.5-coder:7b\n  lula models test openai-compatible@http://127.0.0.1:8080/v1/my-model --json\n\nExit status: 0 the model answers, 1 it does not, 6 its key is not available."
     )]
     Test {
-        /// PROVIDER/MODEL or PROVIDER@URL/MODEL
+        /// Model name: PROVIDER/MODEL or PROVIDER@URL/MODEL
         model: String,
-        /// Longest wait for each question
+        /// Timeout for each question
         #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
         timeout: Duration,
     },
-    /// Tell how models did in the runs kept here: what was verified, and at what cost
+    /// Show how each model did in past runs: verified changes and cost
     #[command(
-        after_help = "Where several models are in use, runs prefer the one that did better at the kind of task, and write down why."
+        after_help = "With several models configured, a run prefers the one that did better at this kind of task, and records why."
     )]
     Stats,
-    /// Try a model and put it first among those in use
+    /// Test a model and make it the preferred one
     #[command(
-        after_help = "Example:\n  lula models use anthropic/claude-sonnet-4-5\n\nWrites models.use in your configuration file; a model that does not answer changes nothing."
+        after_help = "Example:\n  lula models use anthropic/claude-sonnet-4-5\n\nWrites models.use in your configuration file, unless the model does not answer."
     )]
     Use {
-        /// PROVIDER/MODEL or PROVIDER@URL/MODEL
+        /// Model name: PROVIDER/MODEL or PROVIDER@URL/MODEL
         model: String,
-        /// Take it without asking it anything
+        /// Skip the test
         #[arg(long)]
         untried: bool,
-        /// Longest wait for each question
+        /// Timeout for each question
         #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
         timeout: Duration,
     },

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use clap::{Arg, ArgMatches, Args, CommandFactory};
 use lula_config::{keys, variables};
 
-use super::{Cli, ExecFlags, OutputFlags};
-use crate::failure::Failure;
+use super::{Cli, ExecFlags, OutputFlags, groups};
+use crate::failure::CommandFailure;
 
 /// The whole command with a hidden flag for every configuration key.
 pub(crate) fn command() -> clap::Command {
-    with_flags(Cli::command(), |_| true)
+    with_flags(whole(), |_| true)
 }
 
 /// Reads the command line.
@@ -21,8 +21,8 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<ArgMatches, clap::Error> {
     }
 }
 
-/// Reads `lula exec …` without making the other commands, which takes longer than reading. Whatever
-/// is no plain use of it, help and mistakes included, is left to those who know all commands.
+/// Reads `lula exec …` without building the other commands, which takes longer than reading. Any other
+/// use, help and mistakes included, is left to the whole command.
 fn read_exec(arguments: &[OsString]) -> Option<ArgMatches> {
     if arguments.get(1)? != "exec" {
         return None;
@@ -37,10 +37,15 @@ fn read_exec(arguments: &[OsString]) -> Option<ArgMatches> {
 /// The command with the flags of those sections of the configuration that an argument names. Each
 /// flag is copied into every command, which takes longer than most commands have to wait for.
 fn command_for(arguments: &[OsString]) -> clap::Command {
-    with_flags(Cli::command(), |spec| is_named(spec, arguments))
+    with_flags(whole(), |spec| is_named(spec, arguments))
 }
 
-fn is_named(spec: &lula_config::Spec, arguments: &[OsString]) -> bool {
+/// Every command, listed by group in the help.
+fn whole() -> clap::Command {
+    groups::grouped(Cli::command())
+}
+
+fn is_named(spec: &lula_config::ConfigKeySpec, arguments: &[OsString]) -> bool {
     let section = spec.name.split('.').next().unwrap_or_default();
     let beginning = format!("--{section}-");
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
@@ -49,7 +54,7 @@ fn is_named(spec: &lula_config::Spec, arguments: &[OsString]) -> bool {
 
 fn with_flags(
     command: clap::Command,
-    wanted: impl Fn(&lula_config::Spec) -> bool,
+    wanted: impl Fn(&lula_config::ConfigKeySpec) -> bool,
 ) -> clap::Command {
     let flags = keys::all().filter(|spec| wanted(spec)).map(|spec| {
         Arg::new(spec.name)
@@ -63,7 +68,9 @@ fn with_flags(
 }
 
 /// The settings given as flags.
-pub(crate) fn settings(matches: &ArgMatches) -> Result<Vec<lula_config::Setting>, Failure> {
+pub(crate) fn settings(
+    matches: &ArgMatches,
+) -> Result<Vec<lula_config::ConfigSetting>, CommandFailure> {
     // Global flags are handed down, so the innermost command has seen them all.
     let mut innermost = matches;
     while let Some((_, inner)) = innermost.subcommand() {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use lula_sandbox::policy::Profile;
 
-use super::runs::Approve;
+use super::runs::ApproveMode;
 use super::values::parse_profile;
 
 const RUNNER_HELP: &str = "\
-Workspaces are private views of directories below a root: nothing reaches the directory itself
-before a commit of exactly the reviewed change. A Unix socket is for its owner alone; a port needs
-a key, from --key-file or $LULA_RUNNER_KEY. `GET /v1/openapi.json` describes the interface.
+A workspace is a private view of a directory below a root: the runner changes the directory itself
+only by a commit of exactly the reviewed change. Only the owner can use a Unix socket; a port needs a
+bearer key, from --key-file or $LULA_RUNNER_KEY. `GET /v1/openapi.json` describes the API.
 
 Examples:
   lula runner --root ~/src
@@ -21,31 +21,31 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = RUNNER_HELP)]
 pub(crate) struct RunnerFlags {
-    /// Where to listen: unix:PATH or HOST:PORT; a socket in the state directory when left out
+    /// Listen address, unix:PATH or HOST:PORT; by default a socket in the state directory
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Workspaces can be opened below this directory; can be given several times
+    /// Allow workspaces below this directory; repeatable
     #[arg(long = "root", value_name = "DIR", required = true)]
     pub(crate) roots: Vec<PathBuf>,
-    /// A private file that holds the bearer key of a port
+    /// Private file with the bearer key of the port
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// A file of rules that say when to ask, beside the built-in ones; can be given several times
+    /// Rules file, in addition to the built-in rules; repeatable
     #[arg(long = "rules", value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
-    /// auto agrees beforehand to what the rules leave to you (`[approval] beforehand = "tree"`)
+    /// With `auto`, approve in advance what your rules allow (`[approval] beforehand = "tree"`)
     #[arg(long, value_enum)]
-    pub(crate) approve: Option<Approve>,
-    /// Policy of the sandboxes to start from: strict, build or browser
+    pub(crate) approve: Option<ApproveMode>,
+    /// Sandbox policy: strict, build or browser
     #[arg(long, value_name = "NAME", default_value = "build", value_parser = parse_profile)]
     pub(crate) profile: Profile,
-    /// Say in receipts which paths commands were denied, why, and the smallest grant that would allow each
+    /// List denied paths in receipts, each with the reason and the smallest grant that allows it
     #[arg(long)]
     pub(crate) explain: bool,
-    /// End when standard input ends
+    /// Internal: exit when standard input closes
     #[arg(long, hide = true)]
     pub(crate) with_parent: bool,
-    /// Start another one when it dies, until standard input ends
+    /// Internal: restart the runner when it dies, until standard input closes
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
 }

@@ -1,4 +1,4 @@
-//! The flags of everything that is about runs.
+//! The flags of `lula run`, `heal`, `resume` and of the commands that read or end a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,108 +8,108 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::values::parse_duration;
 
 const RUN_HELP: &str = "\
-The task is worked on in a private copy of the commit that is checked out; your checkout, index,
-stash and untracked files are not touched (only `--deliver worktree` changes files of the checkout). Failing tests are mended by search, with no model;
-everything else needs one. The change is judged by tests, never by what a model says.
+Lula works on the task in a private copy of the checked-out commit. Your checkout, index, stash and
+untracked files are not touched; only `--deliver worktree` changes files of the checkout. Failing
+tests are fixed by search, with no model; every other task needs a model. Tests decide whether the
+change is verified, never a model.
 
 Examples:
-  lula run --task 'fix the failing tests'
-  lula run --task 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
-  lula run --task 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
-  lula run --task 'fix the failing tests' --approve ask --deliver worktree
-  lula run --task 'port it to Python 3' --detach && lula logs -f last
-  lula run --task 'add a cache, document it, and test it' --agents 3 --plan-only
-  lula run --task 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
-  lula run --task 'rename the field in both' --agents 2 --repo server --repo client
+  lula run 'fix the failing tests'
+  lula run 'add a --verbose flag' --model ollama/qwen2.5-coder:7b --accept './cli --verbose'
+  lula run 'speed up the parser' --model anthropic/claude-sonnet-4-5 --budget 0.50
+  lula run 'fix the failing tests' --approve ask --deliver worktree
+  lula run 'port it to Python 3' --detach && lula logs -f last
+  lula run 'add a cache, document it, and test it' --agents 3 --plan-only
+  lula run 'make the parser faster' --best-of 3 --model ollama/a --model ollama/b
+  lula run 'rename the field in both' --agents 2 --repo server --repo client
 
-In a folder of a larger repository that is a project of its own, and with --repo FOLDER, the tests
-are those of that folder, and --tests and --accept are run there.
+In a project folder of a larger repository, and with --repo FOLDER, Lula runs the tests of that
+folder, and runs the --tests and --accept commands there.
 
-What failed before is not held against a change; a test that fails with it and did not before always
-is. An --accept command is run before anything is done and with the change: it proves only what it did
-not do before.
+A test that failed before the change does not count against it; a test that fails only with the
+change always does. Lula runs each --accept command before the work and with the change: a command
+that succeeded before proves nothing.
 
-Ctrl-C once finishes the step under way and puts the run down, twice does it at once; `lula resume`
-goes on in both cases.
+Press Ctrl-C once to finish the current step and stop, twice to stop at once; `lula resume` continues
+the run in both cases.
 
-Exit status: 0 verified, 1 failed, 2 usage, 3 waiting for approval, 4 budget or time,
-5 not verified (delivered as such) or nothing to do, 6 this machine cannot do it as it is.";
+Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget or time spent,
+5 unverified (delivered and marked so) or nothing to do, 6 not possible on this machine.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunFlags {
-    /// What is to be done
-    #[arg(long, short, value_name = "TEXT")]
-    pub(crate) task: String,
-    /// The repository or a folder of it, instead of the one around this directory; with --agents it
-    /// may be given several times, and all of them get a branch or none does
+    #[command(flatten)]
+    pub(crate) task: TaskText,
+    /// Repository, or a folder of it, instead of the one around this directory. Repeat it with
+    /// --agents to change several repositories: all of them get a branch or none does
     #[arg(long, value_name = "DIR")]
     pub(crate) repo: Vec<PathBuf>,
-    /// The task is failing tests that are to pass: those it names, or all that fail. Without it that
-    /// is so only where the task says nothing else, as 'fix the failing tests' does
+    /// Treat the task as a repair: the tests it names, or all failing tests, must pass. Without this
+    /// flag a task is a repair only if it says nothing else, such as 'fix the failing tests'
     #[arg(long)]
     pub(crate) repair: bool,
-    /// The command that runs the tests, instead of the one detected
+    /// Test command, instead of the detected one
     #[arg(long, value_name = "CMD")]
     pub(crate) tests: Option<String>,
-    /// A shell command that must succeed when the task is done; may be given several times. With
-    /// several repositories it must in each, or in one: 'NAME: CMD'
+    /// Shell command that must succeed when the task is done; repeatable. With several repositories
+    /// it applies to each, or to one: 'NAME: CMD'
     #[arg(long, value_name = "CMD")]
     pub(crate) accept: Vec<String>,
-    /// A model to ask, the preferred one first; may be given several times
+    /// Model to use; repeatable, the preferred one first
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
-    /// A model that rates changes of others where a run is unsure; may be given twice
+    /// Model that rates the change of another model if the run is unsure; repeatable, two are asked
     #[arg(long, value_name = "NAME")]
     pub(crate) judge: Vec<String>,
-    /// How the task is worked on, instead of as its words suggest
+    /// Whether a model plans first; `auto` decides by the text of the task
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) lane: LaneChoice,
-    /// Let a model cut the task into several, and so many agents work on them at once
+    /// Let a model split the task into steps and up to N agents work on them in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(crate) agents: Option<u32>,
-    /// Make the plan for the agents, print it, and begin nothing
+    /// Print the plan for the agents and stop
     #[arg(long, requires = "agents")]
     pub(crate) plan_only: bool,
-    /// Begin nothing more after the first task that fails
+    /// Start no further step after the first one that fails
     #[arg(long, requires = "agents")]
     pub(crate) fail_fast: bool,
-    /// Let so many agents try the task at once, by different models or with different
-    /// temperatures, and take the best: by tests, then confidence, then the smaller change
+    /// Let N agents try the whole task in parallel, with different models or temperatures, and take
+    /// the best candidate: by tests, then confidence, then the smaller change
     #[arg(long, value_name = "N", conflicts_with = "agents",
         value_parser = clap::value_parser!(u32).range(2..=5))]
     pub(crate) best_of: Option<u32>,
-    /// Who writes the change
+    /// What writes the change: search, a model, or search first
     #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) coder: Coder,
-    /// What becomes of the change
+    pub(crate) coder: CoderFlag,
+    /// How to deliver the change
     #[arg(long, value_enum, default_value = "branch")]
-    pub(crate) deliver: Deliver,
-    /// Who answers what the run asks
+    pub(crate) deliver: DeliverFlag,
+    /// How approvals are answered
     #[arg(long, value_enum)]
-    pub(crate) approve: Option<Approve>,
-    /// Begin the run, tell its id, and let it work in the background
+    pub(crate) approve: Option<ApproveMode>,
+    /// Start the run in the background and print its id
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
-    /// How often a failed attempt is followed by another
+    /// Maximum number of retries after a failed attempt
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) max_loops: u32,
-    /// How often a model may act in one attempt
+    /// Maximum number of model turns in one attempt
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) max_turns: u32,
-    /// How long to search for a patch before a model is asked, such as 2m
+    /// Time limit for the search before a model is asked, such as 2m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) search: Option<Duration>,
 }
 
 impl RunFlags {
-    /// A task with everything else as usual.
+    /// A task with the default of every flag.
     pub(crate) fn of_task(task: &str) -> Self {
         Self {
-            task: task.to_owned(),
+            task: TaskText::from(task),
             repo: Vec::new(),
             repair: false,
             tests: None,
@@ -121,8 +121,8 @@ impl RunFlags {
             plan_only: false,
             fail_fast: false,
             best_of: None,
-            coder: Coder::Auto,
-            deliver: Deliver::Branch,
+            coder: CoderFlag::Auto,
+            deliver: DeliverFlag::Branch,
             approve: None,
             detach: false,
             limits: LimitFlags::default(),
@@ -133,12 +133,42 @@ impl RunFlags {
     }
 }
 
+/// The task, as an argument or as the value of `--task`: exactly one of the two.
+#[derive(Debug, Args)]
+pub(crate) struct TaskText {
+    /// What to do, in your own words, as one quoted argument
+    #[arg(
+        value_name = "TASK",
+        required_unless_present = "task",
+        conflicts_with = "task"
+    )]
+    argument: Option<String>,
+    /// What to do; the same as the argument TASK
+    #[arg(id = "task", long = "task", short = 't', value_name = "TEXT")]
+    flag: Option<String>,
+}
+
+impl TaskText {
+    pub(crate) fn text(&self) -> &str {
+        let given = self.argument.as_deref().or(self.flag.as_deref());
+        given.unwrap_or_default()
+    }
+}
+
+impl From<&str> for TaskText {
+    fn from(text: &str) -> Self {
+        Self {
+            argument: Some(text.to_owned()),
+            flag: None,
+        }
+    }
+}
+
 const HEAL_HELP: &str = "\
-The tests of the commit that is checked out, or the command, are run in a private copy, in the
-sandbox. Where they fail a run is begun, as by `lula run`: the change is verified, and waits on a
-branch of its own. The same breakage is worked on once until it was gone, whatever else happens;
-what is remembered survives restarts and lies in runs/heal of the state directory. Where nothing is
-broken nothing is printed.
+Lula runs the tests of the checked-out commit, or the command of --cmd, in a private copy in the
+sandbox. If they fail it starts a run, as `lula run` does: the change is verified and delivered on a
+branch of its own. One breakage gets one run until it is gone; the history is in runs/heal of the
+state directory and survives restarts. If nothing is broken Lula prints nothing.
 
 Examples:
   lula heal
@@ -146,58 +176,58 @@ Examples:
   lula heal --cmd 'make ci' --model anthropic/claude-sonnet-4-5 --budget 0.50 --budget-per-day 5
   lula heal --history
 
-With --watch each commit is looked at once; Ctrl-C once finishes the step under way and ends it.
+With --watch Lula checks each commit once; press Ctrl-C to finish the current step and stop.
 
-Exit status: 0 green, or broken and mended by a verified change; 1 broken and not mended,
-3 waiting for approval, 4 a limit is reached, 5 flaky or interrupted, 6 the tests cannot run. With
---watch that of the last look.";
+Exit status: 0 the tests pass, or a verified change fixes them; 1 broken and not fixed, 3 waiting for
+approval, 4 a limit is reached, 5 flaky or interrupted, 6 the tests cannot run. With --watch it is
+the status of the last check.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HEAL_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct HealFlags {
-    /// Look again whenever there is another commit, until Ctrl-C
+    /// Check every new commit until Ctrl-C
     #[arg(long, conflicts_with = "history")]
     pub(crate) watch: bool,
-    /// The command that must succeed, instead of the tests detected
+    /// Command that must succeed, instead of the detected tests
     #[arg(long, value_name = "CMD")]
     pub(crate) cmd: Option<String>,
-    /// How often to look for another commit, such as 30s
+    /// How often to look for a new commit, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
-    /// Show what broke here and what came of it
+    /// Show past breakages and what was done about each
     #[arg(long)]
     pub(crate) history: bool,
-    /// Begin a run also for a breakage that was worked on already
+    /// Start a run even if this breakage already had one
     #[arg(long)]
     pub(crate) again: bool,
-    /// The repository, instead of the one around this directory
+    /// Repository, instead of the one around this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) repo: Option<PathBuf>,
-    /// A model to ask, the preferred one first; may be given several times
+    /// Model to use; repeatable, the preferred one first
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Vec<String>,
-    /// What becomes of a change
+    /// How to deliver the change
     #[arg(long, value_enum, default_value = "branch")]
-    pub(crate) deliver: Deliver,
-    /// Ask before a change is delivered, or answer that question with yes
+    pub(crate) deliver: DeliverFlag,
+    /// How approvals are answered
     #[arg(long, value_enum)]
-    pub(crate) approve: Option<Approve>,
-    /// Most runs begun within an hour
+    pub(crate) approve: Option<ApproveMode>,
+    /// Maximum number of runs started per hour
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) max_per_hour: u32,
-    /// Most money for models within a day, in US dollars
+    /// Maximum cost of models per day, in US dollars
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub(crate) budget_per_day: Option<u64>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
-    /// How often a failed attempt is followed by another
+    /// Maximum number of retries after a failed attempt
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) max_loops: u32,
-    /// How long to search for a patch before a model is asked, such as 2m
+    /// Time limit for the search before a model is asked, such as 2m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) search: Option<Duration>,
-    /// Another process watches
+    /// Internal: started by `lula heal --watch`
     #[arg(long, hide = true)]
     pub(crate) watched: bool,
 }
@@ -205,66 +235,66 @@ pub(crate) struct HealFlags {
 /// What a run may spend.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LimitFlags {
-    /// Most money for models, in US dollars, such as 0.50
+    /// Maximum cost of models, in US dollars, such as 0.50
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub(crate) budget: Option<u64>,
-    /// Most requests to models
+    /// Maximum number of model requests
     #[arg(long, value_name = "N")]
     pub(crate) max_calls: Option<u64>,
-    /// Most tokens that models write
+    /// Maximum number of output tokens
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
-    /// How long to work now, such as 10m; then the run can be resumed
+    /// Stop after this time, such as 10m; the run can be resumed
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
 }
 
-/// How a task is worked on.
+/// Whether a model plans first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LaneChoice {
-    /// At once for one thing, with a plan for several
+    /// Plan first only if the task asks for several things
     Auto,
-    /// One attempt after the other, no plan
+    /// No plan
     Interactive,
     /// A model makes a plan first
     #[value(alias = "deep_planning", alias = "deep-planning")]
     Deep,
 }
 
-/// Who answers what a run asks.
+/// How approvals are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Approve {
-    /// You, at the terminal or with `lula approve`; also before the change is delivered
+pub(crate) enum ApproveMode {
+    /// Ask you, at the terminal or through `lula approve`; also before the delivery
     Ask,
-    /// You, with yes, beforehand, on record: for delivery, and for what rules ask about inside the
-    /// workspace if your rules file says `[approval] beforehand = "tree"`. What leaves the workspace
-    /// against a rule is for `lula approve` all the same
+    /// Approve in advance, on record: the delivery, and what rules ask about inside the workspace if
+    /// your rules file says `[approval] beforehand = "tree"`. Whatever leaves the workspace against
+    /// a rule still needs `lula approve`
     Auto,
-    /// Before delivery unless the run is sure of its change, which takes 50 decisions of yours
+    /// Ask before the delivery unless the run is confident, which takes 50 earlier decisions
     Unsure,
 }
 
-/// Who writes the change.
+/// What writes the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Coder {
-    /// Search where tests fail, then a model
+pub(crate) enum CoderFlag {
+    /// Search if tests fail, then a model
     Auto,
-    /// Only search
+    /// Search only
     Repairer,
-    /// Only models
+    /// Models only
     Model,
 }
 
-/// What becomes of the change.
+/// How a change is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Deliver {
-    /// A new branch lula/… of the repository
+pub(crate) enum DeliverFlag {
+    /// Create a branch lula/… in the repository
     Branch,
-    /// The files of your checkout, if those it touches are as they were committed
+    /// Change files of your checkout, if those files have no uncommitted changes
     Worktree,
-    /// Only printed, for `git apply`
+    /// Print a patch for `git apply`
     Patch,
-    /// Nothing
+    /// Do not deliver
     None,
 }
 
@@ -289,19 +319,19 @@ fn parse_usd(text: &str) -> Result<u64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// What you choose, where the run waits for a choice; `lula show RUN` says which there are
+    /// Your choice, if the run waits for one; `lula show RUN` lists the choices
     #[arg(long, value_name = "CHOICE")]
     pub(crate) answer: Option<String>,
-    /// Who answers what the run asks
+    /// How approvals are answered
     #[arg(long, value_enum)]
-    pub(crate) approve: Option<Approve>,
-    /// Let it work in the background
+    pub(crate) approve: Option<ApproveMode>,
+    /// Resume in the background
     #[arg(long)]
     pub(crate) detach: bool,
-    /// This is the background
+    /// Internal: this process is the background
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub(crate) detached: bool,
     #[command(flatten)]
@@ -310,46 +340,46 @@ pub(crate) struct ResumeFlags {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// As it was after its first N events
+    /// Show the run as it was after its first N events
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "With --json every event is one JSON document on a line of its own.\n\nExamples:\n  lula logs last\n  lula logs -f last\n  lula logs last --json | jq -r .event"
+    after_help = "With --json each event is one JSON document per line.\n\nExamples:\n  lula logs last\n  lula logs -f last\n  lula logs last --json | jq -r .event"
 )]
 pub(crate) struct LogsFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Go on until the run is over, also while another process works on it
+    /// Follow until the run ends, even if another process drives it
     #[arg(long, short)]
     pub(crate) follow: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Why, for the record
+    /// Reason, for the log
     #[arg(long, value_name = "TEXT", default_value = "no longer wanted")]
     pub(crate) reason: String,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The note reaches the model with its next turn, also while another process drives the run; later\nattempts know it too. Nothing in it is a permission.\n\nExample:\n  lula steer last 'leave the public interface as it is'"
+    after_help = "The model reads the note with its next turn, even if another process drives the run; later attempts\nsee it too. A note grants no permission.\n\nExample:\n  lula steer last 'leave the public interface as it is'"
 )]
 pub(crate) struct SteerFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// What whoever works on it should know
+    /// The note
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
 }
@@ -359,39 +389,39 @@ pub(crate) struct SteerFlags {
     after_help = "Examples:\n  lula trace last\n  lula trace last --html run.html && xdg-open run.html"
 )]
 pub(crate) struct TraceFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Write a page for a browser; it asks nothing of any network
+    /// Write a self-contained HTML page that loads nothing from a network
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Draw the agents beside each other in time
+    /// Write an SVG timeline with one lane per agent
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Derive every event again and compare; exit status 1 where one differs
+    /// Derive every event again and compare; exit status 1 if one differs
     #[arg(long, required = true)]
     pub(crate) verify: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  lula fork last --at 12 --set 'task=fix only the parser'\n\nThe fork waits; `lula resume` goes on with it."
+    after_help = "Example:\n  lula fork last --at 12 --set 'task=fix only the parser'\n\nThe new run waits; `lula resume` starts it."
 )]
 pub(crate) struct ForkFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// After its first N events, where no step is under way
+    /// Keep the first N events; no step may be in progress there
     #[arg(long, value_name = "N")]
     pub(crate) at: u64,
-    /// With something otherwise: task=TEXT or model=NAME
+    /// Override a value: task=TEXT or model=NAME; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub(crate) set: Vec<(String, String)>,
 }
@@ -403,46 +433,46 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportFlags {
-    /// The run: its id, the end of it, or last
+    /// Run id, the end of one, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// The file to write
+    /// File to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Copy everything that is kept into one file
+    /// Back up the run store into one file
     Backup {
-        /// The file, which must not exist
+        /// Backup file; must not exist
         file: PathBuf,
     },
-    /// Bring a backup back; what is kept now is kept beside it
+    /// Restore a backup; the current store is kept beside it
     Restore {
-        /// The file
+        /// Backup file
         file: PathBuf,
     },
-    /// Look through every log and everything it names
+    /// Check every log and every stored value
     Check,
-    /// Drop large values of old runs; their logs stay whole
+    /// Drop large values of old runs; every event is kept
     #[command(
-        after_help = "Of a run that is over and old, what it was told on the way is dropped where it is large: files\nit read, answers of models, output of commands. What it was asked, what it decided, what people\nchanged and what it did outside is kept, and so is every event. Afterwards `lula show`, `lula fork`\nand `lula verify` work; `lula replay --verify` says what it cannot derive again.\n\nExample:\n  lula store compact --older-than 90d"
+        after_help = "Drops large inputs of old, finished runs: files they read, answers of models, output of commands.\nKeeps every event, the task, decisions, notes and approvals of people, and effects outside.\nAfterwards `lula show`, `lula fork` and `lula verify` still work; `lula replay --verify` reports what\nit can no longer derive.\n\nExample:\n  lula store compact --older-than 90d"
     )]
     Compact {
-        /// How long a run must have been over, such as 90d or 12h
+        /// Minimum time since the run ended, such as 90d or 12h
         #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_age)]
         older_than: Duration,
     },
-    /// Copy every run from one store into another
+    /// Copy every run from one store to another
     #[command(
-        after_help = "Example:\n  lula store migrate --from runs.db --to env:LULA_POSTGRES\n\nNobody may be working on the first one."
+        after_help = "Example:\n  lula store migrate --from runs.db --to env:LULA_POSTGRES\n\nStop every process that uses the source store first."
     )]
     Migrate {
-        /// A file, an address, or a reference to one
+        /// Source store: a file, a URL, or a reference such as env:NAME
         #[arg(long, value_name = "URL")]
         from: String,
-        /// A file, an address, or a reference to one
+        /// Target store: a file, a URL, or a reference such as env:NAME
         #[arg(long, value_name = "URL")]
         to: String,
     },
@@ -460,8 +490,40 @@ fn parse_age(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_age, parse_usd};
+    use super::{RunFlags, parse_age, parse_usd};
+    use clap::{Args as _, FromArgMatches as _};
     use std::time::Duration;
+
+    #[test]
+    fn a_task_is_an_argument_or_a_flag_and_never_both() {
+        let read = |line: &[&str]| {
+            let matches = RunFlags::augment_args(clap::Command::new("run"))
+                .try_get_matches_from(["run"].iter().chain(line))?;
+            let flags = RunFlags::from_arg_matches(&matches)?;
+            Ok::<_, clap::Error>(flags.task.text().to_owned())
+        };
+        for line in [
+            &["fix the tests"][..],
+            &["--task", "fix the tests"],
+            &["-t", "fix the tests"],
+            &[
+                "--agents",
+                "2",
+                "fix the tests",
+                "--repo",
+                "a",
+                "--repo",
+                "b",
+            ],
+        ] {
+            assert_eq!(read(line).unwrap(), "fix the tests", "{line:?}");
+        }
+        let both = read(&["fix the tests", "--task", "fix the tests"]).unwrap_err();
+        assert_eq!(both.kind(), clap::error::ErrorKind::ArgumentConflict);
+        let none = read(&[]).unwrap_err();
+        assert_eq!(none.kind(), clap::error::ErrorKind::MissingRequiredArgument);
+        assert!(none.to_string().contains("<TASK>"), "{none}");
+    }
 
     #[test]
     fn an_age_is_read_in_days_hours_minutes_or_seconds() {

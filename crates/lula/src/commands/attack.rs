@@ -2,33 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use lula_protocol::{Code, Exit, Tier};
-use lula_sandbox::probes::{Attack, Outcome, Report};
-use lula_sandbox::{Engine, tiers};
+use lula_protocol::{Code, IsolationTier, RunExit};
+use lula_sandbox::probes::{AttackOutcome, AttackReport, TierAttack};
+use lula_sandbox::{SandboxEngine, tiers};
 
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::term::{BAD, GOOD, STRONG, Table, WARN, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, GOOD, STRONG, TextTable, WARN, paint};
 
-pub(super) fn run(tier: Option<Tier>, session: &Session) -> Result<Exit, Failure> {
-    let engine = Engine::start()?;
+pub(super) fn run(
+    tier: Option<IsolationTier>,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
+    let engine = SandboxEngine::start()?;
     let tier = match tier {
         Some(tier) => tier,
         None => strongest(&engine)?,
     };
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("this program cannot find its own file: {error}");
-        Failure::new(Code::EnvironmentUnfit, Exit::Environment, message)
+        CommandFailure::new(Code::EnvironmentUnfit, RunExit::Environment, message)
     })?;
     let step = session.screen.step(&format!("attacking the {tier} tier"));
-    let report = Attack::new(&engine, program, tier).run()?;
+    let report = TierAttack::new(&engine, program, tier).run()?;
     let total = report.probes.len();
     if report.held() {
         step.done(&format!("{total} probes, all held"));
     } else {
         step.failed(&format!(
             "{} of {total} probes not held",
-            total - count(&report, Outcome::Held)
+            total - count(&report, AttackOutcome::Held)
         ));
     }
     if session.screen.is_json() {
@@ -37,23 +40,25 @@ pub(super) fn run(tier: Option<Tier>, session: &Session) -> Result<Exit, Failure
         print(&report, session)?;
     }
     Ok(if report.held() {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Failed
+        RunExit::Failed
     })
 }
 
-fn strongest(engine: &Engine) -> Result<Tier, Failure> {
-    let working = |(tier, verdict): (Tier, Result<(), _>)| verdict.is_ok().then_some(tier);
+fn strongest(engine: &SandboxEngine) -> Result<IsolationTier, CommandFailure> {
+    let working = |(tier, verdict): (IsolationTier, Result<(), _>)| verdict.is_ok().then_some(tier);
     let found = tiers::survey(engine).into_iter().filter_map(working).max();
-    found.filter(|tier| *tier > Tier::Process).ok_or_else(|| {
-        let message = "no tier that is a boundary works here, so there is nothing to attack";
-        Failure::new(Code::SandboxRefused, Exit::Environment, message)
-            .remedy("`lula doctor` shows why not")
-    })
+    found
+        .filter(|tier| *tier > IsolationTier::Process)
+        .ok_or_else(|| {
+            let message = "no tier that is a boundary works here, so there is nothing to attack";
+            CommandFailure::new(Code::SandboxRefused, RunExit::Environment, message)
+                .remedy("`lula doctor` shows why not")
+        })
 }
 
-fn count(report: &Report, outcome: Outcome) -> usize {
+fn count(report: &AttackReport, outcome: AttackOutcome) -> usize {
     report
         .probes
         .iter()
@@ -61,15 +66,15 @@ fn count(report: &Report, outcome: Outcome) -> usize {
         .count()
 }
 
-fn print(report: &Report, session: &Session) -> Result<(), Failure> {
+fn print(report: &AttackReport, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     let mut families = BTreeMap::<_, (usize, usize)>::new();
     for probe in &report.probes {
         let (held, all) = families.entry(probe.family).or_default();
-        *held += usize::from(probe.outcome == Outcome::Held);
+        *held += usize::from(probe.outcome == AttackOutcome::Held);
         *all += 1;
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for (family, (held, all)) in families {
         let mark = if held == all {
             paint(GOOD, "✓")
@@ -88,17 +93,17 @@ fn print(report: &Report, session: &Session) -> Result<(), Failure> {
     let not_held: Vec<_> = report
         .probes
         .iter()
-        .filter(|probe| probe.outcome != Outcome::Held)
+        .filter(|probe| probe.outcome != AttackOutcome::Held)
         .collect();
     if not_held.is_empty() {
         return Ok(());
     }
     screen.line(format!("\n{}", paint(STRONG, "Not held")))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for probe in not_held {
         let outcome = match probe.outcome {
-            Outcome::Broken => paint(BAD, "broken"),
-            Outcome::Error | Outcome::Held => paint(WARN, "error"),
+            AttackOutcome::Broken => paint(BAD, "broken"),
+            AttackOutcome::Error | AttackOutcome::Held => paint(WARN, "error"),
         };
         let text = format!("expected {}, saw {}", probe.expected, probe.observed);
         table.row([outcome, probe.name.clone(), text]);

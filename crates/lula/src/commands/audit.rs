@@ -4,20 +4,22 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use lula_audit::{AuditError, Ended, Filter, Head, PublicKey, Report, Verdict};
-use lula_protocol::{Code, Exit};
+use lula_audit::{
+    AuditCheckReport, AuditEnding, AuditError, AuditFilter, AuditHead, AuditPublicKey, AuditVerdict,
+};
+use lula_host::record;
+use lula_protocol::{Code, RunExit};
 use serde_json::json;
 
 use crate::cli::AuditCommand;
-use crate::failure::Failure;
-use crate::record;
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint};
 
-pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(command: AuditCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         AuditCommand::Verify { bundle, key, head } => {
-            let key = key.map(|key| key.parse::<PublicKey>()).transpose()?;
+            let key = key.map(|key| key.parse::<AuditPublicKey>()).transpose()?;
             let head = head.as_deref().map(parse_head).transpose()?;
             let report = match bundle {
                 Some(path) => {
@@ -27,7 +29,7 @@ pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Fail
                     })?;
                     lula_audit::verify_bundle(BufReader::new(file), key.as_ref())?
                 }
-                None => lula_audit::verify(&record::directory(session)?, key.as_ref(), head)?,
+                None => lula_audit::verify(&record::directory(&session.host)?, key.as_ref(), head)?,
             };
             verified(&report, session)
         }
@@ -36,11 +38,11 @@ pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Fail
                 .map(|run| run.parse())
                 .transpose()
                 .map_err(|error| bad_argument(&format!("{error}")))?;
-            let filter = Filter {
+            let filter = AuditFilter {
                 tool,
                 run,
                 last,
-                ..Filter::default()
+                ..AuditFilter::default()
             };
             show(&filter, session)
         }
@@ -48,13 +50,14 @@ pub(super) fn run(command: AuditCommand, session: &Session) -> Result<Exit, Fail
     }
 }
 
-fn bad_argument(message: &str) -> Failure {
-    Failure::new(Code::BadCommandLine, Exit::Usage, message).remedy("run `lula audit --help`")
+fn bad_argument(message: &str) -> CommandFailure {
+    CommandFailure::new(Code::BadCommandLine, RunExit::Usage, message)
+        .remedy("run `lula audit --help`")
 }
 
-fn parse_head(text: &str) -> Result<Head, Failure> {
+fn parse_head(text: &str) -> Result<AuditHead, CommandFailure> {
     let parsed = text.split_once(':').and_then(|(seq, hash)| {
-        Some(Head {
+        Some(AuditHead {
             seq: seq.parse().ok()?,
             hash: hash.parse().ok()?,
         })
@@ -62,12 +65,12 @@ fn parse_head(text: &str) -> Result<Head, Failure> {
     parsed.ok_or_else(|| bad_argument(&format!("{text:?} is not SEQ:HASH, such as 12:b3:…")))
 }
 
-fn verified(report: &Report, session: &Session) -> Result<Exit, Failure> {
+fn verified(report: &AuditCheckReport, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     let exit = if report.is_intact() {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Failed
+        RunExit::Failed
     };
     if screen.is_json() {
         let mut document = serde_json::to_value(report)?;
@@ -111,33 +114,33 @@ fn verified(report: &Report, session: &Session) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn show(filter: &Filter, session: &Session) -> Result<Exit, Failure> {
-    let shown = lula_audit::show(&record::directory(session)?, filter)?;
+fn show(filter: &AuditFilter, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let shown = lula_audit::show(&record::directory(&session.host)?, filter)?;
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&shown)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for one in &shown {
         let entry = &one.entry;
         let decision = match entry.decision.verdict {
-            Verdict::Direct => "direct",
-            Verdict::Allowed => "allowed",
-            Verdict::Approved => "approved",
-            Verdict::Beforehand => "agreed beforehand",
-            Verdict::Asked => "asked",
-            Verdict::Rejected => "rejected",
-            Verdict::Denied => "denied",
+            AuditVerdict::Direct => "direct",
+            AuditVerdict::Allowed => "allowed",
+            AuditVerdict::Approved => "approved",
+            AuditVerdict::Beforehand => "agreed beforehand",
+            AuditVerdict::Asked => "asked",
+            AuditVerdict::Rejected => "rejected",
+            AuditVerdict::Denied => "denied",
         };
         let outcome = match &entry.outcome {
-            Ended::Done { status: None } => paint(GOOD, "done"),
-            Ended::Done { status: Some(0) } => paint(GOOD, "exit 0"),
-            Ended::Done {
+            AuditEnding::Done { status: None } => paint(GOOD, "done"),
+            AuditEnding::Done { status: Some(0) } => paint(GOOD, "exit 0"),
+            AuditEnding::Done {
                 status: Some(status),
             } => paint(BAD, format!("exit {status}")),
-            Ended::Failed { code } => paint(BAD, code.escape_debug()),
-            Ended::NotDone => paint(DIM, "not done"),
+            AuditEnding::Failed { code } => paint(BAD, code.escape_debug()),
+            AuditEnding::NotDone => paint(DIM, "not done"),
         };
         table.row([
             paint(DIM, one.seq),
@@ -154,12 +157,12 @@ fn show(filter: &Filter, session: &Session) -> Result<Exit, Failure> {
     } else {
         screen.line(table.render(0).trim_end())?;
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn export(output: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
-    let directory = record::directory(session)?;
-    let mut log = record::open(session)?;
+fn export(output: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let directory = record::directory(&session.host)?;
+    let mut log = record::open(&session.host)?;
     let head = match output {
         Some(path) => {
             let file = File::create(path).map_err(|source| AuditError::Io {
@@ -182,5 +185,5 @@ fn export(output: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
             log.public_key()
         ));
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -1,56 +1,57 @@
 //! `lula config`
 
-use lula_config::resolve::{Considered, Entry, Verdict};
-use lula_config::write::{self, Change};
-use lula_config::{ConfigError, Layer, Spec, keys, reference};
-use lula_protocol::{Code, Exit};
+use lula_config::resolve::{ConfigEntry, ConsideredSetting, SettingVerdict};
+use lula_config::write::{self, ConfigFileChange};
+use lula_config::{ConfigError, ConfigKeySpec, ConfigLayer, keys, reference};
+use lula_protocol::{Code, RunExit};
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, FileLayer};
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint, unified};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint, unified};
 
-pub(super) fn run(command: ConfigCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(command: ConfigCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         ConfigCommand::List => list(session)?,
         ConfigCommand::Get { key } => get(entry(session, &key)?, session)?,
         ConfigCommand::Explain { key } => explain(entry(session, &key)?, session)?,
         ConfigCommand::Set { key, value, layer } => {
-            let (spec, layer) = (find(&key)?, Layer::from(layer));
+            let (spec, layer) = (find(&key)?, ConfigLayer::from(layer));
             let change = write::set(file(session, layer)?, layer, spec, &value)?;
             changed(session, spec, layer, &change)?;
         }
         ConfigCommand::Unset { key, layer } => {
-            let (spec, layer) = (find(&key)?, Layer::from(layer));
+            let (spec, layer) = (find(&key)?, ConfigLayer::from(layer));
             let change = write::unset(file(session, layer)?, layer, spec)?;
             changed(session, spec, layer, &change)?;
         }
         ConfigCommand::Reference => session.screen.line(reference::page().trim_end())?,
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn find(name: &str) -> Result<&'static Spec, Failure> {
+fn find(name: &str) -> Result<&'static ConfigKeySpec, CommandFailure> {
     keys::find(name).ok_or_else(|| ConfigError::unknown_key(name).into())
 }
 
-fn entry<'a>(session: &'a Session, name: &str) -> Result<&'a Entry, Failure> {
+fn entry<'a>(session: &'a CliSession, name: &str) -> Result<&'a ConfigEntry, CommandFailure> {
     let spec = find(name)?;
     session
+        .host
         .config
         .entry(spec)
         .ok_or_else(|| ConfigError::unknown_key(name).into())
 }
 
-fn list(session: &Session) -> Result<(), Failure> {
-    let entries = session.config.entries();
+fn list(session: &CliSession) -> Result<(), CommandFailure> {
+    let entries = session.host.config.entries();
     if session.screen.is_json() {
         return session
             .screen
             .document(&entries.iter().map(summary).collect::<Vec<_>>());
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for entry in entries {
         let winner = entry.winner();
         let value = match winner.value.to_string() {
@@ -58,7 +59,7 @@ fn list(session: &Session) -> Result<(), Failure> {
             value => value,
         };
         let layer = match winner.layer {
-            Layer::BuiltIn => paint(DIM, winner.layer),
+            ConfigLayer::BuiltIn => paint(DIM, winner.layer),
             layer => layer.to_string(),
         };
         table.row([paint(STRONG, entry.spec.name), layer, value]);
@@ -66,7 +67,7 @@ fn list(session: &Session) -> Result<(), Failure> {
     session.screen.line(table.render(0).trim_end())
 }
 
-fn summary(entry: &Entry) -> Value {
+fn summary(entry: &ConfigEntry) -> Value {
     let winner = entry.winner();
     json!({
         "key": entry.spec.name,
@@ -78,7 +79,7 @@ fn summary(entry: &Entry) -> Value {
     })
 }
 
-fn get(entry: &Entry, session: &Session) -> Result<(), Failure> {
+fn get(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailure> {
     if session.screen.is_json() {
         session.screen.document(&summary(entry))
     } else {
@@ -86,7 +87,7 @@ fn get(entry: &Entry, session: &Session) -> Result<(), Failure> {
     }
 }
 
-fn explain(entry: &Entry, session: &Session) -> Result<(), Failure> {
+fn explain(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
         let mut document = summary(entry);
@@ -101,13 +102,13 @@ fn explain(entry: &Entry, session: &Session) -> Result<(), Failure> {
         spec.variable(),
         spec.flag()
     ))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for considered in &entry.history {
         let setting = &considered.setting;
         let verdict = match &considered.verdict {
-            Verdict::Won => paint(GOOD, "won"),
-            Verdict::Overridden => paint(DIM, "overridden"),
-            Verdict::Refused(reason) => paint(BAD, format!("refused: {reason}")),
+            SettingVerdict::Won => paint(GOOD, "won"),
+            SettingVerdict::Overridden => paint(DIM, "overridden"),
+            SettingVerdict::Refused(reason) => paint(BAD, format!("refused: {reason}")),
         };
         let value = setting.value.to_string();
         table.row([
@@ -120,12 +121,12 @@ fn explain(entry: &Entry, session: &Session) -> Result<(), Failure> {
     screen.line(table.render(2).trim_end())
 }
 
-fn layer_document(considered: &Considered) -> Value {
+fn layer_document(considered: &ConsideredSetting) -> Value {
     let setting = &considered.setting;
     let (verdict, reason) = match &considered.verdict {
-        Verdict::Won => ("won", None),
-        Verdict::Overridden => ("overridden", None),
-        Verdict::Refused(reason) => ("refused", Some(reason)),
+        SettingVerdict::Won => ("won", None),
+        SettingVerdict::Overridden => ("overridden", None),
+        SettingVerdict::Refused(reason) => ("refused", Some(reason)),
     };
     json!({
         "layer": setting.layer.name(),
@@ -136,7 +137,7 @@ fn layer_document(considered: &Considered) -> Value {
     })
 }
 
-impl From<FileLayer> for Layer {
+impl From<FileLayer> for ConfigLayer {
     fn from(layer: FileLayer) -> Self {
         match layer {
             FileLayer::System => Self::System,
@@ -146,20 +147,25 @@ impl From<FileLayer> for Layer {
     }
 }
 
-fn file(session: &Session, layer: Layer) -> Result<&std::path::Path, Failure> {
-    session.locations.of(layer).ok_or_else(|| {
+fn file(session: &CliSession, layer: ConfigLayer) -> Result<&std::path::Path, CommandFailure> {
+    session.host.locations.of(layer).ok_or_else(|| {
         let (message, remedy) = match layer {
-            Layer::Repository => (
+            ConfigLayer::Repository => (
                 "this directory is in no git repository",
                 "change to a repository, or leave out `--in repository`",
             ),
             _ => ("no home directory is known", "set HOME or LULA_CONFIG_FILE"),
         };
-        Failure::new(Code::ConfigUnreadable, Exit::Usage, message).remedy(remedy)
+        CommandFailure::new(Code::ConfigUnreadable, RunExit::Usage, message).remedy(remedy)
     })
 }
 
-fn changed(session: &Session, spec: &Spec, layer: Layer, change: &Change) -> Result<(), Failure> {
+fn changed(
+    session: &CliSession,
+    spec: &ConfigKeySpec,
+    layer: ConfigLayer,
+    change: &ConfigFileChange,
+) -> Result<(), CommandFailure> {
     let path = change.path.display().to_string();
     let is_changed = change.before != change.after;
     if session.screen.is_json() {

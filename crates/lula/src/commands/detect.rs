@@ -1,17 +1,17 @@
 //! `lula detect`
 
-use lula_protocol::Exit;
-use lula_workspace::Project;
+use lula_host::sandbox;
+use lula_protocol::RunExit;
+use lula_workspace::ForkableProject;
 
-use crate::failure::Failure;
-use crate::sandboxed;
-use crate::session::Session;
-use crate::term::{DIM, STRONG, Table, WARN, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{DIM, STRONG, TextTable, WARN, paint};
 
-pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let home = std::env::var_os("HOME");
-    let workspace = sandboxed::workspace(None, home.as_deref().map(std::path::Path::new))?;
-    let fork = Project::at(&workspace)?.fork()?;
+    let workspace = sandbox::workspace(None, home.as_deref().map(std::path::Path::new))?;
+    let fork = ForkableProject::at(&workspace)?.fork()?;
     let files = fork.files()?;
     let read = |path: &str| String::from_utf8(fork.read(path).ok()?).ok();
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
@@ -23,10 +23,10 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&found)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     screen.line(paint(STRONG, "Languages"))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for language in &found.languages {
         let note = if language.repairable {
             ""
@@ -47,7 +47,7 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
             paint(WARN, "none found; `lula repair --tests CMD` takes any")
         ))?;
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for tests in &found.tests {
         let place = if tests.folder.is_empty() {
             String::new()
@@ -63,5 +63,5 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
             screen.line(format!("  {project}"))?;
         }
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

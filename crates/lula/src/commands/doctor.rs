@@ -1,15 +1,15 @@
 //! `lula doctor`
 
-use lula_protocol::Exit;
+use lula_host::doctor::{self, DoctorCheckState, DoctorReport};
+use lula_protocol::RunExit;
 
-use crate::doctor::{self, Examination, State};
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint};
 
-pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let step = session.screen.step("examining this machine");
-    let examination = doctor::examine(session);
+    let examination = doctor::examine(&session.host);
     drop(step);
     if session.screen.is_json() {
         session.screen.document(&examination)?;
@@ -17,16 +17,16 @@ pub(super) fn run(session: &Session) -> Result<Exit, Failure> {
         print(&examination, session)?;
     }
     Ok(if examination.fit {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Environment
+        RunExit::Environment
     })
 }
 
-fn print(examination: &Examination, session: &Session) -> Result<(), Failure> {
+fn print(examination: &DoctorReport, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     screen.line(paint(STRONG, "Sandbox tiers, strongest first"))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for tier in &examination.tiers {
         let mark = if tier.available {
             paint(GOOD, "✓")
@@ -46,12 +46,12 @@ fn print(examination: &Examination, session: &Session) -> Result<(), Failure> {
     screen.line(table.render(2))?;
 
     screen.line(paint(STRONG, "This machine"))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for check in &examination.checks {
         let mark = match check.state {
-            State::Good => paint(GOOD, "✓"),
-            State::Limited => paint(WARN, "!"),
-            State::Bad => paint(BAD, "✗"),
+            DoctorCheckState::Good => paint(GOOD, "✓"),
+            DoctorCheckState::Limited => paint(WARN, "!"),
+            DoctorCheckState::Bad => paint(BAD, "✗"),
         };
         let text = with_remedy(check.reason.clone(), check.remedy.as_deref());
         table.row([mark, check.name.to_owned(), text]);
@@ -59,7 +59,7 @@ fn print(examination: &Examination, session: &Session) -> Result<(), Failure> {
     screen.line(table.render(2))?;
 
     screen.line(paint(STRONG, "Models"))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for provider in &examination.providers {
         let mark = if provider.found {
             paint(GOOD, "✓")

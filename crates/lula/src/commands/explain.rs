@@ -1,12 +1,12 @@
 //! `lula explain CODE`
 
-use lula_protocol::{Code, Exit};
+use lula_host::pages;
+use lula_protocol::{Code, RunExit};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::pages;
-use crate::session::Session;
-use crate::term::{STRONG, Table, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{STRONG, TextTable, paint};
 
 #[derive(Serialize)]
 struct Page {
@@ -15,16 +15,18 @@ struct Page {
     text: &'static str,
 }
 
-pub(super) fn run(code: Option<&str>, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(code: Option<&str>, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let codes = match code {
         None => Code::ALL.to_vec(),
-        Some(text) => vec![
-            text.parse()
-                .map_err(|error: lula_protocol::code::InvalidCode| {
-                    Failure::new(Code::UnknownCode, Exit::Usage, error.to_string())
-                        .remedy("`lula explain` lists every code")
-                })?,
-        ],
+        Some(text) => {
+            vec![
+                text.parse()
+                    .map_err(|error: lula_protocol::code::InvalidErrorCode| {
+                        CommandFailure::new(Code::UnknownCode, RunExit::Usage, error.to_string())
+                            .remedy("`lula explain` lists every code")
+                    })?,
+            ]
+        }
     };
     let screen = &session.screen;
     if screen.is_json() {
@@ -42,11 +44,11 @@ pub(super) fn run(code: Option<&str>, session: &Session) -> Result<Exit, Failure
             screen.line(pages::page(code).trim_end())?;
         }
     } else {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for code in codes {
             table.row([paint(STRONG, code), pages::title(code).to_owned()]);
         }
         screen.line(table.render(0).trim_end())?;
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -3,55 +3,60 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lula_agents::Work;
-use lula_agents::glean::{
-    BUILT_IN_FILE, ENOUGH, Guideline, Label, Rater, Source, Trust, built_in_text, confidence, test,
+use lula_agents::CodingState;
+use lula_agents::guidelines::{
+    BUILT_IN_FILE, ENOUGH, Guideline, GuidelineFileSource, GuidelineFileTrust, GuidelineRater,
+    ReviewLabel, built_in_text, confidence, test,
 };
-use lula_gate::rules::{Act, Ruling};
-use lula_protocol::{Code, Exit};
+use lula_gate::rules::{GateAct, Ruling};
+use lula_host::guidelines::{self, GuidelineFile};
+use lula_host::history::{History, labels};
+use lula_host::repository::find_git;
+use lula_host::{rules, runs, store};
+use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
 use super::policy;
-use super::run::find_git;
 use crate::cli::GuidelinesCommand;
-use crate::failure::Failure;
-use crate::guidelines::{self, GuidelineFile};
-use crate::rules;
-use crate::runs::{self, labels, store};
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
 
-pub(super) fn run(command: GuidelinesCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: GuidelinesCommand,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     match command {
         GuidelinesCommand::List => list(session),
         GuidelinesCommand::Test { file } => run_examples(file.as_deref(), session),
         GuidelinesCommand::Explain { what, command } => match what {
             Some(what) => explain(&what, session),
-            None => policy::check(&Act::command(&command), session),
+            None => policy::check(&GateAct::command(&command), session),
         },
     }
 }
 
 /// The repository around this directory.
-fn repository(session: &Session) -> Option<&Path> {
-    session.locations.repository.as_deref()?.parent()
+fn repository(session: &CliSession) -> Option<&Path> {
+    session.host.locations.repository.as_deref()?.parent()
 }
 
-fn known_labels(session: &Session) -> Result<Vec<labels::Labelled>, Failure> {
-    if !store::is_there(session)? {
+fn known_labels(session: &CliSession) -> Result<Vec<labels::LabelledChange>, CommandFailure> {
+    if !store::is_there(&session.host)? {
         return Ok(Vec::new());
     }
-    let git = find_git(session).ok();
+    let git = find_git(&session.host).ok();
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
-        labels::collect(store, git.as_ref(), session).await
+        let store = store::open(&session.host, SecretGuard::default()).await?;
+        let history = History::read(store).await?;
+        Ok(history.labels(git.as_ref(), &session.host)?)
     })
 }
 
-fn list(session: &Session) -> Result<Exit, Failure> {
-    let policy = rules::load(session)?;
-    let all = guidelines::in_force(repository(session), session)?;
+fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let policy = rules::load(&session.host)?;
+    let all = guidelines::in_force(repository(session), &session.host)?;
     let labels = known_labels(session)?;
     let good = labels.iter().filter(|one| one.label.is_good()).count();
     let screen = &session.screen;
@@ -64,21 +69,22 @@ fn list(session: &Session) -> Result<Exit, Failure> {
                     "reason": rule.reason})
             })
             .collect();
-        let by_label = |wanted: Label| labels.iter().filter(|one| one.label == wanted).count();
+        let by_label =
+            |wanted: ReviewLabel| labels.iter().filter(|one| one.label == wanted).count();
         screen.document(&json!({
             "guards": guards, "guidelines": all,
             "labels": {"known": labels.len(), "enough": ENOUGH,
                 "calibrated": labels.len() >= ENOUGH as usize,
-                "approved": by_label(Label::Approved), "merged": by_label(Label::Merged),
-                "rejected": by_label(Label::Rejected), "undone": by_label(Label::Undone)},
+                "approved": by_label(ReviewLabel::Approved), "merged": by_label(ReviewLabel::Merged),
+                "rejected": by_label(ReviewLabel::Rejected), "undone": by_label(ReviewLabel::Undone)},
         }))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     screen.line(paint(
         STRONG,
         "Guards: decided by code before anything happens",
     ))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for rule in policy.rules().filter(|rule| rule.ruling > Ruling::Allow) {
         table.row([
             policy::coloured(rule.ruling),
@@ -91,7 +97,7 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         STRONG,
         "\nGuidelines: rated, for how sure a run may be",
     ))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for one in &all {
         table.row([
             phase(one),
@@ -110,34 +116,34 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         "confidence: {} labels, {good} good; {standing}",
         labels.len()
     ));
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
 fn phase(one: &Guideline) -> String {
     let by = match one.rater {
-        Rater::Check(_) => "code",
-        Rater::Judge => "judge",
+        GuidelineRater::Check(_) => "code",
+        GuidelineRater::Judge => "judge",
     };
     format!("{:?}, by {by}", one.phase).to_lowercase()
 }
 
-fn run_examples(file: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
+fn run_examples(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let files = match file {
         Some(path) => {
-            let read = GuidelineFile::at(path, Trust::Operator)?;
+            let read = GuidelineFile::at(path, GuidelineFileTrust::Operator)?;
             vec![read.ok_or_else(|| {
                 let message = format!("the file {} does not exist", path.display());
-                Failure::new(Code::BadRules, Exit::Usage, message).remedy("name a file")
+                CommandFailure::new(Code::BadRules, RunExit::Usage, message).remedy("name a file")
             })?]
         }
-        None => guidelines::files(repository(session), session)?,
+        None => guidelines::files(repository(session), &session.host)?,
     };
-    let built_in = Source {
+    let built_in = GuidelineFileSource {
         file: BUILT_IN_FILE,
         text: built_in_text(),
-        trust: Trust::Operator,
+        trust: GuidelineFileTrust::Operator,
     };
-    let mut sources: Vec<Source<'_>> = Vec::new();
+    let mut sources: Vec<GuidelineFileSource<'_>> = Vec::new();
     if file.is_none() {
         sources.push(built_in);
     }
@@ -148,8 +154,8 @@ fn run_examples(file: Option<&Path>, session: &Session) -> Result<Exit, Failure>
     }
     if failures.is_empty() {
         // Names that are taken and a repository's reach show only together.
-        let own: Vec<Source<'_>> = files.iter().map(GuidelineFile::source).collect();
-        lula_agents::glean::load(&own)?;
+        let own: Vec<GuidelineFileSource<'_>> = files.iter().map(GuidelineFile::source).collect();
+        lula_agents::guidelines::load(&own)?;
     }
     let screen = &session.screen;
     if screen.is_json() {
@@ -173,16 +179,16 @@ fn run_examples(file: Option<&Path>, session: &Session) -> Result<Exit, Failure>
         }
     }
     Ok(if failures.is_empty() {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Failed
+        RunExit::Failed
     })
 }
 
 /// A guideline or a guard by its name, or what all of them came to in a run.
-fn explain(what: &str, session: &Session) -> Result<Exit, Failure> {
+fn explain(what: &str, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
-    let all = guidelines::in_force(repository(session), session)?;
+    let all = guidelines::in_force(repository(session), &session.host)?;
     if let Some(one) = all.iter().find(|one| one.id == what) {
         if screen.is_json() {
             screen.document(one)?;
@@ -190,9 +196,9 @@ fn explain(what: &str, session: &Session) -> Result<Exit, Failure> {
             let text = format!("{}: {} ({})", one.id, visible(&one.text), phase(one));
             screen.line(text)?;
         }
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let policy = rules::load(session)?;
+    let policy = rules::load(&session.host)?;
     if let Some(rule) = policy.rules().find(|rule| rule.id == what) {
         if screen.is_json() {
             screen.document(&json!({"id": rule.id, "decision": rule.ruling,
@@ -202,20 +208,21 @@ fn explain(what: &str, session: &Session) -> Result<Exit, Failure> {
             screen.line(format!("{decision} {}: {}", rule.id, rule.reason))?;
             screen.line(paint(DIM, rule.about()))?;
         }
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     let state = runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
-        let run = runs::named(&*store, what).await.map_err(|failure| {
-            failure.remedy("`lula guidelines list` names guidelines, `lula runs` lists runs")
+        let store = store::open(&session.host, SecretGuard::default()).await?;
+        let run = runs::named(&*store, what).await.map_err(|error| {
+            CommandFailure::from(error)
+                .remedy("`lula guidelines list` names guidelines, `lula runs` lists runs")
         })?;
         let known = runs::reader(Arc::clone(&store))?.show(&run, None).await?;
-        Ok(known.state)
+        Ok::<_, CommandFailure>(known.state)
     })?;
     explain_run(&state, session)
 }
 
-fn explain_run(work: &Work, session: &Session) -> Result<Exit, Failure> {
+fn explain_run(work: &CodingState, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     let calibration = work.task.guidance.calibration.as_ref();
     let parts: Vec<(&str, f64, f64)> = work.confidence.as_ref().map_or_else(Vec::new, |known| {
@@ -236,9 +243,9 @@ fn explain_run(work: &Work, session: &Session) -> Result<Exit, Failure> {
             &json!({"confidence": work.confidence, "ratings": work.ratings,
             "features": features}),
         )?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for rating in &work.ratings {
         for score in &rating.scores {
             let shown = match score.score {
@@ -263,7 +270,7 @@ fn explain_run(work: &Work, session: &Session) -> Result<Exit, Failure> {
     }
     if let Some(known) = &work.confidence {
         screen.line(format!("confidence {}", known.spoken()))?;
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for (name, value, adds) in parts {
             table.row([
                 name.to_owned(),
@@ -273,5 +280,5 @@ fn explain_run(work: &Work, session: &Session) -> Result<Exit, Failure> {
         }
         screen.line(table.render(2).trim_end())?;
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -2,26 +2,30 @@
 
 use std::path::Path;
 
-use lula_agents::lessons::Record;
-use lula_protocol::{Code, Exit};
+use lula_agents::lessons::LessonRecord;
+use lula_host::history::{History, lessons};
+use lula_host::record::spoken_time;
+use lula_host::repository::{around, find_git};
+use lula_host::{runs, store};
+use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
-use super::run::{find_git, repository};
 use crate::cli::LessonsCommand;
-use crate::failure::Failure;
-use crate::record::spoken_time;
-use crate::runs::{self, lessons, store};
-use crate::session::Session;
-use crate::term::{DIM, Table, paint, plain, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{DIM, TextTable, paint, plain, visible};
 
-pub(super) fn run(command: &LessonsCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: &LessonsCommand,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     match command {
         LessonsCommand::List { repo } => list(&known(repo.as_deref(), session)?, session),
         LessonsCommand::Show { id, repo } => show(&named(id, repo.as_deref(), session)?, session),
         LessonsCommand::Forget { id, repo } => {
             let record = named(id, repo.as_deref(), session)?;
-            lessons::forget(&record.lesson.id, session)?;
+            lessons::forget(&record.lesson.id, &session.host)?;
             if session.screen.is_json() {
                 session
                     .screen
@@ -30,23 +34,29 @@ pub(super) fn run(command: &LessonsCommand, session: &Session) -> Result<Exit, F
                 let text = format!("{} is forgotten", record.lesson.id);
                 session.screen.note(&text);
             }
-            Ok(Exit::Verified)
+            Ok(RunExit::Verified)
         }
     }
 }
 
-fn known(repo: Option<&Path>, session: &Session) -> Result<Vec<Record>, Failure> {
-    let (top, _) = repository(repo, &find_git(session)?)?;
-    if !store::is_there(session)? {
+fn known(repo: Option<&Path>, session: &CliSession) -> Result<Vec<LessonRecord>, CommandFailure> {
+    let (top, _) = around(repo, &find_git(&session.host)?)?;
+    if !store::is_there(&session.host)? {
         return Ok(Vec::new());
     }
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
-        lessons::of(&top.to_string_lossy(), store, session).await
+        let store = store::open(&session.host, SecretGuard::default()).await?;
+        let history = History::read(store).await?;
+        let repository = top.to_string_lossy();
+        Ok(history.lessons(&repository, &session.host).await?)
     })
 }
 
-fn named(id: &str, repo: Option<&Path>, session: &Session) -> Result<Record, Failure> {
+fn named(
+    id: &str,
+    repo: Option<&Path>,
+    session: &CliSession,
+) -> Result<LessonRecord, CommandFailure> {
     let mut records = known(repo, session)?;
     records.retain(|record| record.lesson.id.starts_with(id));
     let message = match records.len() {
@@ -54,36 +64,38 @@ fn named(id: &str, repo: Option<&Path>, session: &Session) -> Result<Record, Fai
         0 => format!("there is no lesson {id:?} of this repository"),
         _ => format!("several lessons begin with {id:?}"),
     };
-    Err(Failure::new(Code::NothingThere, Exit::Usage, message)
-        .remedy("`lula lessons list` names them"))
+    Err(
+        CommandFailure::new(Code::NothingThere, RunExit::Usage, message)
+            .remedy("`lula lessons list` names them"),
+    )
 }
 
-fn value(record: &Record) -> Result<Value, Failure> {
+fn value(record: &LessonRecord) -> Result<Value, CommandFailure> {
     let mut value = serde_json::to_value(&record.lesson)?;
     value["retired"] = json!(record.retired);
     value["uplift_permille"] = json!(record.lesson.uplift());
     Ok(value)
 }
 
-fn uplift(record: &Record) -> String {
+fn uplift(record: &LessonRecord) -> String {
     record.lesson.uplift().map_or_else(
         || "unknown".to_owned(),
         |uplift| format!("{:+} %", uplift / 10),
     )
 }
 
-fn list(records: &[Record], session: &Session) -> Result<Exit, Failure> {
+fn list(records: &[LessonRecord], session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
-        let all: Result<Vec<Value>, Failure> = records.iter().map(value).collect();
+        let all: Result<Vec<Value>, CommandFailure> = records.iter().map(value).collect();
         screen.document(&all?)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     if records.is_empty() {
         screen.note("no attempt has failed here in a way that teaches something");
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let head = [
         "lesson",
         "shown",
@@ -105,17 +117,17 @@ fn list(records: &[Record], session: &Session) -> Result<Exit, Failure> {
         ]);
     }
     screen.line(table.render(0).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn show(record: &Record, session: &Session) -> Result<Exit, Failure> {
+fn show(record: &LessonRecord, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&value(record)?)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     let lesson = &record.lesson;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let mut row = |name: &str, text: String| table.row([paint(DIM, name), text]);
     row("lesson", lesson.id.clone());
     row("says", visible(&lesson.text));
@@ -140,5 +152,5 @@ fn show(record: &Record, session: &Session) -> Result<Exit, Failure> {
     row("expires", spoken_time(lesson.expires_ms));
     row("state", record.retired.unwrap_or("in use").to_owned());
     screen.line(table.render(0).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

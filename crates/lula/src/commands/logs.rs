@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use lula_protocol::{Exit, RunId};
-use lula_store::{Record, SecretGuard, Status, Store};
+use lula_host::drive::background::background_file;
+use lula_host::drive::worker::is_dead;
+use lula_host::record::spoken_time;
+use lula_host::story::facts::spend;
+use lula_host::story::follow::RunLogFollower;
+use lula_host::story::{StoryEvent, StoryEventKind};
+use lula_host::{runs, store};
+use lula_protocol::{RunExit, RunId};
+use lula_store::{LogRecord, RunStatus, RunStore, SecretGuard};
 use serde::Serialize;
 
-use super::background::background_file;
 use crate::cli::runs::LogsFlags;
-use crate::failure::Failure;
-use crate::record::spoken_time;
-use crate::runs::follow::Follower;
-use crate::runs::story::{Kind, Moment};
-use crate::runs::view::spend;
-use crate::runs::worker::is_dead;
-use crate::runs::{self, store};
-use crate::session::Session;
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint};
 
 /// One event, for programs.
@@ -23,15 +23,15 @@ use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint};
 struct Line<'a> {
     run: &'a RunId,
     #[serde(flatten)]
-    moment: &'a Moment,
+    moment: &'a StoryEvent,
     hash: String,
 }
 
-pub(super) fn run(flags: &LogsFlags, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
+        let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
-        let mut follower = Follower::new(Arc::clone(&store), run.clone());
+        let mut follower = RunLogFollower::new(Arc::clone(&store), run.clone());
         let mut hints = store.watch();
         let mut warned = false;
         loop {
@@ -47,13 +47,13 @@ pub(super) fn run(flags: &LogsFlags, session: &Session) -> Result<Exit, Failure>
                 .await?;
             printed?;
             if !flags.follow || over == Standing::Over {
-                return Ok(Exit::Verified);
+                return Ok(RunExit::Verified);
             }
             if over == Standing::Left && !warned {
                 warned = true;
                 say_left(&run, session)?;
             }
-            Follower::wait(&mut hints).await;
+            RunLogFollower::wait(&mut hints).await;
         }
     })
 }
@@ -62,15 +62,15 @@ pub(super) fn run(flags: &LogsFlags, session: &Session) -> Result<Exit, Failure>
 enum Standing {
     Over,
     UnderWay,
-    /// Nobody works on it now.
+    /// No driver works on it now.
     Left,
 }
 
-async fn is_over(store: &dyn Store, run: &RunId) -> Result<Standing, Failure> {
+async fn is_over(store: &dyn RunStore, run: &RunId) -> Result<Standing, CommandFailure> {
     let row = store.run(run).await?;
     Ok(match row {
-        Some(row) if row.status == Status::Done => Standing::Over,
-        Some(row) if row.status == Status::Running => {
+        Some(row) if row.status == RunStatus::Done => Standing::Over,
+        Some(row) if row.status == RunStatus::Running => {
             if row.owner.as_deref().is_some_and(is_dead) {
                 Standing::Left
             } else {
@@ -82,21 +82,26 @@ async fn is_over(store: &dyn Store, run: &RunId) -> Result<Standing, Failure> {
     })
 }
 
-/// Somebody may take it up any time, so whoever follows goes on following.
-fn say_left(run: &RunId, session: &Session) -> Result<(), Failure> {
+/// A driver may take it up any time, so `lula logs` goes on following.
+fn say_left(run: &RunId, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     screen.note(&paint(
         WARN,
         format!("nobody works on it now: `lula resume {run}` goes on with it"),
     ));
-    let said = std::fs::read_to_string(background_file(run, session)?).unwrap_or_default();
+    let said = std::fs::read_to_string(background_file(run, &session.host)?).unwrap_or_default();
     for line in said.lines().rev().take(8).collect::<Vec<_>>().iter().rev() {
         screen.note(&paint(DIM, crate::term::visible(line)));
     }
     Ok(())
 }
 
-fn print(run: &RunId, record: &Record, moment: &Moment, session: &Session) -> Result<(), Failure> {
+fn print(
+    run: &RunId,
+    record: &LogRecord,
+    moment: &StoryEvent,
+    session: &CliSession,
+) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
         let hash = record.hash.to_string();
@@ -105,14 +110,14 @@ fn print(run: &RunId, record: &Record, moment: &Moment, session: &Session) -> Re
     screen.line(line(moment))
 }
 
-fn line(moment: &Moment) -> String {
+fn line(moment: &StoryEvent) -> String {
     let (mark, style) = match (moment.kind, moment.good) {
         (_, Some(false)) => ("✗", BAD),
         (_, Some(true)) => ("✓", GOOD),
-        (Kind::Trouble, None) => ("!", WARN),
-        (Kind::Person, None) => ("»", STRONG),
-        (Kind::Step | Kind::End, None) => ("•", GOOD),
-        (Kind::Act | Kind::Aside, None) => (" ", DIM),
+        (StoryEventKind::Trouble, None) => ("!", WARN),
+        (StoryEventKind::Person, None) => ("»", STRONG),
+        (StoryEventKind::Step | StoryEventKind::End, None) => ("•", GOOD),
+        (StoryEventKind::Act | StoryEventKind::Aside, None) => (" ", DIM),
     };
     let mut more = Vec::new();
     if let Some(took) = moment.took_ms.filter(|took| *took > 0) {
@@ -124,18 +129,18 @@ fn line(moment: &Moment) -> String {
     } else {
         paint(DIM, format!(" ({})", more.join(", ")))
     };
-    let place = if moment.kind == Kind::Step {
+    let place = if moment.kind == StoryEventKind::Step {
         ""
     } else {
         &moment.node
     };
     let name = format!("{place:<15} {:<12}", moment.name);
-    let name = if moment.kind == Kind::Aside {
+    let name = if moment.kind == StoryEventKind::Aside {
         paint(DIM, name)
     } else {
         paint(STRONG, name)
     };
-    let text = if moment.kind == Kind::Aside {
+    let text = if moment.kind == StoryEventKind::Aside {
         paint(DIM, &moment.text)
     } else {
         moment.text.clone()

@@ -2,28 +2,31 @@
 
 use std::time::Duration;
 
-use lula_config::{Layer, keys, write};
-use lula_models::probe::{Probe, probe};
-use lula_models::spend::Unlimited;
-use lula_models::{Client, Patience};
-use lula_protocol::{Code, Exit};
+use lula_config::keys;
+use lula_host::history::{History, standing};
+use lula_host::models::trial::{self, ModelTrial};
+use lula_host::text::dollars;
+use lula_host::{models, runs, store};
+use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
 use crate::cli::ModelsCommand;
-use crate::failure::Failure;
-use crate::models;
-use crate::runs::{self, standing, store};
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint};
 
-pub(super) fn run(command: ModelsCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(command: ModelsCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         ModelsCommand::List => list(session),
         ModelsCommand::Test { model, timeout } => {
             let (document, works) = try_out(&model, timeout, session)?;
             show(&document, session)?;
-            Ok(if works { Exit::Verified } else { Exit::Failed })
+            Ok(if works {
+                RunExit::Verified
+            } else {
+                RunExit::Failed
+            })
         }
         ModelsCommand::Use {
             model,
@@ -34,8 +37,8 @@ pub(super) fn run(command: ModelsCommand, session: &Session) -> Result<Exit, Fai
     }
 }
 
-fn list(session: &Session) -> Result<Exit, Failure> {
-    let config = &session.config;
+fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let config = &session.host.config;
     let (in_use, prices) = (config.get(&keys::MODELS_USE), models::prices(config)?);
     let providers = models::providers(config);
     let price = |model: &str| {
@@ -69,14 +72,14 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         session
             .screen
             .document(&json!({"in_use": in_use, "providers": providers}))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     let screen = &session.screen;
     screen.line(paint(STRONG, "In use"))?;
     if in_use.is_empty() {
         screen.line("  none; `lula models use NAME` sets one\n")?;
     } else {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for model in &in_use {
             let cost = match price(model) {
                 Some(price) if price["as_of"].is_string() => format!(
@@ -96,7 +99,7 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         screen.line(table.render(2))?;
     }
     screen.line(paint(STRONG, "Here"))?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for provider in &providers {
         let mark = if provider.found {
             paint(GOOD, "✓")
@@ -115,51 +118,10 @@ fn list(session: &Session) -> Result<Exit, Failure> {
         }
     }
     screen.line(table.render(2).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-#[allow(clippy::cast_precision_loss)] // For people; a price is far below 2^53.
-fn dollars(micro: u64) -> f64 {
-    micro as f64 / 1e6
-}
-
-/// Asks a model three small questions; the document says what it did.
-fn try_out(given: &str, timeout: Duration, session: &Session) -> Result<(Value, bool), Failure> {
-    let name = models::name(given)?;
-    let endpoint = models::endpoint(&name, &session.config)?;
-    let broken = |message: String| Failure::new(Code::Internal, Exit::Failed, message);
-    let client = Client::live().map_err(|error| broken(error.to_string()))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| broken(error.to_string()))?;
-    session.screen.note(&format!("asking {name} …"));
-    let patience = Patience {
-        streamed: true,
-        idle: timeout,
-        total: timeout,
-    };
-    let seen = runtime.block_on(probe(&client, &endpoint, &name.model, patience, &Unlimited));
-    let works = seen.words.is_ok();
-    Ok((document(given, &endpoint, &seen), works))
-}
-
-fn document(model: &str, endpoint: &lula_models::name::Endpoint, seen: &Probe) -> Value {
-    json!({
-        "model": model,
-        "answers": seen.words.is_ok(),
-        "error": seen.words.as_ref().err().map(ToString::to_string),
-        "tool_calls": seen.tool_calls,
-        "json_schema": seen.json_schema,
-        "counts_tokens": seen.counts,
-        "use_with": seen.capability.name(),
-        "tokens": {"input": seen.usage.input, "output": seen.usage.output},
-        "cost_usd": dollars(endpoint.price.of(&seen.usage)),
-        "price_known": endpoint.price.as_of.is_some(),
-    })
-}
-
-fn show(document: &Value, session: &Session) -> Result<(), Failure> {
+fn show(document: &Value, session: &CliSession) -> Result<(), CommandFailure> {
     if session.screen.is_json() {
         return session.screen.document(document);
     }
@@ -174,7 +136,7 @@ fn show(document: &Value, session: &Session) -> Result<(), Failure> {
         Some(error) => paint(BAD, error),
         None => paint(GOOD, "yes"),
     };
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     table.row(["answers".into(), answers]);
     if document["answers"] == true {
         table.row(["calls tools".into(), mark("tool_calls")]);
@@ -206,51 +168,41 @@ fn show(document: &Value, session: &Session) -> Result<(), Failure> {
     session.screen.line(table.render(2).trim_end())
 }
 
+fn try_out(
+    given: &str,
+    timeout: Duration,
+    session: &CliSession,
+) -> Result<(Value, bool), CommandFailure> {
+    let trial = ModelTrial::new(given, timeout, &session.host)?;
+    session.screen.note(&format!("asking {} …", trial.name));
+    Ok(trial.ask()?)
+}
+
 /// Tries a model and puts it first among those in use.
 fn choose(
     model: &str,
     untried: bool,
     timeout: Duration,
-    session: &Session,
-) -> Result<Exit, Failure> {
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     let name = models::name(model)?.to_string();
     let mut seen = None;
     if !untried {
         let (document, works) = try_out(model, timeout, session)?;
         if !works {
             let reason = document["error"].as_str().unwrap_or_default().to_owned();
-            return Err(Failure::new(Code::ModelUnusable, Exit::Environment, reason)
-                .remedy("nothing was changed; start its server or set its key, or add --untried"));
+            return Err(
+                CommandFailure::new(Code::ModelUnusable, RunExit::Environment, reason).remedy(
+                    "nothing was changed; start its server or set its key, or add --untried",
+                ),
+            );
         }
         if !session.screen.is_json() {
             show(&document, session)?;
         }
         seen = document["use_with"].as_str().map(str::to_owned);
     }
-    let mut names = session.config.get(&keys::MODELS_USE);
-    names.retain(|known| *known != name);
-    names.insert(0, name.clone());
-    let file = session.locations.of(Layer::User).ok_or_else(|| {
-        Failure::new(
-            Code::ConfigUnreadable,
-            Exit::Usage,
-            "no home directory is known",
-        )
-        .remedy("set HOME or LULA_CONFIG_FILE")
-    })?;
-    if let Some(seen) = seen {
-        let mut entries = session.config.get(&keys::MODELS_CAPABILITIES);
-        entries.retain(|entry| {
-            entry
-                .rsplit_once('=')
-                .is_none_or(|(known, _)| known != name)
-        });
-        entries.push(format!("{name}={seen}"));
-        let spec = keys::MODELS_CAPABILITIES.spec();
-        write::set(file, Layer::User, spec, &entries.join(","))?;
-    }
-    let spec = keys::MODELS_USE.spec();
-    let change = write::set(file, Layer::User, spec, &names.join(","))?;
+    let (names, change) = trial::prefer(&name, seen.as_deref(), &session.host)?;
     if session.screen.is_json() {
         session.screen.document(&json!({
             "models": names,
@@ -264,40 +216,30 @@ fn choose(
             names.join(", ")
         ));
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
 /// How models did in the runs that are kept here.
-fn stats(session: &Session) -> Result<Exit, Failure> {
-    let (stats, unread) = runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
-        standing::stats(store).await
+fn stats(session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let history = runs::block_on(async {
+        let store = store::open(&session.host, SecretGuard::default()).await?;
+        History::read(store).await
     })?;
+    let (stats, unread) = (history.stats(), history.unread);
     let screen = &session.screen;
     if screen.is_json() {
-        let rows: Vec<_> = stats
-            .rows()
-            .map(|(role, class, model, row)| {
-                json!({
-                    "role": role, "task": class, "model": model, "asked": row.calls,
-                    "verified": row.verified, "reward": stats.reward(role, class, model),
-                    "uplift": stats.uplift(role, class, model), "cost_usd": dollars(row.cost),
-                    "input_tokens": row.usage.input, "output_tokens": row.usage.output,
-                    "cached_share": row.cache_share(), "asked_again": row.repairs,
-                })
-            })
-            .collect();
+        let rows = standing::document(&stats);
         screen.document(&json!({"models": rows, "unreadable_runs": unread}))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     if unread > 0 {
         screen.warn(&format!("{unread} runs could not be read and are left out"));
     }
     if stats.rows().next().is_none() {
         screen.line("no run has asked a model yet")?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let heads = [
         "model",
         "as",
@@ -332,5 +274,5 @@ fn stats(session: &Session) -> Result<Exit, Failure> {
         ]);
     }
     screen.line(table.render(0).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

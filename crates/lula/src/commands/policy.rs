@@ -4,17 +4,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lula_gate::findings::{self, MAX_TEXT};
-use lula_gate::rules::{self as gate, Act, Ruling, Source, Trust};
-use lula_protocol::{Code, Exit};
+use lula_gate::rules::{self as gate, GateAct, RulesFileSource, RulesFileTrust, Ruling};
+use lula_host::rules;
+use lula_protocol::{Code, RunExit};
 use serde_json::json;
 
 use crate::cli::PolicyCommand;
-use crate::failure::Failure;
-use crate::rules;
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain};
 
-pub(super) fn run(command: PolicyCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(command: PolicyCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         PolicyCommand::Check {
             shell,
@@ -22,16 +22,16 @@ pub(super) fn run(command: PolicyCommand, session: &Session) -> Result<Exit, Fai
             command,
         } => {
             let act = match (shell, command.is_empty()) {
-                (Some(text), _) => Act::shell(&text),
-                (None, false) => Act::command(&command),
-                (None, true) => Act::default(),
+                (Some(text), _) => GateAct::shell(&text),
+                (None, false) => GateAct::command(&command),
+                (None, true) => GateAct::default(),
             };
             check(&act.writing(write), session)
         }
         PolicyCommand::Test { file } => test(file.as_deref(), session),
         PolicyCommand::Show { built_in: true } => {
             session.screen.line(gate::built_in_text().trim_end())?;
-            Ok(Exit::Verified)
+            Ok(RunExit::Verified)
         }
         PolicyCommand::Show { built_in: false } => show(session),
         PolicyCommand::Scan { file } => scan(file, session),
@@ -47,8 +47,8 @@ pub(super) fn coloured(ruling: Ruling) -> String {
     paint(style, ruling)
 }
 
-pub(super) fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
-    let policy = rules::load(session)?;
+pub(super) fn check(act: &GateAct, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let policy = rules::load(&session.host)?;
     let verdict = policy.judge(act);
     let screen = &session.screen;
     if screen.is_json() {
@@ -63,7 +63,7 @@ pub(super) fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
         }))?;
     } else {
         screen.line(coloured(verdict.ruling))?;
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         for because in &verdict.because {
             table.row([
                 coloured(because.ruling),
@@ -83,33 +83,34 @@ pub(super) fn check(act: &Act, session: &Session) -> Result<Exit, Failure> {
         }
     }
     Ok(match verdict.ruling {
-        Ruling::Allow => Exit::Verified,
-        Ruling::Ask => Exit::WaitingForApproval,
-        Ruling::Deny => Exit::Failed,
+        Ruling::Allow => RunExit::Verified,
+        Ruling::Ask => RunExit::WaitingForApproval,
+        Ruling::Deny => RunExit::Failed,
     })
 }
 
-fn test(file: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
+fn test(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let files = match file {
         Some(path) => {
-            let read = rules::read(path, Trust::Operator)?;
+            let read = rules::read(path, RulesFileTrust::Operator)?;
             vec![read.ok_or_else(|| {
                 let message = format!("the rules file {} does not exist", path.display());
-                Failure::new(Code::BadRules, Exit::Usage, message).remedy("name a rules file")
+                CommandFailure::new(Code::BadRules, RunExit::Usage, message)
+                    .remedy("name a rules file")
             })?]
         }
-        None => rules::files(session)?,
+        None => rules::files(&session.host)?,
     };
-    let built_in = Source {
+    let built_in = RulesFileSource {
         file: gate::BUILT_IN_FILE,
         text: gate::built_in_text(),
-        trust: Trust::Operator,
+        trust: RulesFileTrust::Operator,
     };
     let mut sources = Vec::new();
     if file.is_none() {
         sources.push(built_in);
     }
-    sources.extend(files.iter().map(rules::RulesFile::source));
+    sources.extend(files.iter().map(rules::LoadedRulesFile::source));
     let mut failures = Vec::new();
     for source in &sources {
         failures.extend(gate::test(source)?);
@@ -138,17 +139,17 @@ fn test(file: Option<&Path>, session: &Session) -> Result<Exit, Failure> {
         }
     }
     Ok(if failures.is_empty() {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Failed
+        RunExit::Failed
     })
 }
 
-fn show(session: &Session) -> Result<Exit, Failure> {
-    let policy = rules::load(session)?;
+fn show(session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let policy = rules::load(&session.host)?;
     let version = policy
         .version()
-        .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+        .map_err(|error| CommandFailure::new(Code::Internal, RunExit::Failed, error.to_string()))?;
     let screen = &session.screen;
     if screen.is_json() {
         let rules: Vec<_> = policy
@@ -166,9 +167,9 @@ fn show(session: &Session) -> Result<Exit, Failure> {
             "beforehand": policy.agreed_beforehand(),
             "rules": rules,
         }))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for rule in policy.rules() {
         table.row([
             coloured(rule.ruling),
@@ -181,14 +182,14 @@ fn show(session: &Session) -> Result<Exit, Failure> {
         "where no rule matches: {}; version {version}",
         policy.default_ruling()
     ));
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn scan(file: Option<PathBuf>, session: &Session) -> Result<Exit, Failure> {
+fn scan(file: Option<PathBuf>, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let unreadable = |error: std::io::Error| {
-        Failure::new(
+        CommandFailure::new(
             Code::FileAccess,
-            Exit::Usage,
+            RunExit::Usage,
             format!("the text cannot be read: {error}"),
         )
         .remedy("name a file that you can read")
@@ -222,9 +223,9 @@ fn scan(file: Option<PathBuf>, session: &Session) -> Result<Exit, Failure> {
             })
             .collect();
         screen.document(&json!({"findings": findings, "truncated": found.truncated}))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for finding in &found.findings {
         table.row([
             format!("line {}", line_of(finding.span.start)),
@@ -240,5 +241,5 @@ fn scan(file: Option<PathBuf>, session: &Session) -> Result<Exit, Failure> {
     if found.truncated {
         screen.warn("only the first MiB was read");
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -3,16 +3,16 @@
 use std::fs::File;
 use std::path::Path;
 
-use lula_graph::bundle::{self, BundleError};
-use lula_protocol::{Code, Exit};
+use lula_graph::bundle;
+use lula_host::{runs, store};
+use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::runs::{ExportFlags, ForkFlags, ReplayFlags};
-use crate::failure::Failure;
-use crate::runs::{self, store};
-use crate::session::Session;
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, paint};
 
 /// What a replay showed.
@@ -27,9 +27,9 @@ struct Replayed {
     dropped: Vec<u64>,
 }
 
-pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn replay(flags: &ReplayFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
+        let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
         let replayed = runs::reader(store)?.replay(&run).await?;
         let differences: Vec<String> = replayed
@@ -70,16 +70,16 @@ pub(super) fn replay(flags: &ReplayFlags, session: &Session) -> Result<Exit, Fai
             }
         }
         Ok(match (same, shown.dropped.is_empty()) {
-            (true, true) => Exit::Verified,
-            (true, false) => Exit::Inconclusive,
-            (false, _) => Exit::Failed,
+            (true, true) => RunExit::Verified,
+            (true, false) => RunExit::Inconclusive,
+            (false, _) => RunExit::Failed,
         })
     })
 }
 
-pub(super) fn fork(flags: &ForkFlags, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn fork(flags: &ForkFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
+        let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
         let fork = runs::reader(store)?
             .fork(&run, flags.at, &flags.set)
@@ -94,17 +94,17 @@ pub(super) fn fork(flags: &ForkFlags, session: &Session) -> Result<Exit, Failure
                 .screen
                 .note(&paint(DIM, format!("lula resume {fork}   goes on with it")));
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }
 
-pub(super) fn export(flags: &ExportFlags, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn export(flags: &ExportFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
+        let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
         let file = File::create(&flags.output).map_err(|error| {
             let message = format!("cannot write {}: {error}", flags.output.display());
-            Failure::new(Code::FileAccess, Exit::Environment, message)
+            CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
         })?;
         let exported = bundle::export(&*store, &run, file).await?;
         if session.screen.is_json() {
@@ -126,20 +126,21 @@ pub(super) fn export(flags: &ExportFlags, session: &Session) -> Result<Exit, Fai
             );
             session.screen.note(&paint(DIM, text));
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }
 
-pub(super) fn verify(file: &Path, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn verify(file: &Path, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let opened = File::open(file).map_err(|error| {
         let message = format!("cannot read {}: {error}", file.display());
-        Failure::new(Code::FileAccess, Exit::Usage, message).remedy("name an exported run")
+        CommandFailure::new(Code::FileAccess, RunExit::Usage, message)
+            .remedy("name an exported run")
     })?;
     let found = bundle::verify(opened)?;
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(&found)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     screen.line(format!(
         "{} {}: {} events and {} blobs, whole up to {}",
@@ -161,18 +162,5 @@ pub(super) fn verify(file: &Path, session: &Session) -> Result<Exit, Failure> {
     if let Some(summary) = &found.summary {
         screen.line(format!("  {summary}"))?;
     }
-    Ok(Exit::Verified)
-}
-
-impl From<BundleError> for Failure {
-    fn from(error: BundleError) -> Self {
-        match error {
-            BundleError::Store(error) => error.into(),
-            // Bytes that do not unpack were changed too: there is nothing else they could be.
-            BundleError::Io(_) | BundleError::Line { .. } | BundleError::Changed(_) => {
-                Self::new(Code::LogBroken, Exit::Failed, error.to_string())
-                    .remedy("do not rely on it; ask for another copy")
-            }
-        }
-    }
+    Ok(RunExit::Verified)
 }

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lula_config::keys;
-use lula_protocol::{Code, Exit};
-use lula_store::{SecretGuard, Store, check_store, compact_store, copy_store};
+use lula_host::store::StoreOpenOptions;
+use lula_host::{runs, store};
+use lula_protocol::{Code, RunExit};
+use lula_store::{RunStore, SecretGuard, check_store, compact_store, copy_store};
 use serde_json::json;
 
 use crate::cli::runs::StoreCommand;
-use crate::failure::Failure;
-use crate::runs::store::Manner;
-use crate::runs::{self, store};
-use crate::session::Session;
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{BAD, GOOD, paint};
 
-pub(super) fn run(command: &StoreCommand, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(command: &StoreCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         StoreCommand::Backup { file } => backup(file, session),
         StoreCommand::Restore { file } => restore(file, session),
@@ -25,17 +25,17 @@ pub(super) fn run(command: &StoreCommand, session: &Session) -> Result<Exit, Fai
     }
 }
 
-fn refuse(message: impl Into<String>) -> Failure {
-    Failure::new(Code::StoreUnusable, Exit::Usage, message)
+fn refuse(message: impl Into<String>) -> CommandFailure {
+    CommandFailure::new(Code::StoreUnusable, RunExit::Usage, message)
 }
 
-fn manner(session: &Session) -> Manner {
-    Manner::of(session, SecretGuard::default())
+fn manner(session: &CliSession) -> StoreOpenOptions {
+    StoreOpenOptions::of(&session.host, SecretGuard::default())
 }
 
-fn compact(older_than: Duration, session: &Session) -> Result<Exit, Failure> {
+fn compact(older_than: Duration, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let here = store::open(session, SecretGuard::default()).await?;
+        let here = store::open(&session.host, SecretGuard::default()).await?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let before = now.unwrap_or_default().saturating_sub(older_than);
         let before_ms = u64::try_from(before.as_millis()).unwrap_or(u64::MAX);
@@ -49,19 +49,19 @@ fn compact(older_than: Duration, session: &Session) -> Result<Exit, Failure> {
                 compacted.blobs, compacted.bytes, compacted.runs
             ))?;
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }
 
-fn backup(file: &Path, session: &Session) -> Result<Exit, Failure> {
+fn backup(file: &Path, session: &CliSession) -> Result<RunExit, CommandFailure> {
     if file.exists() {
         return Err(refuse(format!("{} exists already", file.display()))
             .remedy("name a file that does not exist"));
     }
     runs::block_on(async {
-        let url = session.config.get(&keys::STORE_URL);
+        let url = session.host.config.get(&keys::STORE_URL);
         if url.is_empty() {
-            let here = manner(session).file(store::default_file(session)?)?;
+            let here = manner(session).file(store::default_file(&session.host)?)?;
             here.backup(file).await?;
         } else {
             let from = manner(session).at(&url).await?;
@@ -73,7 +73,7 @@ fn backup(file: &Path, session: &Session) -> Result<Exit, Failure> {
     })
 }
 
-fn restore(file: &Path, session: &Session) -> Result<Exit, Failure> {
+fn restore(file: &Path, session: &CliSession) -> Result<RunExit, CommandFailure> {
     if !file.is_file() {
         return Err(refuse(format!("{} is no backup", file.display())));
     }
@@ -83,7 +83,7 @@ fn restore(file: &Path, session: &Session) -> Result<Exit, Failure> {
         if let Some(error) = broken.into_iter().next() {
             return Err(error.into());
         }
-        let to = store::open(session, SecretGuard::default()).await?;
+        let to = store::open(&session.host, SecretGuard::default()).await?;
         let copied = copy_store(&from, &*to).await?;
         if session.screen.is_json() {
             session.screen.document(&copied)?;
@@ -91,18 +91,22 @@ fn restore(file: &Path, session: &Session) -> Result<Exit, Failure> {
             let text = "runs brought back; runs that were there already were left alone";
             session.screen.line(format!("{} {text}", copied.runs))?;
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }
 
-fn check(session: &Session) -> Result<Exit, Failure> {
+fn check(session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let here = store::open(session, SecretGuard::default()).await?;
+        let here = store::open(&session.host, SecretGuard::default()).await?;
         looked_through(&*here, session, "the store").await
     })
 }
 
-async fn looked_through(store: &dyn Store, session: &Session, what: &str) -> Result<Exit, Failure> {
+async fn looked_through(
+    store: &dyn RunStore,
+    session: &CliSession,
+    what: &str,
+) -> Result<RunExit, CommandFailure> {
     let (checked, broken) = check_store(store).await?;
     let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
     let screen = &session.screen;
@@ -129,13 +133,13 @@ async fn looked_through(store: &dyn Store, session: &Session, what: &str) -> Res
         }
     }
     Ok(if broken.is_empty() {
-        Exit::Verified
+        RunExit::Verified
     } else {
-        Exit::Failed
+        RunExit::Failed
     })
 }
 
-fn migrate(from: &str, to: &str, session: &Session) -> Result<Exit, Failure> {
+fn migrate(from: &str, to: &str, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
         let source = manner(session).at(from).await?;
         let target = manner(session).at(to).await?;
@@ -147,6 +151,6 @@ fn migrate(from: &str, to: &str, session: &Session) -> Result<Exit, Failure> {
                 .screen
                 .line(format!("{} runs copied and verified", copied.runs))?;
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use lula_agents::dag::{Dag, Entry, JobId, Status};
+use lula_agents::plan::{PlanGraph, PlanStepEntry, StepId, StepStatus};
 use unicode_width::UnicodeWidthStr;
 
 use super::plan::mark;
-use crate::term::{BAD, DIM, GOOD, Room, STRONG, WARN, paint, plain};
+use crate::term::{BAD, DIM, GOOD, STRONG, TerminalArea, WARN, paint, plain};
 
 /// Widest name of a task; longer ones are cut.
 const NAME: usize = 24;
@@ -18,9 +18,15 @@ const ROOMY: usize = 60;
 
 /// The board: one line for each task, each after what it needs. Where there are too many, those that
 /// say most are shown and the others are counted.
-pub(crate) fn board(dag: &Dag, doing: &BTreeMap<String, String>, room: Room) -> String {
-    let wanted = |entry: &&Entry| !matches!(entry.status, Status::Superseded | Status::Cancelled);
-    let entries: Vec<&Entry> = dag.in_order().into_iter().filter(wanted).collect();
+pub(crate) fn board(
+    dag: &PlanGraph,
+    doing: &BTreeMap<String, String>,
+    room: TerminalArea,
+) -> String {
+    let wanted = |entry: &&PlanStepEntry| {
+        !matches!(entry.status, StepStatus::Superseded | StepStatus::Cancelled)
+    };
+    let entries: Vec<&PlanStepEntry> = dag.in_order().into_iter().filter(wanted).collect();
     let shown = chosen(&entries, room.lines);
     let names = shown.iter().map(|entry| name(entry).width());
     let names = names.max().unwrap_or(0);
@@ -28,7 +34,7 @@ pub(crate) fn board(dag: &Dag, doing: &BTreeMap<String, String>, room: Room) -> 
         .iter()
         .map(|entry| row(dag, entry, doing, names, room.width))
         .collect();
-    let left: Vec<&&Entry> = entries
+    let left: Vec<&&PlanStepEntry> = entries
         .iter()
         .filter(|entry| !shown.iter().any(|other| other.job.id == entry.job.id))
         .collect();
@@ -39,14 +45,14 @@ pub(crate) fn board(dag: &Dag, doing: &BTreeMap<String, String>, room: Room) -> 
 }
 
 /// As many as fit: who works and what went wrong first, then who waits, then what is done.
-fn chosen<'a>(entries: &[&'a Entry], lines: usize) -> Vec<&'a Entry> {
+fn chosen<'a>(entries: &[&'a PlanStepEntry], lines: usize) -> Vec<&'a PlanStepEntry> {
     if entries.len() <= lines {
         return entries.to_vec();
     }
-    let rank = |entry: &Entry| match entry.status {
-        Status::Leased { .. } | Status::Produced { .. } | Status::Conflict { .. } => 0,
-        Status::Failed { .. } => 1,
-        Status::Pending => 2,
+    let rank = |entry: &PlanStepEntry| match entry.status {
+        StepStatus::Leased { .. } | StepStatus::Produced { .. } | StepStatus::Conflict { .. } => 0,
+        StepStatus::Failed { .. } => 1,
+        StepStatus::Pending => 2,
         _ => 3,
     };
     let mut places: Vec<usize> = (0..entries.len()).collect();
@@ -58,7 +64,7 @@ fn chosen<'a>(entries: &[&'a Entry], lines: usize) -> Vec<&'a Entry> {
 }
 
 /// `and 12 more: 8 integrated, 4 pending`
-fn counted(left: &[&&Entry]) -> String {
+fn counted(left: &[&&PlanStepEntry]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in left {
         *counts.entry(entry.status.name()).or_default() += 1;
@@ -70,13 +76,13 @@ fn counted(left: &[&&Entry]) -> String {
     format!("and {} more: {}", left.len(), counts.join(", "))
 }
 
-fn name(entry: &Entry) -> String {
+fn name(entry: &PlanStepEntry) -> String {
     plain(entry.job.id.as_str(), NAME)
 }
 
 fn row(
-    dag: &Dag,
-    entry: &Entry,
+    dag: &PlanGraph,
+    entry: &PlanStepEntry,
     doing: &BTreeMap<String, String>,
     names: usize,
     width: usize,
@@ -90,10 +96,10 @@ fn row(
     }
     let text = plain(&state(dag, entry, doing), width.saturating_sub(used));
     let (name, text) = match &entry.status {
-        Status::Leased { .. } | Status::Produced { .. } => (paint(STRONG, name), text),
-        Status::Integrated { .. } => (name, paint(GOOD, text)),
-        Status::Failed { .. } => (name, paint(BAD, text)),
-        Status::Conflict { .. } => (name, paint(WARN, text)),
+        StepStatus::Leased { .. } | StepStatus::Produced { .. } => (paint(STRONG, name), text),
+        StepStatus::Integrated { .. } => (name, paint(GOOD, text)),
+        StepStatus::Failed { .. } => (name, paint(BAD, text)),
+        StepStatus::Conflict { .. } => (name, paint(WARN, text)),
         _ => (paint(DIM, name), paint(DIM, text)),
     };
     format!(
@@ -104,19 +110,22 @@ fn row(
 }
 
 /// How far a task is, in a few words.
-fn state(dag: &Dag, entry: &Entry, doing: &BTreeMap<String, String>) -> String {
+fn state(dag: &PlanGraph, entry: &PlanStepEntry, doing: &BTreeMap<String, String>) -> String {
     match &entry.status {
-        Status::Pending => {
-            let open = |id: &&JobId| {
+        StepStatus::Pending => {
+            let open = |id: &&StepId| {
                 let status = dag.jobs.get(*id).map(|entry| &entry.status);
-                !matches!(status, Some(Status::Integrated { .. } | Status::Superseded))
+                !matches!(
+                    status,
+                    Some(StepStatus::Integrated { .. } | StepStatus::Superseded)
+                )
             };
             let needs: Vec<&str> = entry
                 .job
                 .deps
                 .iter()
                 .filter(open)
-                .map(JobId::as_str)
+                .map(StepId::as_str)
                 .collect();
             if needs.is_empty() {
                 "waits for its turn".to_owned()
@@ -124,7 +133,7 @@ fn state(dag: &Dag, entry: &Entry, doing: &BTreeMap<String, String>) -> String {
                 format!("waits for {}", needs.join(", "))
             }
         }
-        Status::Leased { .. } => {
+        StepStatus::Leased { .. } => {
             let doing = doing
                 .get(entry.job.id.as_str())
                 .map_or("begins", String::as_str);
@@ -134,61 +143,66 @@ fn state(dag: &Dag, entry: &Entry, doing: &BTreeMap<String, String>) -> String {
                 doing.to_owned()
             }
         }
-        Status::Produced { .. } => "done, and on its way into the whole".to_owned(),
-        Status::Integrated { .. } => "integrated".to_owned(),
-        Status::Conflict { said } => {
+        StepStatus::Produced { .. } => "done, and on its way into the whole".to_owned(),
+        StepStatus::Integrated { .. } => "integrated".to_owned(),
+        StepStatus::Conflict { said } => {
             let said = said.lines().next().unwrap_or_default();
             format!("does not fit: {said}")
         }
-        Status::Failed { reason } => format!("failed: {reason}"),
-        Status::Skipped { reason } => format!("skipped: {reason}"),
-        Status::Cancelled | Status::Superseded => entry.status.name().to_owned(),
+        StepStatus::Failed { reason } => format!("failed: {reason}"),
+        StepStatus::Skipped { reason } => format!("skipped: {reason}"),
+        StepStatus::Cancelled | StepStatus::Superseded => entry.status.name().to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lula_agents::dag::{Bounds, Job, OnFailure, Reason, Scope, Step};
-    use lula_protocol::{Amounts, RunId};
+    use lula_agents::plan::{
+        PathScope, PlanBounds, PlanStep, StepFailurePolicy, StepFailureReason, StepTransition,
+    };
+    use lula_protocol::{BudgetAmounts, RunId};
 
-    fn id(name: &str) -> JobId {
-        JobId::new(name).unwrap()
+    fn id(name: &str) -> StepId {
+        StepId::new(name).unwrap()
     }
 
-    fn dag(jobs: &[(&str, &str, &[&str])]) -> Dag {
-        let jobs = jobs.iter().map(|(name, role, needs)| Job {
+    fn dag(jobs: &[(&str, &str, &[&str])]) -> PlanGraph {
+        let jobs = jobs.iter().map(|(name, role, needs)| PlanStep {
             id: id(name),
             repo: 0,
             goal: "x".to_owned(),
             deps: needs.iter().map(|name| id(name)).collect(),
-            scope: Scope::new(&[name]).unwrap(),
-            budget: Amounts::none(),
+            scope: PathScope::new(&[name]).unwrap(),
+            budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: (*role).to_owned(),
         });
-        let bounds = Bounds {
+        let bounds = PlanBounds {
             repositories: 1,
             roles: &["coder", "reviewer", "tester"],
-            left: Amounts::none(),
+            left: BudgetAmounts::none(),
         };
-        Dag::new(jobs.collect(), OnFailure::Isolated, &bounds).unwrap()
+        PlanGraph::new(jobs.collect(), StepFailurePolicy::Isolated, &bounds).unwrap()
     }
 
-    fn begin(dag: &mut Dag, name: &str) {
+    fn begin(dag: &mut PlanGraph, name: &str) {
         let run = RunId::from_parts(1, [1; 10]);
-        dag.step(&Step::Leased { id: id(name), run }).unwrap();
+        dag.step(&StepTransition::Leased { id: id(name), run })
+            .unwrap();
     }
 
-    fn finish(dag: &mut Dag, name: &str) {
+    fn finish(dag: &mut PlanGraph, name: &str) {
         begin(dag, name);
         let id = id(name);
-        dag.step(&Step::Produced { id: id.clone() }).unwrap();
+        dag.step(&StepTransition::Produced { id: id.clone() })
+            .unwrap();
         let commit = Some("c".to_owned());
-        dag.step(&Step::Integrated { id, commit }).unwrap();
+        dag.step(&StepTransition::Integrated { id, commit })
+            .unwrap();
     }
 
-    fn shown(dag: &Dag, width: usize, lines: usize) -> String {
+    fn shown(dag: &PlanGraph, width: usize, lines: usize) -> String {
         let doing = [
             (
                 "parser",
@@ -197,7 +211,7 @@ mod tests {
             ("lexer", "asks anthropic/claude-sonnet-4-5"),
         ];
         let doing = doing.map(|(name, what)| (name.to_owned(), what.to_owned()));
-        let board = board(dag, &doing.into(), Room { width, lines });
+        let board = board(dag, &doing.into(), TerminalArea { width, lines });
         let plain = anstream::adapter::strip_str(&board).to_string();
         for line in plain.lines() {
             assert!(line.width() <= width, "{} columns: {line}", line.width());
@@ -205,7 +219,7 @@ mod tests {
         plain
     }
 
-    fn plan() -> Dag {
+    fn plan() -> PlanGraph {
         let mut dag = dag(&[
             ("grammar", "coder", &[]),
             ("lexer", "coder", &[]),
@@ -219,17 +233,18 @@ mod tests {
         for name in ["lexer", "parser", "docs", "wrong", "parser-tests"] {
             begin(&mut dag, name);
         }
-        dag.step(&Step::Produced { id: id("docs") }).unwrap();
+        dag.step(&StepTransition::Produced { id: id("docs") })
+            .unwrap();
         let said = "both sides changed docs/index.md\nand more".to_owned();
-        dag.step(&Step::Conflict {
+        dag.step(&StepTransition::Conflict {
             id: id("docs"),
             said,
         })
         .unwrap();
-        let reason = Reason::NotDone {
+        let reason = StepFailureReason::NotDone {
             said: "2 tests that passed no longer do".to_owned(),
         };
-        dag.step(&Step::Failed {
+        dag.step(&StepTransition::Failed {
             id: id("wrong"),
             reason,
         })
@@ -278,7 +293,7 @@ mod tests {
     fn nothing_an_agent_says_acts_on_the_terminal() {
         let dag = plan();
         let doing = [("lexer".to_owned(), "runs \u{1b}[2J\nx".to_owned())];
-        let room = Room {
+        let room = TerminalArea {
             width: 80,
             lines: 20,
         };

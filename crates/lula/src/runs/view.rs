@@ -4,21 +4,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use lula_agents::dag::Dag;
-use lula_protocol::{Amounts, Dimension};
+use lula_agents::plan::PlanGraph;
+use lula_host::story::facts::{TestTally, spend};
+use lula_host::story::{StoryEvent, StoryEventKind, StoryTeller};
+use lula_protocol::BudgetAmounts;
 
 use super::board::board;
-use super::report::usd;
-use super::story::{Kind, Moment, Teller};
-use super::words::Tally;
-use crate::term::{BAD, DIM, GOOD, Live, STRONG, WARN, paint, plain};
+use crate::term::{BAD, DIM, GOOD, LiveProgress, STRONG, WARN, paint, plain};
 
 /// Widest name of a node.
 const NODE: usize = 15;
 
 /// What is shown of a run under way.
-pub(crate) struct View {
-    live: Live,
+pub(crate) struct LiveRunView {
+    live: LiveProgress,
     scene: Mutex<Scene>,
 }
 
@@ -26,18 +25,18 @@ pub(crate) struct View {
 struct Scene {
     node: String,
     doing: String,
-    tests: Option<Tally>,
-    spent: Amounts,
+    tests: Option<TestTally>,
+    spent: BudgetAmounts,
     /// The plan that agents share, and what each of them does.
-    plan: Option<Dag>,
+    plan: Option<PlanGraph>,
     agents: BTreeMap<String, String>,
     /// Events before this one were told.
     from: u64,
 }
 
-impl View {
+impl LiveRunView {
     /// Of a run whose log has so many events that need not be told again.
-    pub(crate) fn new(live: Live, from: u64) -> Self {
+    pub(crate) fn new(live: LiveProgress, from: u64) -> Self {
         let scene = Scene {
             from,
             ..Scene::default()
@@ -85,13 +84,13 @@ impl View {
         self.live.mention(&paint(DIM, format!("  {task}: {what}")));
     }
 
-    /// Something whoever watches should know.
+    /// Something a person who watches should know.
     pub(crate) fn warn(&self, text: &str) {
         self.live.tell(&paint(WARN, plain(text, 400)));
     }
 
     /// Something is in the log. What was told before is not told again.
-    pub(crate) fn happened(&self, moment: &Moment, teller: &Teller) {
+    pub(crate) fn happened(&self, moment: &StoryEvent, teller: &StoryTeller) {
         let mut new = true;
         self.change(|scene| {
             scene.tests = teller.tests;
@@ -122,27 +121,17 @@ fn status(scene: &Scene) -> String {
     parts.join(&paint(DIM, " · "))
 }
 
-/// `4 calls $0.0120`
-pub(crate) fn spend(spent: &Amounts) -> Option<String> {
-    let of = |dimension| spent.get(dimension).unwrap_or_default();
-    match of(Dimension::ModelCalls) {
-        0 => None,
-        1 => Some(format!("1 call {}", usd(of(Dimension::MicroUsd)))),
-        calls => Some(format!("{calls} calls {}", usd(of(Dimension::MicroUsd)))),
-    }
-}
-
 /// A line that stays: the end of a node, what people said, what went wrong.
-fn line(moment: &Moment) -> Option<String> {
+fn line(moment: &StoryEvent) -> Option<String> {
     let (mark, style) = match (moment.kind, moment.good) {
-        (Kind::Step | Kind::Person, Some(false)) => ("✗", BAD),
-        (Kind::Step, _) => ("•", GOOD),
-        (Kind::Person, _) => ("»", STRONG),
-        (Kind::Trouble, _) => ("!", WARN),
+        (StoryEventKind::Step | StoryEventKind::Person, Some(false)) => ("✗", BAD),
+        (StoryEventKind::Step, _) => ("•", GOOD),
+        (StoryEventKind::Person, _) => ("»", STRONG),
+        (StoryEventKind::Trouble, _) => ("!", WARN),
         // The end is told by the command itself.
-        (Kind::Aside | Kind::Act | Kind::End, _) => return None,
+        (StoryEventKind::Aside | StoryEventKind::Act | StoryEventKind::End, _) => return None,
     };
-    // What everybody knows, and what nobody needs to know.
+    // What the operator knows, and what they need not know.
     if moment.event == "run_started" || (moment.name == "policy_gate" && moment.text == "allow") {
         return None;
     }
@@ -158,6 +147,7 @@ fn line(moment: &Moment) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lula_protocol::BudgetDimension;
 
     fn shown(scene: &Scene) -> String {
         anstream::adapter::strip_str(&status(scene)).to_string()
@@ -171,14 +161,14 @@ mod tests {
             ..Scene::default()
         };
         assert_eq!(shown(&scene), "coder · runs pytest -q");
-        scene.tests = Some(Tally {
+        scene.tests = Some(TestTally {
             passing: 10,
             failing: 2,
             flaky: 0,
         });
-        scene.spent = Amounts::none()
-            .with(Dimension::ModelCalls, 4)
-            .with(Dimension::MicroUsd, 12_000);
+        scene.spent = BudgetAmounts::none()
+            .with(BudgetDimension::ModelCalls, 4)
+            .with(BudgetDimension::MicroUsd, 12_000);
         assert_eq!(
             shown(&scene),
             "coder · runs pytest -q · tests 10 pass, 2 fail · 4 calls $0.0120"

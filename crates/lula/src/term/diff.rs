@@ -1,7 +1,8 @@
 //! Unified diffs in colour.
 
+use lula_host::text::visible;
+
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
-use super::text::visible;
 
 /// The change from one text to another, as `diff -u` prints it. Control characters are made
 /// visible: a file must not be able to paint over its own diff.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use lula_protocol::Exit;
+use lula_protocol::RunExit;
 use serde::Serialize;
 
 use super::style::{BAD, DIM, STRONG, paint};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// As a compiler would say it.
-pub(super) fn as_text(failure: &Failure) -> String {
+pub(super) fn as_text(failure: &CommandFailure) -> String {
     let mut out = format!(
         "{} {}\n",
         paint(BAD, format!("error[{}]:", failure.code)),
@@ -36,10 +36,10 @@ pub(super) fn as_text(failure: &Failure) -> String {
 
 /// What another process of this program printed as its error, read back. It had no terminal, so there
 /// are no colours in it.
-pub(crate) fn read_text(text: &str) -> Option<Failure> {
+pub(crate) fn read_text(text: &str) -> Option<CommandFailure> {
     let (_, rest) = text.split_once("error[")?;
     let (code, rest) = rest.split_once("]: ")?;
-    let mut failure = Failure::new(code.parse().ok()?, Exit::Environment, "");
+    let mut failure = CommandFailure::new(code.parse().ok()?, RunExit::Environment, "");
     let mut remedy: Option<String> = None;
     for line in rest.lines() {
         if line.starts_with("  more: ") {
@@ -61,7 +61,7 @@ pub(crate) fn read_text(text: &str) -> Option<Failure> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Document<'a> {
+pub(super) struct FailureDocument<'a> {
     error: Body<'a>,
 }
 
@@ -74,8 +74,8 @@ struct Body<'a> {
 }
 
 /// As a program reads it.
-pub(super) fn as_json(failure: &Failure) -> Document<'_> {
-    Document {
+pub(super) fn as_json(failure: &CommandFailure) -> FailureDocument<'_> {
+    FailureDocument {
         error: Body {
             code: failure.code.as_str(),
             message: &failure.message,
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn what_one_process_prints_another_reads() {
-        let failure = Failure::new(
+        let failure = CommandFailure::new(
             Code::EnvironmentUnfit,
-            Exit::Environment,
+            RunExit::Environment,
             "no tier works here:\n  namespace: it is off",
         )
         .remedy("switch it on\nor ask somebody");

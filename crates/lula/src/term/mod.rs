@@ -6,7 +6,6 @@ mod progress;
 mod raw;
 mod style;
 mod table;
-mod text;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -14,22 +13,23 @@ use std::io::{self, IsTerminal, Write};
 use anstream::ColorChoice;
 use clap::ArgMatches;
 use lula_config::{Config, keys};
+use lula_host::report::Notice;
 use serde::Serialize;
 
 use crate::cli::OutputFlags;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 pub(crate) use diff::unified;
 pub(crate) use failure::read_text;
-pub(crate) use progress::{Live, Room, Step, human};
+pub(crate) use lula_host::text::{bytes, human, plain, visible};
+pub(crate) use progress::{LiveProgress, ProgressStep, TerminalArea};
 pub(crate) use raw::RawTerminal;
 pub(crate) use style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-pub(crate) use table::Table;
-pub(crate) use text::{bytes, plain, visible};
+pub(crate) use table::TextTable;
 
 /// Where and how to print.
-#[derive(Debug)]
-pub(crate) struct Screen {
+#[derive(Debug, Clone)]
+pub(crate) struct TerminalScreen {
     json: bool,
     talk: Talk,
     live: bool,
@@ -43,7 +43,7 @@ enum Talk {
     Everything,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// As the flags and the configuration say.
     pub(crate) fn configured(flags: OutputFlags, config: &Config) -> Self {
         match config.get(&keys::OUTPUT_COLOR).as_str() {
@@ -98,22 +98,28 @@ impl Screen {
 
     /// A line of the result.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
-    pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn line(&self, text: impl Display) -> Result<(), CommandFailure> {
         Ok(writeln!(anstream::stdout(), "{text}")?)
     }
 
     /// A patch: in colour for a person, byte for byte for `git apply`.
-    pub(crate) fn patch(&self, diff: &str) -> Result<(), Failure> {
+    pub(crate) fn patch(&self, diff: &str) -> Result<(), CommandFailure> {
+        Ok(self.write_patch(diff)?)
+    }
+
+    /// The same where standard output itself is what may fail.
+    #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
+    pub(crate) fn write_patch(&self, diff: &str) -> io::Result<()> {
         if io::stdout().is_terminal() {
-            self.line(diff::coloured(diff))
+            writeln!(anstream::stdout(), "{}", diff::coloured(diff))
         } else {
-            Ok(io::stdout().lock().write_all(diff.as_bytes())?)
+            io::stdout().lock().write_all(diff.as_bytes())
         }
     }
 
     /// The whole result, as JSON.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
-    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), CommandFailure> {
         let mut out = io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, value)?;
         Ok(writeln!(out)?)
@@ -121,7 +127,7 @@ impl Screen {
 
     /// One of many documents, on a line of its own.
     #[expect(clippy::unused_self, reason = "all printing goes through the screen")]
-    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), CommandFailure> {
         let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, value)?;
         writeln!(out)?;
@@ -132,6 +138,16 @@ impl Screen {
     pub(crate) fn note(&self, text: &str) {
         if self.talk != Talk::Nothing {
             stderr_line(text);
+        }
+    }
+
+    /// The same of several, with what can be typed next in a quieter colour.
+    pub(crate) fn notices(&self, notices: &[Notice]) {
+        for notice in notices {
+            match notice {
+                Notice::Fact(text) => self.note(text),
+                Notice::Hint(text) => self.note(&paint(DIM, text)),
+            }
         }
     }
 
@@ -155,7 +171,7 @@ impl Screen {
     }
 
     /// Why the command ended.
-    pub(crate) fn failure(&self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &CommandFailure) {
         if self.json {
             // Standard output is closed or full: the exit status still tells.
             let _ = self.document(&failure::as_json(failure));
@@ -165,17 +181,17 @@ impl Screen {
     }
 
     /// Work whose steps are not known before.
-    pub(crate) fn live(&self, what: &str) -> Live {
-        Live::begin(what, self.live, self.talk == Talk::Nothing)
+    pub(crate) fn live(&self, what: &str) -> LiveProgress {
+        LiveProgress::begin(what, self.live, self.talk == Talk::Nothing)
     }
 
     /// Work that takes a while.
-    pub(crate) fn step(&self, what: &str) -> Step {
-        Step::begin(what, self.live, self.talk == Talk::Nothing)
+    pub(crate) fn step(&self, what: &str) -> ProgressStep {
+        ProgressStep::begin(what, self.live, self.talk == Talk::Nothing)
     }
 }
 
-/// Standard error may be closed; there is nobody else to tell.
+/// Standard error may be closed; there is nowhere else to tell it.
 fn stderr_line(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

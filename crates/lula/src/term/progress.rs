@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{BAD, DIM, GOOD, paint, stderr_line};
+use super::{BAD, DIM, GOOD, human, paint, stderr_line};
 
 /// One piece of work, from its start to its end.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct ProgressStep {
     what: String,
     begun: Instant,
     spinner: Option<ProgressBar>,
     quiet: bool,
 }
 
-impl Step {
+impl ProgressStep {
     pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
         let spinner = live.then(|| spinner(what));
         Self {
@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for ProgressStep {
     fn drop(&mut self) {
         // An error on the way: leave no half-drawn line behind.
         if let Some(spinner) = &self.spinner {
@@ -62,7 +62,7 @@ impl Drop for Step {
 
 /// A part of the terminal.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct TerminalArea {
     /// Columns.
     pub(crate) width: usize,
     /// Lines.
@@ -71,12 +71,12 @@ pub(crate) struct Room {
 
 /// Work whose steps are not known before: the latest thing it says is shown.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveProgress {
     spinner: Option<ProgressBar>,
     plain: bool,
 }
 
-impl Live {
+impl LiveProgress {
     pub(super) fn begin(what: &str, live: bool, quiet: bool) -> Self {
         let spinner = live.then(|| spinner(what));
         Self {
@@ -123,12 +123,12 @@ impl Live {
 
     /// How much of the terminal may be drawn below what is going on now.
     #[expect(clippy::unused_self, reason = "only what is drawn has room")]
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> TerminalArea {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (width, height) = size.map_or((80, 24), |(width, height)| {
             (usize::from(width.0), usize::from(height.0))
         });
-        Room {
+        TerminalArea {
             // The last column stays free: some terminals wrap behind it.
             width: width.saturating_sub(1),
             // Room is left for what was said before.
@@ -144,7 +144,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveProgress {
     fn drop(&mut self) {
         if let Some(spinner) = &self.spinner {
             spinner.finish_and_clear();
@@ -163,25 +163,4 @@ fn spinner(what: &str) -> ProgressBar {
     bar.set_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
-}
-
-/// `12 ms`, `3.4 s`, `2 min 5 s`.
-pub(crate) fn human(time: Duration) -> String {
-    match time.as_secs() {
-        0 => format!("{} ms", time.as_millis()),
-        1..60 => format!("{:.1} s", time.as_secs_f64()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_read_like_people_say_them() {
-        assert_eq!(human(Duration::from_millis(12)), "12 ms");
-        assert_eq!(human(Duration::from_millis(3_400)), "3.4 s");
-        assert_eq!(human(Duration::from_secs(125)), "2 min 5 s");
-    }
 }

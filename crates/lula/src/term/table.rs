@@ -1,4 +1,8 @@
 //! Aligned columns; the last one wraps at the width of the terminal.
+//!
+//! Our own, because the usual crate brings a second colour model and a terminal library with it.
+//! Errors are rendered by us for the same reason; most of them have one place with a line, never a
+//! tree.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -10,11 +14,11 @@ const GAP: usize = 2;
 
 /// Rows of cells. A cell may carry colours, which take no space.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
     }
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_whatever_they_hold() {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         table.row(["ü".into(), paint(GOOD, "yes"), "first".into()]);
         table.row(["日本".into(), "no".into(), "second".into()]);
         let text = anstream::adapter::strip_str(&table.render_within(1, 80)).to_string();
@@ -109,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_last_column_wraps_under_itself() {
-        let mut table = Table::default();
+        let mut table = TextTable::default();
         table.row(["name".into(), "one two three four five six seven".into()]);
         assert_eq!(
             table.render_within(0, 20),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lula_runner::api::{Integration, LineStart, LineView};
-use lula_runner::client::ClientError;
+use lula_runner_api::client::RunnerClientError;
+use lula_runner_api::{BranchWorkspaceStart, IntegrationBranchView, MergeAgentChangeResult};
 
 use super::repository;
 use crate::lula::listing;
@@ -12,7 +12,7 @@ use crate::run::git;
 use crate::runner::Scene;
 
 /// What the files of a line are.
-fn files_of(scene: &Scene, line: &LineView) -> String {
+fn files_of(scene: &Scene, line: &IntegrationBranchView) -> String {
     let directory = scene.state().join("lines").join(&line.line).join("git");
     git(
         &directory,
@@ -42,7 +42,7 @@ fn killed_at_any_moment_nothing_produced_is_lost_and_nothing_merged_twice() {
             let name = lines[which].line.clone();
             let mut products = Vec::new();
             for (number, (file, at)) in edits.iter().enumerate() {
-                scene.agent(&name, &[], LineStart::Line);
+                scene.agent(&name, &[], BranchWorkspaceStart::Line);
                 let path = ["a.txt", "b.txt"][usize::try_from(*file).unwrap()];
                 let at = at + 1;
                 scene.sh(&format!(
@@ -59,8 +59,8 @@ fn killed_at_any_moment_nothing_produced_is_lost_and_nothing_merged_twice() {
                 let done = send(scene, which == 1, &mut dice, &mut cut_off, |scene| {
                     scene.wait(scene.client().integrate(&name, &order))
                 });
-                came[which].push(matches!(done, Integration::Integrated { .. }));
-                // The same again, whoever asks.
+                came[which].push(matches!(done, MergeAgentChangeResult::Integrated { .. }));
+                // The same again, whichever process asks.
                 assert_eq!(
                     scene.wait(scene.client().integrate(&name, &order)).unwrap(),
                     done
@@ -102,7 +102,7 @@ fn send<T: Send>(
     kill: bool,
     dice: &mut Dice,
     cut_off: &mut usize,
-    ask: impl Fn(&Scene) -> Result<T, ClientError> + Sync,
+    ask: impl Fn(&Scene) -> Result<T, RunnerClientError> + Sync,
 ) -> T {
     if kill && dice.roll(2) == 0 {
         let wait = Duration::from_micros(dice.roll(60_000));

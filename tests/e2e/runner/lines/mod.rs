@@ -9,11 +9,12 @@ mod several;
 use std::path::Path;
 
 use lula_protocol::{Digest, WorkspaceId};
-use lula_repair::trial::Baseline;
-use lula_runner::api::{
-    CheckoutWanted, IntegrateChange, Integration, LayLine, LineStart, LineView, MergeTests,
-    OpenAtLine, OpenLine, ProduceChange, ProducedView, Trial, TrialEvent, TrialResult,
-    WorkspaceView,
+use lula_repair::trial::TestBaseline;
+use lula_runner_api::{
+    BranchWorkspaceStart, CheckoutRequest, CommitAgentChange, CommittedAgentChangeView,
+    FillWorkspaceFromBranch, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    MergeTestRequirement, OpenIntegrationBranch, OpenWorkspaceOnBranch, TestRunEvent,
+    TestRunRequest, TestRunResult, WorkspaceView,
 };
 use serde_json::json;
 
@@ -64,8 +65,8 @@ fn workspace() -> WorkspaceId {
 }
 
 impl Scene {
-    fn line_in(&self, path: &Path) -> LineView {
-        let order = OpenLine {
+    fn line_in(&self, path: &Path) -> IntegrationBranchView {
+        let order = OpenIntegrationBranch {
             run: self.run.clone(),
             path: path.display().to_string(),
             commit: None,
@@ -73,8 +74,8 @@ impl Scene {
         self.wait(self.client().open_line(&order)).unwrap()
     }
 
-    fn at(id: &WorkspaceId, scope: &[&str], start: LineStart) -> OpenAtLine {
-        OpenAtLine {
+    fn at(id: &WorkspaceId, scope: &[&str], start: BranchWorkspaceStart) -> OpenWorkspaceOnBranch {
+        OpenWorkspaceOnBranch {
             id: id.clone(),
             title: "a task".to_owned(),
             write_scope: scope.iter().map(|glob| (*glob).to_owned()).collect(),
@@ -84,7 +85,7 @@ impl Scene {
     }
 
     /// Opens a workspace over the line, which later calls go to.
-    fn agent(&mut self, line: &str, scope: &[&str], start: LineStart) -> WorkspaceView {
+    fn agent(&mut self, line: &str, scope: &[&str], start: BranchWorkspaceStart) -> WorkspaceView {
         let id = workspace();
         let order = Self::at(&id, scope, start);
         let view = self.wait(self.client().open_at_line(line, &order)).unwrap();
@@ -96,9 +97,9 @@ impl Scene {
         self.does("write_file", json!({"path": path, "content": content}));
     }
 
-    fn product(&self, task: &str) -> ProduceChange {
+    fn product(&self, task: &str) -> CommitAgentChange {
         let taken = self.wait(self.client().taken(&self.workspace)).unwrap();
-        ProduceChange {
+        CommitAgentChange {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
@@ -110,13 +111,18 @@ impl Scene {
         }
     }
 
-    fn produce(&self, line: &str, task: &str) -> ProducedView {
+    fn produce(&self, line: &str, task: &str) -> CommittedAgentChangeView {
         let order = self.product(task);
         self.wait(self.client().produce(line, &order)).unwrap()
     }
 
-    fn merge_of(&self, task: &str, commit: &str, tests: Option<MergeTests>) -> IntegrateChange {
-        IntegrateChange {
+    fn merge_of(
+        &self,
+        task: &str,
+        commit: &str,
+        tests: Option<MergeTestRequirement>,
+    ) -> MergeAgentChange {
+        MergeAgentChange {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
@@ -133,22 +139,22 @@ impl Scene {
         line: &str,
         task: &str,
         commit: &str,
-        tests: Option<MergeTests>,
-    ) -> Integration {
+        tests: Option<MergeTestRequirement>,
+    ) -> MergeAgentChangeResult {
         let order = self.merge_of(task, commit, tests);
         self.wait(self.client().integrate(line, &order)).unwrap()
     }
 
     /// Opens the run's own workspace of the line's first commit and lays the line into it.
-    fn whole(&self, line: &LineView) -> (WorkspaceId, Digest) {
+    fn whole(&self, line: &IntegrationBranchView) -> (WorkspaceId, Digest) {
         let id = workspace();
-        let wanted = CheckoutWanted {
+        let wanted = CheckoutRequest {
             id: id.clone(),
             commit: Some(line.base.clone()),
         };
         self.wait(self.client().open_commit(&line.path, "a run", wanted))
             .unwrap();
-        let order = LayLine {
+        let order = FillWorkspaceFromBranch {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
@@ -164,18 +170,18 @@ impl Scene {
         (id, laid.tree)
     }
 
-    fn baseline(&self) -> Baseline {
-        let trial = Trial::Examine {
+    fn baseline(&self) -> TestBaseline {
+        let trial = TestRunRequest::Examine {
             accept: Vec::new(),
-            tests: lula_repair::TestsWanted::default(),
+            tests: lula_repair::TestSelection::default(),
             tests_ms: 60_000,
         };
         self.wait(async {
             let events = self.client().trial(&self.workspace, &trial).await;
             let mut events = events.unwrap();
             loop {
-                if let Some(TrialEvent::Ended { result }) = events.next().await.unwrap() {
-                    let TrialResult::Examined { baseline } = *result else {
+                if let Some(TestRunEvent::Ended { result }) = events.next().await.unwrap() {
+                    let TestRunResult::Examined { baseline } = *result else {
                         panic!("{result:?}");
                     };
                     return *baseline;
@@ -185,9 +191,9 @@ impl Scene {
     }
 }
 
-fn integrated(came: Integration) -> String {
+fn integrated(came: MergeAgentChangeResult) -> String {
     match came {
-        Integration::Integrated { commit, .. } => commit,
+        MergeAgentChangeResult::Integrated { commit, .. } => commit,
         other => panic!("{other:?}"),
     }
 }

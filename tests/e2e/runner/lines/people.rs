@@ -1,6 +1,6 @@
 //! What people see of lines, and archive.
 
-use lula_runner::api::LineStart;
+use lula_runner_api::BranchWorkspaceStart;
 
 use super::{integrated, scene};
 use crate::runner::Scene;
@@ -9,7 +9,7 @@ use crate::runner::Scene;
 fn a_person_sees_lines_and_archives_them_and_strangers_are_set_aside() {
     let mut scene = scene();
     let line = scene.line_in(&scene.tree());
-    scene.agent(&line.line, &[], LineStart::Line);
+    scene.agent(&line.line, &[], BranchWorkspaceStart::Line);
     scene.puts("new.txt", "new\n");
     let made = scene.produce(&line.line, "t");
     integrated(scene.integrate(&line.line, "t", &made.commit, None));

@@ -1,8 +1,9 @@
 //! The merge queue: who comes in, who does not and why, and what everybody begins with.
 
 use lula_protocol::{Digest, EffectId};
-use lula_runner::api::{
-    DeliverChange, Integration, LineStart, LineView, MergeTests, OpenAtLine, ProduceChange,
+use lula_runner_api::{
+    BranchWorkspaceStart, CommitAgentChange, DeliverChangeRequest, IntegrationBranchView,
+    MergeAgentChangeResult, MergeTestRequirement, OpenWorkspaceOnBranch,
 };
 use serde_json::json;
 
@@ -20,9 +21,9 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     assert_eq!((&line.base, line.produced.len()), (&line.commit, 0));
 
     // All of them begin with the same commit.
-    let first = scene.agent(&name, &[], LineStart::Line);
+    let first = scene.agent(&name, &[], BranchWorkspaceStart::Line);
     assert_eq!(first.origin.unwrap().commit, line.base);
-    let tests = MergeTests {
+    let tests = MergeTestRequirement {
         folder: String::new(),
         command: None,
         before: Box::new(scene.baseline()),
@@ -37,10 +38,10 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     );
     let one = scene.produce(&name, "first");
     assert_eq!((one.files.len(), one.outside.len()), (2, 0));
-    scene.agent(&name, &[], LineStart::Line);
+    scene.agent(&name, &[], BranchWorkspaceStart::Line);
     scene.puts("notes.txt", "eins\ntwo\nthree\n");
     let two = scene.produce(&name, "second");
-    scene.agent(&name, &[], LineStart::Line);
+    scene.agent(&name, &[], BranchWorkspaceStart::Line);
     // Right by itself and beside the first one's lines, but not together with them.
     let renamed = CODE
         .replace("def price", "def cost")
@@ -50,7 +51,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
         &format!("{}\n\nprice = cost\n", renamed.trim_end()),
     );
     let own = scene.produce(&name, "fourth");
-    scene.agent(&name, &[], LineStart::Line);
+    scene.agent(&name, &[], BranchWorkspaceStart::Line);
     scene.puts(
         "tests/test_more.py",
         "import inspect\nimport unittest\n\nimport shop\n\n\nclass More(unittest.TestCase):\n    \
@@ -58,7 +59,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     );
     let three = scene.produce(&name, "third");
 
-    let Integration::Integrated {
+    let MergeAgentChangeResult::Integrated {
         commit,
         tests: said,
     } = scene.integrate(&name, "first", &one.commit, tests())
@@ -69,7 +70,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     let at = |scene: &Scene| scene.wait(scene.client().line(&name)).unwrap().commit;
     assert_eq!(at(&scene), commit);
     match scene.integrate(&name, "second", &two.commit, tests()) {
-        Integration::Conflict {
+        MergeAgentChangeResult::Conflict {
             onto,
             files,
             ours,
@@ -85,7 +86,7 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
         other => panic!("{other:?}"),
     }
     match scene.integrate(&name, "third", &three.commit, tests()) {
-        Integration::TestConflict {
+        MergeAgentChangeResult::TestConflict {
             failing, messages, ..
         } => {
             assert!(failing[0].contains("test_more"), "{failing:?}");
@@ -95,13 +96,13 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     }
     let textual = scene.integrate(&name, "fourth", &own.commit, tests());
     assert!(
-        matches!(textual, Integration::Conflict { .. }),
+        matches!(textual, MergeAgentChangeResult::Conflict { .. }),
         "{textual:?}"
     );
     assert_eq!(at(&scene), commit, "no conflict moved the line");
 
     // The same agent, on the new line, with its change merged over it.
-    let start = LineStart::Merge {
+    let start = BranchWorkspaceStart::Merge {
         commit: two.commit.clone(),
     };
     let opened = scene.agent(&name, &[], start);
@@ -137,10 +138,10 @@ fn three_agents_side_by_side_with_a_textual_and_a_semantic_conflict() {
     delivered_and_archived(&scene, &line);
 }
 
-fn delivered_and_archived(scene: &Scene, line: &LineView) {
+fn delivered_and_archived(scene: &Scene, line: &IntegrationBranchView) {
     // The whole is one change of the run, weighed and delivered like that of a single one.
     let (id, judged) = scene.whole(line);
-    let order = DeliverChange {
+    let order = DeliverChangeRequest {
         effect: effect(),
         epoch: 1,
         run: scene.run.clone(),
@@ -160,7 +161,7 @@ fn delivered_and_archived(scene: &Scene, line: &LineView) {
 
     let archived = scene.wait(scene.client().archive_line(&line.line)).unwrap();
     assert!(archived.archived);
-    let order = Scene::at(&workspace(), &[], LineStart::Line);
+    let order = Scene::at(&workspace(), &[], BranchWorkspaceStart::Line);
     let gone = scene.wait(scene.client().open_at_line(&line.line, &order));
     assert_eq!(refusal(gone).0, 409);
 }
@@ -170,12 +171,12 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
     let mut scene = scene();
     let line = scene.line_in(&scene.tree());
     let name = line.line.clone();
-    scene.agent(&name, &["docs/**"], LineStart::Line);
+    scene.agent(&name, &["docs/**"], BranchWorkspaceStart::Line);
     let written = scene.send(&scene.call("write_file", json!({"path": "shop.py", "content": "x"})));
     assert!(
         matches!(
             written.unwrap().outcome,
-            lula_protocol::Outcome::Denied { .. }
+            lula_protocol::ToolOutcome::Denied { .. }
         ),
         "a tool does not write outside"
     );
@@ -187,7 +188,7 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
     let refused = scene.wait(scene.client().integrate(&name, &order));
     assert_eq!(refusal(refused).0, 409);
     // A wider scope is a new workspace, which begins with what there is.
-    let start = LineStart::Merge {
+    let start = BranchWorkspaceStart::Merge {
         commit: strayed.commit.clone(),
     };
     scene.agent(&name, &["docs/**", "stray.txt"], start);
@@ -195,12 +196,13 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
     assert!(wider.outside.is_empty(), "{wider:?}");
     // What depends on it has to wait for it.
     let id = workspace();
-    let needs = OpenAtLine {
+    let needs = OpenWorkspaceOnBranch {
         contains: vec![wider.commit.clone()],
-        ..Scene::at(&id, &[], LineStart::Line)
+        ..Scene::at(&id, &[], BranchWorkspaceStart::Line)
     };
-    let open =
-        |scene: &Scene, order: &OpenAtLine| scene.wait(scene.client().open_at_line(&name, order));
+    let open = |scene: &Scene, order: &OpenWorkspaceOnBranch| {
+        scene.wait(scene.client().open_at_line(&name, order))
+    };
     assert_eq!(refusal(open(&scene, &needs)).0, 409);
     let landed = integrated(scene.integrate(&name, "docs", &wider.commit, None));
     let opened = open(&scene, &needs).unwrap();
@@ -216,18 +218,18 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
     let other = Scene::at(
         &scene.workspace,
         &[],
-        LineStart::Merge {
+        BranchWorkspaceStart::Merge {
             commit: more.commit,
         },
     );
     assert_eq!(refusal(open(&scene, &other)).0, 409);
-    let stale = ProduceChange {
+    let stale = CommitAgentChange {
         tree: Digest::of_bytes(b"another"),
         ..scene.product("more")
     };
     let produced = scene.wait(scene.client().produce(&name, &stale));
     assert_eq!(refusal(produced).0, 409);
-    let odd = ProduceChange {
+    let odd = CommitAgentChange {
         task: "../x".to_owned(),
         ..scene.product("more")
     };
@@ -242,23 +244,23 @@ fn a_task_begins_where_its_dependencies_are_and_stays_in_its_scope() {
 fn an_effect_of_a_line_happens_once_and_for_one_request() {
     let mut scene = scene();
     let line = scene.line_in(&scene.tree());
-    scene.agent(&line.line, &[], LineStart::Line);
+    scene.agent(&line.line, &[], BranchWorkspaceStart::Line);
     scene.puts("new.txt", "new\n");
     let order = scene.product("t");
-    let produce = |order: &ProduceChange| scene.wait(scene.client().produce(&line.line, order));
+    let produce = |order: &CommitAgentChange| scene.wait(scene.client().produce(&line.line, order));
     let made = produce(&order).unwrap();
-    let later = ProduceChange {
+    let later = CommitAgentChange {
         epoch: 3,
         ..order.clone()
     };
     assert_eq!(produce(&later).unwrap(), made);
     assert_eq!(refusal(produce(&order)).1, "L1007", "it was replaced");
-    let reused = ProduceChange {
+    let reused = CommitAgentChange {
         task: "other".to_owned(),
         ..later.clone()
     };
     assert_eq!(refusal(produce(&reused)).0, 409);
-    let foreign = ProduceChange {
+    let foreign = CommitAgentChange {
         run: lula_protocol::RunId::from_parts(5, fresh()),
         effect: EffectId::from_parts(5, fresh()),
         ..later

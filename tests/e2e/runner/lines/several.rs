@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lula_protocol::Digest;
-use lula_runner::api::{DeliverAll, DeliverPart, LineStart};
-use lula_runner::client::ClientError;
+use lula_runner_api::client::RunnerClientError;
+use lula_runner_api::{BranchWorkspaceStart, DeliverAllPart, DeliverAllRequest};
 
 use super::{integrated, repository};
 use crate::processes::Dice;
@@ -33,14 +33,14 @@ fn several(names: &[&str]) -> (Scene, Vec<PathBuf>) {
 
 impl Scene {
     /// A line in a repository with one change in it, laid into a workspace.
-    fn result_in(&mut self, tree: &Path, file: &str) -> DeliverPart {
+    fn result_in(&mut self, tree: &Path, file: &str) -> DeliverAllPart {
         let line = self.line_in(tree);
-        self.agent(&line.line, &[], LineStart::Line);
+        self.agent(&line.line, &[], BranchWorkspaceStart::Line);
         self.sh(&format!("echo new > {file}"));
         let made = self.produce(&line.line, "t");
         integrated(self.integrate(&line.line, "t", &made.commit, None));
         let (workspace, tree) = self.whole(&line);
-        DeliverPart {
+        DeliverAllPart {
             workspace,
             tree,
             branch: "lula/set".to_owned(),
@@ -49,8 +49,8 @@ impl Scene {
         }
     }
 
-    fn set(&self, parts: &[DeliverPart]) -> DeliverAll {
-        DeliverAll {
+    fn set(&self, parts: &[DeliverAllPart]) -> DeliverAllRequest {
+        DeliverAllRequest {
             effect: effect(),
             epoch: 1,
             run: self.run.clone(),
@@ -62,11 +62,12 @@ impl Scene {
 #[test]
 fn several_repositories_get_their_branches_together_or_none_does() {
     let (mut scene, trees) = several(&["one", "two"]);
-    let mut parts: Vec<DeliverPart> = trees
+    let mut parts: Vec<DeliverAllPart> = trees
         .iter()
         .map(|tree| scene.result_in(tree, "b.txt"))
         .collect();
-    let deliver = |scene: &Scene, order: &DeliverAll| scene.wait(scene.client().deliver_all(order));
+    let deliver =
+        |scene: &Scene, order: &DeliverAllRequest| scene.wait(scene.client().deliver_all(order));
     let has = |tree: &Path| !git(tree, &["branch", "--list", "lula/set"]).is_empty();
     // A branch that is in the way anywhere is in the way everywhere.
     git(&trees[1], &["branch", "lula/set"]);
@@ -82,15 +83,15 @@ fn several_repositories_get_their_branches_together_or_none_does() {
     let taken = scene.wait(scene.client().taken(&scene.workspace)).unwrap();
     let held = scene.set(&[
         parts[0].clone(),
-        DeliverPart {
+        DeliverAllPart {
             tree: taken.tree,
             ..guarded
         },
     ]);
     let held = deliver(&scene, &held);
-    assert!(matches!(held, Err(ClientError::Held(_))), "{held:?}");
+    assert!(matches!(held, Err(RunnerClientError::Held(_))), "{held:?}");
     assert!(!has(&trees[0]) && !has(&trees[1]));
-    // The same order, sent again, whoever sends it, is the same delivery.
+    // The same order, sent again, whichever process sends it, is the same delivery.
     let arrived = deliver(&scene, &order).unwrap();
     assert_eq!(arrived.parts.len(), 2);
     assert_eq!(deliver(&scene, &order).unwrap(), arrived);
@@ -106,7 +107,7 @@ fn several_repositories_get_their_branches_together_or_none_does() {
 #[test]
 fn killed_in_a_delivery_all_branches_are_there_or_none() {
     let (mut scene, trees) = several(&["one", "two", "three"]);
-    let base: Vec<DeliverPart> = trees
+    let base: Vec<DeliverAllPart> = trees
         .iter()
         .map(|tree| scene.result_in(tree, "b.txt"))
         .collect();

@@ -1,24 +1,24 @@
 //! Asking a model for tasks until its answer can be used.
 
-use lula_graph::{Ctx, Stop};
-use lula_models::normal::{Message, ModelRequest, Output};
+use lula_graph::{NodeContext, VisitStop};
+use lula_models::normal::{ModelMessage, ModelRequest, OutputShape};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::written::Written;
-use crate::choose::{Chosen, Tally};
-use crate::coder::conversation::Talk;
-use crate::recover::FailureClass;
+use super::written::ProposedStep;
+use crate::coder::conversation::CoderConversation;
+use crate::model_choice::{ChosenModel, VisitModelUsage};
+use crate::recovery::AttemptFailureClass;
 
 /// So often a plan that was refused may be made again.
 const REPAIRS: u32 = 2;
 
 /// What a model answers.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answered {
+pub(super) struct PlannerAnswer {
     #[serde(default)]
     pub(super) replaces: String,
-    pub(super) tasks: Vec<Written>,
+    pub(super) tasks: Vec<ProposedStep>,
 }
 
 /// The rules, with what several repositories add to them.
@@ -35,13 +35,13 @@ pub(super) fn told_names(rules: &str, names: &[String]) -> String {
 
 /// Asks until the answer is accepted, and tells why it was not.
 pub(super) async fn conversation<T>(
-    chosen: &Chosen<'_>,
+    chosen: &ChosenModel<'_>,
     (rules, names): (&str, &[String]),
     words: &str,
-    tally: &mut Tally,
-    ctx: &mut Ctx<'_>,
-    accept: &mut (dyn FnMut(Answered) -> Result<T, Vec<String>> + Send),
-) -> Result<Result<T, (FailureClass, String)>, Stop> {
+    tally: &mut VisitModelUsage,
+    ctx: &mut NodeContext<'_>,
+    accept: &mut (dyn FnMut(PlannerAnswer) -> Result<T, Vec<String>> + Send),
+) -> Result<Result<T, (AttemptFailureClass, String)>, VisitStop> {
     let strings = json!({"type": "array", "items": {"type": "string"}});
     let mut schema = json!({
         "type": "object", "required": ["replaces", "tasks"], "additionalProperties": false,
@@ -65,27 +65,30 @@ pub(super) async fn conversation<T>(
         }
     }
     let mind = chosen.mind;
-    let output = Output::Json {
+    let output = OutputShape::Json {
         name: "plan".to_owned(),
         schema,
     };
-    let messages = vec![Message::system(rules), Message::user(words)];
+    let messages = vec![ModelMessage::system(rules), ModelMessage::user(words)];
     let request = ModelRequest::new(&mind.model, messages, mind.max_tokens).with_output(output);
-    let mut talk = match Talk::begin(chosen, request, tally) {
+    let mut talk = match CoderConversation::begin(chosen, request, tally) {
         Ok(talk) => talk,
-        Err(why) => return Ok(Err((FailureClass::BadPlan, why))),
+        Err(why) => return Ok(Err((AttemptFailureClass::BadPlan, why))),
     };
     let mut last = String::new();
     for _ in 0..=REPAIRS {
         let answer = match talk.ask(ctx).await? {
             Ok(answer) => answer,
             Err(trouble) if trouble.unavailable => {
-                return Ok(Err((FailureClass::ModelUnavailable, trouble.message)));
+                return Ok(Err((
+                    AttemptFailureClass::ModelUnavailable,
+                    trouble.message,
+                )));
             }
-            Err(trouble) => return Ok(Err((FailureClass::BadPlan, trouble.message))),
+            Err(trouble) => return Ok(Err((AttemptFailureClass::BadPlan, trouble.message))),
         };
         let value = answer.json.unwrap_or_default();
-        let read = serde_json::from_value::<Answered>(value);
+        let read = serde_json::from_value::<PlannerAnswer>(value);
         let made = read
             .map_err(|error| vec![error.to_string()])
             .and_then(&mut *accept);
@@ -93,12 +96,12 @@ pub(super) async fn conversation<T>(
             Ok(made) => return Ok(Ok(made)),
             Err(reasons) => {
                 last = reasons.join("; ");
-                talk.say(Message::user(format!(
+                talk.say(ModelMessage::user(format!(
                     "That was not accepted: {last}. Answer with all tasks again."
                 )));
             }
         }
     }
     let why = format!("{} made no plan that can be used: {last}", mind.name);
-    Ok(Err((FailureClass::BadPlan, why)))
+    Ok(Err((AttemptFailureClass::BadPlan, why)))
 }

@@ -2,24 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use lula_graph::{Ctx, Leave};
-use lula_protocol::Amounts;
+use lula_graph::{NodeContext, NodeExit};
+use lula_protocol::BudgetAmounts;
 use serde::Deserialize;
 
 use super::left;
-use super::written::{Written, jobs, names, outline};
-use crate::dag::{Bounds, Dag, Job, JobId, Op, Patch, Status};
-use crate::graph::{Left, Way};
-use crate::hands::Said;
+use super::written::{ProposedStep, jobs, names, outline};
+use crate::graph::{NodeDeparture, RunNodeExit};
+use crate::plan::{
+    PlanBounds, PlanGraph, PlanPatch, PlanPatchOperation, PlanStep, StepId, StepStatus,
+};
+use crate::runner_port::Reply;
 use crate::team::wish::MOST;
-use crate::team::{Authority, Joint, Wish};
-use crate::work::{Event, Work};
+use crate::team::{PlanChangeRequest, RunAuthority, SharedPlan};
+use crate::work::{CodingState, RunStateEvent};
 
 /// What an agent wants changed, as it writes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Wanted {
-    add: Vec<Written>,
+    add: Vec<ProposedStep>,
     replace: Option<Replacing>,
     cancel: Vec<String>,
     need: Vec<Needing>,
@@ -30,7 +32,7 @@ struct Wanted {
 #[serde(deny_unknown_fields)]
 struct Replacing {
     task: String,
-    with: Vec<Written>,
+    with: Vec<ProposedStep>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,17 +43,22 @@ struct Needing {
 }
 
 /// Decides about the wish of an agent. The same wish is decided once, however often it is said.
-pub(in crate::nodes) fn consider(work: &Work, joint: &Joint, wish: &Wish, ctx: &Ctx<'_>) -> Left {
-    let told = |answer: Said| Event::Wished {
+pub(in crate::nodes) fn consider(
+    work: &CodingState,
+    joint: &SharedPlan,
+    wish: &PlanChangeRequest,
+    ctx: &NodeContext<'_>,
+) -> NodeDeparture {
+    let told = |answer: Reply| RunStateEvent::Wished {
         wish: wish.id.clone(),
         job: wish.job.clone(),
         answer,
     };
     if let Some(answer) = joint.wishes.decided.get(&wish.id) {
-        return Leave::by(Way::More).with(told(answer.clone()));
+        return NodeExit::by(RunNodeExit::More).with(told(answer.clone()));
     }
     let names = names(work);
-    let bounds = Bounds {
+    let bounds = PlanBounds {
         repositories: work.repositories(),
         roles: &joint.roles.names(),
         left: left(ctx),
@@ -60,44 +67,46 @@ pub(in crate::nodes) fn consider(work: &Work, joint: &Joint, wish: &Wish, ctx: &
         Ok((patch, dag)) => {
             let plan = outline(&dag, &names);
             let text = format!("Accepted. The plan is now:\n{plan}");
-            let patched = Event::Patched {
+            let patched = RunStateEvent::Patched {
                 by: wish.job.to_string(),
                 patch,
                 dag,
             };
-            Leave::by(Way::More).with(patched).with(told(Said {
-                text,
-                failed: false,
-                refused: None,
-            }))
+            NodeExit::by(RunNodeExit::More)
+                .with(patched)
+                .with(told(Reply {
+                    text,
+                    failed: false,
+                    refused: None,
+                }))
         }
         Err(reasons) => {
             let plan = outline(&joint.dag, &names);
             let why = reasons.join("; ");
             let text = format!("Refused: {why}. The plan stays as it is:\n{plan}");
-            Leave::by(Way::More).with(told(Said::failed(text)))
+            NodeExit::by(RunNodeExit::More).with(told(Reply::failed(text)))
         }
     }
 }
 
 /// The plan as an agent wants it, or everything that speaks against it.
 fn wished(
-    joint: &Joint,
-    wish: &Wish,
+    joint: &SharedPlan,
+    wish: &PlanChangeRequest,
     names: &[String],
-    bounds: &Bounds<'_>,
-) -> Result<(Patch, Dag), Vec<String>> {
+    bounds: &PlanBounds<'_>,
+) -> Result<(PlanPatch, PlanGraph), Vec<String>> {
     if joint.wishes.decided.len() >= MOST {
         return Err(vec![format!("{MOST} wishes of agents were considered")]);
     }
     let wanted: Wanted =
         serde_json::from_value(wish.arguments.clone()).map_err(|error| vec![error.to_string()])?;
-    let id = |text: &str| JobId::new(text).map_err(|why| vec![why]);
-    // What somebody works on is not another agent's to take away.
+    let id = |text: &str| StepId::new(text).map_err(|why| vec![why]);
+    // What one agent works on is not another agent's to take away.
     let unbegun = |text: &str| {
         let id = id(text)?;
         match joint.dag.jobs.get(&id).map(|entry| &entry.status) {
-            Some(Status::Pending) | None => Ok(id),
+            Some(StepStatus::Pending) | None => Ok(id),
             Some(status) => Err(vec![format!(
                 "{id} has begun ({}), and only whoever leads the plan can take it out",
                 status.name()
@@ -107,25 +116,29 @@ fn wished(
     let mut ops = Vec::new();
     let added = jobs(wanted.add, &joint.roles, names)?;
     within(joint, &wish.job, &added)?;
-    ops.extend(added.into_iter().map(|job| Op::AddTask { job }));
+    ops.extend(
+        added
+            .into_iter()
+            .map(|job| PlanPatchOperation::AddTask { job }),
+    );
     if let Some(replacing) = wanted.replace {
         let old = unbegun(&replacing.task)?;
         let new = jobs(replacing.with, &joint.roles, names)?;
         within(joint, &old, &new)?;
-        ops.push(Op::Replace { old, new });
+        ops.push(PlanPatchOperation::Replace { old, new });
     }
     for text in &wanted.cancel {
-        ops.push(Op::Cancel { id: unbegun(text)? });
+        ops.push(PlanPatchOperation::Cancel { id: unbegun(text)? });
     }
     for edge in &wanted.need {
         let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
-        ops.push(Op::AddEdge { from, to });
+        ops.push(PlanPatchOperation::AddEdge { from, to });
     }
     for edge in &wanted.unneed {
         let (from, to) = (id(&edge.needs)?, id(&edge.task)?);
-        ops.push(Op::RemoveEdge { from, to });
+        ops.push(PlanPatchOperation::RemoveEdge { from, to });
     }
-    let patch = Patch {
+    let patch = PlanPatch {
         base_version: joint.dag.version,
         ops,
     };
@@ -134,15 +147,15 @@ fn wished(
         .map_err(|refusal| vec![refusal.to_string()])
 }
 
-/// What is added gets no more than whoever wants it has, and what takes the place of a task no more
+/// What is added gets no more than the agent that wants it has, and what takes the place of a task no more
 /// than that task has: an agent hands on its authority and makes none.
-fn within(joint: &Joint, giver: &JobId, new: &[Job]) -> Result<(), Vec<String>> {
+fn within(joint: &SharedPlan, giver: &StepId, new: &[PlanStep]) -> Result<(), Vec<String>> {
     let Some(giver) = joint.dag.jobs.get(giver).map(|entry| &entry.job) else {
         // A task that is not there is refused by the plan itself.
         return Ok(());
     };
     let may = authority(joint, giver);
-    let wider = |job: &Job| {
+    let wider = |job: &PlanStep| {
         let told = |what: String| {
             format!(
                 "{} would be given {what}, which {} does not have",
@@ -159,59 +172,59 @@ fn within(joint: &Joint, giver: &JobId, new: &[Job]) -> Result<(), Vec<String>> 
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// What whoever works on a job may do, as far as plans decide about it.
-fn authority(joint: &Joint, job: &Job) -> Authority {
+/// What the agent of a job may do, as far as plans decide about it.
+fn authority(joint: &SharedPlan, job: &PlanStep) -> RunAuthority {
     let role = joint.roles_of(job.repo).get(&job.role);
     let tools = role.map(|role| role.tools.iter().cloned().collect());
-    Authority {
+    RunAuthority {
         tools: tools.unwrap_or_default(),
         models: BTreeSet::new(),
         scope: job.scope.clone(),
-        budget: Amounts::none(),
+        budget: BudgetAmounts::none(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dag::{OnFailure, Scope};
-    use crate::team::Roles;
+    use crate::plan::{PathScope, StepFailurePolicy};
+    use crate::team::AgentRoles;
     use lula_protocol::{EffectId, RunId};
     use serde_json::{Value, json};
 
-    fn job(id: &str, role: &str, scope: &[&str]) -> Job {
-        Job {
-            id: JobId::new(id).unwrap(),
+    fn job(id: &str, role: &str, scope: &[&str]) -> PlanStep {
+        PlanStep {
+            id: StepId::new(id).unwrap(),
             repo: 0,
             goal: "x".to_owned(),
             deps: Vec::new(),
-            scope: Scope::new(scope).unwrap(),
-            budget: Amounts::none(),
+            scope: PathScope::new(scope).unwrap(),
+            budget: BudgetAmounts::none(),
             acceptance: Vec::new(),
             role: role.to_owned(),
         }
     }
 
     /// What an agent is told that works on `job`.
-    fn told(job_id: &str, arguments: Value) -> Result<Dag, String> {
-        let roles = Roles::built_in();
+    fn told(job_id: &str, arguments: Value) -> Result<PlanGraph, String> {
+        let roles = AgentRoles::built_in();
         let names = roles.names();
-        let bounds = Bounds {
+        let bounds = PlanBounds {
             repositories: 1,
             roles: &names,
-            left: Amounts::none(),
+            left: BudgetAmounts::none(),
         };
         let jobs = vec![
             job("own", "coder", &["src/**"]),
             job("docs", "coder", &["docs/**", "README.md"]),
             job("review", "reviewer", &[]),
         ];
-        let dag = Dag::new(jobs, OnFailure::Isolated, &bounds).unwrap();
-        let joint = Joint::new(dag, roles.clone(), Vec::new());
-        let wish = Wish {
+        let dag = PlanGraph::new(jobs, StepFailurePolicy::Isolated, &bounds).unwrap();
+        let joint = SharedPlan::new(dag, roles.clone(), Vec::new());
+        let wish = PlanChangeRequest {
             id: EffectId::from_parts(1, [1; 10]),
             run: RunId::from_parts(1, [1; 10]),
-            job: JobId::new(job_id).unwrap(),
+            job: StepId::new(job_id).unwrap(),
             arguments,
         };
         let wished = wished(&joint, &wish, &[], &bounds);

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use lula_protocol::Amounts;
+use lula_protocol::BudgetAmounts;
 use serde::Deserialize;
 
-use crate::dag::{Dag, Job, JobId, Scope};
-use crate::team::Roles;
-use crate::work::Work;
+use crate::plan::{PathScope, PlanGraph, PlanStep, StepId};
+use crate::team::AgentRoles;
+use crate::work::CodingState;
 
 /// A task as a model writes it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Written {
+pub(super) struct ProposedStep {
     id: String,
     goal: String,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(super) struct Written {
 }
 
 /// The repositories as a plan names them; none where there is only one.
-pub(super) fn names(work: &Work) -> Vec<String> {
+pub(super) fn names(work: &CodingState) -> Vec<String> {
     match work.repositories() {
         1 => Vec::new(),
         count => (0..count).map(|repo| work.repository_name(repo)).collect(),
@@ -37,10 +37,10 @@ pub(super) fn names(work: &Work) -> Vec<String> {
 
 /// Tasks as a plan has them, or everything that is wrong with them.
 pub(super) fn jobs(
-    written: Vec<Written>,
-    roles: &Roles,
+    written: Vec<ProposedStep>,
+    roles: &AgentRoles,
     names: &[String],
-) -> Result<Vec<Job>, Vec<String>> {
+) -> Result<Vec<PlanStep>, Vec<String>> {
     let mut wrong = Vec::new();
     let mut jobs = Vec::new();
     for task in written {
@@ -51,9 +51,9 @@ pub(super) fn jobs(
         };
         let writes = roles.get(name).is_none_or(|role| role.writes);
         let scope = match (writes, task.files.is_empty()) {
-            (false, _) => Ok(Scope::default()),
-            (true, true) => Ok(Scope::everything()),
-            (true, false) => Scope::new(&task.files),
+            (false, _) => Ok(PathScope::default()),
+            (true, true) => Ok(PathScope::everything()),
+            (true, false) => PathScope::new(&task.files),
         };
         let repo = names.iter().position(|name| *name == task.repository);
         if repo.is_none() && !names.is_empty() {
@@ -64,15 +64,16 @@ pub(super) fn jobs(
                 names.join(", ")
             ));
         }
-        let deps: Result<Vec<JobId>, String> = task.needs.iter().map(|id| JobId::new(id)).collect();
-        match (JobId::new(&task.id), scope, deps) {
-            (Ok(id), Ok(scope), Ok(deps)) => jobs.push(Job {
+        let deps: Result<Vec<StepId>, String> =
+            task.needs.iter().map(|id| StepId::new(id)).collect();
+        match (StepId::new(&task.id), scope, deps) {
+            (Ok(id), Ok(scope), Ok(deps)) => jobs.push(PlanStep {
                 id,
                 repo: repo.unwrap_or(0),
                 goal: task.goal.chars().take(4000).collect(),
                 deps,
                 scope,
-                budget: Amounts::none(),
+                budget: BudgetAmounts::none(),
                 acceptance: task.done_when.into_iter().take(8).collect(),
                 role: name.to_owned(),
             }),
@@ -90,11 +91,11 @@ pub(super) fn jobs(
     }
 }
 
-/// A plan in a few lines, for whoever changes it.
-pub(super) fn outline(dag: &Dag, names: &[String]) -> String {
+/// A plan in a few lines, for the planner that changes it.
+pub(super) fn outline(dag: &PlanGraph, names: &[String]) -> String {
     let mut text = String::new();
     for entry in dag.in_order() {
-        let needs: Vec<&str> = entry.job.deps.iter().map(JobId::as_str).collect();
+        let needs: Vec<&str> = entry.job.deps.iter().map(StepId::as_str).collect();
         if let Some(name) = names.get(entry.job.repo) {
             let _ = write!(text, "in {name}: ");
         }

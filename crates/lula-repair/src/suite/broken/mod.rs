@@ -3,27 +3,29 @@
 mod node;
 mod python;
 mod remedy;
+mod runners;
 mod toolchains;
 
 use crate::environment::BrokenEnvironment;
-use crate::ground::Fork;
+use crate::ground::ProjectFork;
 use crate::trial::tail;
 
-pub(crate) use node::broken as node;
+pub(crate) use node::{broken as node, linked_elsewhere};
 pub(crate) use python::{broken as python, missing as missing_modules, shadowed};
 pub(crate) use remedy::python as python_remedy;
+pub(crate) use runners::{absent, broken as runner};
 pub(crate) use toolchains::broken as toolchain;
 
 /// What was run, and what came of it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Attempt<'a> {
+pub(crate) struct SuiteCommandAttempt<'a> {
     pub(crate) command: &'a str,
     pub(crate) folder: &'a str,
     pub(crate) interpreter: Option<&'a str>,
     pub(crate) output: &'a str,
 }
 
-impl Attempt<'_> {
+impl SuiteCommandAttempt<'_> {
     /// Says what is wrong, with what was run.
     pub(crate) fn failed(
         &self,
@@ -49,14 +51,14 @@ impl Attempt<'_> {
 }
 
 /// The files of a project's folder, and their texts.
-pub(crate) struct Manifest<'a> {
-    fork: &'a dyn Fork,
+pub(crate) struct ProjectFolderFiles<'a> {
+    fork: &'a dyn ProjectFork,
     folder: &'a str,
     files: Vec<String>,
 }
 
-impl<'a> Manifest<'a> {
-    pub(crate) fn of(fork: &'a dyn Fork, folder: &'a str) -> Self {
+impl<'a> ProjectFolderFiles<'a> {
+    pub(crate) fn of(fork: &'a dyn ProjectFork, folder: &'a str) -> Self {
         let prefix = if folder.is_empty() {
             String::new()
         } else {

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Attempt, Manifest, listed, remedy};
-use crate::environment::BrokenEnvironment;
+use super::{ProjectFolderFiles, SuiteCommandAttempt, listed, remedy};
+use crate::environment::{BrokenEnvironment, CodeOrigin};
 
 /// What is broken about an environment in which a Node runner printed this.
-pub(crate) fn broken(project: &Manifest<'_>, attempt: &Attempt<'_>) -> Option<BrokenEnvironment> {
+pub(crate) fn broken(
+    project: &ProjectFolderFiles<'_>,
+    attempt: &SuiteCommandAttempt<'_>,
+) -> Option<BrokenEnvironment> {
     let names = missing(project, attempt.output);
     if names.is_empty() {
         return None;
@@ -20,7 +23,7 @@ pub(crate) fn broken(project: &Manifest<'_>, attempt: &Attempt<'_>) -> Option<Br
 }
 
 /// Packages and programs that a text says are not there and that the project declares.
-fn missing(project: &Manifest<'_>, text: &str) -> Vec<String> {
+fn missing(project: &ProjectFolderFiles<'_>, text: &str) -> Vec<String> {
     let manifest: Value =
         serde_json::from_str(&project.text("package.json")).unwrap_or(Value::Null);
     let mut names: Vec<String> = Vec::new();
@@ -67,4 +70,20 @@ fn missing(project: &Manifest<'_>, text: &str) -> Vec<String> {
         }
     }
     names
+}
+/// A package of the project that tests would load from outside of it, as `npm link` leaves one.
+pub(crate) fn linked_elsewhere(
+    origins: &[CodeOrigin],
+    root: &str,
+    attempt: &SuiteCommandAttempt<'_>,
+) -> Option<BrokenEnvironment> {
+    let top = format!("{}/", root.trim_end_matches('/'));
+    let origin = origins
+        .iter()
+        .find(|origin| !origin.path.starts_with(&top))?;
+    let what = format!(
+        "the tests load {} from {}, which is not the code of this project: a change of it would not be tested",
+        origin.name, origin.path
+    );
+    Some(attempt.failed(what, Vec::new(), Some("npm install".to_owned())))
 }

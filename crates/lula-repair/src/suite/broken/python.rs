@@ -1,8 +1,8 @@
 //! What a Python project's tests lack.
 
-use super::{Attempt, Manifest, listed, remedy};
+use super::{ProjectFolderFiles, SuiteCommandAttempt, listed, remedy};
 use crate::environment::{BrokenEnvironment, CodeOrigin};
-use crate::syntax::Language;
+use crate::syntax::RepairLanguage;
 
 /// Options and fixtures that only a plugin gives, with what the plugin is installed as.
 const PLUGINS: &[(&str, &str)] = &[
@@ -71,18 +71,18 @@ fn installed_as(module: &str) -> String {
 }
 
 /// Where the project keeps a top-level module of its own, if it does.
-fn own_place(project: &Manifest<'_>, module: &str) -> Option<&'static str> {
+fn own_place(project: &ProjectFolderFiles<'_>, module: &str) -> Option<&'static str> {
     ["", "src/", "lib/", "python/"].into_iter().find(|place| {
         let folder = format!("{place}{module}/");
         let file = format!("{place}{module}.py");
-        let python = |path: &String| Language::of(path) == Some(Language::Python);
+        let python = |path: &String| RepairLanguage::of(path) == Some(RepairLanguage::Python);
         let mut files = project.files().iter();
         files.any(|path| *path == file || path.starts_with(&folder) && python(path))
     })
 }
 
 /// What a text says is not there: names as they are installed, and whether one of them is the project.
-pub(crate) fn missing(project: &Manifest<'_>, text: &str) -> (Vec<String>, bool) {
+pub(crate) fn missing(project: &ProjectFolderFiles<'_>, text: &str) -> (Vec<String>, bool) {
     let mut names: Vec<String> = Vec::new();
     let mut itself = false;
     let mut note = |name: String| {
@@ -141,7 +141,10 @@ pub(crate) fn missing(project: &Manifest<'_>, text: &str) -> (Vec<String>, bool)
 }
 
 /// What is broken about an environment in which a Python runner printed this, if that is what it says.
-pub(crate) fn broken(project: &Manifest<'_>, attempt: &Attempt<'_>) -> Option<BrokenEnvironment> {
+pub(crate) fn broken(
+    project: &ProjectFolderFiles<'_>,
+    attempt: &SuiteCommandAttempt<'_>,
+) -> Option<BrokenEnvironment> {
     let (names, itself) = missing(project, attempt.output);
     if names.is_empty() && !itself {
         return None;
@@ -166,10 +169,10 @@ pub(crate) fn broken(project: &Manifest<'_>, attempt: &Attempt<'_>) -> Option<Br
 
 /// Code that tests import from elsewhere than the project.
 pub(crate) fn shadowed(
-    project: &Manifest<'_>,
+    project: &ProjectFolderFiles<'_>,
     origins: &[CodeOrigin],
     root: &str,
-    attempt: &Attempt<'_>,
+    attempt: &SuiteCommandAttempt<'_>,
 ) -> Option<BrokenEnvironment> {
     let top = format!("{}/", root.trim_end_matches('/'));
     let elsewhere = |origin: &&CodeOrigin| {

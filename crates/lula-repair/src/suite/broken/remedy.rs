@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Manifest;
+use super::ProjectFolderFiles;
 
 /// Names under which people keep what only tests need.
 const EXTRAS: &[&str] = &["test", "tests", "testing", "dev", "all", "develop"];
@@ -21,7 +21,7 @@ const REQUIREMENTS: &[&str] = &[
 ];
 
 /// How a Python project is set up, with these names in it.
-pub(crate) fn python(project: &Manifest<'_>, names: &[String]) -> String {
+pub(crate) fn python(project: &ProjectFolderFiles<'_>, names: &[String]) -> String {
     for (lock, command) in [
         ("uv.lock", "uv sync --all-extras --all-groups"),
         ("poetry.lock", "poetry install"),
@@ -85,7 +85,7 @@ fn key_below<'a>(text: &'a str, table: &str, key: &str) -> Option<&'a str> {
 }
 
 /// How a Node project is set up.
-pub(super) fn node(project: &Manifest<'_>) -> String {
+pub(super) fn node(project: &ProjectFolderFiles<'_>) -> String {
     let named = manager(project);
     let locked = [
         "package-lock.json",
@@ -112,7 +112,7 @@ pub(super) fn node(project: &Manifest<'_>) -> String {
 }
 
 /// The package manager that a Node project names, or that wrote its lock file.
-fn manager(project: &Manifest<'_>) -> &'static str {
+fn manager(project: &ProjectFolderFiles<'_>) -> &'static str {
     let manifest: Value =
         serde_json::from_str(&project.text("package.json")).unwrap_or(Value::Null);
     let named = manifest["packageManager"].as_str().unwrap_or_default();

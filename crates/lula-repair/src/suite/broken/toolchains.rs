@@ -1,10 +1,10 @@
 //! What cargo and go lack when there is no network.
 
-use super::Attempt;
+use super::SuiteCommandAttempt;
 use crate::environment::BrokenEnvironment;
 
 /// What is broken about an environment in which cargo or go printed this.
-pub(crate) fn broken(attempt: &Attempt<'_>) -> Option<BrokenEnvironment> {
+pub(crate) fn broken(attempt: &SuiteCommandAttempt<'_>) -> Option<BrokenEnvironment> {
     let said = |needle: &str| attempt.output.lines().find(|line| line.contains(needle));
     let cargo = [
         "failed to download",
@@ -40,11 +40,30 @@ pub(crate) fn broken(attempt: &Attempt<'_>) -> Option<BrokenEnvironment> {
                 "modules that the project needs are not on this machine: {}",
                 line.trim()
             ),
-            Vec::new(),
+            modules(attempt.output),
             Some("go mod download".to_owned()),
         ));
     }
     None
+}
+
+/// Modules and packages that go names where it says that it lacks them.
+fn modules(output: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for line in output.lines() {
+        let after = |needle: &str| line.split_once(needle).map(|(_, rest)| rest);
+        let found = after("providing package ")
+            .or_else(|| after("provides package "))
+            .or_else(|| after("go: downloading "))
+            .or_else(|| after(": ").filter(|rest| rest.contains("@v") && rest.contains(": Get ")));
+        let name = found.and_then(|rest| rest.split([' ', '@', ';', ':']).next());
+        if let Some(name) = name.filter(|name| name.contains('.') || name.contains('/'))
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }
 
 /// Crates that cargo names in backticks.

@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::SuiteError;
-use crate::ground::{Command, Fork};
+use crate::ground::{ForkCommand, ProjectFork};
 
 /// A test binary.
 #[derive(Debug, Clone)]
-pub(super) struct Binary {
+pub(super) struct TestBinary {
     pub(super) target: String,
     path: String,
     folder: String,
 }
 
-impl Binary {
+impl TestBinary {
     /// Started in its package's folder, as cargo does.
     pub(super) fn argv(&self) -> Vec<String> {
         [
@@ -66,9 +66,9 @@ impl Binary {
 }
 
 /// What came of a build.
-pub(super) enum Built {
+pub(super) enum CargoBuildResult {
     /// It holds these binaries.
-    Done(Vec<Binary>),
+    Done(Vec<TestBinary>),
     /// It failed at these files and bytes.
     Broken {
         places: Vec<(String, usize)>,
@@ -80,7 +80,7 @@ pub(super) enum Built {
 
 /// How a build differs from the developer's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lints {
+pub(super) enum CargoBuildLints {
     /// In nothing: what was built before is used again.
     AsTheyAre,
     /// In that warnings which the project denies do not decide over a candidate. Only the project's own
@@ -92,12 +92,12 @@ pub(super) enum Lints {
 const WRAPPER: &str = "target/lula-rustc";
 
 pub(super) fn build(
-    fork: &mut dyn Fork,
+    fork: &mut dyn ProjectFork,
     folder: &str,
     options: &[String],
-    (targets, lints): (&[String], Lints),
+    (targets, lints): (&[String], CargoBuildLints),
     deadline: Duration,
-) -> Result<Built, SuiteError> {
+) -> Result<CargoBuildResult, SuiteError> {
     let all = ["--tests".to_owned()];
     let targets = if targets.is_empty() { &all } else { targets };
     let argv = [
@@ -111,12 +111,12 @@ pub(super) fn build(
     .map(|&part| part.to_owned())
     .chain(targets.iter().cloned())
     .chain(options.iter().cloned());
-    let mut command = Command::new(argv, deadline)
+    let mut command = ForkCommand::new(argv, deadline)
         .in_folder(folder)
         .env("CARGO_TERM_COLOR", "never");
-    if lints == Lints::Capped {
+    if lints == CargoBuildLints::Capped {
         let script = "[ -x \"$1\" ] || { mkdir -p target && printf '#!/bin/sh\\nexec \"$@\" --cap-lints=warn -Cdebuginfo=0\\n' > \"$1\" && chmod +x \"$1\"; }";
-        let make = Command::new(["sh", "-c", script, "sh", WRAPPER], Duration::from_secs(10));
+        let make = ForkCommand::new(["sh", "-c", script, "sh", WRAPPER], Duration::from_secs(10));
         fork.run(&make.in_folder(folder))?;
         let parts =
             [&fork.root(), folder, WRAPPER].map(|part| part.trim_end_matches('/').to_owned());
@@ -141,7 +141,7 @@ pub(super) fn build(
                 {
                     let kind = message["target"]["kind"][0].as_str().unwrap_or_default();
                     let name = message["target"]["name"].as_str().unwrap_or_default();
-                    binaries.push(Binary {
+                    binaries.push(TestBinary {
                         target: match kind {
                             "test" => format!("tests/{name}"),
                             "bin" => format!("bin/{name}"),
@@ -167,7 +167,7 @@ pub(super) fn build(
         }
     }
     if ran.exit == Some(0) {
-        return Ok(Built::Done(binaries));
+        return Ok(CargoBuildResult::Done(binaries));
     }
     if summary.is_empty() {
         summary = if ran.timed_out {
@@ -176,7 +176,7 @@ pub(super) fn build(
             "cargo failed".to_owned()
         };
     }
-    Ok(Built::Broken {
+    Ok(CargoBuildResult::Broken {
         places,
         summary,
         printed: ran.err(),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Goal;
+use super::RepairGoal;
 use crate::detect::is_foreign;
-use crate::ground::{Command, Fork};
+use crate::ground::{ForkCommand, ProjectFork};
 use crate::report::TestCase;
 use crate::results;
 use crate::suite::SuiteError;
@@ -26,7 +26,7 @@ const OTHERS: [&str; 8] = [
 
 /// Runs them, where the project has some.
 pub(super) fn run(
-    fork: &mut dyn Fork,
+    fork: &mut dyn ProjectFork,
     folder: &str,
     options: &[String],
     deadline: Duration,
@@ -42,14 +42,14 @@ pub(super) fn run(
         .map(str::to_owned)
         .into_iter()
         .chain(options.iter().cloned());
-    let command = Command::new(argv, deadline)
+    let command = ForkCommand::new(argv, deadline)
         .in_folder(folder)
         .env("CARGO_TERM_COLOR", "never");
     let ran = fork.run(&command)?;
     Ok(named(results::libtest(&ran.out())))
 }
 
-fn has_some(fork: &dyn Fork) -> Result<bool, SuiteError> {
+fn has_some(fork: &dyn ProjectFork) -> Result<bool, SuiteError> {
     let files = fork.files()?;
     let documented = |path: &&String| {
         fork.read(path).is_ok_and(|bytes| {
@@ -94,12 +94,12 @@ fn named(tests: Vec<TestCase>) -> Vec<TestCase> {
 }
 
 /// What candidates are judged by: examples are run only for one that passes everything else.
-pub(super) fn left_out(goal: &Goal) -> Goal {
+pub(super) fn left_out(goal: &RepairGoal) -> RepairGoal {
     let others = |ids: &[String]| -> Vec<String> {
         let plain = ids.iter().filter(|id| !id.starts_with(DOC));
         plain.cloned().collect()
     };
-    Goal {
+    RepairGoal {
         failing: others(&goal.failing),
         passing: others(&goal.passing),
         ..goal.clone()
@@ -109,13 +109,13 @@ pub(super) fn left_out(goal: &Goal) -> Goal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Outcome;
+    use crate::report::TestOutcome;
 
     #[test]
     fn an_example_keeps_its_name_when_lines_are_added_above_it() {
         let case = |id: &str| TestCase {
             id: id.to_owned(),
-            outcome: Outcome::Passed,
+            outcome: TestOutcome::Passed,
             message: String::new(),
         };
         let found = named(vec![

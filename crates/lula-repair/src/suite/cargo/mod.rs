@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::broken::{self, Attempt};
-use super::{Goal, Suite, SuiteError, Trial, Verdict};
-use crate::detect::{TestsFound, is_foreign};
-use crate::ground::{Command, Fork, Ground};
+use super::broken::{self, SuiteCommandAttempt};
+use super::{CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, TestSuite};
+use crate::detect::{DetectedTests, is_foreign};
+use crate::ground::{ForkCommand, ForkSource, ProjectFork};
 use crate::locate::LinesOfTest;
-use crate::report::{Outcome, TestCase, TestReport};
+use crate::report::{TestCase, TestOutcome, TestReport};
 use crate::results;
-use crate::syntax::{Language, Source, is_test_path};
+use crate::syntax::{ParsedSource, RepairLanguage, is_test_path};
 use crate::trial::tail;
-use build::{Binary, Built, Lints, build};
+use build::{CargoBuildLints, CargoBuildResult, TestBinary, build};
 use schemata::{HIT, VARIANT, mark, weave};
 use tree::{originals, put_back, tree, with_changes, write_all};
 use variants::run_variants;
@@ -30,24 +30,24 @@ const MAX_COVERED: usize = 80;
 const ROUNDS: usize = 8;
 
 /// A package or workspace.
-pub(crate) struct Cargo {
+pub(crate) struct CargoSuite {
     options: Vec<String>,
     folder: String,
     line: String,
     test_limit: Duration,
     /// Every test binary, and how long the slowest took, known after the first run.
-    known: Mutex<(Vec<Binary>, Duration)>,
+    known: Mutex<(Vec<TestBinary>, Duration)>,
 }
 
 /// One build for many candidates: those that compiled, and those that do not fit in one.
 struct Shared {
-    binaries: Vec<Binary>,
+    binaries: Vec<TestBinary>,
     alive: BTreeSet<usize>,
     misfits: Vec<usize>,
 }
 
-impl Cargo {
-    pub(crate) fn open(tests: &TestsFound, test_limit: Duration) -> Self {
+impl CargoSuite {
+    pub(crate) fn open(tests: &DetectedTests, test_limit: Duration) -> Self {
         let options = tests
             .options
             .iter()
@@ -65,16 +65,16 @@ impl Cargo {
 
     fn built(
         &self,
-        fork: &mut dyn Fork,
-        lints: Lints,
+        fork: &mut dyn ProjectFork,
+        lints: CargoBuildLints,
         deadline: Duration,
-    ) -> Result<Vec<Binary>, SuiteError> {
+    ) -> Result<Vec<TestBinary>, SuiteError> {
         match self.build(fork, &[], lints, deadline)? {
-            Built::Done(binaries) => Ok(binaries),
-            Built::Broken {
+            CargoBuildResult::Done(binaries) => Ok(binaries),
+            CargoBuildResult::Broken {
                 summary, printed, ..
             } => {
-                let attempt = Attempt {
+                let attempt = SuiteCommandAttempt {
                     command: &self.line,
                     folder: &self.folder,
                     interpreter: None,
@@ -95,11 +95,11 @@ impl Cargo {
 
     fn build(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         targets: &[String],
-        lints: Lints,
+        lints: CargoBuildLints,
         deadline: Duration,
-    ) -> Result<Built, SuiteError> {
+    ) -> Result<CargoBuildResult, SuiteError> {
         build(
             fork,
             &self.folder,
@@ -109,12 +109,12 @@ impl Cargo {
         )
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, (Vec<Binary>, Duration)> {
+    fn known(&self) -> std::sync::MutexGuard<'_, (Vec<TestBinary>, Duration)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The targets that hold what fails; none where every target does.
-    fn targets(&self, goal: &Goal) -> Vec<String> {
+    fn targets(&self, goal: &RepairGoal) -> Vec<String> {
         let known = self.known();
         let (needed, others): (Vec<_>, Vec<_>) = known
             .0
@@ -123,13 +123,13 @@ impl Cargo {
         if others.is_empty() {
             return Vec::new();
         }
-        needed.into_iter().flat_map(Binary::selector).collect()
+        needed.into_iter().flat_map(TestBinary::selector).collect()
     }
 
     /// Runs tests of one binary; all of them where none is named.
     fn run_binary(
-        fork: &mut dyn Fork,
-        binary: &Binary,
+        fork: &mut dyn ProjectFork,
+        binary: &TestBinary,
         names: &[&str],
         variant: Option<usize>,
         deadline: Duration,
@@ -139,7 +139,7 @@ impl Cargo {
             argv.push("--exact".to_owned());
             argv.extend(names.iter().map(|&name| name.to_owned()));
         }
-        let mut command = Command::new(argv, deadline).env("RUST_BACKTRACE", "0");
+        let mut command = ForkCommand::new(argv, deadline).env("RUST_BACKTRACE", "0");
         if let Some(variant) = variant {
             command = command.env(VARIANT, &(variant + 1).to_string());
         }
@@ -151,10 +151,10 @@ impl Cargo {
         Ok((tests, ran.timed_out || ran.exit.is_none(), ran.err()))
     }
 
-    fn names(fork: &mut dyn Fork, binary: &Binary) -> Result<Vec<String>, SuiteError> {
+    fn names(fork: &mut dyn ProjectFork, binary: &TestBinary) -> Result<Vec<String>, SuiteError> {
         let mut argv = binary.argv();
         argv.extend(["--list", "--format", "terse"].map(str::to_owned));
-        let ran = fork.run(&Command::new(argv, Duration::from_secs(10)))?;
+        let ran = fork.run(&ForkCommand::new(argv, Duration::from_secs(10)))?;
         Ok(ran
             .out()
             .lines()
@@ -166,8 +166,8 @@ impl Cargo {
     /// Runs everything; where one test takes the others down with it, one by one.
     fn run_all(
         &self,
-        fork: &mut dyn Fork,
-        binaries: &[Binary],
+        fork: &mut dyn ProjectFork,
+        binaries: &[TestBinary],
         until: Instant,
     ) -> Result<TestReport, SuiteError> {
         let before = tree(fork)?;
@@ -192,7 +192,7 @@ impl Cargo {
                 if died || found.is_empty() {
                     tests.push(TestCase {
                         id: binary.id(&name),
-                        outcome: Outcome::Broken,
+                        outcome: TestOutcome::Broken,
                         message: format!("timed out or died\n{err}"),
                     });
                 } else {
@@ -207,15 +207,15 @@ impl Cargo {
     /// One build for many candidates; gives back those that compiled and those that do not fit.
     fn weave_and_build(
         &self,
-        fork: &mut dyn Fork,
-        batch: &[Trial],
+        fork: &mut dyn ProjectFork,
+        batch: &[CandidateTrial],
         targets: &[String],
         until: Instant,
     ) -> Result<Shared, SuiteError> {
         let mut alive: BTreeSet<usize> = batch.iter().map(|trial| trial.index).collect();
         let mut misfits = Vec::new();
         for _ in 0..ROUNDS {
-            let trials: Vec<&Trial> = batch
+            let trials: Vec<&CandidateTrial> = batch
                 .iter()
                 .filter(|trial| alive.contains(&trial.index))
                 .collect();
@@ -236,15 +236,15 @@ impl Cargo {
                 0,
             )?;
             let left = until.saturating_duration_since(Instant::now());
-            match self.build(fork, targets, Lints::Capped, left)? {
-                Built::Done(binaries) => {
+            match self.build(fork, targets, CargoBuildLints::Capped, left)? {
+                CargoBuildResult::Done(binaries) => {
                     return Ok(Shared {
                         binaries,
                         alive,
                         misfits,
                     });
                 }
-                Built::Broken { places, .. } => {
+                CargoBuildResult::Broken { places, .. } => {
                     let bad: BTreeSet<usize> = places
                         .iter()
                         .filter_map(|(path, byte)| {
@@ -273,12 +273,12 @@ impl Cargo {
 
     /// Judges by every test what passed those that failed.
     fn judge_variant(
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        binaries: &[Binary],
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        binaries: &[TestBinary],
         index: usize,
         tree: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<Verdict, SuiteError> {
+    ) -> Result<CandidateVerdict, SuiteError> {
         let patience = goal.at_most(goal.patience.min(Duration::from_secs(4)) * 2);
         let mut tests = Vec::new();
         for binary in binaries {
@@ -291,11 +291,11 @@ impl Cargo {
     /// Judges the candidates of one build; false once enough was heard.
     fn judge_shared(
         &self,
-        fork: &mut dyn Fork,
-        goal: &Goal,
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
         shared: &Shared,
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<bool, SuiteError> {
         let tree = tree(fork)?;
         let burn = self.known().1 * 10;
@@ -326,9 +326,9 @@ impl Cargo {
         let left = until
             .saturating_duration_since(Instant::now())
             .max(goal.patience * 2);
-        let binaries = match self.build(fork, &[], Lints::Capped, goal.at_most(left))? {
-            Built::Done(binaries) => binaries,
-            Built::Broken { .. } => return Ok(go_on),
+        let binaries = match self.build(fork, &[], CargoBuildLints::Capped, goal.at_most(left))? {
+            CargoBuildResult::Done(binaries) => binaries,
+            CargoBuildResult::Broken { .. } => return Ok(go_on),
         };
         for index in hopeful {
             go_on = heard(Self::judge_variant(fork, goal, &binaries, index, &tree)?);
@@ -337,10 +337,14 @@ impl Cargo {
     }
 }
 
-impl Suite for Cargo {
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+impl TestSuite for CargoSuite {
+    fn run(
+        &self,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
         let until = Instant::now() + deadline;
-        let binaries = self.built(fork, Lints::AsTheyAre, deadline)?;
+        let binaries = self.built(fork, CargoBuildLints::AsTheyAre, deadline)?;
         self.known().0.clone_from(&binaries);
         let mut report = self.run_all(fork, &binaries, until)?;
         let left = until.saturating_duration_since(Instant::now());
@@ -354,7 +358,7 @@ impl Suite for Cargo {
 
     fn cover(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
@@ -363,7 +367,7 @@ impl Suite for Cargo {
         let mut marks = Vec::new();
         let mut texts = BTreeMap::new();
         for path in files.iter().filter(|path| {
-            Language::of(path) == Some(Language::Rust)
+            RepairLanguage::of(path) == Some(RepairLanguage::Rust)
                 && !is_foreign(path)
                 && !is_test_path(path)
                 && !path.ends_with("build.rs")
@@ -371,7 +375,7 @@ impl Suite for Cargo {
             if let Some(source) = fork
                 .read(path)
                 .ok()
-                .and_then(|bytes| Source::parse(path, &bytes).ok())
+                .and_then(|bytes| ParsedSource::parse(path, &bytes).ok())
             {
                 texts.insert(path.clone(), mark(&source, &mut marks));
             }
@@ -379,13 +383,13 @@ impl Suite for Cargo {
         let before = tree(fork).ok()?;
         write_all(fork, texts, marks.len()).ok()?;
         let mut covered = Vec::new();
-        if let Ok(binaries) = self.built(fork, Lints::Capped, deadline) {
+        if let Ok(binaries) = self.built(fork, CargoBuildLints::Capped, deadline) {
             let failing: HashMap<&str, bool> = report
                 .tests
                 .iter()
-                .map(|test| (test.id.as_str(), test.outcome != Outcome::Passed))
+                .map(|test| (test.id.as_str(), test.outcome != TestOutcome::Passed))
                 .collect();
-            let mut wanted: Vec<(&Binary, &str, bool)> = binaries
+            let mut wanted: Vec<(&TestBinary, &str, bool)> = binaries
                 .iter()
                 .flat_map(|binary| {
                     failing.iter().filter_map(move |(id, failed)| {
@@ -429,12 +433,12 @@ impl Suite for Cargo {
 
     fn judge(
         &self,
-        _: &dyn Ground,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        _: &dyn ForkSource,
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
         let goal = &doctests::left_out(goal);
         let before = originals(
@@ -448,9 +452,9 @@ impl Suite for Cargo {
         for trial in batch {
             if !shared.alive.contains(&trial.index) && !shared.misfits.contains(&trial.index) {
                 // It does not compile.
-                heard(Verdict {
+                heard(CandidateVerdict {
                     index: trial.index,
-                    ..Verdict::default()
+                    ..CandidateVerdict::default()
                 });
             }
         }

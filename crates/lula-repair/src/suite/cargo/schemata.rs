@@ -10,8 +10,8 @@ use std::fmt::Write;
 
 use tree_sitter::Node;
 
-use super::super::{Change, Trial};
-use crate::syntax::{Language, Source, in_test_code, is_block, named, walk};
+use super::super::{CandidateTrial, SuiteFileChange};
+use crate::syntax::{ParsedSource, RepairLanguage, in_test_code, is_block, named, walk};
 
 /// The variable that says which candidate to be.
 pub(super) const VARIANT: &str = "LULA_VARIANT";
@@ -20,7 +20,7 @@ pub(super) const HIT: &str = "lula-hit ";
 
 /// A file made of many, and where each candidate's code lies in it.
 #[derive(Debug, Default)]
-pub(super) struct Woven {
+pub(super) struct CombinedSource {
     pub(super) text: String,
     pub(super) arms: Vec<(usize, usize, usize)>,
 }
@@ -44,7 +44,7 @@ fn host(root: Node<'_>, text: &str, start: usize, end: usize) -> Option<(usize, 
 }
 
 /// Weaves candidates into one text per file; gives back those that do not fit.
-pub(super) fn weave(trials: &[&Trial]) -> (BTreeMap<String, Woven>, Vec<usize>) {
+pub(super) fn weave(trials: &[&CandidateTrial]) -> (BTreeMap<String, CombinedSource>, Vec<usize>) {
     let mut bodies: BTreeMap<(String, usize, usize), Vec<(usize, String)>> = BTreeMap::new();
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     let mut misfits = Vec::new();
@@ -67,9 +67,9 @@ pub(super) fn weave(trials: &[&Trial]) -> (BTreeMap<String, Woven>, Vec<usize>) 
             None => misfits.push(trial.index),
         }
     }
-    let mut woven: BTreeMap<String, Woven> = BTreeMap::new();
+    let mut woven: BTreeMap<String, CombinedSource> = BTreeMap::new();
     for (path, text) in texts {
-        let mut out = Woven::default();
+        let mut out = CombinedSource::default();
         let mut at = 0;
         for ((_, start, end), arms) in bodies.iter().filter(|((of, _, _), _)| *of == path) {
             out.text.push_str(&text[at..*start]);
@@ -94,8 +94,8 @@ pub(super) fn weave(trials: &[&Trial]) -> (BTreeMap<String, Woven>, Vec<usize>) 
 }
 
 /// The bodies that a change rewrites, each with its new text.
-fn place(change: &Change) -> Option<Vec<(usize, usize, String)>> {
-    let tree = Language::Rust.parse(&change.old)?;
+fn place(change: &SuiteFileChange) -> Option<Vec<(usize, usize, String)>> {
+    let tree = RepairLanguage::Rust.parse(&change.old)?;
     let mut parts: Vec<(usize, usize, String)> = Vec::new();
     let mut edits = change.edits.clone();
     edits.sort();
@@ -137,7 +137,7 @@ pub(super) fn support(marks: usize) -> String {
 }
 
 /// A text with a mark before every statement; `marks` gets the file and line of each.
-pub(super) fn mark(source: &Source, marks: &mut Vec<(String, usize)>) -> String {
+pub(super) fn mark(source: &ParsedSource, marks: &mut Vec<(String, usize)>) -> String {
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut frozen: BTreeSet<usize> = BTreeSet::new();
     for node in walk(source.root()) {
@@ -213,27 +213,27 @@ pub(super) fn mark(source: &Source, marks: &mut Vec<(String, usize)>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patches::Edit;
+    use crate::patches::ByteRangeEdit;
 
     #[test]
     fn candidates_become_arms_of_their_function() {
         let old = "fn f(x: i32) -> i32 { x + 1 }\nconst C: i32 = 2;\n";
         let at = old.find('+').unwrap();
-        let change = |start: usize, text: &str| Change {
+        let change = |start: usize, text: &str| SuiteFileChange {
             path: "src/lib.rs".to_owned(),
             old: old.to_owned(),
             new: String::new(),
-            edits: vec![Edit {
+            edits: vec![ByteRangeEdit {
                 start,
                 end: start + 1,
                 text: text.to_owned(),
             }],
         };
-        let fits = Trial {
+        let fits = CandidateTrial {
             index: 4,
             files: vec![change(at, "-")],
         };
-        let not = Trial {
+        let not = CandidateTrial {
             index: 5,
             files: vec![change(old.find("2;").unwrap(), "3")],
         };
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn statements_are_marked_with_their_lines() {
-        let source = Source::parse("src/lib.rs", b"fn f(x: i32) -> i32 {\n    let y = x;\n    match y {\n        0 => 1,\n        _ => y,\n    }\n}\n").unwrap();
+        let source = ParsedSource::parse("src/lib.rs", b"fn f(x: i32) -> i32 {\n    let y = x;\n    match y {\n        0 => 1,\n        _ => y,\n    }\n}\n").unwrap();
         let mut marks = Vec::new();
         let text = mark(&source, &mut marks);
         assert_eq!(
@@ -255,7 +255,11 @@ mod tests {
             [2, 3, 4, 5].into()
         );
         assert!(
-            !Language::Rust.parse(&text).unwrap().root_node().has_error(),
+            !RepairLanguage::Rust
+                .parse(&text)
+                .unwrap()
+                .root_node()
+                .has_error(),
             "{text}"
         );
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::schemata::support;
 use crate::detect::is_foreign;
-use crate::ground::Fork;
-use crate::suite::{SuiteError, Trial};
+use crate::ground::ProjectFork;
+use crate::suite::{CandidateTrial, SuiteError};
 
 /// Roots of crates: the files that `crate::` means.
 fn roots(files: &[String]) -> Vec<String> {
@@ -24,7 +24,7 @@ fn roots(files: &[String]) -> Vec<String> {
 
 /// Writes texts, with support added to every root.
 pub(super) fn write_all(
-    fork: &mut dyn Fork,
+    fork: &mut dyn ProjectFork,
     mut texts: BTreeMap<String, String>,
     marks: usize,
 ) -> Result<(), SuiteError> {
@@ -48,7 +48,7 @@ pub(super) fn write_all(
 
 /// What the files that will be written over hold now.
 pub(super) fn originals(
-    fork: &dyn Fork,
+    fork: &dyn ProjectFork,
     paths: impl Iterator<Item = String>,
 ) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
     let mut found = BTreeMap::new();
@@ -60,14 +60,14 @@ pub(super) fn originals(
 }
 
 /// Every file of the project with what it holds; build results are not among them.
-pub(super) fn tree(fork: &dyn Fork) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
+pub(super) fn tree(fork: &dyn ProjectFork) -> Result<BTreeMap<String, Vec<u8>>, SuiteError> {
     originals(fork, fork.files()?.into_iter())
 }
 
 /// Makes the project what it was before a candidate's tests ran: a build serves many candidates, so
 /// they share its place but never what one of them left there.
 pub(super) fn put_back(
-    fork: &mut dyn Fork,
+    fork: &mut dyn ProjectFork,
     tree: &BTreeMap<String, Vec<u8>>,
 ) -> Result<(), SuiteError> {
     for path in fork.files()? {
@@ -85,9 +85,9 @@ pub(super) fn put_back(
 
 /// Applies a candidate, does something, and takes it back.
 pub(super) fn with_changes(
-    fork: &mut dyn Fork,
-    trial: &Trial,
-    work: impl FnOnce(&mut dyn Fork) -> Result<(), SuiteError>,
+    fork: &mut dyn ProjectFork,
+    trial: &CandidateTrial,
+    work: impl FnOnce(&mut dyn ProjectFork) -> Result<(), SuiteError>,
 ) -> Result<(), SuiteError> {
     for change in &trial.files {
         fork.write(&change.path, change.new.as_bytes())?;

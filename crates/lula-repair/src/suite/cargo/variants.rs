@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use super::build::Binary;
+use super::build::TestBinary;
 use super::schemata::VARIANT;
-use crate::ground::{Command, Fork};
+use crate::ground::{ForkCommand, ProjectFork};
 use crate::report::TestCase;
 use crate::results;
-use crate::suite::{Goal, SuiteError, nonce};
+use crate::suite::{RepairGoal, SuiteError, nonce};
 
 /// Starting a command in a sandbox costs more than running a test: the shell starts them all. It
 /// stops at the first one that leaves a change in the project, so that the next one meets none.
@@ -43,9 +43,9 @@ rm -f "$stamp"
 
 /// The tests of each candidate that was run, by its number.
 pub(super) fn run_variants(
-    fork: &mut dyn Fork,
-    goal: &Goal,
-    binaries: &[Binary],
+    fork: &mut dyn ProjectFork,
+    goal: &RepairGoal,
+    binaries: &[TestBinary],
     variants: &[usize],
     burn: Duration,
     seconds: Duration,
@@ -81,14 +81,14 @@ pub(super) fn run_variants(
         }
     }
     let command =
-        Command::new(argv, goal.at_most(seconds + patience * 2)).env("RUST_BACKTRACE", "0");
+        ForkCommand::new(argv, goal.at_most(seconds + patience * 2)).env("RUST_BACKTRACE", "0");
     debug_assert!(SCRIPT.contains(VARIANT));
     let ran = fork.run(&command)?;
     Ok(read(&ran.out(), &marker, binaries))
 }
 
 /// What the script told of each candidate that came to its end.
-fn read(out: &str, marker: &str, binaries: &[Binary]) -> BTreeMap<usize, Vec<TestCase>> {
+fn read(out: &str, marker: &str, binaries: &[TestBinary]) -> BTreeMap<usize, Vec<TestCase>> {
     let mut found: BTreeMap<usize, Vec<TestCase>> = BTreeMap::new();
     let mut ended: HashSet<usize> = HashSet::new();
     for line in out.lines().filter_map(|line| line.strip_prefix(marker)) {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn only_candidates_that_came_to_their_end_are_told() {
-        let binaries = [Binary::named("tests/depot")];
+        let binaries = [TestBinary::named("tests/depot")];
         let out =
             "m 3 0 test a ... ok\nm 3 0 test b ... FAILED\nm 3 end\nnoise\nm 4 0 test a ... ok\n";
         let found = read(out, "m ", &binaries);

@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::{Goal, Suite, SuiteError, Trial, Verdict, apart, nonce};
-use crate::detect::TestsFound;
-use crate::ground::{Command, Fork, Ground};
+use super::{CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, TestSuite, apart, nonce};
+use crate::detect::DetectedTests;
+use crate::ground::{ForkCommand, ForkSource, ProjectFork};
 use crate::locate::LinesOfTest;
-use crate::report::{Outcome, TestCase, TestReport};
+use crate::report::{TestCase, TestOutcome, TestReport};
 use crate::results;
-use warm::{Kind, Way};
+use warm::{NodeJudgingKind, NodeJudgingMethod};
 
 const COVER: &str = include_str!("cover.mjs");
 
 /// Test files that node runs.
-pub(crate) struct Node {
+pub(crate) struct NodeSuite {
     files: Vec<String>,
     options: Vec<String>,
     test_limit: Duration,
-    way: Mutex<Way>,
+    way: Mutex<NodeJudgingMethod>,
 }
 
 /// Least time that a test file gets: starting node on a busy machine takes long enough.
@@ -42,8 +42,8 @@ struct Covered {
     lines: BTreeMap<String, Vec<usize>>,
 }
 
-impl Node {
-    pub(crate) fn open(tests: &TestsFound, test_limit: Duration) -> Result<Self, SuiteError> {
+impl NodeSuite {
+    pub(crate) fn open(tests: &DetectedTests, test_limit: Duration) -> Result<Self, SuiteError> {
         if tests.files.is_empty() {
             return Err(SuiteError::Absent {
                 framework: "node --test".to_owned(),
@@ -59,26 +59,26 @@ impl Node {
                 .cloned()
                 .collect(),
             test_limit,
-            way: Mutex::new(Way {
-                kind: Kind::Cold,
+            way: Mutex::new(NodeJudgingMethod {
+                kind: NodeJudgingKind::Cold,
                 expected: BTreeMap::new(),
                 usual: Duration::ZERO,
             }),
         })
     }
 
-    fn command(&self, file: &str, deadline: Duration) -> Command {
+    fn command(&self, file: &str, deadline: Duration) -> ForkCommand {
         let argv = ["node".to_owned(), "--test-reporter=tap".to_owned()]
             .into_iter()
             .chain(self.options.iter().cloned())
             .chain([file.to_owned()]);
-        Command::new(argv, deadline)
+        ForkCommand::new(argv, deadline)
     }
 
     /// Runs one file; a file that breaks before its first test is one broken test.
     fn run_file(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         file: &str,
         deadline: Duration,
     ) -> Result<Vec<TestCase>, SuiteError> {
@@ -95,7 +95,7 @@ impl Node {
 
     fn run_files(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         files: &[&String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -118,18 +118,19 @@ impl Node {
         for test in &mut tests {
             test.id = format!("{path}{IN}{}", test.id);
         }
-        if !passed && !tests.iter().any(|test| test.outcome == Outcome::Failed) {
+        if !passed && !tests.iter().any(|test| test.outcome == TestOutcome::Failed) {
             tests.push(TestCase {
                 id: path.to_owned(),
-                outcome: Outcome::Broken,
+                outcome: TestOutcome::Broken,
                 message: reason(),
             });
         }
+        results::number(&mut tests);
         tests
     }
 
     /// Test files in the order in which they tell the most: those that fail first.
-    fn order(&self, goal: &Goal) -> Vec<&String> {
+    fn order(&self, goal: &RepairGoal) -> Vec<&String> {
         let mut order: Vec<&String> = goal.failing.iter().filter_map(|id| self.home(id)).collect();
         order.dedup();
         let rest: Vec<&String> = self
@@ -150,15 +151,19 @@ impl Node {
     }
 }
 
-impl Suite for Node {
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+impl TestSuite for NodeSuite {
+    fn run(
+        &self,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
         let files: Vec<&String> = self.files.iter().collect();
         self.run_files(fork, &files, deadline)
     }
 
     fn run_again(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         tests: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -169,7 +174,7 @@ impl Suite for Node {
 
     fn cover(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
@@ -224,14 +229,14 @@ impl Suite for Node {
 
     fn judge(
         &self,
-        ground: &dyn Ground,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        ground: &dyn ForkSource,
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
-        while self.way().kind != Kind::Cold {
+        while self.way().kind != NodeJudgingKind::Cold {
             if let Some(seen) = self.judge_warm(fork, goal, batch, until)? {
                 for seen in seen {
                     heard(goal.verdict(seen.index, &seen.tests));
@@ -246,7 +251,7 @@ impl Suite for Node {
                 tests.extend(self.run_file(fork, file, patience)?);
                 if tests
                     .iter()
-                    .any(|test| matches!(test.outcome, Outcome::Failed | Outcome::Broken))
+                    .any(|test| matches!(test.outcome, TestOutcome::Failed | TestOutcome::Broken))
                 {
                     break;
                 }
@@ -257,9 +262,9 @@ impl Suite for Node {
 
     fn batch(&self) -> (usize, usize) {
         match self.way().kind {
-            Kind::Quick => (48, 400),
-            Kind::Thorough => (12, 64),
-            Kind::Cold => (4, 16),
+            NodeJudgingKind::Quick => (48, 400),
+            NodeJudgingKind::Thorough => (12, 64),
+            NodeJudgingKind::Cold => (4, 16),
         }
     }
 

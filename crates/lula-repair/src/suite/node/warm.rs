@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{IN, Node, PATIENCE};
-use crate::ground::{Command, Fork};
-use crate::report::{Outcome, TestCase, TestReport};
-use crate::suite::{Goal, SuiteError, Trial, nonce};
+use super::{IN, NodeSuite, PATIENCE};
+use crate::ground::{ForkCommand, ProjectFork};
+use crate::report::{TestCase, TestOutcome, TestReport};
+use crate::suite::{CandidateTrial, RepairGoal, SuiteError, nonce};
 
 const JUDGE: &str = include_str!("judge.cjs");
 const WORKER: &str = include_str!("worker.cjs");
@@ -18,8 +18,8 @@ const RUNNER: &str = include_str!("runner.cjs");
 
 /// How candidates are judged, the quickest way that shows what processes show.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
-    pub(super) kind: Kind,
+pub(super) struct NodeJudgingMethod {
+    pub(super) kind: NodeJudgingKind,
     /// Which tests pass in the project as it is.
     pub(super) expected: BTreeMap<String, bool>,
     /// The processor time that all tests took that way.
@@ -27,7 +27,7 @@ pub(super) struct Way {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeJudgingKind {
     /// Many candidates in one thread, with a stand-in for the test runner.
     Quick,
     /// Every test file in a thread of its own.
@@ -60,11 +60,11 @@ struct FileRun {
 #[derive(Deserialize)]
 struct Told {
     id: String,
-    outcome: Outcome,
+    outcome: TestOutcome,
 }
 
 /// What the tests of one candidate showed.
-pub(super) struct Seen {
+pub(super) struct NodeObservation {
     pub(super) index: usize,
     pub(super) tests: Vec<TestCase>,
     burnt: Duration,
@@ -73,9 +73,10 @@ pub(super) struct Seen {
 impl FileRun {
     fn tests(&self) -> Vec<TestCase> {
         let Some(seen) = &self.tests else {
-            return Node::read(&self.file, &self.out, self.fine, String::new);
+            return NodeSuite::read(&self.file, &self.out, self.fine, String::new);
         };
-        seen.iter()
+        let mut tests: Vec<TestCase> = seen
+            .iter()
             .map(|test| TestCase {
                 id: if test.id.is_empty() {
                     self.file.clone()
@@ -85,7 +86,9 @@ impl FileRun {
                 outcome: test.outcome,
                 message: String::new(),
             })
-            .collect()
+            .collect();
+        crate::results::number(&mut tests);
+        tests
     }
 }
 
@@ -108,7 +111,7 @@ const LEAST_LOOP: Duration = Duration::from_millis(250);
 fn agree(expected: &BTreeMap<String, bool>, seen: &[TestCase]) -> bool {
     let passed: BTreeSet<&str> = seen
         .iter()
-        .filter(|test| test.outcome == Outcome::Passed)
+        .filter(|test| test.outcome == TestOutcome::Passed)
         .map(|test| test.id.as_str())
         .collect();
     expected
@@ -116,19 +119,19 @@ fn agree(expected: &BTreeMap<String, bool>, seen: &[TestCase]) -> bool {
         .all(|(id, passes)| passed.contains(id.as_str()) == *passes)
 }
 
-impl Node {
-    pub(super) fn way(&self) -> std::sync::MutexGuard<'_, Way> {
+impl NodeSuite {
+    pub(super) fn way(&self) -> std::sync::MutexGuard<'_, NodeJudgingMethod> {
         self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs candidates in worker threads of one process.
     fn serve(
         &self,
-        fork: &mut dyn Fork,
-        kind: Kind,
+        fork: &mut dyn ProjectFork,
+        kind: NodeJudgingKind,
         request: &Request<'_>,
         deadline: Duration,
-    ) -> Result<Vec<Seen>, SuiteError> {
+    ) -> Result<Vec<NodeObservation>, SuiteError> {
         let marker = format!("lula-verdict {} ", nonce());
         let options: Vec<&str> = ["--test-reporter=tap"]
             .into_iter()
@@ -142,20 +145,20 @@ impl Node {
             "burn": request.burn.as_secs_f64(),
             "seconds": request.seconds.as_secs_f64(),
             "candidates": request.candidates,
-            "quick": kind == Kind::Quick,
+            "quick": kind == NodeJudgingKind::Quick,
             "check": request.check.then_some(UNCHANGED),
             "worker": WORKER,
             "runner": RUNNER,
         });
         let command =
-            Command::new(["node", "-e", JUDGE], deadline).stdin(text.to_string().into_bytes());
+            ForkCommand::new(["node", "-e", JUDGE], deadline).stdin(text.to_string().into_bytes());
         let ran = fork.run(&command)?;
         Ok(ran
             .out()
             .lines()
             .filter_map(|line| line.strip_prefix(&marker))
             .filter_map(|line| serde_json::from_str::<Judged>(line).ok())
-            .map(|judged| Seen {
+            .map(|judged| NodeObservation {
                 index: judged.id,
                 tests: judged.runs.iter().flat_map(FileRun::tests).collect(),
                 burnt: Duration::try_from_secs_f64(judged.burnt).unwrap_or_default(),
@@ -164,15 +167,20 @@ impl Node {
     }
 
     /// Finds the quickest way of judging that sees what processes see.
-    pub(super) fn warm_up(&self, fork: &mut dyn Fork, report: &TestReport, deadline: Duration) {
+    pub(super) fn warm_up(
+        &self,
+        fork: &mut dyn ProjectFork,
+        report: &TestReport,
+        deadline: Duration,
+    ) {
         let expected: BTreeMap<String, bool> = report
             .tests
             .iter()
-            .map(|test| (test.id.clone(), test.outcome == Outcome::Passed))
+            .map(|test| (test.id.clone(), test.outcome == TestOutcome::Passed))
             .collect();
         let files: Vec<&String> = self.files.iter().collect();
         let limit = (self.test_limit * 2).min(deadline / 3);
-        for kind in [Kind::Quick, Kind::Thorough] {
+        for kind in [NodeJudgingKind::Quick, NodeJudgingKind::Thorough] {
             let request = Request {
                 files: &files,
                 candidates: json!([{"id": UNCHANGED, "files": [], "whole": true}]),
@@ -184,7 +192,7 @@ impl Node {
             let tried = self.serve(fork, kind, &request, limit + Duration::from_secs(2));
             let unchanged = tried.ok().and_then(|seen| seen.into_iter().next());
             if let Some(seen) = unchanged.filter(|seen| agree(&expected, &seen.tests)) {
-                *self.way() = Way {
+                *self.way() = NodeJudgingMethod {
                     kind,
                     expected,
                     usual: seen.burnt,
@@ -197,11 +205,11 @@ impl Node {
     /// Judges in worker threads; none where the threads turned out not to be apart enough.
     pub(super) fn judge_warm(
         &self,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-    ) -> Result<Option<Vec<Seen>>, SuiteError> {
+    ) -> Result<Option<Vec<NodeObservation>>, SuiteError> {
         let way = self.way().clone();
         let files = self.order(goal);
         let candidates: Vec<_> = batch
@@ -223,7 +231,7 @@ impl Node {
             patience,
             burn: (way.usual * 2).clamp(LEAST_LOOP, patience),
             seconds,
-            check: way.kind == Kind::Quick,
+            check: way.kind == NodeJudgingKind::Quick,
         };
         let deadline = goal.at_most(seconds + patience * 2 + Duration::from_secs(2));
         let mut seen = self.serve(fork, way.kind, &request, deadline)?;
@@ -231,7 +239,7 @@ impl Node {
             .extract_if(.., |seen| seen.index == UNCHANGED)
             .any(|seen| !agree(&way.expected, &seen.tests));
         if spilled {
-            self.way().kind = Kind::Thorough;
+            self.way().kind = NodeJudgingKind::Thorough;
             return Ok(None);
         }
         Ok(Some(seen))

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::harness::Test;
-use super::{Python, lock, words};
-use crate::ground::{Fork, Ground};
+use super::harness::PythonTest;
+use super::{PythonSuite, lock, words};
+use crate::ground::{ForkSource, ProjectFork};
 use crate::report::TestCase;
-use crate::suite::{Change, Goal, SuiteError, Trial, Verdict, apart, nonce};
+use crate::suite::{
+    CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, SuiteFileChange, apart, nonce,
+};
 
 /// How much longer than any passing test one may run before it counts as a loop.
 const LOOP: u32 = 20;
@@ -29,7 +31,7 @@ const NEAREST: usize = 150;
 enum Answer {
     Judged {
         candidate: usize,
-        tests: Option<Vec<Test>>,
+        tests: Option<Vec<PythonTest>>,
     },
     Ready {
         ready: bool,
@@ -45,7 +47,7 @@ enum Answer {
     },
 }
 
-impl Python {
+impl PythonSuite {
     /// The files that hold these tests, or every file where that is not known.
     fn homes(&self, tests: &[String]) -> Vec<String> {
         let seen = lock(&self.seen);
@@ -62,7 +64,7 @@ impl Python {
 
     /// Which of the passing tests a candidate has to keep in the search: those that run what it
     /// changes, the quick ones first; none for all. The proof runs everything.
-    fn nearest(&self, goal: &Goal, trial: &Trial) -> Option<Vec<usize>> {
+    fn nearest(&self, goal: &RepairGoal, trial: &CandidateTrial) -> Option<Vec<usize>> {
         let seen = lock(&self.seen);
         let whole: Duration = seen.took.values().sum();
         if whole < SHORT || seen.lines.is_empty() {
@@ -102,11 +104,11 @@ impl Python {
 
     pub(super) fn judge_warm(
         &self,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
         let seconds = until.saturating_duration_since(Instant::now());
         let marker = format!("lula-verdict {} ", nonce());
@@ -213,11 +215,11 @@ impl Python {
     /// Each candidate in a fork of its own, with the project's command.
     pub(super) fn judge_cold(
         &self,
-        ground: &dyn Ground,
-        goal: &Goal,
-        batch: &[Trial],
+        ground: &dyn ForkSource,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
         apart(ground, batch, until, heard, &mut |fork, trial| {
             let needed = self.nearest(goal, trial);
@@ -243,11 +245,11 @@ impl Python {
 
     fn run_some(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         tests: &[String],
-        goal: &Goal,
+        goal: &RepairGoal,
     ) -> Result<Option<Vec<TestCase>>, SuiteError> {
-        use crate::suite::Suite;
+        use crate::suite::TestSuite;
         let patience = goal.at_most(goal.patience.max(Duration::from_secs(5)));
         match self.run_again(fork, tests, patience) {
             Ok(report) => Ok(Some(report.tests)),
@@ -258,7 +260,7 @@ impl Python {
 }
 
 /// The lines of the old text that a change touches.
-pub(super) fn changed_lines(change: &Change) -> HashSet<usize> {
+pub(super) fn changed_lines(change: &SuiteFileChange) -> HashSet<usize> {
     let line_of = |at: usize| {
         let before = change
             .old

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Plan, Python, home, lock};
-use crate::ground::{Command, Fork};
-use crate::locate::{Kinds, LinesOfTest};
-use crate::report::{Outcome, TestCase, TestReport};
+use super::{Plan, PythonSuite, home, lock};
+use crate::ground::{ForkCommand, ProjectFork};
+use crate::locate::{LinesOfTest, TypesByVariable};
+use crate::report::{TestCase, TestOutcome, TestReport};
 use crate::suite::{SuiteError, nonce};
 use crate::trial::tail;
 
@@ -21,7 +21,7 @@ pub(super) const HARNESS: &str = concat!(
 
 #[derive(Deserialize)]
 struct Report {
-    tests: Vec<Test>,
+    tests: Vec<PythonTest>,
     #[serde(default)]
     preload: Vec<String>,
     /// Types by variable, by the first line of its function, by file.
@@ -32,9 +32,9 @@ struct Report {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Test {
+pub(super) struct PythonTest {
     pub(super) id: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TestOutcome,
     #[serde(default)]
     message: String,
     #[serde(default)]
@@ -43,9 +43,9 @@ pub(super) struct Test {
     lines: BTreeMap<String, Vec<usize>>,
 }
 
-impl Python {
-    pub(super) fn command(&self, request: &serde_json::Value, deadline: Duration) -> Command {
-        let mut command = Command::new([self.interpreter.as_str(), "-c", HARNESS], deadline)
+impl PythonSuite {
+    pub(super) fn command(&self, request: &serde_json::Value, deadline: Duration) -> ForkCommand {
+        let mut command = ForkCommand::new([self.interpreter.as_str(), "-c", HARNESS], deadline)
             .in_folder(&self.folder)
             .stdin(request.to_string().into_bytes());
         for (name, value) in [
@@ -60,7 +60,7 @@ impl Python {
 
     fn report(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         mode: &str,
         limit: Duration,
         deadline: Duration,
@@ -94,7 +94,7 @@ impl Python {
 
     pub(super) fn run_harness(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
         let report = self.report(fork, "run", self.test_limit, deadline)?;
@@ -103,7 +103,7 @@ impl Python {
             seen.plan.clone_from(&report.plan);
         }
         for test in &report.tests {
-            if test.outcome == Outcome::Passed {
+            if test.outcome == TestOutcome::Passed {
                 let took = Duration::from_millis(test.ms);
                 seen.slowest = seen.slowest.max(took);
                 seen.took.insert(test.id.clone(), took);
@@ -127,7 +127,7 @@ impl Python {
 
     pub(super) fn cover_harness(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
@@ -141,15 +141,15 @@ impl Python {
         let report = self.report(fork, "cover", limit, deadline).ok()?;
         let mut seen = lock(&self.seen);
         seen.preload = report.preload;
-        seen.kinds = Kinds::new(report.kinds);
+        seen.kinds = TypesByVariable::new(report.kinds);
         let mut found = Vec::new();
         for test in report.tests {
-            if test.outcome == Outcome::Skipped {
+            if test.outcome == TestOutcome::Skipped {
                 continue;
             }
             seen.lines.insert(test.id, test.lines.clone());
             found.push(LinesOfTest {
-                failed: test.outcome != Outcome::Passed,
+                failed: test.outcome != TestOutcome::Passed,
                 lines: test.lines,
             });
         }

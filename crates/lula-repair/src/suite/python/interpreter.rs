@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use crate::environment::BrokenEnvironment;
-use crate::ground::{Command, Fork};
+use crate::ground::{ForkCommand, ProjectFork};
 use crate::suite::SuiteError;
-use crate::suite::broken::{Attempt, Manifest, python_remedy};
+use crate::suite::broken::{ProjectFolderFiles, SuiteCommandAttempt, python_remedy};
 use crate::suite::reporter::printed;
 
 /// What `python3` is inside.
 #[derive(Debug, Clone)]
-pub(super) struct Interpreter {
+pub(super) struct PythonInterpreter {
     /// What it is started by.
     pub(super) name: String,
     /// With its version and place.
@@ -21,10 +21,10 @@ pub(super) struct Interpreter {
 const PROBE: &str = "import sys, importlib.util as u\nprint('%d.%d.%d' % sys.version_info[:3])\nprint(sys.executable)\nprint(u.find_spec(sys.argv[1]) is not None)";
 const DANGLING: i32 = 93;
 
-impl Interpreter {
+impl PythonInterpreter {
     /// Starts it once. `name` is what the command starts, and `module` what it has to have.
     pub(super) fn find(
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         folder: &str,
         name: &str,
         module: &str,
@@ -37,12 +37,12 @@ impl Interpreter {
              exec \"$1\" -c \"$2\" \"$3\""
         );
         let argv = ["sh", "-c", &script, "sh", name, PROBE, module];
-        let ran = fork.run(&Command::new(argv, Duration::from_secs(30)).in_folder(folder))?;
+        let ran = fork.run(&ForkCommand::new(argv, Duration::from_secs(30)).in_folder(folder))?;
         let output = printed(&ran);
         let out = ran.out();
         let told: Vec<&str> = out.lines().collect();
         let [.., version, executable, found] = told.as_slice() else {
-            let attempt = Attempt {
+            let attempt = SuiteCommandAttempt {
                 command,
                 folder,
                 interpreter: None,
@@ -59,7 +59,8 @@ impl Interpreter {
                     "python3 -m venv .venv && . .venv/bin/activate",
                 )
             };
-            let install = python_remedy(&Manifest::of(fork, folder), &[module.to_owned()]);
+            let install =
+                python_remedy(&ProjectFolderFiles::of(fork, folder), &[module.to_owned()]);
             let install = install.replace("python3 ", ".venv/bin/python ");
             return Err(wrong(attempt.failed(
                 what,
@@ -69,14 +70,14 @@ impl Interpreter {
         };
         let about = format!("Python {version} at {executable}");
         if *found != "True" {
-            let attempt = Attempt {
+            let attempt = SuiteCommandAttempt {
                 command,
                 folder,
                 interpreter: Some(&about),
                 output: &format!("{executable}: No module named {module}"),
             };
             let names = [module.to_owned()];
-            let remedy = python_remedy(&Manifest::of(fork, folder), &names);
+            let remedy = python_remedy(&ProjectFolderFiles::of(fork, folder), &names);
             return Err(wrong(attempt.failed(
                 format!("{module} is not installed for {about}"),
                 names.to_vec(),

@@ -12,20 +12,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::reporter::Begun;
-use super::{Change, Goal, Suite, SuiteError, Trial, Verdict};
-use crate::detect::{Framework, TestsFound};
+use super::reporter::ReporterStart;
+use super::{CandidateTrial, CandidateVerdict, RepairGoal, SuiteError, SuiteFileChange, TestSuite};
+use crate::detect::{DetectedTests, TestFramework};
 use crate::environment::CodeOrigin;
-use crate::ground::{Fork, Ground};
-use crate::locate::{Kinds, LinesOfTest};
+use crate::ground::{ForkSource, ProjectFork};
+use crate::locate::{LinesOfTest, TypesByVariable};
 use crate::report::TestReport;
-use interpreter::Interpreter;
+use interpreter::PythonInterpreter;
 
 /// File, function and case of tests that need nothing but a call, by name.
 type Plan = BTreeMap<String, (String, String, Option<usize>)>;
 
 /// A suite of pytest, unittest or bare functions.
-pub(crate) struct Python {
+pub(crate) struct PythonSuite {
     /// What starts the interpreter.
     interpreter: String,
     /// It, with its version and place.
@@ -53,7 +53,7 @@ struct Seen {
     slowest: Duration,
     took: HashMap<String, Duration>,
     /// What variables were seen to hold.
-    kinds: Kinds,
+    kinds: TypesByVariable,
     /// Tests that need nothing but a call.
     plan: Plan,
     /// Whether such calls show what pytest shows, when that was found out.
@@ -65,22 +65,22 @@ struct Seen {
     /// Whether candidates need a process of their own from the start.
     cold: bool,
     /// What pytest said of itself.
-    begun: Option<Begun>,
+    begun: Option<ReporterStart>,
     origins: Vec<CodeOrigin>,
     /// The lines of each test.
     lines: HashMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
-impl Python {
+impl PythonSuite {
     /// Finds the interpreter and sees whether it has the framework.
     pub(crate) fn open(
-        tests: &TestsFound,
-        fork: &mut dyn Fork,
+        tests: &DetectedTests,
+        fork: &mut dyn ProjectFork,
         test_limit: Duration,
     ) -> Result<Self, SuiteError> {
         let framework = match tests.framework {
-            Framework::Pytest => "pytest",
-            Framework::Unittest => "unittest",
+            TestFramework::Pytest => "pytest",
+            TestFramework::Unittest => "unittest",
             _ => "plain",
         };
         let module = if framework == "pytest" {
@@ -95,10 +95,10 @@ impl Python {
             .next()
             .is_some_and(|name| name.starts_with("python"));
         let name = if starts_python { first } else { "python3" };
-        let found = Interpreter::find(fork, &tests.folder, name, module, &line);
+        let found = PythonInterpreter::find(fork, &tests.folder, name, module, &line);
         let interpreter = match found {
             // A program called pytest brings its own interpreter.
-            Err(_) if !starts_python => Interpreter {
+            Err(_) if !starts_python => PythonInterpreter {
                 name: name.to_owned(),
                 about: first.to_owned(),
             },
@@ -147,8 +147,12 @@ pub(crate) fn home<'a>(id: &str, files: &'a [String]) -> Option<&'a String> {
         .max_by_key(|file| file.len())
 }
 
-impl Suite for Python {
-    fn run(&self, fork: &mut dyn Fork, deadline: Duration) -> Result<TestReport, SuiteError> {
+impl TestSuite for PythonSuite {
+    fn run(
+        &self,
+        fork: &mut dyn ProjectFork,
+        deadline: Duration,
+    ) -> Result<TestReport, SuiteError> {
         if self.is_pytest() {
             self.run_pytest(fork, &self.only, deadline)
         } else {
@@ -158,7 +162,7 @@ impl Suite for Python {
 
     fn run_again(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         tests: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -172,7 +176,7 @@ impl Suite for Python {
 
     fn cover(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
@@ -193,12 +197,12 @@ impl Suite for Python {
 
     fn judge(
         &self,
-        ground: &dyn Ground,
-        fork: &mut dyn Fork,
-        goal: &Goal,
-        batch: &[Trial],
+        ground: &dyn ForkSource,
+        fork: &mut dyn ProjectFork,
+        goal: &RepairGoal,
+        batch: &[CandidateTrial],
         until: Instant,
-        heard: &mut dyn FnMut(Verdict) -> bool,
+        heard: &mut dyn FnMut(CandidateVerdict) -> bool,
     ) -> Result<(), SuiteError> {
         if !lock(&self.seen).cold {
             self.judge_warm(fork, goal, batch, until, heard)?;
@@ -221,7 +225,7 @@ impl Suite for Python {
         Duration::from_secs(2)
     }
 
-    fn kinds(&self) -> Kinds {
+    fn kinds(&self) -> TypesByVariable {
         lock(&self.seen).kinds.clone()
     }
 
@@ -229,7 +233,7 @@ impl Suite for Python {
         true
     }
 
-    fn runs(&self, test: &str, files: &[Change]) -> Option<bool> {
+    fn runs(&self, test: &str, files: &[SuiteFileChange]) -> Option<bool> {
         let seen = lock(&self.seen);
         let lines = seen.lines.get(test)?;
         Some(files.iter().any(|change| {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::interpreter::wrong;
-use super::{Python, lock, packages, words};
+use super::{PythonSuite, lock, packages, words};
 use crate::environment::CodeOrigin;
-use crate::ground::{Command, Fork};
-use crate::locate::{Kinds, LinesOfTest};
-use crate::report::{Outcome, TestCase, TestReport};
+use crate::ground::{ForkCommand, ProjectFork};
+use crate::locate::{LinesOfTest, TypesByVariable};
+use crate::report::{TestCase, TestOutcome, TestReport};
 use crate::suite::SuiteError;
-use crate::suite::broken::{self, Attempt, Manifest};
-use crate::suite::reporter::{self, Line, Reported, Wishes, lines_of_ranges};
+use crate::suite::broken::{self, ProjectFolderFiles, SuiteCommandAttempt};
+use crate::suite::reporter::{self, ReportedRun, ReporterLine, ReporterSettings, lines_of_ranges};
 
 /// Tests that hang before no other one is given a second chance.
 const HANGS: usize = 3;
@@ -20,15 +20,15 @@ const RESUMPTIONS: usize = 12;
 /// How much slower tests are while their lines are watched.
 const TRACING: u32 = 6;
 
-impl Python {
+impl PythonSuite {
     fn start(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         targets: &[String],
         extra: &[&str],
-        wishes: &Wishes,
+        wishes: &ReporterSettings,
         deadline: Duration,
-    ) -> Result<Reported, SuiteError> {
+    ) -> Result<ReportedRun, SuiteError> {
         let argv = if targets.is_empty() {
             self.argv.clone()
         } else {
@@ -38,7 +38,7 @@ impl Python {
             .into_iter()
             .chain(extra.iter().map(|&word| word.to_owned()))
             .chain(targets.iter().cloned());
-        let command = Command::new(argv, deadline)
+        let command = ForkCommand::new(argv, deadline)
             .in_folder(&self.folder)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("PYTHONHASHSEED", "0");
@@ -46,8 +46,8 @@ impl Python {
     }
 
     /// The command without the tests that it names.
-    pub(super) fn bare_argv(&self, fork: &dyn Fork) -> Vec<String> {
-        let project = Manifest::of(fork, &self.folder);
+    pub(super) fn bare_argv(&self, fork: &dyn ProjectFork) -> Vec<String> {
+        let project = ProjectFolderFiles::of(fork, &self.folder);
         words::without_targets(&self.argv, &|word| {
             let path = word.split("::").next().unwrap_or(word);
             let path = path.trim_start_matches("./").trim_end_matches('/');
@@ -60,18 +60,18 @@ impl Python {
         })
     }
 
-    fn wishes(&self, fork: &dyn Fork) -> Wishes {
-        Wishes {
+    fn wishes(&self, fork: &dyn ProjectFork) -> ReporterSettings {
+        ReporterSettings {
             test_limit: Some(self.test_limit),
-            packages: packages::names(Manifest::of(fork, &self.folder).files()),
-            ..Wishes::default()
+            packages: packages::names(ProjectFolderFiles::of(fork, &self.folder).files()),
+            ..ReporterSettings::default()
         }
     }
 
     /// Runs the command, and again without what ended it, until every test has been told of.
     pub(super) fn run_pytest(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         targets: &[String],
         deadline: Duration,
     ) -> Result<TestReport, SuiteError> {
@@ -133,13 +133,13 @@ impl Python {
     /// that is merely slow passes.
     fn alone(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         id: &str,
-        before: &Reported,
+        before: &ReportedRun,
         left: Duration,
     ) -> Result<TestCase, SuiteError> {
         let patience = (self.test_limit * 3).min(left.mul_f64(0.5));
-        let wishes = Wishes::default();
+        let wishes = ReporterSettings::default();
         let again = self.start(fork, &[id.to_owned()], &[], &wishes, patience)?;
         let found = again.tests().tests.into_iter().find(|test| test.id == id);
         if let Some(test) = found.filter(|_| again.finished()) {
@@ -150,7 +150,7 @@ impl Python {
         }
         Ok(TestCase {
             id: id.to_owned(),
-            outcome: Outcome::Broken,
+            outcome: TestOutcome::Broken,
             message: format!(
                 "the test ended the process that ran it\n{}",
                 again.printed()
@@ -161,8 +161,8 @@ impl Python {
     /// pytest did not get as far as looking for tests.
     fn no_beginning(
         &self,
-        fork: &dyn Fork,
-        reported: &Reported,
+        fork: &dyn ProjectFork,
+        reported: &ReportedRun,
         mut all: Vec<TestCase>,
     ) -> Result<TestReport, SuiteError> {
         if reported.ran.timed_out {
@@ -171,14 +171,14 @@ impl Python {
         let output = reported.printed();
         let line = self.argv.join(" ");
         let attempt = self.attempt(&line, &output);
-        if let Some(found) = broken::python(&Manifest::of(fork, &self.folder), &attempt) {
+        if let Some(found) = broken::python(&ProjectFolderFiles::of(fork, &self.folder), &attempt) {
             return Err(wrong(found));
         }
         if output.contains("conftest") || output.contains("Error: ") && output.contains("File \"") {
             // The project's own code breaks before the first test.
             all.push(TestCase {
                 id: COLLECTION.to_owned(),
-                outcome: Outcome::Broken,
+                outcome: TestOutcome::Broken,
                 message: output,
             });
             return Ok(TestReport { tests: all });
@@ -196,8 +196,8 @@ impl Python {
         )))
     }
 
-    fn attempt<'a>(&'a self, command: &'a str, output: &'a str) -> Attempt<'a> {
-        Attempt {
+    fn attempt<'a>(&'a self, command: &'a str, output: &'a str) -> SuiteCommandAttempt<'a> {
+        SuiteCommandAttempt {
             command,
             folder: &self.folder,
             interpreter: Some(&self.about),
@@ -208,11 +208,11 @@ impl Python {
     /// Results, unless they are those of another code or of nothing at all.
     fn believed(
         &self,
-        fork: &dyn Fork,
-        reported: &Reported,
+        fork: &dyn ProjectFork,
+        reported: &ReportedRun,
         tests: Vec<TestCase>,
     ) -> Result<TestReport, SuiteError> {
-        let project = Manifest::of(fork, &self.folder);
+        let project = ProjectFolderFiles::of(fork, &self.folder);
         let output = reported.printed();
         let line = self.argv.join(" ");
         let attempt = self.attempt(&line, &output);
@@ -234,13 +234,13 @@ impl Python {
         Ok(TestReport { tests })
     }
 
-    fn note(&self, reported: &Reported) {
+    fn note(&self, reported: &ReportedRun) {
         let mut seen = lock(&self.seen);
         for line in &reported.lines {
             match line {
-                Line::Begin(begun) => seen.begun = Some(begun.clone()),
-                Line::Plan { plan } if !plan.is_empty() => seen.plan.clone_from(plan),
-                Line::Origins { origins } => {
+                ReporterLine::Begin(begun) => seen.begun = Some(begun.clone()),
+                ReporterLine::Plan { plan } if !plan.is_empty() => seen.plan.clone_from(plan),
+                ReporterLine::Origins { origins } => {
                     seen.origins = origins
                         .iter()
                         .map(|(name, path)| CodeOrigin {
@@ -249,16 +249,16 @@ impl Python {
                         })
                         .collect();
                 }
-                Line::Test(test) => {
+                ReporterLine::Test(test) => {
                     let took = Duration::from_millis(test.ms);
-                    if test.outcome == Outcome::Passed {
+                    if test.outcome == TestOutcome::Passed {
                         seen.slowest = seen.slowest.max(took);
                     }
                     let known = seen.took.entry(test.id.clone()).or_default();
                     *known = (*known).max(took);
                 }
-                Line::Kinds { kinds, preload } => {
-                    seen.kinds = Kinds::new(kinds.clone());
+                ReporterLine::Kinds { kinds, preload } => {
+                    seen.kinds = TypesByVariable::new(kinds.clone());
                     seen.preload.clone_from(preload);
                 }
                 _ => {}
@@ -290,7 +290,7 @@ impl Python {
     /// The lines of each test; of those in the files that fail, where all would take too long.
     pub(super) fn cover_pytest(
         &self,
-        fork: &mut dyn Fork,
+        fork: &mut dyn ProjectFork,
         report: &TestReport,
         deadline: Duration,
     ) -> Option<Vec<LinesOfTest>> {
@@ -311,11 +311,11 @@ impl Python {
             .filter(|target| target != COLLECTION)
             .collect();
         let hangs = report.failing().any(TestCase::hung);
-        let mut wishes = Wishes {
+        let mut wishes = ReporterSettings {
             cover: true,
             // What a test that hangs runs shows early on.
             test_limit: hangs.then_some(Duration::from_secs(2)),
-            ..Wishes::default()
+            ..ReporterSettings::default()
         };
         let mut extra = self.plainly();
         extra.push("--continue-on-collection-errors");
@@ -326,13 +326,13 @@ impl Python {
             self.note(&reported);
             let outcomes = reported.tests();
             for line in &reported.lines {
-                let Line::Lines { id, lines } = line else {
+                let ReporterLine::Lines { id, lines } = line else {
                     continue;
                 };
                 let skipped = outcomes
                     .tests
                     .iter()
-                    .any(|test| test.id == *id && test.outcome == Outcome::Skipped);
+                    .any(|test| test.id == *id && test.outcome == TestOutcome::Skipped);
                 wishes.skip.push(id.clone());
                 if skipped {
                     continue;
@@ -359,13 +359,13 @@ impl Python {
 pub(super) const COLLECTION: &str = "collection";
 
 fn passed(test: &TestCase) -> bool {
-    test.outcome == Outcome::Passed
+    test.outcome == TestOutcome::Passed
 }
 
 fn hung(id: &str, limit: Duration, place: &str) -> TestCase {
     TestCase {
         id: id.to_owned(),
-        outcome: Outcome::Broken,
+        outcome: TestOutcome::Broken,
         message: format!(
             "the test did not end in {} seconds\n{place}",
             limit.as_secs_f64()

@@ -55,6 +55,14 @@ exports.take = () => {
     if (!script.url || script.url.startsWith('node:') || script.url.startsWith('data:')) continue;
     const file = open(script.url);
     if (!file || !script.functions.some((f) => f.ranges[0].count > 0)) continue;
+    // What was translated on its way in (Babel, TypeScript) has other places than its file: then all of
+    // a file counts in which a function ran.
+    const end = Math.max(...script.functions.map((f) => f.ranges[0].endOffset));
+    if (Math.abs(end - file.length) > 2) {
+      const ran = script.functions.some((f) => f.functionName !== '' && f.ranges[0].count > 0);
+      if (ran) seen[file.name] = `1-${file.lines.length}`;
+      continue;
+    }
     const counts = new Array(file.lines.length).fill(0);
     const all = script.functions.filter((f) => f.functionName !== '' || f.ranges[0].startOffset > 0).flatMap((f) => f.ranges);
     // Inner ranges come after outer ones and overrule them.

@@ -10,6 +10,7 @@ const report = process.env.LULA_REPORT;
 const folder = process.env.LULA_FOLDER;
 const covers = Boolean(process.env.LULA_COVER);
 const cwd = process.cwd();
+const names = (process.env.LULA_NAMES ?? '').split(',').filter(Boolean);
 
 const shortened = (text) => {
   const plain = String(text ?? '').replace(/\u001b\[[0-9;]*m/g, '');
@@ -30,6 +31,26 @@ const leave = () => {
   else delete process.env.NODE_OPTIONS;
 };
 
+// Where the project's own packages come from where tests name them: the nearest entry of that name in a
+// `node_modules` of the project. What lies above the project is no part of it and is not looked at.
+const origins = () => {
+  const found = {};
+  const root = process.env.LULA_ROOT || cwd;
+  const top = fs.realpathSync(root);
+  for (const name of names) {
+    for (let at = cwd; at === top || at.startsWith(top + path.sep); at = path.dirname(at)) {
+      try {
+        const place = fs.realpathSync(path.join(at, 'node_modules', name));
+        // As the project's path is written, which may lead through links.
+        const inside = place === top || place.startsWith(top + path.sep);
+        found[name] = inside ? path.join(root, path.relative(top, place), 'package.json') : place;
+        break;
+      } catch {}
+    }
+  }
+  if (Object.keys(found).length) say('origins', { origins: found });
+};
+
 const begin = (runner, extra) =>
   say('begin', { runner, version: process.version, executable: process.execPath, cwd, args: process.lulaArgs, ...extra });
 
@@ -41,21 +62,38 @@ const only = () => {
   }
 };
 
-// After a module of a runner was loaded, by the end of its path.
+// After a module of a runner was loaded, by the end of its path. It is heard of by the loader of its
+// kind and by the loader of all modules: coverage tools replace the one, imports pass by the other.
 const after = {};
-const original = Module._extensions['.js'];
+const heard = new WeakSet();
+const tell = (filename, exported) => {
+  const name = String(filename).replaceAll(path.sep, '/');
+  for (const [end, work] of Object.entries(after)) {
+    if (!name.endsWith(end)) continue;
+    const found = [exported, exported?.default, exported?.['module.exports'], exported?.Runner, exported?.Jasmine].find((value) => typeof value === 'function');
+    // A runner that is built otherwise runs as it does without us.
+    if (!found || heard.has(found)) continue;
+    heard.add(found);
+    work(found);
+  }
+};
 const watch = () => {
+  const original = Module._extensions['.js'];
   Module._extensions['.js'] = function load(module, filename) {
     const result = original.call(this, module, filename);
-    const name = filename.replaceAll(path.sep, '/');
-    for (const [end, work] of Object.entries(after)) {
-      if (!name.endsWith(end)) continue;
-      const exported = module.exports;
-      const found = [exported, exported?.default, exported?.['module.exports'], exported?.Runner, exported?.Jasmine].find((value) => typeof value === 'function');
-      // A runner that is built otherwise runs as it does without us.
-      if (found) work(found);
-    }
+    tell(filename, module.exports);
     return result;
+  };
+  const names = Object.keys(after).map((end) => path.basename(end, '.js'));
+  const load = Module._load;
+  Module._load = function loaded(request, parent, ...rest) {
+    const exported = load.call(this, request, parent, ...rest);
+    if (names.includes(path.basename(String(request), '.js'))) {
+      try {
+        tell(Module._resolveFilename(request, parent, ...rest), exported);
+      } catch {}
+    }
+    return exported;
   };
 };
 
@@ -77,7 +115,7 @@ const mocha = () => {
         prune(runner.suite);
         runner.total = runner.suite.total();
       }
-      const tell = (outcome) => (test, error) => {
+      const ended = (outcome) => (test, error) => {
         if (outcome === 'failed' && test.type === 'hook') outcome = 'broken';
         const message = outcome === 'failed' || outcome === 'broken' ? shortened(error?.stack ?? error) + difference(error) : '';
         say('test', { id: named(test.file ?? test.parent?.file, titles(test)), outcome, message, ms: test.duration ?? 0, file: relative(test.file) });
@@ -88,9 +126,9 @@ const mocha = () => {
       });
       if (cover) runner.on('test end', (test) => say('lines', { id: named(test.file, titles(test)), lines: cover.take() }));
       runner.on('test end', (test) => say('done', { id: named(test.file, titles(test)) }));
-      runner.on('pass', tell('passed'));
-      runner.on('fail', (test, error) => tell('failed')(test, error));
-      runner.on('pending', tell('skipped'));
+      runner.on('pass', ended('passed'));
+      runner.on('fail', (test, error) => ended('failed')(test, error));
+      runner.on('pending', ended('skipped'));
       runner.once('end', () => say('end', { exit: runner.failures }));
     };
     for (const name of ['run', 'runAsync']) {
@@ -138,6 +176,46 @@ const jasmine = () => {
   watch();
 };
 
+// A runner that prints TAP in a process of its own: what it prints is its report.
+const tap = (runner, ...words) => () => {
+  if (words.length) option(...words);
+  begin(runner, {});
+  const write = process.stdout.write;
+  process.stdout.write = function watched(chunk, ...rest) {
+    say('out', { text: typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8') });
+    return write.call(this, chunk, ...rest);
+  };
+  process.on('exit', (code) => say('end', { exit: code }));
+};
+
+// Tests print to the same output as tape does, so tape is asked and its output is not read.
+const tape = () => {
+  const cover = covers ? require(path.join(folder, 'lula_cover.cjs')) : null;
+  after['/tape/lib/results.js'] = (Results) => {
+    begin('tape', {});
+    process.on('exit', (code) => say('end', { exit: code }));
+    const watch = Results.prototype._watch;
+    Results.prototype._watch = function watched(test) {
+      const names = [...(test.lulaNames ?? []), String(test.name ?? '')];
+      test.on('test', (inner) => {
+        inner.lulaNames = names;
+      });
+      if (cover) {
+        test.once('prerun', () => cover.take());
+        test.once('end', () => say('lines', { id: named('', names), lines: cover.take() }));
+      }
+      test.on('result', (result) => {
+        if (!result || typeof result !== 'object') return;
+        const outcome = result.skip ? 'skipped' : result.ok || result.todo ? 'passed' : 'failed';
+        const message = outcome === 'failed' ? shortened(`${result.operator ?? ''} ${result.error?.stack ?? ''}`) + difference(result) : '';
+        say('test', { id: named('', [...names, String(result.name ?? '')]), outcome, message });
+      });
+      return watch.call(this, test);
+    };
+  };
+  watch();
+};
+
 // Options stand before whatever is passed on to something else.
 const option = (...words) => {
   const end = process.argv.indexOf('--');
@@ -153,22 +231,28 @@ const runners = [
   [/\/vitest\/(vitest\.mjs|dist\/cli\.js)$/, () => {
     option(...(process.argv.some((word) => word.startsWith('--reporter')) ? [] : ['--reporter=default']), `--reporter=${path.join(folder, 'lula_vitest.mjs')}`);
   }],
-  [/\/ava\/entrypoints\/cli\.mjs$/, () => option('--tap')],
-  [/\/(tap|@tapjs\/run)\/(bin|dist\/esm)\/.*\.(m?js)$/, () => option('--reporter=tap')],
+  [/\/ava\/(entrypoints\/cli\.mjs|cli\.js)$/, tap('ava', '--tap')],
+  [/\/(tap|@tapjs\/run)\/(bin|dist\/esm)\/.*\.(m?js)$/, tap('tap', '--reporter=tap')],
+  [/\/tape\/bin\/tape(\.js)?$/, tape],
 ];
 
 const start = () => {
   if (!report || !folder || !require('node:worker_threads').isMainThread || !process.argv[1]) return;
   // Node's own runner was told through its options; its files are processes of its own.
   if (process.execArgv.includes('--test') || process.env.NODE_TEST_CONTEXT) return;
-  let script = process.argv[1];
+  // nyc starts programs through a stand-in for node, which names what it is to run after itself.
+  const at = process.argv[2] && /[\\/]\.node-spawn-wrap-[^\\/]+[\\/]/.test(process.argv[1]) ? 2 : 1;
+  let script = process.argv[at];
   try {
     script = fs.realpathSync(script);
   } catch {}
   script = script.replaceAll(path.sep, '/');
   const known = runners.find(([pattern]) => pattern.test(script));
   if (!known) return;
-  process.lulaArgs = process.argv.slice(1);
+  process.lulaArgs = process.argv.slice(at);
+  try {
+    origins();
+  } catch {}
   if (known[1]() === true) return;
   leave();
   // Taken up by the reporters that run in this process, and by nothing that it starts.

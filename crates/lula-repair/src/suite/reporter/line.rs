@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::report::Outcome;
+use crate::report::TestOutcome;
 
 /// What a runner said of itself when it began.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Begun {
+pub(crate) struct ReporterStart {
     pub(crate) runner: String,
     pub(crate) version: String,
     /// The interpreter's version, and where it lies.
@@ -28,9 +28,9 @@ pub(crate) struct Begun {
 
 /// What a runner said of one test.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ReportedTest {
     pub(crate) id: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TestOutcome,
     #[serde(default)]
     pub(crate) message: String,
     #[serde(default)]
@@ -40,12 +40,12 @@ pub(crate) struct Told {
 /// One line of a report.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Line {
-    Begin(Begun),
+pub(crate) enum ReporterLine {
+    Begin(ReporterStart),
     Start {
         id: String,
     },
-    Test(Told),
+    Test(ReportedTest),
     Done {
         id: String,
     },
@@ -63,6 +63,10 @@ pub(crate) enum Line {
     Kinds {
         kinds: BTreeMap<String, BTreeMap<usize, BTreeMap<String, Vec<String>>>>,
         preload: Vec<String>,
+    },
+    /// What a runner printed in TAP, in its own process.
+    Out {
+        text: String,
     },
     /// The runner got to its end, whatever it thought of what it saw.
     End {},
@@ -95,8 +99,8 @@ mod tests {
         let text = r#"{"is":"test","runner":"pytest","id":"a::b","outcome":"failed","ms":3}"#;
         assert!(matches!(
             serde_json::from_str(text),
-            Ok(Line::Test(Told { ms: 3, .. }))
+            Ok(ReporterLine::Test(ReportedTest { ms: 3, .. }))
         ));
-        assert!(serde_json::from_str::<Line>(r#"{"is":"else"}"#).is_err());
+        assert!(serde_json::from_str::<ReporterLine>(r#"{"is":"else"}"#).is_err());
     }
 }

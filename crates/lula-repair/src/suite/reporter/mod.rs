@@ -5,15 +5,18 @@
 //! a test prints can be taken for a result, and what was told before a run was ended is not lost.
 
 mod line;
+mod others;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(crate) use line::{Begun, Line, lines_of_ranges};
+pub(crate) use line::{ReporterLine, ReporterStart, lines_of_ranges};
+pub(crate) use others::ReporterOutput;
 
 use super::{SuiteError, nonce};
-use crate::ground::{Command, Fork, Ran};
-use crate::report::{Outcome, TestCase, TestReport};
+use crate::ground::{ForkCommand, ForkCommandOutput, ProjectFork};
+use crate::report::{TestCase, TestOutcome, TestReport};
+use crate::results;
 
 const PYTEST: &str = concat!(
     include_str!("../python/cover.py"),
@@ -40,7 +43,7 @@ const LONGEST: usize = 256 << 20;
 
 /// What the reporters are told.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ReporterSettings {
     /// After how long a test is ended and run by itself; none for no limit.
     pub(crate) test_limit: Option<Duration>,
     /// Whether lines are wanted.
@@ -53,24 +56,28 @@ pub(crate) struct Wishes {
     pub(crate) node_test: bool,
     /// Packages of the project, to be asked where they come from.
     pub(crate) packages: Vec<String>,
+    /// Whether the command may start a runner of any kind.
+    pub(crate) any_runner: bool,
 }
 
 /// What a command did, by its own account and by that of the reporters.
 #[derive(Debug)]
-pub(crate) struct Reported {
-    pub(crate) ran: Ran,
-    pub(crate) lines: Vec<Line>,
+pub(crate) struct ReportedRun {
+    pub(crate) ran: ForkCommandOutput,
+    pub(crate) lines: Vec<ReporterLine>,
+    /// What runners wrote that have a format of their own.
+    pub(crate) written: Vec<ReporterOutput>,
     /// What the process was doing when a test took too long.
     pub(crate) hung_at: String,
 }
 
 /// Runs a command with reporters in its environment.
 pub(crate) fn run(
-    fork: &mut dyn Fork,
-    command: &Command,
-    wishes: &Wishes,
-) -> Result<Reported, SuiteError> {
-    let place = Place::make(fork, wishes)?;
+    fork: &mut dyn ProjectFork,
+    command: &ForkCommand,
+    wishes: &ReporterSettings,
+) -> Result<ReportedRun, SuiteError> {
+    let place = Place::make(fork, &command.folder, wishes)?;
     let mut carrying = command.clone();
     for (name, value) in place.environment(command, &fork.root(), wishes) {
         carrying.env.retain(|(known, _)| *known != name);
@@ -78,14 +85,20 @@ pub(crate) fn run(
     }
     let ran = fork.run(&carrying);
     let lines = place.read(fork);
+    let written = if wishes.any_runner {
+        others::read(&place, fork)
+    } else {
+        Ok(Vec::new())
+    };
     let hung_at = place
         .text(fork, "report.hung")
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default();
-    let _ = fork.run(&Command::new(["rm", "-rf", &place.folder], MOMENT));
-    Ok(Reported {
+    let _ = fork.run(&ForkCommand::new(["rm", "-rf", &place.folder], MOMENT));
+    Ok(ReportedRun {
         ran: ran?,
         lines: lines?,
+        written: written?,
         hung_at,
     })
 }
@@ -94,16 +107,29 @@ pub(crate) fn run(
 struct Place {
     folder: String,
     plugin: String,
+    /// Where programs are looked for without us.
+    path: String,
 }
 
 impl Place {
-    fn make(fork: &mut dyn Fork, wishes: &Wishes) -> Result<Self, SuiteError> {
+    fn make(
+        fork: &mut dyn ProjectFork,
+        within: &str,
+        wishes: &ReporterSettings,
+    ) -> Result<Self, SuiteError> {
         let plugin = format!("lula_report_{}", nonce());
         // One stream, cut at lines that name the file that follows.
         let mark = format!("--{}--", nonce());
-        let script = "set -e; d=$(mktemp -d \"${TMPDIR:-/tmp}/lula-XXXXXXXXXX\"); cd \"$d\"; awk -v mark=\"$1\" 'index($0, mark) == 1 { out = substr($0, length(mark) + 1); next } { print > out }'; printf '%s' \"$d\"";
+        let (before, after, more) = if wishes.any_runner {
+            (others::BEFORE, others::AFTER, &others::FILES[..])
+        } else {
+            (":", ":", &[][..])
+        };
+        let script = format!(
+            "set -e; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/lula-XXXXXXXXXX\"); cd \"$d\"; {before}; awk -v mark=\"$1\" 'index($0, mark) == 1 {{ out = substr($0, length(mark) + 1); next }} {{ print > out }}'; {after}; printf '%s\\n%s' \"$d\" \"$PATH\""
+        );
         let mut text = String::new();
-        for (name, body) in FILES {
+        for (name, body) in FILES.iter().chain(more) {
             let name = name.replace("PLUGIN", &plugin);
             text.extend([&mark, name.as_str(), "\n", body.trim_end(), "\n"]);
         }
@@ -111,19 +137,31 @@ impl Place {
         let only = serde_json::to_string(&wishes.only).unwrap_or_default();
         text.extend([&mark, "skip\n", &skip, "\n", &mark, "only\n", &only, "\n"]);
         let ran = fork.run(
-            &Command::new(["sh", "-c", script, "sh", &mark], MOMENT).stdin(text.into_bytes()),
+            &ForkCommand::new(["sh", "-c", &script, "sh", &mark], MOMENT)
+                .in_folder(within)
+                .stdin(text.into_bytes()),
         )?;
-        let folder = ran.out();
+        let told = ran.out();
+        let (folder, path) = told.split_once('\n').unwrap_or((&told, ""));
         if ran.exit != Some(0) || !folder.starts_with('/') {
             return Err(SuiteError::NoResults(format!(
                 "no place for a report could be made: {}",
                 ran.err().trim()
             )));
         }
-        Ok(Self { folder, plugin })
+        Ok(Self {
+            folder: folder.to_owned(),
+            plugin,
+            path: path.to_owned(),
+        })
     }
 
-    fn environment(&self, command: &Command, root: &str, wishes: &Wishes) -> Vec<(String, String)> {
+    fn environment(
+        &self,
+        command: &ForkCommand,
+        root: &str,
+        wishes: &ReporterSettings,
+    ) -> Vec<(String, String)> {
         let given = |name: &str| {
             let found = command.env.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -136,16 +174,18 @@ impl Place {
                 format!("{first}{between}{rest}")
             }
         };
+        let modules = if wishes.any_runner {
+            format!("{f}/python:{f}", f = self.folder)
+        } else {
+            self.folder.clone()
+        };
         let mut all = vec![
             ("LULA_REPORT".to_owned(), format!("{}/report", self.folder)),
             ("LULA_FOLDER".to_owned(), self.folder.clone()),
             ("LULA_ROOT".to_owned(), root.to_owned()),
             ("LULA_NAMES".to_owned(), wishes.packages.join(",")),
             ("LULA_PYTHONPATH".to_owned(), given("PYTHONPATH")),
-            (
-                "PYTHONPATH".to_owned(),
-                joined("PYTHONPATH", &self.folder, ":"),
-            ),
+            ("PYTHONPATH".to_owned(), joined("PYTHONPATH", &modules, ":")),
             (
                 "PYTEST_PLUGINS".to_owned(),
                 joined("PYTEST_PLUGINS", &self.plugin, ","),
@@ -166,6 +206,9 @@ impl Place {
             "NODE_OPTIONS".to_owned(),
             joined("NODE_OPTIONS", &node, " "),
         ));
+        if wishes.any_runner {
+            all.extend(others::environment(&self.folder, &self.path, &given));
+        }
         if let Some(limit) = wishes.test_limit {
             all.push((
                 "LULA_TEST_SECONDS".to_owned(),
@@ -178,7 +221,7 @@ impl Place {
         all
     }
 
-    fn read(&self, fork: &mut dyn Fork) -> Result<Vec<Line>, SuiteError> {
+    fn read(&self, fork: &mut dyn ProjectFork) -> Result<Vec<ReporterLine>, SuiteError> {
         let bytes = self.text(fork, "report")?;
         // A line that was cut off says nothing.
         Ok(String::from_utf8_lossy(&bytes)
@@ -187,14 +230,14 @@ impl Place {
             .collect())
     }
 
-    fn text(&self, fork: &mut dyn Fork, name: &str) -> Result<Vec<u8>, SuiteError> {
+    fn text(&self, fork: &mut dyn ProjectFork, name: &str) -> Result<Vec<u8>, SuiteError> {
         let path = format!("{}/{name}", self.folder);
         let mut bytes = Vec::new();
         while bytes.len() < LONGEST {
             let script = "[ -e \"$1\" ] || exit 0; tail -c +\"$2\" \"$1\" | head -c \"$3\"";
             let from = (bytes.len() + 1).to_string();
             let most = CHUNK.to_string();
-            let ran = fork.run(&Command::new(
+            let ran = fork.run(&ForkCommand::new(
                 ["sh", "-c", script, "sh", &path, &from, &most],
                 MOMENT,
             ))?;
@@ -208,20 +251,21 @@ impl Place {
     }
 }
 
-impl Reported {
+impl ReportedRun {
     /// What the first runner said of itself.
-    pub(crate) fn begun(&self) -> Option<&Begun> {
+    pub(crate) fn begun(&self) -> Option<&ReporterStart> {
         self.lines.iter().find_map(|line| match line {
-            Line::Begin(begun) => Some(begun),
+            ReporterLine::Begin(begun) => Some(begun),
             _ => None,
         })
     }
 
     /// Whether every runner that began also ended.
     pub(crate) fn finished(&self) -> bool {
-        let count = |wanted: fn(&Line) -> bool| self.lines.iter().filter(|l| wanted(l)).count();
-        let began = count(|line| matches!(line, Line::Begin(_)));
-        began > 0 && began <= count(|line| matches!(line, Line::End { .. }))
+        let count =
+            |wanted: fn(&ReporterLine) -> bool| self.lines.iter().filter(|l| wanted(l)).count();
+        let began = count(|line| matches!(line, ReporterLine::Begin(_)));
+        began > 0 && began <= count(|line| matches!(line, ReporterLine::End { .. }))
     }
 
     /// Every test with the worst that was said of it, in the order of their appearance. pytest's names
@@ -233,14 +277,16 @@ impl Reported {
         }
         let mut order: Vec<TestCase> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let rank = |outcome: Outcome| match outcome {
-            Outcome::Passed => 0,
-            Outcome::Skipped => 1,
-            Outcome::Failed => 2,
-            Outcome::Broken => 3,
+        let rank = |outcome: TestOutcome| match outcome {
+            TestOutcome::Passed => 0,
+            TestOutcome::Skipped => 1,
+            TestOutcome::Failed => 2,
+            TestOutcome::Broken => 3,
         };
         for line in &self.lines {
-            let Line::Test(test) = line else { continue };
+            let ReporterLine::Test(test) = line else {
+                continue;
+            };
             if let Some(&at) = known.get(test.id.as_str()) {
                 if rank(test.outcome) > rank(order[at].outcome) {
                     order[at].outcome = test.outcome;
@@ -258,24 +304,36 @@ impl Reported {
         TestReport { tests: order }
     }
 
+    /// The tests of every runner that told of itself, by whatever means.
+    pub(crate) fn every(&self) -> Vec<TestCase> {
+        let mut written: Vec<TestCase> = self
+            .written
+            .iter()
+            .flat_map(ReporterOutput::tests)
+            .collect();
+        results::number(&mut written);
+        let mut all = self.tests().tests;
+        all.extend(written);
+        all
+    }
+
     fn told_once(&self) -> TestReport {
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        let told = self.lines.iter().filter_map(|line| match line {
-            Line::Test(test) => Some(test),
-            _ => None,
-        });
-        let tests = told.map(|test| {
-            let count = seen.entry(&test.id).or_default();
-            *count += 1;
-            TestCase {
-                id: numbered(&test.id, *count),
-                outcome: test.outcome,
-                message: test.message.clone(),
+        let mut tests: Vec<TestCase> = Vec::new();
+        let mut printed = String::new();
+        for line in &self.lines {
+            match line {
+                ReporterLine::Test(test) => tests.push(TestCase {
+                    id: test.id.clone(),
+                    outcome: test.outcome,
+                    message: test.message.clone(),
+                }),
+                ReporterLine::Out { text } => printed.push_str(text),
+                _ => {}
             }
-        });
-        TestReport {
-            tests: tests.collect(),
         }
+        tests.extend(results::tap(&printed));
+        results::number(&mut tests);
+        TestReport { tests }
     }
 
     /// The test that was running at the end, if one was.
@@ -283,9 +341,9 @@ impl Reported {
         let mut running = None;
         for line in &self.lines {
             match line {
-                Line::Start { id } => running = Some(id.as_str()),
-                Line::Done { id } if running == Some(id.as_str()) => running = None,
-                Line::End { .. } => running = None,
+                ReporterLine::Start { id } => running = Some(id.as_str()),
+                ReporterLine::Done { id } if running == Some(id.as_str()) => running = None,
+                ReporterLine::End { .. } => running = None,
                 _ => {}
             }
         }
@@ -298,24 +356,8 @@ impl Reported {
     }
 }
 
-/// The name of a test that has the same name as others before it.
-fn numbered(id: &str, count: usize) -> String {
-    match count {
-        0 | 1 => id.to_owned(),
-        _ => format!("{id} #{count}"),
-    }
-}
-
-/// The name that the runner itself has for a test.
-pub(crate) fn unnumbered(id: &str) -> &str {
-    match id.rsplit_once(" #") {
-        Some((name, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => id,
-    }
-}
-
 /// The end of what a command printed, its errors last.
-pub(crate) fn printed(ran: &Ran) -> String {
+pub(crate) fn printed(ran: &ForkCommandOutput) -> String {
     let text = format!("{}\n{}", ran.out().trim_end(), ran.err().trim_end());
     crate::trial::tail(text.trim(), 4000).to_owned()
 }

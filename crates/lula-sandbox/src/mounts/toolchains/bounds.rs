@@ -76,11 +76,11 @@ const PROGRAMS: [&str; 3] = ["bin", "sbin", "condabin"];
 
 /// The home of the person, as it is named and as it really is.
 #[derive(Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct HomeBounds {
     homes: Vec<PathBuf>,
 }
 
-impl Bounds {
+impl HomeBounds {
     pub(crate) fn around(home: Option<&Path>) -> Self {
         let named = home.filter(|home| home.is_absolute());
         let real = named.and_then(|home| home.canonicalize().ok());

@@ -2,7 +2,7 @@
 
 /// A version manager: where it lives in a home, the variable that says so, and which directory of
 /// the search path shows that it is used.
-pub(super) struct Manager {
+pub(super) struct VersionManager {
     pub(super) place: &'static str,
     pub(super) variable: Option<&'static str>,
     pub(super) shown_by: &'static str,
@@ -12,15 +12,15 @@ const fn manager(
     place: &'static str,
     variable: Option<&'static str>,
     shown_by: &'static str,
-) -> Manager {
-    Manager {
+) -> VersionManager {
+    VersionManager {
         place,
         variable,
         shown_by,
     }
 }
 
-pub(super) const MANAGERS: [Manager; 9] = [
+pub(super) const MANAGERS: [VersionManager; 9] = [
     manager(".rustup", Some("RUSTUP_HOME"), ".cargo/bin"),
     manager(".pyenv", Some("PYENV_ROOT"), ".pyenv"),
     manager(".nvm/versions", None, ".nvm"),

@@ -1,4 +1,13 @@
 //! Compilers and interpreters a person installed outside the system directories.
+//!
+//! Finds them by variables, names and links only; it runs nothing. `bounds.rs` says what may be
+//! shown, `known.rs` by what toolchains are known, `virtualenv.rs` which Python is behind a virtual
+//! environment. `HostToolchains::for_project` is the one environment of a project, for commands of an
+//! operator, a model or a verifier alike. A virtual environment in the workspace is seen with the
+//! workspace, and at its own path if the workspace is a copy. Package caches are next door
+//! (`mounts/caches.rs`): each is an overlay at its real path, because tools write that path down;
+//! the tool's home around them (`~/.cargo`) is a private directory on the sandbox's own file
+//! system.
 
 mod bounds;
 mod known;
@@ -13,7 +22,7 @@ use std::path::{Path, PathBuf};
 use super::{SYSTEM, is_below};
 use bounds::{credentials_in, is_plain};
 
-pub(super) use bounds::Bounds;
+pub(super) use bounds::HomeBounds;
 pub use virtualenv::Virtualenv;
 
 /// Directories of the system whose links may lead out of it.
@@ -22,7 +31,7 @@ const LINKING: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
 /// Toolchains of the host that a sandbox sees read-only: the prefixes that the directories of a search
 /// path belong to, what variables name, and what stands behind links. Never the home as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Toolchains {
+pub struct HostToolchains {
     directories: Vec<PathBuf>,
     search: Vec<String>,
     environment: BTreeMap<String, String>,
@@ -33,7 +42,7 @@ pub struct Toolchains {
     caches: BTreeMap<&'static str, PathBuf>,
 }
 
-impl Toolchains {
+impl HostToolchains {
     /// None: only the system's programs.
     pub fn none() -> Self {
         Self::default()
@@ -54,7 +63,7 @@ impl Toolchains {
         })
     }
 
-    /// The variables that [`Toolchains::from_variables`] looks at. None of them holds a secret.
+    /// The variables that [`HostToolchains::from_variables`] looks at. None of them holds a secret.
     pub fn variables() -> impl Iterator<Item = &'static str> {
         ["PATH", "HOME", "VIRTUAL_ENV"]
             .into_iter()
@@ -75,7 +84,7 @@ impl Toolchains {
         found.caches = caches
             .filter_map(|name| Some((name, path_of(name).filter(|path| is_plain(path))?)))
             .collect();
-        let bounds = Bounds::around(found.home.as_deref());
+        let bounds = HomeBounds::around(found.home.as_deref());
         found.search(&variable("PATH").unwrap_or_default(), &bounds);
         found.user_packages(&bounds);
         found.rustup(&bounds);
@@ -116,14 +125,14 @@ impl Toolchains {
         if self.virtualenv.is_none()
             && let Some(virtualenv) = Virtualenv::nearest(top, folder)
         {
-            let bounds = Bounds::around(self.home.as_deref());
+            let bounds = HomeBounds::around(self.home.as_deref());
             self.activate(virtualenv, &bounds);
             self.hide();
         }
         self
     }
 
-    fn search(&mut self, path: &str, bounds: &Bounds) {
+    fn search(&mut self, path: &str, bounds: &HomeBounds) {
         for entry in path.split(':') {
             if !is_plain(Path::new(entry)) || self.search.iter().any(|known| known == entry) {
                 continue;
@@ -137,7 +146,7 @@ impl Toolchains {
     }
 
     /// A directory of the search path that is not the system's own.
-    fn add_entry(&mut self, entry: &str, real: &Path, bounds: &Bounds) {
+    fn add_entry(&mut self, entry: &str, real: &Path, bounds: &HomeBounds) {
         // Nothing of the host is seen below `/run`.
         let seen = match real.to_str() {
             Some(real) if is_below(entry, "/run") => real,
@@ -157,7 +166,7 @@ impl Toolchains {
 
     /// The whole prefix of a directory of programs; where it is a virtual environment, that of its
     /// interpreter too.
-    fn add_prefix(&mut self, programs: &Path, bounds: &Bounds) -> bool {
+    fn add_prefix(&mut self, programs: &Path, bounds: &HomeBounds) -> bool {
         let Some(prefix) = bounds.prefix_of(programs) else {
             return false;
         };
@@ -169,7 +178,7 @@ impl Toolchains {
         true
     }
 
-    fn add_base(&mut self, virtualenv: &Virtualenv, bounds: &Bounds) {
+    fn add_base(&mut self, virtualenv: &Virtualenv, bounds: &HomeBounds) {
         for programs in virtualenv.base() {
             // A repository may bring the environment with it: it names an interpreter, or nothing.
             let python = programs.parent().is_some_and(virtualenv::holds_python);
@@ -181,7 +190,7 @@ impl Toolchains {
 
     /// The version manager a directory of the search path belongs to. It is found beside that
     /// directory, which need not be in this process's home.
-    fn add_manager(&mut self, entry: &str, bounds: &Bounds) {
+    fn add_manager(&mut self, entry: &str, bounds: &HomeBounds) {
         for known in &known::MANAGERS {
             let sign = format!("/{}", known.shown_by);
             let Some((base, rest)) = entry.split_once(&sign) else {
@@ -201,7 +210,7 @@ impl Toolchains {
 
     /// Python packages installed for the user, beside the programs that need them. Not the rest of
     /// `~/.local`: keyrings lie there.
-    fn user_packages(&mut self, bounds: &Bounds) {
+    fn user_packages(&mut self, bounds: &HomeBounds) {
         let Some(local) = self.home.as_ref().map(|home| home.join(".local")) else {
             return;
         };
@@ -214,7 +223,7 @@ impl Toolchains {
     }
 
     /// Toolchains of a cargo that was moved: only its programs moved with it.
-    fn rustup(&mut self, bounds: &Bounds) {
+    fn rustup(&mut self, bounds: &HomeBounds) {
         let (Some(cargo), Some(home)) = (self.caches.get("CARGO_HOME"), &self.home) else {
             return;
         };
@@ -228,7 +237,7 @@ impl Toolchains {
     }
 
     /// A toolchain that a variable names.
-    fn named(&mut self, variable: &str, directory: &Path, bounds: &Bounds) {
+    fn named(&mut self, variable: &str, directory: &Path, bounds: &HomeBounds) {
         let is_shown = self.directories.iter().any(|known| known == directory);
         if is_shown || (is_system_path(directory) && directory.is_dir()) {
             self.set(variable, directory);
@@ -240,7 +249,7 @@ impl Toolchains {
     }
 
     /// Puts a virtual environment before everything else.
-    fn activate(&mut self, virtualenv: Virtualenv, bounds: &Bounds) {
+    fn activate(&mut self, virtualenv: Virtualenv, bounds: &HomeBounds) {
         let programs = virtualenv.programs();
         let allowed = is_system_path(&virtualenv.directory) || bounds.allow(&virtualenv.directory);
         let Some(text) = programs.to_str().filter(|_| allowed) else {
@@ -259,7 +268,7 @@ impl Toolchains {
     /// What stands behind links of the search path: interpreters by name, and tools that were installed
     /// into a virtual environment each, as pipx and uv do. In a prefix, links lead to what is shown with
     /// it; the system's other directories are those two under other names, or hold no interpreters.
-    fn links(&mut self, bounds: &Bounds) {
+    fn links(&mut self, bounds: &HomeBounds) {
         let mut found = BTreeSet::new();
         for entry in self.search.clone() {
             let directory = Path::new(&entry);
@@ -284,7 +293,7 @@ impl Toolchains {
 
     /// The prefix of a program behind a link. Of an interpreter at least the directory it lies in; of
     /// another program only a virtual environment.
-    fn add_behind(&mut self, link: &Path, is_interpreter: bool, bounds: &Bounds) {
+    fn add_behind(&mut self, link: &Path, is_interpreter: bool, bounds: &HomeBounds) {
         for file in links::followed(link) {
             // What of `/etc` is shown is decided elsewhere: alternatives are.
             if is_system_path(&file) || file.starts_with("/etc") || self.shows(&file) {

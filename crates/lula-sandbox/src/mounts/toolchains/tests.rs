@@ -38,9 +38,9 @@ impl Home {
     }
 
     /// Toolchains of a person whose home is `me` in here.
-    fn look(&self, path: &[&str], variables: &[(&str, &str)]) -> Toolchains {
+    fn look(&self, path: &[&str], variables: &[(&str, &str)]) -> HostToolchains {
         let path: Vec<String> = path.iter().map(|entry| self.text(entry)).collect();
-        Toolchains::from_variables(|name| match name {
+        HostToolchains::from_variables(|name| match name {
             "PATH" => Some(format!("{}:/usr/bin", path.join(":"))),
             "HOME" => Some(self.text("me")),
             name => variables
@@ -60,7 +60,7 @@ fn a_version_manager_on_the_path_is_found_with_its_home() {
     let home = Home::with(&["me/.cargo/bin/", "me/.rustup/", "me/.ssh/"]);
     let bin = home.text("me/.cargo/bin");
     let path = format!("{bin}:/usr/bin:/nowhere/bin:relative");
-    let found = Toolchains::on_path(&path, Some(&home.path("me")));
+    let found = HostToolchains::on_path(&path, Some(&home.path("me")));
     assert_eq!(
         found.directories(),
         home.paths(&["me/.rustup", "me/.cargo/bin"])
@@ -280,7 +280,7 @@ fn variables_name_toolchains_and_choices() {
     assert_eq!(found.directories(), home.paths(&["sdk/go", "jdk"]));
     let names: Vec<_> = found.environment().keys().collect();
     assert_eq!(names, ["GOROOT", "JAVA_HOME"]);
-    let chosen = Toolchains::from_variables(|name| match name {
+    let chosen = HostToolchains::from_variables(|name| match name {
         "RUSTUP_TOOLCHAIN" => Some("1.90-x86_64".to_owned()),
         "PYENV_VERSION" => Some("3 $(x)".to_owned()),
         _ => None,

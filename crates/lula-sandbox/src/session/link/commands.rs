@@ -3,17 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::Link;
+use super::HelperLink;
 use super::outcome::not_started;
 use crate::error::SandboxError;
-use crate::frames::{Credit, ExecRequest, Request, Stream};
-use crate::session::Captured;
-use crate::session::books::Entry;
-use crate::session::command::{Command, Finished};
-use crate::session::process::{Next, Output, ProcessId};
+use crate::frames::{ExecRequest, ExecServerRequest, OutputStream, StreamCredit};
+use crate::session::CapturedStream;
+use crate::session::books::SessionCommandEntry;
+use crate::session::command::{FinishedCommand, SandboxCommand};
+use crate::session::process::{NextOutput, OutputChunk, SandboxProcessId};
 
-impl Link {
-    pub(crate) fn start(&self, command: &Command) -> Result<ProcessId, SandboxError> {
+impl HelperLink {
+    pub(crate) fn start(&self, command: &SandboxCommand) -> Result<SandboxProcessId, SandboxError> {
         let (exec, names) = self.request(command);
         let wall = Duration::from_millis(self.context.granted.wall_ms);
         let timeout = command.timeout.map_or(wall, |timeout| timeout.min(wall));
@@ -24,7 +24,7 @@ impl Link {
         let mut state = self.state();
         state.last += 1;
         let id = state.last;
-        let alone = state.commands.values().all(Entry::is_over);
+        let alone = state.commands.values().all(SessionCommandEntry::is_over);
         if !alone {
             for entry in state.commands.values_mut() {
                 entry.alone &= entry.is_over();
@@ -32,7 +32,7 @@ impl Link {
         }
         state.commands.insert(
             id,
-            Entry {
+            SessionCommandEntry {
                 program: command
                     .arguments
                     .first()
@@ -47,9 +47,9 @@ impl Link {
                 streamed: command.streamed,
                 started: None,
                 not_started: None,
-                input: Credit::default(),
-                captured: [Captured::within(limit), Captured::within(limit)],
-                credit: [Credit::default(); 2],
+                input: StreamCredit::default(),
+                captured: [CapturedStream::within(limit), CapturedStream::within(limit)],
+                credit: [StreamCredit::default(); 2],
                 owed: [0; 2],
                 queue: VecDeque::new(),
                 exited: None,
@@ -59,11 +59,11 @@ impl Link {
             },
         );
         drop(state);
-        self.send(id, &Request::Exec(exec))?;
-        Ok(ProcessId(id))
+        self.send(id, &ExecServerRequest::Exec(exec))?;
+        Ok(SandboxProcessId(id))
     }
 
-    fn request(&self, command: &Command) -> (ExecRequest, Vec<String>) {
+    fn request(&self, command: &SandboxCommand) -> (ExecRequest, Vec<String>) {
         use std::os::unix::ffi::OsStrExt;
         let mut variables: HashMap<Vec<u8>, Vec<u8>> = self
             .environment
@@ -100,7 +100,7 @@ impl Link {
     }
 
     /// Waits until the command runs, and gives its pid inside.
-    pub(crate) fn started(&self, id: ProcessId) -> Result<u32, SandboxError> {
+    pub(crate) fn started(&self, id: SandboxProcessId) -> Result<u32, SandboxError> {
         let answer = self.wait_until(None, |state| {
             let Some(entry) = state.commands.get(&id.0) else {
                 return Some(Err(SandboxError::Ended { reason: None }));
@@ -113,12 +113,20 @@ impl Link {
         answer.ok_or(SandboxError::Ended { reason: None })
     }
 
-    pub(crate) fn ask(&self, id: ProcessId, request: &Request) -> Result<(), SandboxError> {
+    pub(crate) fn ask(
+        &self,
+        id: SandboxProcessId,
+        request: &ExecServerRequest,
+    ) -> Result<(), SandboxError> {
         self.send(id.0, request)
     }
 
     /// Waits for credit and spends up to `most` of it. Zero once the command has ended.
-    pub(crate) fn spend_input(&self, id: ProcessId, most: usize) -> Result<usize, SandboxError> {
+    pub(crate) fn spend_input(
+        &self,
+        id: SandboxProcessId,
+        most: usize,
+    ) -> Result<usize, SandboxError> {
         let answer = self.wait_until(None, |state| {
             let Some(entry) = state.commands.get_mut(&id.0) else {
                 return Some(Ok(0));
@@ -144,9 +152,9 @@ impl Link {
 
     pub(crate) fn next_output(
         &self,
-        id: ProcessId,
+        id: SandboxProcessId,
         until: Option<Instant>,
-    ) -> Result<Next, SandboxError> {
+    ) -> Result<NextOutput, SandboxError> {
         let answer = self.wait_until(until, |state| {
             let Some(entry) = state.commands.get_mut(&id.0) else {
                 return Some(Ok(None));
@@ -162,19 +170,23 @@ impl Link {
                 if let Some(credit) = credit {
                     self.send_or_note(id.0, &credit);
                 }
-                Next::Output(output)
+                NextOutput::Output(output)
             }
-            Some(None) => Next::End,
-            None => Next::NothingYet,
+            Some(None) => NextOutput::End,
+            None => NextOutput::NothingYet,
         })
     }
 
-    pub(crate) fn has_ended(&self, id: ProcessId) -> bool {
+    pub(crate) fn has_ended(&self, id: SandboxProcessId) -> bool {
         let state = self.state();
-        state.ended.is_some() || state.commands.get(&id.0).is_none_or(Entry::is_over)
+        state.ended.is_some()
+            || state
+                .commands
+                .get(&id.0)
+                .is_none_or(SessionCommandEntry::is_over)
     }
 
-    pub(crate) fn wait(&self, id: ProcessId) -> Result<Finished, SandboxError> {
+    pub(crate) fn wait(&self, id: SandboxProcessId) -> Result<FinishedCommand, SandboxError> {
         let waited = self.wait_until(None, |state| match state.commands.get_mut(&id.0) {
             None => Some(Err(SandboxError::Ended {
                 reason: Some("this command was already waited for".to_owned()),
@@ -209,14 +221,18 @@ impl Link {
         self.finish(entry, sandbox, ended)
     }
 
-    /// Gives back the credit of pieces nobody will take.
-    fn forgive(&self, id: ProcessId, owed: VecDeque<Output>) -> Result<(), SandboxError> {
+    /// Gives back the credit of pieces that will not be taken.
+    fn forgive(
+        &self,
+        id: SandboxProcessId,
+        owed: VecDeque<OutputChunk>,
+    ) -> Result<(), SandboxError> {
         let mut credits = Vec::new();
         if let Some(entry) = self.state().commands.get_mut(&id.0) {
             for output in owed {
                 credits.extend(entry.taken(&output)?);
             }
-            for stream in [Stream::Stdout, Stream::Stderr] {
+            for stream in [OutputStream::Stdout, OutputStream::Stderr] {
                 credits.extend(entry.give_back(stream)?);
             }
         }

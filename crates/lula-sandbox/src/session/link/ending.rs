@@ -5,18 +5,18 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Link;
-use crate::cgroup::{Leaf, Limits};
+use super::HelperLink;
+use crate::cgroup::{CgroupLeaf, CgroupLimits};
 use crate::error::SandboxError;
-use crate::frames::Request;
-use crate::session::books::Entry;
+use crate::frames::ExecServerRequest;
+use crate::session::books::SessionCommandEntry;
 use crate::session::gone;
 
-impl Link {
+impl HelperLink {
     /// Has the sandbox end by itself once no command is left in it.
     pub(crate) fn end_with_last(&self) -> Result<(), SandboxError> {
         self.ending.store(true, Ordering::Relaxed);
-        self.send(0, &Request::EndWithLast)
+        self.send(0, &ExecServerRequest::EndWithLast)
     }
 
     /// Whether nothing will ever run here again.
@@ -26,14 +26,18 @@ impl Link {
 
     /// Whether a command runs.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.state().commands.values().all(Entry::is_over)
+        !self
+            .state()
+            .commands
+            .values()
+            .all(SessionCommandEntry::is_over)
     }
 
     /// Ends every command that runs because the workspace has grown too large.
     pub(crate) fn end_for_disk(&self) {
         let filled = self.state().fill_disk();
         for id in filled {
-            self.send_or_note(id, &Request::Kill);
+            self.send_or_note(id, &ExecServerRequest::Kill);
         }
     }
 
@@ -53,7 +57,7 @@ impl Link {
         }
     }
 
-    /// Whether nobody is left in a sandbox that was to end with its last command, but for its first
+    /// Whether no process is left in a sandbox that was to end with its last command, but for its first
     /// process, which has just been killed: it makes no other any more. By the kernel's count, not by
     /// what that process says.
     fn is_deserted(&self) -> bool {
@@ -63,7 +67,7 @@ impl Link {
             && !self.is_busy()
             && leaf
                 .as_ref()
-                .and_then(Leaf::members)
+                .and_then(CgroupLeaf::members)
                 .is_some_and(|all| all <= 1)
     }
 
@@ -89,7 +93,7 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(leaf) = leaf {
-            let limits = Limits::from(&self.context.granted);
+            let limits = CgroupLimits::from(&self.context.granted);
             let leaving = self.pidfd.try_clone().ok().filter(|_| deserted);
             self.keep.groups.discard(leaf, limits, leaving);
         }

@@ -1,6 +1,6 @@
 //! The connection to one sandbox and the books kept about it.
 //!
-//! There is no thread: whoever waits for something reads for everybody. One waiter leads (it polls
+//! There is no thread: a thread that waits for something reads for all. One waiter leads (it polls
 //! and takes frames in), the others sleep until the leader has news or steps down.
 
 mod commands;
@@ -15,58 +15,58 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use lula_protocol::denial::Denial;
+use lula_protocol::denial::SandboxDenial;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::books::{Entry, Overdue, State};
-use super::disk::{self, Measured};
-use super::engine::Keep;
+use super::books::{OverdueLimit, SessionCommandEntry, SessionState};
+use super::disk::{self, MeasuredDirectory};
+use super::engine::SandboxResources;
 use crate::buffer::Buffer;
-use crate::cgroup::Leaf;
+use crate::cgroup::CgroupLeaf;
 use crate::error::SandboxError;
-use crate::frames::{CHUNK, Request};
-use crate::receipt::Context;
-use crate::seccomp::{Abi, Heard, Listener, Rules};
+use crate::frames::{CHUNK, ExecServerRequest};
+use crate::receipt::ReceiptContext;
+use crate::seccomp::{SeccompListener, SeccompNotification, SeccompRules, SyscallAbi};
 use crate::sys::socket;
-use crate::watch::Watch;
+use crate::watch::DenialWatcher;
 
 pub(crate) use outcome::setup_error;
-use standing::Standing;
+use standing::SandboxReadiness;
 
 /// Refused calls after which every further one is answered slowly.
 const MANY_REFUSALS: u64 = 20_000;
 
-pub(crate) struct Link {
+pub(crate) struct HelperLink {
     this: Weak<Self>,
     connection: OwnedFd,
     pidfd: OwnedFd,
     writing: Mutex<()>,
     incoming: Mutex<Buffer>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     changed: Condvar,
-    leaf: Mutex<Option<Leaf>>,
+    leaf: Mutex<Option<CgroupLeaf>>,
     /// The rules the sandbox's program was made from, and where its refusals arrive.
-    rules: Rules,
-    watch: Watch,
-    listener: OnceLock<Listener>,
+    rules: SeccompRules,
+    watch: DenialWatcher,
+    listener: OnceLock<SeccompListener>,
     /// What is known once the sandbox stands.
-    standing: OnceLock<Standing>,
-    pub(crate) context: Context,
+    standing: OnceLock<SandboxReadiness>,
+    pub(crate) context: ReceiptContext,
     environment: Vec<(String, String)>,
     workspace: PathBuf,
     /// Whether ending the first process ends all of them.
     own_pids: bool,
     /// Whether it was told to end with its last command.
     ending: AtomicBool,
-    /// Whether somebody has closed it.
+    /// Whether the caller has closed it.
     closed: AtomicBool,
-    /// A directory whose size nobody watches yet, and when somebody has to begin.
-    unwatched: Mutex<Option<(Instant, Measured)>>,
-    keep: Keep,
+    /// A directory whose size is not watched yet, and when a watch has to begin.
+    unwatched: Mutex<Option<(Instant, MeasuredDirectory)>>,
+    keep: SandboxResources,
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for HelperLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link")
             .field("tier", &self.context.tier)
@@ -75,22 +75,22 @@ impl std::fmt::Debug for Link {
 }
 
 /// What a link is made of.
-pub(crate) struct Parts {
+pub(crate) struct HelperLinkParts {
     pub(crate) connection: OwnedFd,
     pub(crate) pidfd: OwnedFd,
-    pub(crate) leaf: Option<Leaf>,
-    pub(crate) rules: Rules,
-    pub(crate) watch: Watch,
-    pub(crate) context: Context,
+    pub(crate) leaf: Option<CgroupLeaf>,
+    pub(crate) rules: SeccompRules,
+    pub(crate) watch: DenialWatcher,
+    pub(crate) context: ReceiptContext,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) workspace: PathBuf,
     pub(crate) own_pids: bool,
-    pub(crate) measured: Option<Measured>,
-    pub(crate) keep: Keep,
+    pub(crate) measured: Option<MeasuredDirectory>,
+    pub(crate) keep: SandboxResources,
 }
 
-impl Link {
-    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+impl HelperLink {
+    pub(crate) fn new(parts: HelperLinkParts) -> Arc<Self> {
         let begin = Instant::now() + disk::INTERVAL;
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -98,7 +98,7 @@ impl Link {
             pidfd: parts.pidfd,
             writing: Mutex::new(()),
             incoming: Mutex::new(Buffer::up_to(2 * CHUNK)),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(SessionState::default()),
             changed: Condvar::new(),
             leaf: Mutex::new(parts.leaf),
             rules: parts.rules,
@@ -129,7 +129,7 @@ impl Link {
     }
 
     /// When the size of the workspace has to be watched at the latest. A command that is quicker than
-    /// the first look at it costs nobody a thread.
+    /// the first look at it costs no thread.
     fn watch_due(&self) -> Option<Instant> {
         let unwatched = self
             .unwatched
@@ -139,11 +139,11 @@ impl Link {
     }
 
     // A waiter that panicked left consistent books: every change is made in one step.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, id: u32, request: &Request) -> Result<(), SandboxError> {
+    fn send(&self, id: u32, request: &ExecServerRequest) -> Result<(), SandboxError> {
         let mut bytes = Vec::new();
         request.frame(id).encode_into(&mut bytes)?;
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl Link {
     fn wait_until<T>(
         &self,
         until: Option<Instant>,
-        mut check: impl FnMut(&mut State) -> Option<Result<T, SandboxError>>,
+        mut check: impl FnMut(&mut SessionState) -> Option<Result<T, SandboxError>>,
     ) -> Result<Option<T>, SandboxError> {
         let mut state = self.state();
         loop {
@@ -202,15 +202,15 @@ impl Link {
     /// Takes in what arrives next, for everybody.
     fn lead<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, SessionState>,
         until: Option<Instant>,
-    ) -> Result<MutexGuard<'a, State>, SandboxError> {
+    ) -> Result<MutexGuard<'a, SessionState>, SandboxError> {
         state.leading = true;
         let watch = self.watch_due();
         let due = state
             .commands
             .values()
-            .filter_map(Entry::due)
+            .filter_map(SessionCommandEntry::due)
             .chain(until)
             .chain(watch)
             .min();
@@ -225,7 +225,7 @@ impl Link {
             Ok(Received::Refused(denial)) => {
                 state.book_refusal(&denial);
                 if state.refusals > MANY_REFUSALS {
-                    // Somebody asks for nothing but refusals: they come at a walking pace now.
+                    // A command asks for nothing but refusals: they come at a walking pace now.
                     drop(state);
                     std::thread::sleep(Duration::from_millis(1));
                     state = self.state();
@@ -269,13 +269,13 @@ impl Link {
             self.watch_disk()?;
         }
         match overdue {
-            Overdue::Nobody => {}
-            Overdue::Kill(ids) => {
+            OverdueLimit::Nobody => {}
+            OverdueLimit::Kill(ids) => {
                 for id in ids {
-                    self.send_or_note(id, &Request::Kill);
+                    self.send_or_note(id, &ExecServerRequest::Kill);
                 }
             }
-            Overdue::EndAll => {
+            OverdueLimit::EndAll => {
                 self.end_by_force();
                 self.state().ended = Some("a command outlived its deadline".to_owned());
             }
@@ -284,7 +284,7 @@ impl Link {
     }
 
     /// A sandbox that hangs up while being answered has ended; the next read says so.
-    fn send_or_note(&self, id: u32, request: &Request) {
+    fn send_or_note(&self, id: u32, request: &ExecServerRequest) {
         let _ = self.send(id, request);
     }
 
@@ -295,9 +295,12 @@ impl Link {
                 Ok((count, descriptors)) => {
                     // One comes with the first words, from a process that nothing has touched yet.
                     // Any later one is dropped.
-                    if let (Some(one), Some(abi)) = (descriptors.into_iter().next(), Abi::native())
+                    if let (Some(one), Some(abi)) =
+                        (descriptors.into_iter().next(), SyscallAbi::native())
                     {
-                        let _ = self.listener.set(Listener::new(one, abi, self.rules));
+                        let _ = self
+                            .listener
+                            .set(SeccompListener::new(one, abi, self.rules));
                     }
                     return Ok(Received::Bytes(count));
                 }
@@ -330,9 +333,11 @@ impl Link {
                 && let Some(heard) = listener.next(|pid, call| self.watch.look(pid, call))?
             {
                 match heard {
-                    Heard::Refused(denial) => return Ok(Received::Refused(denial)),
-                    Heard::Watched(Some(denial)) => return Ok(Received::Seen(denial)),
-                    Heard::Watched(None) => {}
+                    SeccompNotification::Refused(denial) => return Ok(Received::Refused(denial)),
+                    SeccompNotification::Watched(Some(denial)) => {
+                        return Ok(Received::Seen(denial));
+                    }
+                    SeccompNotification::Watched(None) => {}
                 }
             }
         }
@@ -367,8 +372,8 @@ impl Link {
 
 enum Received {
     Bytes(usize),
-    Refused(Denial),
-    Seen(Denial),
+    Refused(SandboxDenial),
+    Seen(SandboxDenial),
     Nothing,
     End,
 }

@@ -4,19 +4,19 @@ use std::io;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use lula_protocol::denial::{Attempt, Denial};
+use lula_protocol::denial::{DeniedAttempt, SandboxDenial};
 
-use super::Link;
-use crate::cgroup::{Events, Usage};
+use super::HelperLink;
+use crate::cgroup::{CgroupLimitEvents, CgroupUsage};
 use crate::error::SandboxError;
-use crate::frames::{Posture, SetupStage};
-use crate::receipt::{self, Outcome};
-use crate::session::books::{CutShort, Entry};
-use crate::session::command::Finished;
+use crate::frames::{KernelPosture, SetupStage};
+use crate::receipt::{self, CommandOutcome};
+use crate::session::books::{CommandCutoff, SessionCommandEntry};
+use crate::session::command::FinishedCommand;
 use crate::sys::exec::LaunchStep;
 
-impl Link {
-    pub(super) fn measure(&self) -> (Usage, Events) {
+impl HelperLink {
+    pub(super) fn measure(&self) -> (CgroupUsage, CgroupLimitEvents) {
         let leaf = self.leaf.lock().unwrap_or_else(PoisonError::into_inner);
         leaf.as_ref()
             .map_or_else(Default::default, |leaf| (leaf.usage(), leaf.events()))
@@ -24,10 +24,10 @@ impl Link {
 
     pub(super) fn finish(
         &self,
-        entry: Entry,
-        sandbox: Option<Posture>,
+        entry: SessionCommandEntry,
+        sandbox: Option<KernelPosture>,
         ended: Option<String>,
-    ) -> Result<Finished, SandboxError> {
+    ) -> Result<FinishedCommand, SandboxError> {
         if let Some((step, errno)) = &entry.not_started {
             return Err(not_started(&entry.program, step, *errno));
         }
@@ -39,15 +39,15 @@ impl Link {
             .zip(cpu_before)
             .map(|(now, before)| now.saturating_sub(before));
         let exit = entry.exited.as_ref();
-        let outcome = Outcome {
+        let outcome = CommandOutcome {
             how: exit.map(|exit| exit.how),
-            timed_out: entry.cut_short == Some(CutShort::Deadline),
+            timed_out: entry.cut_short == Some(CommandCutoff::Deadline),
             timeout_ms: entry.timeout_ms,
             wall_us: micros(exit.map_or_else(Instant::now, |exit| exit.at) - entry.begun),
             cpu_us: if entry.alone { whole_tree } else { None }.or(exit.map(|exit| exit.cpu_us)),
             peak_memory_bytes: if entry.alone { peak } else { None }
                 .or(exit.map(|exit| exit.peak_memory_bytes)),
-            events: Events {
+            events: CgroupLimitEvents {
                 oom_kills: events_now.oom_kills.saturating_sub(events_before.oom_kills),
                 pids_refused: events_now
                     .pids_refused
@@ -55,7 +55,7 @@ impl Link {
             },
             stdout: (entry.captured[0].total(), entry.captured[0].dropped()),
             stderr: (entry.captured[1].total(), entry.captured[1].dropped()),
-            disk_full: entry.cut_short == Some(CutShort::Disk),
+            disk_full: entry.cut_short == Some(CommandCutoff::Disk),
             scratch_full: exit.and_then(|exit| exit.scratch_left) == Some(0),
         };
         let (Some(end), Some(sandbox)) = (receipt::ended(&outcome), sandbox) else {
@@ -75,7 +75,7 @@ impl Link {
                 .not_applied
                 .extend(standing.held_back.iter().cloned());
         }
-        Ok(Finished {
+        Ok(FinishedCommand {
             stdout,
             stderr,
             receipt,
@@ -114,8 +114,8 @@ pub(super) fn not_started(program: &str, step: &str, errno: u32) -> SandboxError
         program: program.to_owned(),
         step: step.to_owned(),
         source: os_error(errno),
-        denial: Box::new(Denial {
-            attempt: Attempt::Execute {
+        denial: Box::new(SandboxDenial {
+            attempt: DeniedAttempt::Execute {
                 program: program.to_owned(),
             },
             rule: format!("exec ({step})"),

@@ -2,25 +2,25 @@
 
 use std::time::{Duration, Instant};
 
-use lula_protocol::receipt::{Layer, NotApplied};
+use lula_protocol::receipt::{ProtectionLayer, UnappliedProtection};
 
 use super::outcome::micros;
-use super::{Link, setup_error};
+use super::{HelperLink, setup_error};
 use crate::error::SandboxError;
-use crate::frames::{HeldBack, Posture};
+use crate::frames::{KernelPosture, UnavailableProtection};
 
 /// How long it took until the sandbox stood, and what it had to do without.
-pub(super) struct Standing {
+pub(super) struct SandboxReadiness {
     pub(super) setup_us: u64,
-    pub(super) held_back: Vec<NotApplied>,
+    pub(super) held_back: Vec<UnappliedProtection>,
 }
 
-impl Link {
+impl HelperLink {
     /// Waits until the sandbox stands.
     pub(crate) fn wait_ready(
         &self,
         within: Duration,
-    ) -> Result<(Posture, Vec<HeldBack>), SandboxError> {
+    ) -> Result<(KernelPosture, Vec<UnavailableProtection>), SandboxError> {
         let answer = self.wait_until(Some(Instant::now() + within), |state| {
             if let Some((stage, detail, errno)) = state.setup_failure.take() {
                 return Some(Err(setup_error(stage, detail, errno)));
@@ -33,19 +33,19 @@ impl Link {
     }
 
     /// Takes note that the sandbox stands.
-    pub(crate) fn stands(&self, after: Duration, held_back: Vec<HeldBack>) {
-        let held_back = held_back.into_iter().map(|held| NotApplied {
+    pub(crate) fn stands(&self, after: Duration, held_back: Vec<UnavailableProtection>) {
+        let held_back = held_back.into_iter().map(|held| UnappliedProtection {
             asked: held.asked,
             reason: held.reason,
         });
-        let _ = self.standing.set(Standing {
+        let _ = self.standing.set(SandboxReadiness {
             setup_us: micros(after),
             held_back: held_back.collect(),
         });
     }
 
     /// The layers a command would have now, from what the sandbox said of itself.
-    pub(crate) fn standing_layers(&self, posture: &Posture) -> Vec<Layer> {
+    pub(crate) fn standing_layers(&self, posture: &KernelPosture) -> Vec<ProtectionLayer> {
         let names: Vec<String> = self
             .environment
             .iter()

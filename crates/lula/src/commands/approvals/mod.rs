@@ -5,23 +5,23 @@ mod remote;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use lula_gate::approvals::keys::OWNER_ROLE;
 use lula_gate::approvals::{
-    ApprovalsError, Desk, KeyError, Keyring, LocalDesk, Settled, Standing, Stored,
+    ApprovalDesk, ApprovalStanding, ApprovalsError, SettledApproval, StoredApproval,
 };
-use lula_protocol::{ApprovalId, Code, Decision, Exit};
-use serde_json::{Value, json};
+use lula_host::approvals::{document, local_desk, sign, sign_here};
+use lula_host::record::{now_ms, spoken_time};
+use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
+use serde_json::json;
 
 use crate::cli::{AnswerFlags, ApprovalsCommand};
-use crate::failure::Failure;
-use crate::record::{local_principal, now_ms, spoken_time};
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint};
 
-/// The database of the hands, in the state directory.
-const DATABASE: &str = "hands.db";
-
-pub(super) fn run(command: Option<ApprovalsCommand>, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: Option<ApprovalsCommand>,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     match command {
         None => list(session),
         Some(ApprovalsCommand::Show { id }) => show_one(&id, session),
@@ -30,40 +30,30 @@ pub(super) fn run(command: Option<ApprovalsCommand>, session: &Session) -> Resul
 }
 
 /// Shows a question with exactly the bytes that would be approved.
-pub(crate) fn show_one(id: &str, session: &Session) -> Result<Exit, Failure> {
+pub(crate) fn show_one(id: &str, session: &CliSession) -> Result<RunExit, CommandFailure> {
     if let Some(run) = super::runs::run_meant(id, session)? {
         return super::runs::show_question(&run, session);
     }
     let id = parse_id(id)?;
-    let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
+    let mut desk = local_desk(&session.host)?.ok_or_else(|| unknown(&id))?;
     show(&desk.load(&id)?, session)?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-/// Nothing was ever asked where there is no database.
-fn local_desk(session: &Session) -> Result<Option<LocalDesk>, Failure> {
-    let state = session.state_directory()?;
-    let database = state.join(DATABASE);
-    if !database.exists() {
-        return Ok(None);
-    }
-    Ok(Some(LocalDesk::open(&database, Keyring::open(&state)?)?))
-}
-
-fn parse_id(text: &str) -> Result<ApprovalId, Failure> {
+fn parse_id(text: &str) -> Result<ApprovalId, CommandFailure> {
     text.parse().map_err(|error| {
-        Failure::new(Code::BadCommandLine, Exit::Usage, format!("{error}"))
+        CommandFailure::new(Code::BadCommandLine, RunExit::Usage, format!("{error}"))
             .remedy("`lula approvals` lists what waits")
     })
 }
 
-fn unknown(id: &ApprovalId) -> Failure {
+fn unknown(id: &ApprovalId) -> CommandFailure {
     ApprovalsError::Unknown(id.clone()).into()
 }
 
-fn list(session: &Session) -> Result<Exit, Failure> {
+fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let now = now_ms();
-    let pending = match local_desk(session)? {
+    let pending = match local_desk(&session.host)? {
         Some(mut desk) => desk.pending(now)?,
         None => Vec::new(),
     };
@@ -76,9 +66,9 @@ fn list(session: &Session) -> Result<Exit, Failure> {
                 "reason": question.reason})
         }));
         screen.document(&documents)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for stored in &pending {
         table.row([
             paint(STRONG, stored.id()),
@@ -104,61 +94,48 @@ fn list(session: &Session) -> Result<Exit, Failure> {
             "`lula approvals show ID`, then `lula approve ID` or `lula reject ID`",
         ));
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn remaining(stored: &Stored, now: u64) -> String {
+fn remaining(stored: &StoredApproval, now: u64) -> String {
     let minutes = stored.challenge.expires_ms.saturating_sub(now) / 60_000;
     format!("{minutes}m left")
 }
 
-fn spoken_standing(standing: &Standing) -> String {
+fn spoken_standing(standing: &ApprovalStanding) -> String {
     match standing {
-        Standing::Pending { approvals, needed } => paint(WARN, format!("{approvals}/{needed}")),
-        Standing::Approved { by_silence: false } => paint(GOOD, "approved"),
-        Standing::Approved { by_silence: true } => paint(GOOD, "approved by silence"),
-        Standing::Over { end } => paint(
+        ApprovalStanding::Pending { approvals, needed } => {
+            paint(WARN, format!("{approvals}/{needed}"))
+        }
+        ApprovalStanding::Approved { by_silence: false } => paint(GOOD, "approved"),
+        ApprovalStanding::Approved { by_silence: true } => paint(GOOD, "approved by silence"),
+        ApprovalStanding::Over { end } => paint(
             BAD,
             match end {
-                Settled::Used => "used",
-                Settled::Void => "void",
-                Settled::Rejected => "rejected",
-                Settled::Expired => "expired",
+                SettledApproval::Used => "used",
+                SettledApproval::Void => "void",
+                SettledApproval::Rejected => "rejected",
+                SettledApproval::Expired => "expired",
             },
         ),
     }
 }
 
-fn document(stored: &Stored, now: u64) -> Value {
-    json!({
-        "id": stored.id(),
-        "digest": stored.challenge.digest,
-        "subject": stored.subject,
-        "class": stored.approval.class,
-        "reason": stored.challenge.reason,
-        "requester": stored.approval.requester,
-        "asked_ms": stored.asked_ms,
-        "expires_ms": stored.challenge.expires_ms,
-        "terms": stored.approval.terms,
-        "votes": stored.approval.votes,
-        "standing": stored.standing(now),
-        "rendered": String::from_utf8_lossy(&stored.rendered),
-    })
-}
-
 /// The question on standard error, exactly the stored bytes on standard output.
-fn show(stored: &Stored, session: &Session) -> Result<(), Failure> {
+fn show(stored: &StoredApproval, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     let now = now_ms();
     if !stored.is_intact() {
         let message = format!("what is stored for {} is not what was asked", stored.id());
-        return Err(Failure::new(Code::ApprovalsUnusable, Exit::Failed, message)
-            .remedy("do not approve it: run the task again"));
+        return Err(
+            CommandFailure::new(Code::ApprovalsUnusable, RunExit::Failed, message)
+                .remedy("do not approve it: run the task again"),
+        );
     }
     if screen.is_json() {
         return screen.document(&document(stored, now));
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let approval = &stored.approval;
     let mut row = |name: &str, value: String| table.row([paint(DIM, name), value]);
     row("question", stored.id().to_string());
@@ -172,8 +149,8 @@ fn show(stored: &Stored, session: &Session) -> Result<(), Failure> {
     row("standing", spoken_standing(&stored.standing(now)));
     for vote in &approval.votes {
         let decision = match vote.decision {
-            Decision::Approve => "approved",
-            Decision::Reject => "rejected",
+            ApprovalDecision::Approve => "approved",
+            ApprovalDecision::Reject => "rejected",
         };
         row(
             "vote",
@@ -191,34 +168,29 @@ fn show(stored: &Stored, session: &Session) -> Result<(), Failure> {
 /// Answers a question, after showing it.
 pub(super) fn answer(
     flags: &AnswerFlags,
-    decision: Decision,
-    session: &Session,
-) -> Result<Exit, Failure> {
+    decision: ApprovalDecision,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     let id = parse_id(&flags.id)?;
     if let Some(runner) = &flags.runner {
         return remote::answer(&id, runner, flags, decision, session);
     }
-    let mut desk = local_desk(session)?.ok_or_else(|| unknown(&id))?;
+    let mut desk = local_desk(&session.host)?.ok_or_else(|| unknown(&id))?;
     let stored = desk.load(&id)?;
     let screen = &session.screen;
     if !screen.is_json() {
         show(&stored, session)?;
     } else if !stored.is_intact() {
-        return show(&stored, session).map(|()| Exit::Failed);
+        return show(&stored, session).map(|()| RunExit::Failed);
     }
     if !flags.yes && !confirmed(decision)? {
         screen.note("nothing was answered");
-        return Ok(Exit::WaitingForApproval);
+        return Ok(RunExit::WaitingForApproval);
     }
     let role = stored.approval.terms.role.as_deref();
     let token = match &flags.key {
-        Some(file) => keys::sign(file, &stored.challenge, role, decision)?,
-        None => desk.keys().sign(
-            &stored.challenge,
-            &local_principal()?,
-            role.unwrap_or(OWNER_ROLE),
-            decision,
-        )?,
+        Some(file) => sign(file, &stored.challenge, role, decision)?,
+        None => sign_here(&desk, &stored, decision)?,
     };
     let standing = desk.vote(&token, now_ms())?;
     if screen.is_json() {
@@ -227,24 +199,24 @@ pub(super) fn answer(
         screen.note(&format!("{id}: {}", spoken_standing(&standing)));
     }
     Ok(match standing {
-        Standing::Pending { .. } => Exit::WaitingForApproval,
-        Standing::Approved { .. } | Standing::Over { .. } => Exit::Verified,
+        ApprovalStanding::Pending { .. } => RunExit::WaitingForApproval,
+        ApprovalStanding::Approved { .. } | ApprovalStanding::Over { .. } => RunExit::Verified,
     })
 }
 
-/// Asks on the terminal. Where there is none, nobody can have looked.
-pub(super) fn confirmed(decision: Decision) -> Result<bool, Failure> {
+/// Asks on the terminal. Where there is none, no person can have looked.
+pub(super) fn confirmed(decision: ApprovalDecision) -> Result<bool, CommandFailure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             Code::BadCommandLine,
-            Exit::Usage,
+            RunExit::Usage,
             "there is no terminal to ask on",
         )
         .remedy("give --yes where a script answers"));
     }
     let what = match decision {
-        Decision::Approve => "approve exactly this",
-        Decision::Reject => "reject this for good",
+        ApprovalDecision::Approve => "approve exactly this",
+        ApprovalDecision::Reject => "reject this for good",
     };
     let mut screen = anstream::stderr();
     write!(screen, "{what}? type yes: ")?;
@@ -252,42 +224,4 @@ pub(super) fn confirmed(decision: Decision) -> Result<bool, Failure> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim() == "yes")
-}
-
-impl From<ApprovalsError> for Failure {
-    fn from(error: ApprovalsError) -> Self {
-        let (code, exit, remedy) = match &error {
-            ApprovalsError::Unknown(_) => (
-                Code::UnknownApproval,
-                Exit::Usage,
-                "`lula approvals` lists what waits",
-            ),
-            ApprovalsError::Vote(_)
-            | ApprovalsError::Token(_)
-            | ApprovalsError::OtherQuestion
-            | ApprovalsError::Refused(_) => (
-                Code::VoteRefused,
-                Exit::Failed,
-                "`lula approvals show ID` shows the question and every vote",
-            ),
-            _ => (
-                Code::ApprovalsUnusable,
-                Exit::Environment,
-                "check the space and the rights of the state directory",
-            ),
-        };
-        Self::new(code, exit, error.to_string()).remedy(remedy)
-    }
-}
-
-impl From<KeyError> for Failure {
-    fn from(error: KeyError) -> Self {
-        let failure = Self::new(Code::KeysUnusable, Exit::Environment, error.to_string());
-        match error {
-            KeyError::NoKeyFor { .. } => {
-                failure.remedy("somebody who holds that role has to answer")
-            }
-            _ => failure.remedy("check the key file in the state directory"),
-        }
-    }
 }

@@ -2,54 +2,57 @@
 //! signed: a runner cannot have something approved that it did not show.
 
 use lula_config::variables::RUNNER_KEY;
-use lula_protocol::{ApprovalId, Code, Decision, Exit};
-use lula_runner::api::ApprovalView;
-use lula_runner::client::{Address, Client, ClientError};
+use lula_host::approvals::sign;
+use lula_host::record::spoken_time;
+use lula_host::runs::block_on;
+use lula_protocol::{ApprovalDecision, ApprovalId, Code, RunExit};
+use lula_runner_api::ApprovalView;
+use lula_runner_api::client::{RunnerAddress, RunnerClient, RunnerClientError};
 use serde_json::json;
 
-use super::{confirmed, keys};
+use super::confirmed;
 use crate::cli::AnswerFlags;
-use crate::failure::Failure;
-use crate::record::spoken_time;
-use crate::runs::block_on;
-use crate::session::Session;
-use crate::term::{DIM, Table, paint, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{DIM, TextTable, paint, visible};
 
 pub(super) fn answer(
     id: &ApprovalId,
     runner: &str,
     flags: &AnswerFlags,
-    decision: Decision,
-    session: &Session,
-) -> Result<Exit, Failure> {
-    let address = runner.parse::<Address>().map_err(|error| {
-        Failure::new(Code::BadCommandLine, Exit::Usage, error.to_string())
+    decision: ApprovalDecision,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
+    let address = runner.parse::<RunnerAddress>().map_err(|error| {
+        CommandFailure::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
             .remedy("for example --runner 10.0.0.5:7070")
     })?;
     let bearer = std::env::var(RUNNER_KEY).ok().filter(|key| !key.is_empty());
-    let client = Client::new(address, bearer.map(Into::into));
+    let client = RunnerClient::new(address, bearer.map(Into::into));
     let view = block_on(async { client.approval(id).await.map_err(|error| refused(&error)) })?;
     if !view.is_intact() {
         let message = format!("what the runner shows for {id} is not what it asks about");
-        return Err(Failure::new(Code::ApprovalsUnusable, Exit::Failed, message)
-            .remedy("do not approve it, and look at that runner"));
+        return Err(
+            CommandFailure::new(Code::ApprovalsUnusable, RunExit::Failed, message)
+                .remedy("do not approve it, and look at that runner"),
+        );
     }
     if !session.screen.is_json() {
         show(&view, session)?;
     }
     if !flags.yes && !confirmed(decision)? {
         session.screen.note("nothing was answered");
-        return Ok(Exit::WaitingForApproval);
+        return Ok(RunExit::WaitingForApproval);
     }
     let Some(file) = &flags.key else {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             Code::BadCommandLine,
-            Exit::Usage,
+            RunExit::Usage,
             "there is no key to answer with",
         )
         .remedy("give --key FILE"));
     };
-    let token = keys::sign(file, &view.challenge, view.role.as_deref(), decision)?;
+    let token = sign(file, &view.challenge, view.role.as_deref(), decision)?;
     let view = block_on(async { client.vote(&token).await.map_err(|error| refused(&error)) })?;
     if session.screen.is_json() {
         session
@@ -63,13 +66,13 @@ pub(super) fn answer(
         session.screen.note(&text);
     }
     Ok(match view.standing.as_str() {
-        "pending" => Exit::WaitingForApproval,
-        _ => Exit::Verified,
+        "pending" => RunExit::WaitingForApproval,
+        _ => RunExit::Verified,
     })
 }
 
-fn show(view: &ApprovalView, session: &Session) -> Result<(), Failure> {
-    let mut table = Table::default();
+fn show(view: &ApprovalView, session: &CliSession) -> Result<(), CommandFailure> {
+    let mut table = TextTable::default();
     let mut row = |name: &str, value: String| table.row([paint(DIM, name), value]);
     row("question", view.challenge.id.to_string());
     row("why", visible(&view.challenge.reason));
@@ -84,7 +87,7 @@ fn show(view: &ApprovalView, session: &Session) -> Result<(), Failure> {
     session.screen.patch(&view.rendered)
 }
 
-fn refused(error: &ClientError) -> Failure {
-    Failure::new(Code::VoteRefused, Exit::Failed, error.to_string())
+fn refused(error: &RunnerClientError) -> CommandFailure {
+    CommandFailure::new(Code::VoteRefused, RunExit::Failed, error.to_string())
         .remedy("is the runner there, and LULA_RUNNER_KEY its key?")
 }

@@ -1,27 +1,17 @@
 //! Ctrl-C: once asks, twice insists.
 
-use lula_graph::CancellationToken;
-use lula_protocol::{Code, Exit};
+use lula_host::drive::StopRequest;
+use lula_protocol::{Code, RunExit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::failure::Failure;
-
-/// Set by Ctrl-C: once, and twice.
-#[derive(Clone)]
-pub(super) struct Interrupted {
-    pub(super) once: CancellationToken,
-    pub(super) twice: CancellationToken,
-}
+use crate::failure::CommandFailure;
 
 /// Tokens that Ctrl-C sets. The third one ends the process at once.
-pub(super) fn on_interrupt() -> Result<Interrupted, Failure> {
-    let set = Interrupted {
-        once: CancellationToken::new(),
-        twice: CancellationToken::new(),
-    };
+pub(super) fn on_interrupt() -> Result<StopRequest, CommandFailure> {
+    let set = StopRequest::default();
     let interrupted = set.clone();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+        .map_err(|error| CommandFailure::new(Code::Internal, RunExit::Failed, error.to_string()))?;
     std::thread::spawn(move || {
         for signal in &mut signals {
             if set.twice.is_cancelled() {

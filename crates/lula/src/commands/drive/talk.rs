@@ -1,54 +1,29 @@
-//! What is said to the person at the terminal, and what they are asked.
+//! What is said to the person at the terminal of a run that rests.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
-use lula_agents::Work;
+use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_protocol::{Decision, Exit, RunId};
+use lula_host::drive::DriveStopReason;
+use lula_host::report::RunReport;
+use lula_host::story::{environment, evidence};
+use lula_protocol::{RunExit, RunId};
 
-use super::{Answers, Desk, Stopped};
-use crate::failure::Failure;
-use crate::runs::consent::Question;
-use crate::runs::report::RunReport;
-use crate::runs::{environment, evidence, plan};
-use crate::session::Session;
+use super::DriveContext;
+use crate::failure::CommandFailure;
+use crate::runs::plan;
 use crate::term::{BAD, DIM, GOOD, WARN, paint, visible};
 
-impl Desk<'_> {
-    /// What the person says to a question; nothing where nobody can be asked now.
-    pub(super) fn decide(
+impl DriveContext<'_> {
+    pub(super) async fn put_down(
         &self,
-        known: &RunState<Work>,
-        question: &Question,
-    ) -> Result<Option<Decision>, Failure> {
-        // One vote is all a person has.
-        if question.answered {
-            return Ok(None);
-        }
-        match self.answers {
-            Answers::Yes => {
-                let text = format!("approved beforehand: {}", visible(&question.reason));
-                self.session
-                    .screen
-                    .note(&format!("{} {text}", paint(GOOD, "»")));
-                Ok(Some(Decision::Approve))
-            }
-            Answers::Terminal if self.can_ask() => ask(self.session, known, question),
-            Answers::Terminal => Ok(None),
-        }
-    }
-
-    fn can_ask(&self) -> bool {
-        !self.session.screen.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
-    }
-
-    pub(super) async fn put_down(&self, run: &RunId, stopped: &Stopped) -> Result<Exit, Failure> {
-        let known = self.engine.show(run, None).await?;
+        run: &RunId,
+        stopped: DriveStopReason,
+    ) -> Result<RunExit, CommandFailure> {
+        let known = self.driver.engine.show(run, None).await?;
         let mut report = RunReport::of(&known);
         let (why, exit) = match stopped {
-            Stopped::Asked => ("interrupted", Exit::Inconclusive),
-            Stopped::AtOnce => ("interrupted at once", Exit::Inconclusive),
-            Stopped::OutOfTime => ("out of time", Exit::Budget),
+            DriveStopReason::Asked => ("interrupted", RunExit::Inconclusive),
+            DriveStopReason::AtOnce => ("interrupted at once", RunExit::Inconclusive),
+            DriveStopReason::OutOfTime => ("out of time", RunExit::Budget),
         };
         report.summary = format!("{why}: `lula resume {run}` goes on where it stopped");
         report.exit = exit;
@@ -60,7 +35,7 @@ impl Desk<'_> {
     }
 
     /// Says what became of a run.
-    pub(super) fn tell(&self, known: &RunState<Work>) -> Result<Exit, Failure> {
+    pub(super) fn tell(&self, known: &RunState<CodingState>) -> Result<RunExit, CommandFailure> {
         let report = RunReport::of(known);
         let screen = &self.session.screen;
         if screen.is_json() {
@@ -80,18 +55,18 @@ impl Desk<'_> {
                 screen.note(&plan::table(plan));
             }
         }
-        let waits = report.exit == Exit::WaitingForApproval;
+        let waits = report.exit == RunExit::WaitingForApproval;
         if !report.diff.is_empty()
-            && (waits || matches!(report.exit, Exit::Verified | Exit::Inconclusive))
+            && (waits || matches!(report.exit, RunExit::Verified | RunExit::Inconclusive))
         {
             screen.patch(&report.diff)?;
         }
         let style = match report.exit {
-            Exit::Verified => GOOD,
-            Exit::Inconclusive | Exit::Budget | Exit::WaitingForApproval => WARN,
+            RunExit::Verified => GOOD,
+            RunExit::Inconclusive | RunExit::Budget | RunExit::WaitingForApproval => WARN,
             _ => BAD,
         };
-        if !matches!(report.exit, Exit::Verified) {
+        if !matches!(report.exit, RunExit::Verified) {
             for line in evidence::said(&known.state) {
                 screen.note(&line);
             }
@@ -112,48 +87,16 @@ impl Desk<'_> {
             .state
             .place
             .as_ref()
-            .filter(|place| place.uncommitted > 0)
+            .filter(|place| place.origin.uncommitted > 0)
         {
             let text = "files have changes that are not committed; they were not part of this run";
-            screen.warn(&format!("{} {text}", place.uncommitted));
+            screen.warn(&format!("{} {text}", place.origin.uncommitted));
         }
-        for line in report.delivery() {
-            screen.note(&line);
-        }
+        screen.notices(&report.delivery());
         screen.note(&paint(
             DIM,
             format!("lula trace {}   shows how it went", report.run),
         ));
         Ok(report.exit)
     }
-}
-
-/// Shows what is asked and reads the answer.
-fn ask(
-    session: &Session,
-    known: &RunState<Work>,
-    question: &Question,
-) -> Result<Option<Decision>, Failure> {
-    if let Some(produced) = &known.state.produced {
-        session.screen.patch(&produced.diff)?;
-    }
-    if let Some(verdict) = &known.state.verdict {
-        let text = format!("{}: {}", verdict.name(), visible(verdict.why()));
-        session.screen.note(&text);
-    }
-    let mut screen = anstream::stderr();
-    write!(
-        screen,
-        "{} {}. Agree to exactly this? yes, no, or later: ",
-        paint(WARN, "?"),
-        visible(&question.reason)
-    )?;
-    screen.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(match line.trim().to_lowercase().as_str() {
-        "yes" | "y" => Some(Decision::Approve),
-        "no" | "n" => Some(Decision::Reject),
-        _ => None,
-    })
 }

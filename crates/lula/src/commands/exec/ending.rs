@@ -5,36 +5,35 @@ use std::cell::OnceCell;
 use std::sync::mpsc::{self, Receiver, SendError, Sender};
 use std::thread;
 
-use lula_audit::{Entry, Log};
-use lula_protocol::{Code, Exit};
-use lula_sandbox::{Engine, Session as Opened};
-use lula_workspace::{Aside, Diff, Layer, Workspace};
+use lula_audit::{AuditEntry, AuditLog};
+use lula_host::{record, workspaces};
+use lula_protocol::{Code, RunExit};
+use lula_sandbox::{SandboxEngine, SandboxSession as Opened};
+use lula_workspace::{ExcludedChanges, Workspace, WorkspaceDiff, WorkspaceLayer};
 
 use super::Ended;
-use crate::commands::review;
-use crate::failure::Failure;
-use crate::record;
+use crate::failure::CommandFailure;
 
 /// The workspace, what was changed in it and is to be reviewed, and what is left aside, where there is
 /// one.
-pub(super) type Changes = Option<(Workspace, Diff, Aside)>;
+pub(super) type ReviewableChanges = Option<(Workspace, WorkspaceDiff, ExcludedChanges)>;
 
 /// What is there when a command has ended, beside the engine.
-pub(super) struct Left {
+pub(super) struct ExecRemains {
     /// The sandbox, where one stood: empty, and about to go.
     pub(super) opened: Option<Opened>,
-    /// Nobody else gets the layer while the sandbox stands.
-    pub(super) layer: Option<Layer>,
+    /// No other process gets the layer while the sandbox stands.
+    pub(super) layer: Option<WorkspaceLayer>,
     /// Where its changes went, if not to the directory itself.
     pub(super) workspace: Option<Workspace>,
     /// The git of the configuration, where it names one.
     pub(super) git: String,
 }
 
-impl Left {
+impl ExecRemains {
     /// Lets go of everything; tells what the command would change.
-    fn clear_away(self, engine: &Engine) -> Result<Changes, Ended> {
-        // Whatever the command left running ends here, before anybody looks at its changes.
+    fn clear_away(self, engine: &SandboxEngine) -> Result<ReviewableChanges, Ended> {
+        // Whatever the command left running ends here, before its changes are looked at.
         drop(self.opened);
         drop(self.layer);
         engine.hand_over();
@@ -43,7 +42,7 @@ impl Left {
             return Ok(None);
         };
         let (workspace, mut diff, aside) = workspace.close_leaving(|workspace, diff| {
-            workspace.aside(diff, || review::find_git(&self.git))
+            workspace.aside(diff, || workspaces::find_git(&self.git))
         })?;
         diff.changes.retain(|change| !aside.contains(&change.path));
         Ok(Some((workspace, diff, aside)))
@@ -51,20 +50,20 @@ impl Left {
 }
 
 /// What came of the end.
-pub(super) struct Over {
-    pub(super) recorded: Result<(), Failure>,
-    pub(super) closed: Result<Changes, Ended>,
-    pub(super) engine: Option<Engine>,
+pub(super) struct ExecResult {
+    pub(super) recorded: Result<(), CommandFailure>,
+    pub(super) closed: Result<ReviewableChanges, Ended>,
+    pub(super) engine: Option<SandboxEngine>,
 }
 
 /// What the end of a command needs.
-pub(super) struct Ending {
-    log: Option<Log>,
+pub(super) struct ExecCleanup {
+    log: Option<AuditLog>,
     cleaner: OnceCell<Cleaner>,
 }
 
-impl Ending {
-    pub(super) fn new(log: Option<Log>) -> Self {
+impl ExecCleanup {
+    pub(super) fn new(log: Option<AuditLog>) -> Self {
         Self {
             log,
             cleaner: OnceCell::new(),
@@ -84,16 +83,16 @@ impl Ending {
     /// Writes the entry down and clears away.
     pub(super) fn carry_out(
         self,
-        entry: impl FnOnce() -> Result<Entry, Failure>,
-        left: Option<(Left, Engine)>,
-    ) -> Over {
+        entry: impl FnOnce() -> Result<AuditEntry, CommandFailure>,
+        left: Option<(ExecRemains, SandboxEngine)>,
+    ) -> ExecResult {
         let Self { mut log, cleaner } = self;
         let record = || match &mut log {
-            Some(log) => record::append(log, entry()?),
+            Some(log) => Ok(record::append(log, entry()?)?),
             None => Ok(()),
         };
         let Some((left, engine)) = left else {
-            return Over {
+            return ExecResult {
                 recorded: record(),
                 closed: Ok(None),
                 engine: None,
@@ -105,7 +104,7 @@ impl Ending {
         } else {
             (record(), left.clear_away(&engine))
         };
-        Over {
+        ExecResult {
             recorded,
             closed,
             engine: Some(engine),
@@ -113,15 +112,15 @@ impl Ending {
     }
 }
 
-/// A thread that clears away, begun before there is anything: whoever begins it then waits for that.
+/// A thread that clears away, begun before there is anything: the thread that begins it then waits for that.
 struct Cleaner {
-    to: Sender<(Left, Engine)>,
-    cleared: Receiver<Result<Changes, Ended>>,
+    to: Sender<(ExecRemains, SandboxEngine)>,
+    cleared: Receiver<Result<ReviewableChanges, Ended>>,
 }
 
 impl Cleaner {
     fn begin() -> Option<Self> {
-        let (to, given) = mpsc::channel::<(Left, Engine)>();
+        let (to, given) = mpsc::channel::<(ExecRemains, SandboxEngine)>();
         let (tell, cleared) = mpsc::channel();
         let work = move || {
             if let Ok((left, engine)) = given.recv() {
@@ -135,7 +134,11 @@ impl Cleaner {
     }
 
     /// Has it begin; what is returned waits for it.
-    fn give(self, left: Left, engine: Engine) -> impl FnOnce() -> Result<Changes, Ended> {
+    fn give(
+        self,
+        left: ExecRemains,
+        engine: SandboxEngine,
+    ) -> impl FnOnce() -> Result<ReviewableChanges, Ended> {
         let Self { to, cleared } = self;
         let refused = to.send((left, engine));
         move || match refused {
@@ -148,5 +151,9 @@ impl Cleaner {
 /// The thread is gone before it told how it went: it panicked.
 fn cut_off() -> Ended {
     let message = "what the command left could not be cleared away";
-    Ended::Failed(Failure::new(Code::Internal, Exit::Environment, message))
+    Ended::Failed(CommandFailure::new(
+        Code::Internal,
+        RunExit::Environment,
+        message,
+    ))
 }

@@ -6,35 +6,38 @@ mod streams;
 use std::io;
 use std::path::Path;
 
-use lula_audit::Entry;
+use lula_audit::AuditEntry;
 use lula_config::keys;
-use lula_protocol::{Code, Exit, Receipt, Tier};
+use lula_host::sandbox::{self, Line};
+use lula_host::{HostError, record, workspaces};
+use lula_protocol::{Code, IsolationTier, RunExit, SandboxReceipt};
 use lula_sandbox::{
-    Command, EarlyHelper, Engine, Finished, Overlay, Sandbox, SandboxError, Session as Opened,
-    Toolchains,
+    EarlyHelper, FinishedCommand, HostToolchains, OverlayWorkspace, Sandbox, SandboxCommand,
+    SandboxEngine, SandboxError, SandboxSession as Opened,
 };
-use lula_workspace::{Aside, Diff, Layer, Place, Wanted, Workspace, WorkspaceError};
+use lula_workspace::{
+    ExcludedChanges, LayerDirectories, LayerPreference, Workspace, WorkspaceDiff, WorkspaceError,
+    WorkspaceLayer,
+};
 use serde::Serialize;
 
-use crate::cli::{ExecFlags, Write};
+use crate::cli::{ExecFlags, WriteMode};
 use crate::commands::review;
-use crate::failure::Failure;
-use crate::record;
-use crate::sandboxed;
-use crate::session::Session;
-use crate::status::Status;
-use crate::term::{DIM, paint};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::status::ProcessExitStatus;
+use crate::term::{DIM, TextTable, WARN, paint};
 
-use ending::{Ending, Left};
-use streams::Streams;
+use ending::{ExecCleanup, ExecRemains};
+use streams::TerminalStreams;
 
 pub(super) fn run(
     flags: &ExecFlags,
-    session: &Session,
+    session: &CliSession,
     helper: Option<EarlyHelper>,
-) -> Result<Status, Failure> {
+) -> Result<ProcessExitStatus, CommandFailure> {
     match execute(flags, session, helper) {
-        Ok(finished) => Ok(Status::of_command(finished.shell_status())),
+        Ok(finished) => Ok(ProcessExitStatus::of_command(finished.shell_status())),
         Err(Ended::Refused(error)) => {
             let status = refusal_status(&error);
             session.screen.failure(&error.into());
@@ -47,7 +50,7 @@ pub(super) fn run(
 /// Why there is no status of the command's own.
 enum Ended {
     Refused(SandboxError),
-    Failed(Failure),
+    Failed(CommandFailure),
 }
 
 impl From<SandboxError> for Ended {
@@ -56,7 +59,7 @@ impl From<SandboxError> for Ended {
     }
 }
 
-impl<E: Into<Failure>> From<E> for Ended
+impl<E: Into<CommandFailure>> From<E> for Ended
 where
     E: NotRefusal,
 {
@@ -67,18 +70,19 @@ where
 
 /// Failures around the command, as opposed to the sandbox saying no.
 trait NotRefusal {}
-impl NotRefusal for Failure {}
+impl NotRefusal for CommandFailure {}
+impl NotRefusal for HostError {}
 impl NotRefusal for io::Error {}
 impl NotRefusal for WorkspaceError {}
 impl NotRefusal for serde_json::Error {}
 
-fn refusal_status(error: &SandboxError) -> Status {
+fn refusal_status(error: &SandboxError) -> ProcessExitStatus {
     match error {
         SandboxError::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            Status::NOT_FOUND
+            ProcessExitStatus::NOT_FOUND
         }
-        SandboxError::NotStarted { .. } => Status::NOT_EXECUTABLE,
-        _ => Status::REFUSED,
+        SandboxError::NotStarted { .. } => ProcessExitStatus::NOT_EXECUTABLE,
+        _ => ProcessExitStatus::REFUSED,
     }
 }
 
@@ -91,18 +95,17 @@ fn refusal_code(error: &SandboxError) -> lula_protocol::Code {
 
 fn execute(
     flags: &ExecFlags,
-    session: &Session,
+    session: &CliSession,
     helper: Option<EarlyHelper>,
-) -> Result<Finished, Ended> {
+) -> Result<FinishedCommand, Ended> {
     let home = std::env::var_os("HOME");
-    let workspace =
-        sandboxed::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
-    if flags.on.is_some() && flags.write != Write::Review {
+    let workspace = sandbox::workspace(flags.workspace.as_deref(), home.as_deref().map(Path::new))?;
+    if flags.on.is_some() && flags.write != WriteMode::Review {
         let message = "--on goes on in a workspace, which only --write review has";
-        let failure = Failure::new(Code::BadCommandLine, Exit::Usage, message);
+        let failure = CommandFailure::new(Code::BadCommandLine, RunExit::Usage, message);
         return Err(failure.remedy("leave one of the two out").into());
     }
-    let ending = Ending::new(record::begin(session)?);
+    let ending = ExecCleanup::new(record::begin(&session.host)?);
     let (ran, left) = match fenced(flags, session, &workspace, helper, &ending) {
         Ok((ran, left)) => (ran, Some(left)),
         Err(never) => (Err(never), None),
@@ -123,31 +126,31 @@ fn execute(
 }
 
 /// How a command ended, and what there is then.
-type Run = (Result<Finished, Ended>, (Left, Engine));
+type Run = (Result<FinishedCommand, Ended>, (ExecRemains, SandboxEngine));
 
 /// Runs the command in its sandbox, on the directory or on a layer over it.
 fn fenced(
     flags: &ExecFlags,
-    session: &Session,
+    session: &CliSession,
     workspace: &Path,
     helper: Option<EarlyHelper>,
-    ending: &Ending,
+    ending: &ExecCleanup,
 ) -> Result<Run, Ended> {
     let mut policy = match &flags.policy {
-        Some(file) => sandboxed::policy_file(session, file, workspace)?,
-        None => sandboxed::policy(session, flags.profile),
+        Some(file) => sandbox::policy_file(&session.host, file, workspace)?,
+        None => sandbox::policy(&session.host, flags.profile),
     };
     if let Some(tier) = flags.tier {
         // A tier below the floor of the profile is the person's explicit choice.
         policy.min_tier = policy.min_tier.min(tier);
-        if tier == Tier::Process {
+        if tier == IsolationTier::Process {
             policy.required_layers.clear();
             session
                 .screen
                 .warn("the process tier is no boundary: the command can do what you can");
         }
     }
-    let engine = Engine::start_early(helper)?;
+    let engine = SandboxEngine::start_early(helper)?;
     let toolchains = toolchains(session, workspace);
     let mut sandbox = Sandbox::new(policy, workspace).toolchains(toolchains);
     if let Some(tier) = flags.tier {
@@ -157,15 +160,15 @@ fn fenced(
         sandbox = sandbox.watch_paths();
     }
     engine.expect(&mut sandbox);
-    if flags.write == Write::Review {
+    if flags.write == WriteMode::Review {
         return reviewed(flags, session, engine, &sandbox, workspace, ending);
     }
-    if flags.write == Write::None {
+    if flags.write == WriteMode::None {
         sandbox = sandbox.read_only_workspace();
     }
     let command = command(flags, workspace, workspace);
     let (ran, opened) = attend(session, &engine, &sandbox, command, || ending.rehearse());
-    let left = Left {
+    let left = ExecRemains {
         opened,
         layer: None,
         workspace: None,
@@ -177,11 +180,11 @@ fn fenced(
 /// Runs the command in a workspace of its own.
 fn reviewed(
     flags: &ExecFlags,
-    session: &Session,
-    engine: Engine,
+    session: &CliSession,
+    engine: SandboxEngine,
     sandbox: &Sandbox,
     base: &Path,
-    ending: &Ending,
+    ending: &ExecCleanup,
 ) -> Result<Run, Ended> {
     let mut workspace = workspace(flags, session, base)?;
     let meanwhile = || ending.rehearse();
@@ -195,24 +198,26 @@ fn reviewed(
         workspace.fall_back_to_copy(&error.to_string())?;
         ((ran, opened), layer) = held(flags, session, &engine, sandbox, &workspace, || ())?;
     }
-    let left = Left {
+    let left = ExecRemains {
         opened,
         layer: Some(layer),
         workspace: Some(workspace),
-        git: session.config.get(&keys::GIT_PROGRAM),
+        git: session.host.config.get(&keys::GIT_PROGRAM),
     };
     Ok((ran, (left, engine)))
 }
 
 /// Tells what the command would change, and everything else where a document is wanted.
 fn tell(
-    session: &Session,
-    finished: &Finished,
-    changes: Option<&(Workspace, Diff, Aside)>,
-) -> Result<(), Failure> {
+    session: &CliSession,
+    finished: &FinishedCommand,
+    changes: Option<&(Workspace, WorkspaceDiff, ExcludedChanges)>,
+) -> Result<(), CommandFailure> {
     let held = changes.filter(|(_, diff, _)| !diff.is_empty());
     if session.screen.is_json() {
-        let held = held.map(|(workspace, diff, aside)| review::Held::new(workspace, diff, aside));
+        let held = held.map(|(workspace, diff, aside)| {
+            workspaces::HeldWorkspaceView::new(workspace, diff, aside)
+        });
         session.screen.document(&Document::new(finished, held))?;
     } else if let Some((workspace, diff, aside)) = held {
         review::announce(session, workspace, diff, aside);
@@ -225,16 +230,16 @@ fn tell(
 }
 
 /// A new one, or the one that was named.
-fn workspace(flags: &ExecFlags, session: &Session, base: &Path) -> Result<Workspace, Ended> {
+fn workspace(flags: &ExecFlags, session: &CliSession, base: &Path) -> Result<Workspace, Ended> {
     let store = review::store(session)?;
     if let Some(id) = &flags.on {
-        return Ok(review::open(&store, Some(id))?);
+        return Ok(workspaces::open(&store, Some(id))?);
     }
     let wanted = match flags.tier {
-        Some(tier @ (Tier::Landlock | Tier::Process)) => {
-            Wanted::Copy(format!("the tier `{tier}` has no overlay"))
+        Some(tier @ (IsolationTier::Landlock | IsolationTier::Process)) => {
+            LayerPreference::Copy(format!("the tier `{tier}` has no overlay"))
         }
-        _ => Wanted::Overlay,
+        _ => LayerPreference::Overlay,
     };
     let words = flags.command.iter().map(|word| word.to_string_lossy());
     let title = words.collect::<Vec<_>>().join(" ");
@@ -244,12 +249,12 @@ fn workspace(flags: &ExecFlags, session: &Session, base: &Path) -> Result<Worksp
 /// Runs the command on the layer of a workspace.
 fn held(
     flags: &ExecFlags,
-    session: &Session,
-    engine: &Engine,
+    session: &CliSession,
+    engine: &SandboxEngine,
     sandbox: &Sandbox,
     workspace: &Workspace,
     meanwhile: impl FnOnce(),
-) -> Result<(Attended, Layer), Ended> {
+) -> Result<(Attended, WorkspaceLayer), Ended> {
     let layer = workspace.layer()?;
     let mut sandbox = sandbox.clone();
     // A workspace that was named may be another directory's.
@@ -259,12 +264,14 @@ fn held(
     }
     let sandbox = match &layer.place {
         // Changes that are kept are flushed when they are known.
-        Place::Overlay { lower, upper, work } => sandbox.unflushed_layer().laid_over(Overlay {
-            lowers: vec![lower.clone()],
-            upper: upper.clone(),
-            work: work.clone(),
-        }),
-        Place::Copy { directory } => sandbox.on(directory).owned_workspace(),
+        LayerDirectories::Overlay { lower, upper, work } => {
+            sandbox.unflushed_layer().laid_over(OverlayWorkspace {
+                lowers: vec![lower.clone()],
+                upper: upper.clone(),
+                work: work.clone(),
+            })
+        }
+        LayerDirectories::Copy { directory } => sandbox.on(directory).owned_workspace(),
     };
     let command = command(flags, &base, layer.place.shown())
         // Looking at a repository does not have to change its index.
@@ -283,7 +290,7 @@ fn held(
 
 /// Whether a copy might do where this was refused.
 fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
-    let overlay = workspace.record().backend == lula_workspace::Backend::Overlay;
+    let overlay = workspace.record().backend == lula_workspace::LayerBackend::Overlay;
     overlay
         && matches!(
             error,
@@ -292,22 +299,22 @@ fn may_be_the_overlay(error: &SandboxError, workspace: &Workspace) -> bool {
 }
 
 /// How the command ended, and the sandbox it was in.
-type Attended = (Result<Finished, Ended>, Option<Opened>);
+type Attended = (Result<FinishedCommand, Ended>, Option<Opened>);
 
 /// Runs the command, connected with our own streams unless they are for a document. `meanwhile` is
 /// done while its sandbox is being built.
 fn attend(
-    session: &Session,
-    engine: &Engine,
+    session: &CliSession,
+    engine: &SandboxEngine,
     sandbox: &Sandbox,
-    command: Command,
+    command: SandboxCommand,
     meanwhile: impl FnOnce(),
 ) -> Attended {
     let screen = &session.screen;
     let streams = if screen.is_json() {
         Ok((None, command))
     } else {
-        Streams::connect(command).map(|(streams, command)| (Some(streams), command))
+        TerminalStreams::connect(command).map(|(streams, command)| (Some(streams), command))
     };
     let (streams, command) = match streams {
         Ok(connected) => connected,
@@ -328,40 +335,57 @@ fn attend(
 }
 
 /// Writes the receipt where it was asked for, and says what stood around the command.
-fn report(flags: &ExecFlags, session: &Session, finished: &Finished) -> Result<(), Failure> {
+fn report(
+    flags: &ExecFlags,
+    session: &CliSession,
+    finished: &FinishedCommand,
+) -> Result<(), CommandFailure> {
     if let Some(path) = &flags.receipt {
         write_receipt(path, &finished.receipt)?;
     }
     let screen = &session.screen;
     if screen.is_verbose() {
-        screen.detail(sandboxed::posture(&finished.receipt).render(2).trim_end());
+        screen.detail(posture(&finished.receipt).render(2).trim_end());
     } else if flags.explain {
-        for line in sandboxed::denials(&finished.receipt) {
+        for line in sandbox::denials(&finished.receipt) {
             screen.note(&line);
         }
     }
     Ok(())
 }
 
+/// A receipt for people.
+fn posture(receipt: &SandboxReceipt) -> TextTable {
+    let mut table = TextTable::default();
+    for line in sandbox::posture(receipt) {
+        match line {
+            Line::Fact(name, text) => table.row([name, text]),
+            Line::Warning(name, text) => table.row([paint(WARN, name), text]),
+            Line::Aside(name, text) => table.row([paint(DIM, name), paint(DIM, text)]),
+        }
+    }
+    table
+}
+
 /// What was run and how it ended, as it is written down.
 fn entry(
     flags: &ExecFlags,
     workspace: &Path,
-    ended: &Result<Finished, Ended>,
-) -> Result<Entry, Failure> {
+    ended: &Result<FinishedCommand, Ended>,
+) -> Result<AuditEntry, CommandFailure> {
     let argv: Vec<_> = flags
         .command
         .iter()
         .map(|word| word.to_string_lossy())
         .collect();
     let outcome = match ended {
-        Ok(finished) => lula_audit::Ended::Done {
+        Ok(finished) => lula_audit::AuditEnding::Done {
             status: Some(finished.shell_status()),
         },
-        Err(Ended::Refused(error)) => lula_audit::Ended::Failed {
+        Err(Ended::Refused(error)) => lula_audit::AuditEnding::Failed {
             code: refusal_code(error).as_str().to_owned(),
         },
-        Err(Ended::Failed(failure)) => lula_audit::Ended::Failed {
+        Err(Ended::Failed(failure)) => lula_audit::AuditEnding::Failed {
             code: failure.code.as_str().to_owned(),
         },
     };
@@ -370,21 +394,22 @@ fn entry(
         "workspace": workspace.to_string_lossy(),
         "write": format!("{:?}", flags.write).to_lowercase(),
     });
-    record::entry(record::Act {
+    let act = record::OperatorAct {
         tool: "exec",
         about: lula_gate::redact::redact_words(&argv).join(" "),
         call: &call,
         outcome,
         receipt: ended.as_ref().ok().map(|finished| &finished.receipt),
         diff: None,
-    })
+    };
+    Ok(record::entry(act)?)
 }
 
 /// What the project's commands need, wherever in it the person is.
-fn toolchains(session: &Session, top: &Path) -> Toolchains {
+fn toolchains(session: &CliSession, top: &Path) -> HostToolchains {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let folder = here.ok().filter(|here| here.starts_with(top));
-    let found = Toolchains::for_project(top, folder.as_deref().unwrap_or(top));
+    let found = HostToolchains::for_project(top, folder.as_deref().unwrap_or(top));
     let broken = found.virtualenv().and_then(|one| one.broken.as_ref());
     if let Some(why) = broken {
         let message = format!("the project's virtual environment is broken: {why}");
@@ -394,10 +419,10 @@ fn toolchains(session: &Session, top: &Path) -> Toolchains {
 }
 
 /// `base` is the directory of the person, `shown` the one that the command has in its place.
-fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
+fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> SandboxCommand {
     let mut words = flags.command.iter();
     let program = words.next().cloned().unwrap_or_default();
-    let mut command = Command::new(program).arguments(words);
+    let mut command = SandboxCommand::new(program).arguments(words);
     // Start where the person is, if that is inside the workspace.
     if let Ok(here) = std::env::current_dir().and_then(|here| here.canonicalize())
         && let Ok(below) = here.strip_prefix(base)
@@ -410,12 +435,12 @@ fn command(flags: &ExecFlags, base: &Path, shown: &Path) -> Command {
     command
 }
 
-fn write_receipt(path: &Path, receipt: &Receipt) -> Result<(), Failure> {
+fn write_receipt(path: &Path, receipt: &SandboxReceipt) -> Result<(), CommandFailure> {
     let mut text = serde_json::to_string_pretty(receipt)?;
     text.push('\n');
     std::fs::write(path, text).map_err(|error| {
         let message = format!("cannot write the receipt to {}: {error}", path.display());
-        Failure::new(Code::FileAccess, Exit::Environment, message)
+        CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
             .remedy("name a file that you can write")
     })
 }
@@ -427,14 +452,14 @@ struct Document<'a> {
     stdout_dropped_bytes: u64,
     stderr: String,
     stderr_dropped_bytes: u64,
-    receipt: &'a Receipt,
+    receipt: &'a SandboxReceipt,
     /// What it changed, where that waits for a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
-    held: Option<review::Held<'a>>,
+    held: Option<workspaces::HeldWorkspaceView<'a>>,
 }
 
 impl<'a> Document<'a> {
-    fn new(finished: &'a Finished, held: Option<review::Held<'a>>) -> Self {
+    fn new(finished: &'a FinishedCommand, held: Option<workspaces::HeldWorkspaceView<'a>>) -> Self {
         Self {
             status: finished.shell_status(),
             stdout: finished.stdout.text(),

@@ -4,8 +4,8 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use lula_sandbox::frames::Stream;
-use lula_sandbox::{Command, Finished, Next, Process};
+use lula_sandbox::frames::OutputStream;
+use lula_sandbox::{FinishedCommand, NextOutput, SandboxCommand, SandboxProcess};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -15,27 +15,27 @@ use crate::term::RawTerminal;
 /// Signals that are for the command.
 const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
 
-/// For how long a signal may wait: a command that is quicker, and writes nothing, costs nobody a thread.
+/// For how long a signal may wait: a command that is quicker, and writes nothing, costs no thread.
 const QUICK: Duration = Duration::from_millis(5);
 
 /// Our own streams while they are a command's.
-pub(super) struct Streams {
+pub(super) struct TerminalStreams {
     /// Puts the terminal back where it was when this is dropped.
     _terminal: Option<RawTerminal>,
     handle: Handle,
-    /// Until somebody forwards them.
+    /// Until a thread forwards them.
     signals: Option<Signals>,
 }
 
-impl Drop for Streams {
+impl Drop for TerminalStreams {
     fn drop(&mut self) {
         self.handle.close();
     }
 }
 
-impl Streams {
+impl TerminalStreams {
     /// Takes our streams over for a command, which is told what they are.
-    pub(super) fn connect(command: Command) -> io::Result<(Self, Command)> {
+    pub(super) fn connect(command: SandboxCommand) -> io::Result<(Self, SandboxCommand)> {
         let terminal = RawTerminal::if_interactive();
         let command = match &terminal {
             Some(terminal) => {
@@ -56,7 +56,7 @@ impl Streams {
     }
 
     /// From now on, signals go to the command, and those that came before.
-    fn forward_signals(&mut self, process: &Process) {
+    fn forward_signals(&mut self, process: &SandboxProcess) {
         if let Some(signals) = self.signals.take() {
             let process = process.clone();
             // Ends with the streams.
@@ -65,7 +65,10 @@ impl Streams {
     }
 
     /// Connects the command with our streams until it ends.
-    pub(super) fn pass_through(mut self, process: &Process) -> Result<Finished, Ended> {
+    pub(super) fn pass_through(
+        mut self,
+        process: &SandboxProcess,
+    ) -> Result<FinishedCommand, Ended> {
         if has_no_input() {
             let _ = process.close_input();
         } else {
@@ -74,7 +77,7 @@ impl Streams {
             std::thread::spawn(move || forward_input(&process));
         }
         let first = process.next_output_within(QUICK)?;
-        if first != Next::End {
+        if first != NextOutput::End {
             self.forward_signals(process);
             forward_output(process, first)?;
         }
@@ -83,7 +86,7 @@ impl Streams {
 }
 
 /// Programs draw for the terminal that is really there. The name is all that is passed on.
-fn with_terminal_name(command: Command) -> Command {
+fn with_terminal_name(command: SandboxCommand) -> SandboxCommand {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     match std::env::var("TERM") {
         Ok(name) if name.len() < 64 && name.chars().all(plain) => command.variable("TERM", name),
@@ -92,7 +95,7 @@ fn with_terminal_name(command: Command) -> Command {
 }
 
 /// Whether standard input is nothing: what starts programs by the hundred gives them that, and
-/// nobody has to wait for it.
+/// it need not be waited for.
 fn has_no_input() -> bool {
     let null = std::fs::metadata("/dev/null").map(|null| null.rdev());
     let input = rustix::fs::fstat(io::stdin()).map(|input| input.st_rdev);
@@ -100,15 +103,15 @@ fn has_no_input() -> bool {
 }
 
 /// `next` is what came of it so far.
-fn forward_output(process: &Process, mut next: Next) -> Result<(), Ended> {
+fn forward_output(process: &SandboxProcess, mut next: NextOutput) -> Result<(), Ended> {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
     loop {
-        if let Next::Output(output) = next {
+        if let NextOutput::Output(output) = next {
             let written = match output.stream {
-                Stream::Stdout => out.write_all(&output.bytes).and_then(|()| out.flush()),
-                Stream::Stderr => err.write_all(&output.bytes),
+                OutputStream::Stdout => out.write_all(&output.bytes).and_then(|()| out.flush()),
+                OutputStream::Stderr => err.write_all(&output.bytes),
             };
-            // Nobody reads any more: the command learns it as it would from a pipe, unless it has ended
+            // The reader is gone: the command learns it would from a pipe, unless it has ended
             // and this is what it wrote before.
             if written.is_err() {
                 const SIGPIPE: u8 = 13;
@@ -116,13 +119,13 @@ fn forward_output(process: &Process, mut next: Next) -> Result<(), Ended> {
             }
         }
         next = match process.next_output()? {
-            Some(output) => Next::Output(output),
+            Some(output) => NextOutput::Output(output),
             None => return Ok(()),
         };
     }
 }
 
-fn forward_input(process: &Process) {
+fn forward_input(process: &SandboxProcess) {
     let mut buffer = vec![0; 32 * 1024];
     let mut stdin = io::stdin().lock();
     loop {
@@ -137,7 +140,7 @@ fn forward_input(process: &Process) {
     let _ = process.close_input();
 }
 
-fn forward_signals(mut signals: Signals, process: &Process) {
+fn forward_signals(mut signals: Signals, process: &SandboxProcess) {
     for signal in signals.forever() {
         // A command that ended meanwhile needs no signal.
         let _ = if signal == SIGWINCH {

@@ -1,82 +1,102 @@
 //! `lula heal`: looks whether the tests of a repository pass, and begins a run where they do not.
 
-mod history;
-mod watch;
-
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lula_agents::hands::{Trial, TrialResult};
-use lula_agents::heal::{self, Act, Episode, Health, History, Limits, Outcome};
-use lula_agents::{Hands, HandsError, Task};
-use lula_protocol::{Code, Dimension, Exit, RunId};
-use serde::Serialize;
+use lula_agents::ProgressObserver;
+use lula_agents::heal::{CommitHealth, HealLimits, RepositoryHealHistory};
+use lula_host::heal::{HealCheck, HealHistoryFile, Healer, Witness, watch, watched};
+use lula_host::record::spoken_time;
+use lula_host::report::RunReport;
+use lula_host::repository::find_git;
+use lula_host::story::environment;
+use lula_host::{HostError, runs};
+use lula_protocol::{RunExit, RunId};
+use lula_workspace::GitProgram;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-use super::drive::{self, Answers, Desk, Reached};
-use super::run::{self, find_git};
+use super::drive::{ApprovalSource, DriveContext};
+use super::run::{limits, task};
 use crate::cli::runs::{HealFlags, RunFlags};
-use crate::failure::Failure;
-use crate::record::{now_ms, spoken_time};
-use crate::runs;
-use crate::runs::environment;
-use crate::runs::report::{RunReport, usd};
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, Table, WARN, paint, plain, visible};
-use history::Memory;
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, TerminalScreen, TextTable, WARN, paint, plain, visible};
 
-/// How often a watched repository is looked at, where nobody says.
+/// How often a watched repository is looked at, where the operator does not say.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// What came of one look.
-#[derive(Serialize)]
-struct Looked {
-    repository: String,
-    commit: String,
-    #[serde(flatten)]
-    health: Health,
-    #[serde(flatten)]
-    act: Act,
-    /// What is known of the breakage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    episode: Option<Episode>,
-    exit: Exit,
-    summary: String,
-}
-
-pub(super) fn run(flags: &HealFlags, session: &Session) -> Result<Exit, Failure> {
-    let task = run::task(&as_run(flags), session)?;
+pub(super) fn run(flags: &HealFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let task = task(&as_run(flags), session)?;
     if flags.history {
-        return tell_history(&Memory::of(&watched(&task), session)?.read()?, session);
+        return tell_history(
+            &HealHistoryFile::of(&watched(&task), &session.host)?.read()?,
+            session,
+        );
     }
     if flags.watch {
-        let git = find_git(session)?;
+        let git = find_git(&session.host)?;
         let interval = flags.interval.unwrap_or(INTERVAL);
-        return watch::watch(&git, Path::new(&task.repository), interval, session);
+        return watch(&git, Path::new(&task.repository), interval, session);
     }
-    let memory = Memory::hold(&watched(&task), session)?;
+    let memory = HealHistoryFile::hold(&watched(&task), &session.host)?;
     runs::block_on(async {
-        let answers = Answers::from(flags.approve);
-        let desk = Desk::open(&task, answers, session).await?;
+        let desk = DriveContext::open(&task, ApprovalSource::from(flags.approve), session).await?;
         let healer = Healer {
-            flags,
-            desk,
+            driver: &desk.driver,
             memory,
-            session,
+            limits: HealLimits {
+                per_hour: flags.max_per_hour,
+                per_day: flags.budget_per_day,
+                again: flags.again,
+            },
+            amounts: limits(&flags.limits),
+            max_time: flags.limits.max_time,
+            witness: &session.screen,
         };
         let looked = healer.look(task).await?;
-        healer.tell(&looked)?;
+        tell(&looked, flags, session)?;
         Ok(looked.exit)
     })
 }
 
-/// What is looked after: a repository, or a folder of it that breaks and heals by itself.
-fn watched(task: &Task) -> String {
-    match task.folder.as_str() {
-        "" => task.repository.clone(),
-        folder => format!("{}/{folder}", task.repository),
-    }
+/// Looks after a repository until Ctrl-C.
+fn watch(
+    git: &GitProgram,
+    repository: &Path,
+    interval: Duration,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
+    let asked = ends()?;
+    let text = format!(
+        "watching {}, a new commit is looked at within {} s; Ctrl-C ends it",
+        repository.display(),
+        interval.as_secs_f32()
+    );
+    session.screen.note(&paint(DIM, text));
+    // Everything this process was asked, but to watch.
+    let arguments = std::env::args_os().skip(1);
+    let arguments = arguments.filter(|argument| argument != "--watch");
+    let arguments: Vec<_> = arguments.chain(["--watched".into()]).collect();
+    let exit = watch::watch(git, repository, interval, &arguments, &asked)?;
+    session.screen.note(&paint(DIM, "no longer watching"));
+    Ok(exit)
+}
+
+/// Counts how often an end was asked for.
+fn ends() -> Result<Arc<AtomicUsize>, CommandFailure> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(HostError::Watch)?;
+    std::thread::spawn(move || {
+        for _ in &mut signals {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    Ok(asked)
 }
 
 /// The run that is begun for a breakage.
@@ -94,240 +114,31 @@ fn as_run(flags: &HealFlags) -> RunFlags {
     }
 }
 
-/// Looks after one repository.
-struct Healer<'a> {
-    flags: &'a HealFlags,
-    desk: Desk<'a>,
-    memory: Memory,
-    session: &'a Session,
-}
-
-impl Healer<'_> {
-    async fn look(&self, task: Task) -> Result<Looked, Failure> {
-        let mut history = self.memory.read()?;
-        let name = drive::fresh()?;
-        if let Some(cut_off) = history.looking.replace(name.clone()) {
-            let cleared = self.desk.hands().clear(&cut_off).await;
-            cleared.map_err(|error| unable(&error))?;
-        }
-        self.memory.write(&history)?;
-        let looked = self.examine(&task, &name).await?;
-        history.looking = None;
-        let Some((commit, health)) = looked else {
-            self.memory.write(&history)?;
-            return Ok(Looked {
-                repository: task.repository,
-                commit: String::new(),
-                health: Health::Unknown {
-                    why: "interrupted".to_owned(),
-                    broken: None,
-                },
-                act: Act::Nothing,
-                episode: None,
-                exit: Exit::Inconclusive,
-                summary: "interrupted before the tests were through".to_owned(),
-            });
-        };
-        match &health {
-            Health::Green { .. } => history.green(now_ms()),
-            Health::Broken {
-                fingerprint,
-                failing,
-            } => history.saw(fingerprint, failing, &commit, now_ms()),
-            Health::Unclear { .. } | Health::Unknown { .. } => {}
-        }
-        self.memory.write(&history)?;
-        let act = heal::decide(&history, &health, self.limits(), now_ms());
-        let (exit, summary) = self.act(&act, &health, &task, &mut history).await?;
-        let episode = match &health {
-            Health::Broken { fingerprint, .. } => history.open(fingerprint).cloned(),
-            _ => None,
-        };
-        Ok(Looked {
-            repository: task.repository,
-            commit,
-            health,
-            act,
-            episode,
-            exit,
-            summary,
-        })
+impl Witness for TerminalScreen {
+    fn tests(&self) -> ProgressObserver {
+        let live = self.live("running the tests");
+        Arc::new(move |text: &str| live.say(text.trim()))
     }
 
-    /// Runs the tests of the commit that is checked out, in a private copy; nothing where somebody
-    /// interrupted it.
-    async fn examine(
-        &self,
-        task: &Task,
-        name: &RunId,
-    ) -> Result<Option<(String, Health)>, Failure> {
-        let hands = self.desk.hands();
-        let place = hands
-            .open(name, &task.repository)
-            .await
-            .map_err(|error| unable(&error))?;
-        let live = Arc::new(self.session.screen.live("running the tests"));
-        let said = Arc::clone(&live);
-        let watch: lula_agents::Watch = Arc::new(move |text: &str| said.say(text.trim()));
-        let trial = Trial::Examine {
-            tests: task.tests_of(0),
-            accept: Vec::new(),
-            tests_ms: task.tests_ms,
-        };
-        let found = tokio::select! {
-            found = hands.trial(&place.workspace, &trial, &watch) => Some(found),
-            () = self.desk.interrupted() => None,
-        };
-        drop((live, watch));
-        if let Err(error) = hands.clear(name).await {
-            let text = format!("the copy that was tested could not be removed: {error}");
-            self.session.screen.warn(&text);
-        }
-        let health = match found.transpose().map_err(|error| unable(&error))? {
-            None => return Ok(None),
-            Some(TrialResult::Examined { baseline }) => heal::assess(&baseline),
-            Some(TrialResult::Failed { message }) => Health::Unknown {
-                why: message,
-                broken: None,
-            },
-            Some(_) => {
-                let why = "the runner answered another question".to_owned();
-                Health::Unknown { why, broken: None }
-            }
-        };
-        if place.uncommitted > 0 {
-            let text = "files have changes that are not committed; the commit was looked at";
-            let text = format!("{} {text}", place.uncommitted);
-            self.session.screen.detail(&text);
-        }
-        Ok(Some((place.commit, health)))
+    fn run(&self, run: &RunId) {
+        self.note(&format!("{} {run}", paint(DIM, "run")));
     }
 
-    const fn limits(&self) -> Limits {
-        Limits {
-            per_hour: self.flags.max_per_hour,
-            per_day: self.flags.budget_per_day,
-            again: self.flags.again,
+    fn ended(&self, report: &RunReport) {
+        if !self.is_json() {
+            self.notices(&report.delivery());
         }
     }
 
-    async fn act(
-        &self,
-        act: &Act,
-        health: &Health,
-        task: &Task,
-        history: &mut History,
-    ) -> Result<(Exit, String), Failure> {
-        let Health::Broken {
-            fingerprint,
-            failing,
-        } = health
-        else {
-            return Ok(match health {
-                Health::Green { passing } => (Exit::Verified, format!("{passing} tests pass")),
-                Health::Unclear { why } => (Exit::Inconclusive, why.clone()),
-                Health::Unknown { why, .. } => (Exit::Environment, why.clone()),
-                Health::Broken { .. } => (Exit::Failed, String::new()),
-            });
-        };
-        let broken = match failing.len() {
-            1 => "1 test fails".to_owned(),
-            number => format!("{number} tests fail"),
-        };
-        Ok(match act {
-            Act::Begin => {
-                self.say_broken(health);
-                // Its name is written down first: whatever happens, there is one run for it.
-                let run = drive::fresh()?;
-                history.begins(fingerprint, &run, now_ms());
-                self.memory.write(history)?;
-                self.begin(&run, failing, task, history).await?;
-                self.drive(&run, history).await?
-            }
-            Act::GoOn { run } => {
-                self.say_broken(health);
-                if self.desk.store.run(run).await?.is_none() {
-                    self.begin(run, failing, task, history).await?;
-                }
-                self.drive(run, history).await?
-            }
-            Act::Known { run } => known(&broken, run, history.open(fingerprint)),
-            Act::TooMany { until_ms } => (
-                Exit::Budget,
-                format!(
-                    "{broken}; {} runs were begun within an hour, another may begin at {}",
-                    self.flags.max_per_hour,
-                    spoken_time(*until_ms)
-                ),
-            ),
-            Act::Spent { spent } => (
-                Exit::Budget,
-                format!("{broken}; {} were spent within a day", usd(*spent)),
-            ),
-            Act::Nothing => (Exit::Failed, broken),
-        })
+    fn warning(&self, text: &str) {
+        self.warn(text);
     }
 
-    async fn begin(
-        &self,
-        run: &RunId,
-        failing: &[String],
-        task: &Task,
-        history: &History,
-    ) -> Result<(), Failure> {
-        let task = Task {
-            text: heal::task(failing),
-            ..task.clone().repairing()
-        };
-        let mut limits = run::limits(&self.flags.limits);
-        if let Some(left) = heal::left(history, self.limits(), now_ms()) {
-            let most = limits.0.entry(Dimension::MicroUsd).or_insert(left);
-            *most = left.min(*most);
-        }
-        drive::begin_as(run.clone(), &self.desk.engine, &task, limits).await?;
-        Ok(())
+    fn detail(&self, text: &str) {
+        Self::detail(self, text);
     }
 
-    /// Works on a run and writes down what came of it. One that was put down goes on at the next
-    /// look.
-    async fn drive(&self, run: &RunId, history: &mut History) -> Result<(Exit, String), Failure> {
-        self.session
-            .screen
-            .note(&format!("{} {run}", paint(DIM, "run")));
-        let reached = self.desk.reach(run, self.flags.limits.max_time).await?;
-        let known = match reached {
-            Reached::Stopped(_) => {
-                let summary = format!("{run} was put down; the next look goes on with it");
-                return Ok((Exit::Inconclusive, summary));
-            }
-            Reached::Rested(known) => known,
-        };
-        let report = RunReport::of(&known);
-        if known.progress.ended.is_some() {
-            let delivered = report.delivered.as_ref();
-            history.ended(
-                run,
-                Outcome {
-                    exit: report.exit,
-                    summary: report.summary.clone(),
-                    branch: delivered.and_then(|delivered| delivered.branch.clone()),
-                    spent: known.progress.ledger.spent(Dimension::MicroUsd),
-                },
-            );
-            self.memory.write(history)?;
-        }
-        if !self.session.screen.is_json() {
-            for line in report.delivery() {
-                self.session.screen.note(&line);
-            }
-        }
-        Ok((report.exit, report.summary))
-    }
-
-    fn say_broken(&self, health: &Health) {
-        let Health::Broken { failing, .. } = health else {
-            return;
-        };
+    fn broken(&self, failing: &[String]) {
         let names: Vec<String> = failing.iter().take(5).map(|id| plain(id, 80)).collect();
         let more = failing.len().saturating_sub(names.len());
         let more = if more > 0 {
@@ -336,94 +147,64 @@ impl Healer<'_> {
             String::new()
         };
         let text = format!("broken: {}{more}", names.join(", "));
-        self.session.screen.note(&paint(BAD, text));
+        self.note(&paint(BAD, text));
     }
+}
 
-    fn tell(&self, looked: &Looked) -> Result<(), Failure> {
-        let screen = &self.session.screen;
-        if screen.is_json() {
-            // A watcher prints many.
-            return if self.flags.watched {
-                screen.json_line(looked)
-            } else {
-                screen.document(looked)
-            };
-        }
-        let word = match (&looked.health, looked.exit) {
-            (Health::Green { .. }, _) => {
-                let text = format!("{} {}", paint(GOOD, "green:"), looked.summary);
-                // Nobody is told what nobody has to know.
-                if std::io::stderr().is_terminal() && !self.flags.watched {
-                    screen.note(&text);
-                } else {
-                    screen.detail(&text);
-                }
-                return Ok(());
-            }
-            (_, Exit::Verified) => paint(GOOD, "mended:"),
-            (_, Exit::Failed) => paint(BAD, "broken:"),
-            (_, Exit::Environment) => paint(BAD, "unknown:"),
-            (_, Exit::Inconclusive) => paint(WARN, "unclear:"),
-            _ => paint(WARN, "waiting:"),
+fn tell(looked: &HealCheck, flags: &HealFlags, session: &CliSession) -> Result<(), CommandFailure> {
+    let screen = &session.screen;
+    if screen.is_json() {
+        // A watcher prints many.
+        return if flags.watched {
+            screen.json_line(looked)
+        } else {
+            screen.document(looked)
         };
-        screen.line(format!("{word} {}", visible(&looked.summary)))?;
-        if let Health::Unknown {
-            broken: Some(broken),
-            ..
-        } = &looked.health
-        {
-            for line in environment::lines(broken).iter().skip(1) {
-                screen.note(line);
+    }
+    let word = match (&looked.health, looked.exit) {
+        (CommitHealth::Green { .. }, _) => {
+            let text = format!("{} {}", paint(GOOD, "green:"), looked.summary);
+            // Nobody is told what nobody has to know.
+            if std::io::stderr().is_terminal() && !flags.watched {
+                screen.note(&text);
+            } else {
+                screen.detail(&text);
             }
+            return Ok(());
         }
-        Ok(())
+        (_, RunExit::Verified) => paint(GOOD, "mended:"),
+        (_, RunExit::Failed) => paint(BAD, "broken:"),
+        (_, RunExit::Environment) => paint(BAD, "unknown:"),
+        (_, RunExit::Inconclusive) => paint(WARN, "unclear:"),
+        _ => paint(WARN, "waiting:"),
+    };
+    screen.line(format!("{word} {}", visible(&looked.summary)))?;
+    if let CommitHealth::Unknown {
+        broken: Some(broken),
+        ..
+    } = &looked.health
+    {
+        for line in environment::lines(broken).iter().skip(1) {
+            screen.note(line);
+        }
     }
+    Ok(())
 }
 
-/// What is said of a breakage that was worked on before.
-fn known(broken: &str, run: &RunId, episode: Option<&Episode>) -> (Exit, String) {
-    let outcome = episode.and_then(|episode| episode.outcome.as_ref());
-    match outcome {
-        Some(Outcome {
-            exit: Exit::Verified,
-            branch,
-            ..
-        }) => {
-            let place = match branch {
-                Some(branch) => format!("merge {branch}"),
-                None => format!("`lula diff {run}` shows the change"),
-            };
-            let text = format!("{broken}, as before; {} mended it: {place}", run.short());
-            (Exit::Verified, text)
-        }
-        Some(outcome) => {
-            let text = format!(
-                "{broken}, as before; {} did not mend it ({}); --again tries once more",
-                run.short(),
-                outcome.summary
-            );
-            (Exit::Failed, text)
-        }
-        None => (Exit::Failed, broken.to_owned()),
-    }
-}
-
-fn unable(error: &HandsError) -> Failure {
-    Failure::new(Code::EnvironmentUnfit, Exit::Environment, error.to_string())
-        .remedy("`lula doctor` shows what works here")
-}
-
-fn tell_history(history: &History, session: &Session) -> Result<Exit, Failure> {
+fn tell_history(
+    history: &RepositoryHealHistory,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
         screen.document(history)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     if history.episodes.is_empty() {
         screen.note("nothing was seen to break here yet");
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let head = [
         "breakage",
         "first seen",
@@ -458,5 +239,5 @@ fn tell_history(history: &History, session: &Session) -> Result<Exit, Failure> {
         ]);
     }
     screen.line(table.render(0).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -1,38 +1,40 @@
 //! `lula commit`: takes held changes over.
 
-use lula_protocol::{Digest, Exit};
-use lula_workspace::{Aside, RelPath, Selection, State};
+use lula_host::secrets;
+use lula_host::workspaces::{aside, inside, open};
+use lula_protocol::{Digest, RunExit};
+use lula_workspace::{ChangeSelection, ExcludedChanges, WorkspacePath, WorkspaceStatus};
 use serde::Serialize;
 
 use super::flags::CommitFlags;
-use super::{aside, changes, inside, left_aside, open, secrets, store};
-use crate::failure::Failure;
-use crate::session::Session;
+use super::{changes, left_aside, store};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{DIM, GOOD, paint, visible};
 
 #[derive(Serialize)]
 struct Document<'a> {
     workspace: &'a str,
     digest: &'a Digest,
-    committed: &'a [RelPath],
-    held_back: &'a [RelPath],
+    committed: &'a [WorkspacePath],
+    held_back: &'a [WorkspacePath],
     /// Files that git ignores: they were not committed.
     left_aside: usize,
-    state: State,
+    state: WorkspaceStatus,
 }
 
-pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &CommitFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     let mut workspace = open(&store(session)?, flags.id.as_deref())?;
-    let selection = Selection {
+    let selection = ChangeSelection {
         paths: inside(workspace.record(), &flags.paths)?,
         git_internals: flags.allow_git,
     };
     let diff = workspace.diff()?;
     let aside = if flags.all {
-        Aside::none()
+        ExcludedChanges::none()
     } else {
-        aside(session, &workspace, &diff)
+        aside(&session.host, &workspace, &diff)
     };
     if !flags.allow_secrets {
         secrets::refuse(&workspace, &selection, (&diff, &aside))?;
@@ -49,7 +51,7 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
             left_aside: aside.files(),
             state: workspace.record().state,
         })?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     let count = committed.paths.len();
     let place = workspace.record().base();
@@ -68,7 +70,7 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
         screen.warn(&format!(
             "held back: {first}{more}; `lula diff --stat` says why"
         ));
-    } else if workspace.record().state == State::Pending {
+    } else if workspace.record().state == WorkspaceStatus::Pending {
         screen.note(&paint(
             DIM,
             format!("{} more wait: lula diff", workspace.record().changes),
@@ -79,5 +81,5 @@ pub(crate) fn run(flags: &CommitFlags, session: &Session) -> Result<Exit, Failur
         screen.note(&paint(DIM, told));
     }
     screen.note(&paint(DIM, "take back: lula undo"));
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

@@ -1,18 +1,20 @@
 //! `lula diff`: what waits for a decision.
 
-use lula_protocol::Exit;
-use lula_workspace::{Aside, Change, RelPath};
+use lula_host::secrets;
+use lula_host::workspaces::{HeldWorkspaceView, aside, inside, open};
+use lula_protocol::RunExit;
+use lula_workspace::{ExcludedChanges, PathChange, WorkspacePath};
 
 use super::flags::DiffFlags;
-use super::{Held, aside, inside, left_aside, open, secrets, store, table};
-use crate::failure::Failure;
-use crate::session::Session;
+use super::{left_aside, store, table};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{DIM, paint};
 
 /// More than this is not printed; `lula diff PATH` shows parts.
 const MAX_PRINTED: usize = 8 << 20;
 
-pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &DiffFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if let [question] = flags.what.as_slice()
         && question.starts_with("apr_")
@@ -41,25 +43,25 @@ pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure>
         }
     }
     let aside = if flags.all {
-        Aside::none()
+        ExcludedChanges::none()
     } else {
-        aside(session, &workspace, &diff).except(&paths)
+        aside(&session.host, &workspace, &diff).except(&paths)
     };
-    let shown = |change: &Change| {
-        let named = |path: &RelPath| change.path.is_within(path);
+    let shown = |change: &PathChange| {
+        let named = |path: &WorkspacePath| change.path.is_within(path);
         (paths.is_empty() || paths.iter().any(named)) && !aside.contains(&change.path)
     };
     if screen.is_json() {
         diff.changes.retain(shown);
-        screen.document(&Held::new(&workspace, &diff, &aside))?;
-        return Ok(Exit::Verified);
+        screen.document(&HeldWorkspaceView::new(&workspace, &diff, &aside))?;
+        return Ok(RunExit::Verified);
     }
     let changes = diff.changes.iter().filter(|change| shown(change));
     if flags.stat {
         screen.line(table(&workspace, changes).render(0).trim_end())?;
         tell_aside(session, &aside);
         screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     let mut printed = 0;
     for change in changes {
@@ -81,10 +83,10 @@ pub(crate) fn run(flags: &DiffFlags, session: &Session) -> Result<Exit, Failure>
     }
     tell_aside(session, &aside);
     screen.note(&paint(DIM, format!("{} {}", workspace.id(), diff.digest)));
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn tell_aside(session: &Session, aside: &Aside) {
+fn tell_aside(session: &CliSession, aside: &ExcludedChanges) {
     if aside.files() > 0 {
         let told = format!("{}: lula diff --all", left_aside(aside));
         session.screen.note(&paint(DIM, told));

@@ -2,45 +2,45 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lula_protocol::Exit;
-use lula_workspace::{Record, State};
+use lula_protocol::RunExit;
+use lula_workspace::{WorkspaceRecord, WorkspaceStatus};
 use serde::Serialize;
 
 use super::store;
-use crate::failure::Failure;
-use crate::session::Session;
-use crate::term::{DIM, STRONG, Table, bytes, paint, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{DIM, STRONG, TextTable, bytes, paint, visible};
 
 #[derive(Serialize)]
 struct Row<'a> {
     id: &'a str,
-    state: State,
+    state: WorkspaceStatus,
     base: String,
     title: &'a str,
-    backend: &'a lula_workspace::Backend,
+    backend: &'a lula_workspace::LayerBackend,
     changes: u64,
     bytes: u64,
     opened_ms: u64,
 }
 
-pub(crate) fn run(session: &Session) -> Result<Exit, Failure> {
+pub(crate) fn run(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     let records = store(session)?.list()?;
     if screen.is_json() {
         let rows: Vec<Row<'_>> = records.iter().map(row).collect();
         screen.document(&rows)?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     if records.is_empty() {
         screen.note("no changes wait, and none were committed or discarded lately");
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for record in &records {
         let state = match record.state {
-            State::Pending => paint(STRONG, "pending"),
-            State::Committed => paint(DIM, "committed"),
-            State::Discarded => paint(DIM, "discarded"),
+            WorkspaceStatus::Pending => paint(STRONG, "pending"),
+            WorkspaceStatus::Committed => paint(DIM, "committed"),
+            WorkspaceStatus::Discarded => paint(DIM, "discarded"),
         };
         let age = age(record.opened_ms);
         let what = format!(
@@ -59,10 +59,10 @@ pub(crate) fn run(session: &Session) -> Result<Exit, Failure> {
         ]);
     }
     screen.line(table.render(0).trim_end())?;
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }
 
-fn row(record: &Record) -> Row<'_> {
+fn row(record: &WorkspaceRecord) -> Row<'_> {
     Row {
         id: record.id.as_str(),
         state: record.state,

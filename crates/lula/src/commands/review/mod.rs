@@ -7,23 +7,17 @@ mod discard;
 pub(crate) mod flags;
 mod lines;
 mod list;
-mod secrets;
 mod undo;
 
-use std::path::{Path, PathBuf};
-
-use lula_config::keys;
-use lula_protocol::{Code, Exit};
+use lula_host::{secrets, workspaces};
 use lula_workspace::{
-    Aside, Backend, Change, Diff, Git, HeldBack, Record, RelPath, State, Store, Workspace,
-    WorkspaceError,
+    ExcludedChanges, LayerBackend, PathChange, UncommittableReason, Workspace, WorkspaceDiff,
+    WorkspaceStore,
 };
-use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::sandboxed;
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, visible};
 
 pub(super) use commit::run as commit;
 pub(super) use diff::run as diff;
@@ -39,92 +33,22 @@ const LISTED: usize = 12;
 const LOOKED_AT: usize = 200;
 
 /// This person's workspaces.
-pub(crate) fn store(session: &Session) -> Result<Store, Failure> {
-    let most = session.config.get(&keys::WORKSPACE_MAX_BYTES);
-    Ok(Store::at(&session.state_directory()?, most))
-}
-
-/// The directory that workspaces made here belong to.
-fn base() -> Result<PathBuf, Failure> {
-    let home = std::env::var_os("HOME");
-    sandboxed::workspace(None, home.as_deref().map(Path::new))
-}
-
-/// The workspace of that id, or the latest of this directory that waits.
-pub(crate) fn open(store: &Store, id: Option<&str>) -> Result<Workspace, Failure> {
-    let id = match id.filter(|given| *given != "last") {
-        Some(given) => store.find(given)?,
-        None => latest(store, &base()?)?.id,
-    };
-    Ok(store.open(&id)?)
-}
-
-fn latest(store: &Store, base: &Path) -> Result<Record, Failure> {
-    let waits = |record: &Record| record.state == State::Pending && record.base() == base;
-    store.list()?.into_iter().find(waits).ok_or_else(|| {
-        let message = format!("no changes wait for a decision in {}", base.display());
-        Failure::new(Code::NoSuchWorkspace, Exit::Usage, message)
-            .remedy("`lula workspaces` lists all there are; name one by its id")
-    })
-}
-
-/// Paths as given on the command line, relative to where the person is, made relative to the top.
-fn inside(record: &Record, given: &[String]) -> Result<Vec<RelPath>, Failure> {
-    let base = record.base();
-    let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    let below = here
-        .ok()
-        .and_then(|here| here.strip_prefix(&base).map(Path::to_owned).ok());
-    let inside = |given: &String| {
-        let path = Path::new(given);
-        let path = match path.strip_prefix(&base) {
-            Ok(path) => path.to_owned(),
-            Err(_) => below.as_deref().unwrap_or(Path::new("")).join(path),
-        };
-        let mut plain = PathBuf::new();
-        for part in path.components() {
-            match part {
-                std::path::Component::ParentDir => drop(plain.pop()),
-                std::path::Component::CurDir => {}
-                part => plain.push(part),
-            }
-        }
-        RelPath::from_path(&plain).map_err(|error| Failure::from(WorkspaceError::from(error)))
-    };
-    given.iter().map(inside).collect()
-}
-
-/// What a command left in a workspace, for scripts.
-#[derive(Serialize)]
-pub(crate) struct Held<'a> {
-    pub(crate) workspace: &'a str,
-    pub(crate) base: String,
-    pub(crate) backend: &'a Backend,
-    #[serde(flatten)]
-    pub(crate) diff: &'a Diff,
-    /// Files that git ignores: they are not listed.
-    pub(crate) left_aside: usize,
-}
-
-impl<'a> Held<'a> {
-    pub(crate) fn new(workspace: &'a Workspace, diff: &'a Diff, aside: &Aside) -> Self {
-        Self {
-            workspace: workspace.id().as_str(),
-            base: workspace.record().base().display().to_string(),
-            backend: &workspace.record().backend,
-            diff,
-            left_aside: aside.files(),
-        }
-    }
+pub(crate) fn store(session: &CliSession) -> Result<WorkspaceStore, CommandFailure> {
+    Ok(workspaces::store(&session.host)?)
 }
 
 /// After a command: how much waits, where, and what deserves a second look.
-pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff, aside: &Aside) {
+pub(crate) fn announce(
+    session: &CliSession,
+    workspace: &Workspace,
+    diff: &WorkspaceDiff,
+    aside: &ExcludedChanges,
+) {
     let screen = &session.screen;
     let count = diff.changes.len();
     let how = match &workspace.record().backend {
-        Backend::Overlay => String::new(),
-        Backend::Copy { why } => format!(", in a copy because {why}"),
+        LayerBackend::Overlay => String::new(),
+        LayerBackend::Copy { why } => format!(", in a copy because {why}"),
     };
     let changes = if count == 1 {
         "1 change waits".to_owned()
@@ -133,7 +57,7 @@ pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff, as
     };
     let head = format!("{changes} for your review in {}{how}", workspace.id());
     screen.note(&paint(STRONG, head));
-    let mut listed: Vec<&Change> = diff.changes.iter().collect();
+    let mut listed: Vec<&PathChange> = diff.changes.iter().collect();
     let looked = diff.changes.iter().take(LOOKED_AT);
     let secret: Vec<_> = looked
         .filter(|change| !secrets::added(workspace, change).is_empty())
@@ -167,14 +91,14 @@ pub(crate) fn announce(session: &Session, workspace: &Workspace, diff: &Diff, as
     ));
 }
 
-fn is_directory(change: &Change) -> bool {
+fn is_directory(change: &PathChange) -> bool {
     let node = change.new.as_ref().or(change.old.as_ref());
-    node.is_some_and(|node| node.kind == lula_workspace::Kind::Directory)
+    node.is_some_and(|node| node.kind == lula_workspace::FileNodeKind::Directory)
 }
 
 /// Changes, one to a line.
-fn table<'a>(workspace: &Workspace, changes: impl Iterator<Item = &'a Change>) -> Table {
-    let mut table = Table::default();
+fn table<'a>(workspace: &Workspace, changes: impl Iterator<Item = &'a PathChange>) -> TextTable {
+    let mut table = TextTable::default();
     for change in changes {
         let letter = change.what.letter();
         let style = match letter {
@@ -190,14 +114,16 @@ fn table<'a>(workspace: &Workspace, changes: impl Iterator<Item = &'a Change>) -
 }
 
 /// What is to be said about a change beside where it is.
-fn notes(workspace: &Workspace, change: &Change) -> String {
+fn notes(workspace: &Workspace, change: &PathChange) -> String {
     let mut notes = Vec::new();
     if change.conflict {
         notes.push(paint(BAD, "conflict: changed by you too"));
     }
     match change.held_back {
-        Some(HeldBack::Special | HeldBack::Unreadable) => notes.push(paint(BAD, "never committed")),
-        Some(HeldBack::GitInternals) => notes.push(paint(WARN, "needs --allow-git")),
+        Some(UncommittableReason::Special | UncommittableReason::Unreadable) => {
+            notes.push(paint(BAD, "never committed"));
+        }
+        Some(UncommittableReason::GitInternals) => notes.push(paint(WARN, "needs --allow-git")),
         None => {}
     }
     notes.extend(change.risks.iter().map(|risk| paint(WARN, risk.label())));
@@ -210,30 +136,8 @@ fn notes(workspace: &Workspace, change: &Change) -> String {
     notes.join(", ")
 }
 
-impl From<WorkspaceError> for Failure {
-    fn from(error: WorkspaceError) -> Self {
-        let exit = match error.code() {
-            Code::NoSuchWorkspace => Exit::Usage,
-            Code::HeldBack => Exit::WaitingForApproval,
-            Code::WorkspaceConflict | Code::ChangedSinceReview => Exit::Failed,
-            _ => Exit::Environment,
-        };
-        Self::new(error.code(), exit, error.to_string()).remedy(error.remedy())
-    }
-}
-
-/// Changes that are not reviewed, as build output is.
-pub(crate) fn aside(session: &Session, workspace: &Workspace, diff: &Diff) -> Aside {
-    workspace.aside(diff, || find_git(&session.config.get(&keys::GIT_PROGRAM)))
-}
-
-/// Git, which is asked what it tracks. Where there is none, nothing that it may track is left aside.
-pub(crate) fn find_git(configured: &str) -> Option<Git> {
-    Git::find(configured, std::env::var_os("PATH").as_deref()).ok()
-}
-
 /// How many of them there are, in words.
-pub(crate) fn left_aside(aside: &Aside) -> String {
+pub(crate) fn left_aside(aside: &ExcludedChanges) -> String {
     match aside.files() {
         1 => "1 ignored file left aside".to_owned(),
         many => format!("{many} ignored files left aside"),

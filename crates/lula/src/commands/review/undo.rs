@@ -1,16 +1,17 @@
 //! `lula undo` and `lula redo`.
 
-use lula_protocol::Exit;
-use lula_workspace::{RelPath, State, Store, Workspace, WorkspaceError};
+use lula_host::workspaces::base;
+use lula_protocol::RunExit;
+use lula_workspace::{Workspace, WorkspaceError, WorkspacePath, WorkspaceStatus, WorkspaceStore};
 use serde_json::json;
 
 use super::flags::{RedoFlags, UndoFlags};
-use super::{base, changes, store};
-use crate::failure::Failure;
-use crate::session::Session;
+use super::{changes, store};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
 use crate::term::{DIM, paint};
 
-pub(crate) fn undo(flags: &UndoFlags, session: &Session) -> Result<Exit, Failure> {
+pub(crate) fn undo(flags: &UndoFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let store = store(session)?;
     let id = match flags.id.as_deref() {
         Some(given) => store.find(given)?,
@@ -19,7 +20,7 @@ pub(crate) fn undo(flags: &UndoFlags, session: &Session) -> Result<Exit, Failure
             .ok_or(WorkspaceError::Nothing("undo"))?,
     };
     let mut workspace = store.open(&id)?;
-    let revived = workspace.record().state == State::Discarded;
+    let revived = workspace.record().state == WorkspaceStatus::Discarded;
     let paths = workspace.undo()?;
     let said = if revived {
         format!("{} waits for a decision again", workspace.id())
@@ -29,8 +30,8 @@ pub(crate) fn undo(flags: &UndoFlags, session: &Session) -> Result<Exit, Failure
     tell(session, &workspace, &paths, &said, "redo")
 }
 
-pub(crate) fn redo(flags: &RedoFlags, session: &Session) -> Result<Exit, Failure> {
-    let store: Store = store(session)?;
+pub(crate) fn redo(flags: &RedoFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let store: WorkspaceStore = store(session)?;
     let id = match flags.id.as_deref() {
         Some(given) => store.find(given)?,
         None => store
@@ -44,17 +45,17 @@ pub(crate) fn redo(flags: &RedoFlags, session: &Session) -> Result<Exit, Failure
 }
 
 fn tell(
-    session: &Session,
+    session: &CliSession,
     workspace: &Workspace,
-    paths: &[RelPath],
+    paths: &[WorkspacePath],
     said: &str,
     back: &str,
-) -> Result<Exit, Failure> {
+) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
         let state = workspace.record().state;
         screen.document(&json!({ "workspace": workspace.id(), "paths": paths, "state": state }))?;
-        return Ok(Exit::Verified);
+        return Ok(RunExit::Verified);
     }
     screen.line(said)?;
     if !paths.is_empty() {
@@ -63,5 +64,5 @@ fn tell(
             format!("take that back: lula {back} {}", workspace.id()),
         ));
     }
-    Ok(Exit::Verified)
+    Ok(RunExit::Verified)
 }

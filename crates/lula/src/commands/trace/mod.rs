@@ -1,116 +1,59 @@
 //! `lula trace`: the timeline of a run, as text, as a page and as JSON.
 
-mod html;
-mod lanes;
-mod timeline;
-
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lula_agents::Work;
-use lula_graph::RunState;
-use lula_protocol::{Code, Exit, RunId};
+use lula_host::story::facts::spend;
+use lula_host::trace::{Trace, TraceSpan};
+use lula_host::{runs, store};
+use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
-use serde::Serialize;
 
-use self::lanes::Lane;
-use self::timeline::{Span, Timeline};
 use crate::cli::runs::TraceFlags;
-use crate::failure::Failure;
-use crate::runs::follow::Follower;
-use crate::runs::report::{RunReport, word};
-use crate::runs::story::Moment;
-use crate::runs::view::spend;
-use crate::runs::{self, plan, store};
-use crate::session::Session;
+use crate::failure::CommandFailure;
+use crate::runs::{contest, plan};
+use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, plain};
 
 /// Width of the bars.
 const BAR: usize = 24;
 
-/// Everything that is known of a run and how it came about.
-struct Trace {
-    known: RunState<Work>,
-    report: RunReport,
-    timeline: Timeline,
-    moments: Vec<Moment>,
-    /// The agents, where there were several.
-    lanes: Vec<Lane>,
-    /// Digest of the last entry of the log.
-    head: String,
-}
-
-/// The same for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    run: &'a RunId,
-    standing: &'static str,
-    summary: &'a str,
-    #[serde(flatten)]
-    timeline: &'a Timeline,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    agents: &'a [Lane],
-}
-
-pub(super) fn run(flags: &TraceFlags, session: &Session) -> Result<Exit, Failure> {
+pub(super) fn run(flags: &TraceFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     runs::block_on(async {
-        let store = store::open(session, SecretGuard::default()).await?;
+        let store = store::open(&session.host, SecretGuard::default()).await?;
         let run = runs::named(&*store, &flags.run).await?;
-        let known = runs::reader(Arc::clone(&store))?.show(&run, None).await?;
-        let mut moments = Vec::new();
-        let mut head = String::new();
-        Follower::new(Arc::clone(&store), run.clone())
-            .catch_up(|record, moment, _| {
-                moments.push(moment.clone());
-                head = record.hash.to_string();
-            })
-            .await?;
-        let began_ms = moments.first().map_or(0, |moment| moment.at_ms);
-        let lanes = lanes::lanes(&store, &known, began_ms).await?;
-        let trace = Trace {
-            lanes,
-            report: RunReport::of(&known),
-            known,
-            timeline: Timeline::of(&moments),
-            moments,
-            head,
-        };
+        let trace = Trace::read(&store, &run).await?;
         let screen = &session.screen;
         if let Some(file) = &flags.html {
-            write(file, &html::page(&trace))?;
+            write(file, &trace.page())?;
             screen.note(&format!("the page is {}", file.display()));
         }
         if let Some(file) = &flags.svg {
             let Some(picture) = trace.picture() else {
                 let message = format!("{run} had no agents beside each other to draw");
-                return Err(Failure::new(Code::RunRefused, Exit::Usage, message)
-                    .remedy("`lula trace RUN --html FILE` shows any run"));
+                return Err(
+                    CommandFailure::new(Code::RunRefused, RunExit::Usage, message)
+                        .remedy("`lula trace RUN --html FILE` shows any run"),
+                );
             };
             write(file, &picture)?;
             screen.note(&format!("the picture is {}", file.display()));
         }
         if screen.is_json() {
-            screen.document(&Document {
-                run: &run,
-                standing: trace.standing(),
-                summary: &trace.report.summary,
-                timeline: &trace.timeline,
-                agents: &trace.lanes,
-            })?;
+            screen.document(&trace.document())?;
         } else if flags.html.is_none() && flags.svg.is_none() {
             screen.line(text(&trace).trim_end())?;
         }
-        Ok(Exit::Verified)
+        Ok(RunExit::Verified)
     })
 }
 
 /// Writes a file whole or not at all.
-fn write(file: &Path, page: &str) -> Result<(), Failure> {
+fn write(file: &Path, page: &str) -> Result<(), CommandFailure> {
     let failed = |error: std::io::Error| {
         let message = format!("cannot write {}: {error}", file.display());
-        Failure::new(Code::FileAccess, Exit::Environment, message)
+        CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
             .remedy("name a file in a directory that exists and can be written")
     };
     let directory = match file.parent() {
@@ -121,24 +64,6 @@ fn write(file: &Path, page: &str) -> Result<(), Failure> {
     draft.write_all(page.as_bytes()).map_err(failed)?;
     draft.persist(file).map_err(|error| failed(error.error))?;
     Ok(())
-}
-
-impl Trace {
-    /// The agents beside each other, where there were several.
-    fn picture(&self) -> Option<String> {
-        // Whoever tries the same as others waits for nobody.
-        let plan = self.report.plan.clone().unwrap_or_default();
-        let total = self.timeline.total_ms;
-        (!self.lanes.is_empty()).then(|| lanes::svg(&plan, &self.lanes, total))
-    }
-
-    fn standing(&self) -> &'static str {
-        if self.known.progress.ended.is_some() {
-            word(self.report.exit)
-        } else {
-            self.report.status
-        }
-    }
 }
 
 fn text(trace: &Trace) -> String {
@@ -180,18 +105,20 @@ fn text(trace: &Trace) -> String {
     }
     if let Some(best_of) = &trace.report.best_of {
         line(String::new());
-        best_of.table().lines().for_each(|row| line(row.to_owned()));
+        contest::table(best_of)
+            .lines()
+            .for_each(|row| line(row.to_owned()));
     }
     if !trace.lanes.is_empty() {
         line(String::new());
         for lane in &trace.lanes {
-            let span = Span {
+            let span = TraceSpan {
                 name: lane.task.to_string(),
                 text: format!("{} {}", lane.standing, lane.run),
                 begin_ms: lane.begin_ms,
                 end_ms: lane.end_ms,
                 good: matches!(lane.standing, "failed" | "not possible").then_some(false),
-                spent: lula_protocol::Amounts::none(),
+                spent: lula_protocol::BudgetAmounts::none(),
                 waiting: false,
             };
             let name = format!("{:<17}", plain(lane.task.as_str(), 17));
@@ -211,7 +138,7 @@ fn text(trace: &Trace) -> String {
     out
 }
 
-fn row(span: &Span, name: &str, total: u64) -> String {
+fn row(span: &TraceSpan, name: &str, total: u64) -> String {
     let mut text = span.text.clone();
     if span.good == Some(false) {
         text = paint(BAD, text);
@@ -224,7 +151,7 @@ fn row(span: &Span, name: &str, total: u64) -> String {
 }
 
 /// Where in the whole something lies.
-fn bar(span: &Span, total: u64) -> String {
+fn bar(span: &TraceSpan, total: u64) -> String {
     let scale = |ms: u64| {
         let cells = u64::try_from(BAR).unwrap_or(u64::MAX);
         usize::try_from(ms.saturating_mul(cells) / total.max(1))
@@ -249,18 +176,18 @@ fn spoken(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lula_protocol::Amounts;
+    use lula_protocol::BudgetAmounts;
 
     #[test]
     fn a_bar_never_leaves_its_place() {
         for (begin_ms, end_ms, total) in [(0, 0, 0), (0, 10, 10), (10, 10, 10), (99, 100, 10)] {
-            let span = Span {
+            let span = TraceSpan {
                 name: String::new(),
                 text: String::new(),
                 begin_ms,
                 end_ms,
                 good: None,
-                spent: Amounts::none(),
+                spent: BudgetAmounts::none(),
                 waiting: false,
             };
             assert_eq!(bar(&span, total).chars().count(), BAR);

@@ -8,26 +8,27 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lula_agents::Work;
+use lula_agents::CodingState;
 use lula_graph::RunState;
-use lula_protocol::{Code, Decision, Exit, RunId};
+use lula_host::drive::{consent, minds};
+use lula_host::record::local_principal;
+use lula_host::report::{RunReport, word};
+use lula_host::repository::find_git;
+use lula_host::runner_client::{self, UndoneDelivery};
+use lula_host::story::follow::RunLogFollower;
+use lula_host::{runs, store};
+use lula_protocol::{ApprovalDecision, Code, RunExit, RunId};
 use lula_store::SecretGuard;
-use lula_workspace::{Git, Scratch};
+use lula_workspace::{GitProgram, ScratchRepository};
 use serde::Serialize;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::background::settings_given;
-use super::run::find_git;
 use crate::cli::TryFlags;
-use crate::failure::Failure;
-use crate::hands::{self, Undone};
-use crate::record::local_principal;
-use crate::runs::follow::Follower;
-use crate::runs::report::{RunReport, word};
-use crate::runs::{self, consent, minds, store};
-use crate::session::Session;
-use crate::term::{BAD, DIM, GOOD, STRONG, Table, WARN, paint, plain, visible};
+use crate::failure::CommandFailure;
+use crate::session::CliSession;
+use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
 
 /// What is asked for.
 const TASK: &str = "fix the failing tests";
@@ -48,7 +49,7 @@ struct Story {
     commit: Option<String>,
     audit: Option<Audit>,
     /// The delivery that was taken back.
-    undone: Option<Undone>,
+    undone: Option<UndoneDelivery>,
 }
 
 /// What a look at the record showed.
@@ -67,9 +68,9 @@ impl Audit {
     }
 }
 
-pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> {
-    let git = find_git(session)?;
-    let scratch = Scratch::new(&git, sample::FILES)?;
+pub(super) fn run(flags: &TryFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let git = find_git(&session.host)?;
+    let scratch = ScratchRepository::new(&git, sample::FILES)?;
     let screen = &session.screen;
     screen.note(&format!(
         "{}, in a throw-away git repository",
@@ -77,7 +78,7 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
     ));
     screen.detail(&format!("the repository is {}", scratch.path().display()));
     survive_interrupts()?;
-    let models = minds::named(&[], session)?;
+    let models = minds::named(&[], &session.host)?;
     // With a model it is the model's turn; the built-in search is there if it does not manage.
     let coders: &[&str] = if models.is_empty() {
         &["repairer"]
@@ -106,8 +107,8 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
             scratch.path(),
             session,
         )?;
-        if ran == Some(Exit::Inconclusive) {
-            return Ok(Exit::Inconclusive);
+        if ran == Some(RunExit::Inconclusive) {
+            return Ok(RunExit::Inconclusive);
         }
         let known = runs::block_on(last(session))?;
         let waits = consent::question(&known, &local_principal()?).is_some();
@@ -122,15 +123,15 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
         }
     }
     let Some(known) = told else {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             Code::Internal,
-            Exit::Failed,
+            RunExit::Failed,
             "nobody tried it",
         ));
     };
     let mut story = finish(&known, &git, session)?;
     story.repository = flags.keep.then(|| scratch.keep());
-    let good = story.run.exit == Exit::Verified
+    let good = story.run.exit == RunExit::Verified
         && story.audit.as_ref().is_some_and(Audit::is_good)
         && story.undone.is_some();
     if screen.is_json() {
@@ -139,28 +140,33 @@ pub(super) fn run(flags: &TryFlags, session: &Session) -> Result<Exit, Failure> 
         end(&story, session)?;
     }
     Ok(match (good, story.run.exit) {
-        (true, _) => Exit::Verified,
-        (false, Exit::Verified) => Exit::Failed,
+        (true, _) => RunExit::Verified,
+        (false, RunExit::Verified) => RunExit::Failed,
         (false, other) => other,
     })
 }
 
 /// Ctrl-C is for the command that works; this one tells what came of it, and cleans up.
-fn survive_interrupts() -> Result<(), Failure> {
+fn survive_interrupts() -> Result<(), CommandFailure> {
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&ignored))
-            .map_err(|error| Failure::new(Code::Internal, Exit::Failed, error.to_string()))?;
+        signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(|error| {
+            CommandFailure::new(Code::Internal, RunExit::Failed, error.to_string())
+        })?;
     }
     Ok(())
 }
 
 /// Types a command, as a person would. What it shows while it works is shown; its exit status is
 /// told as far as it has a meaning.
-fn lula(arguments: &[&str], here: &Path, session: &Session) -> Result<Option<Exit>, Failure> {
+fn lula(
+    arguments: &[&str],
+    here: &Path,
+    session: &CliSession,
+) -> Result<Option<RunExit>, CommandFailure> {
     let broken = |error: std::io::Error| {
         let message = format!("lula cannot start itself: {error}");
-        Failure::new(Code::Internal, Exit::Environment, message)
+        CommandFailure::new(Code::Internal, RunExit::Environment, message)
     };
     let program = std::env::current_exe().map_err(broken)?;
     let output = Command::new(program)
@@ -178,25 +184,29 @@ fn lula(arguments: &[&str], here: &Path, session: &Session) -> Result<Option<Exi
         let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
         let code = text("code").parse().unwrap_or(Code::Internal);
         let exit = match output.status.code() {
-            Some(2) => Exit::Usage,
-            Some(6) => Exit::Environment,
-            _ => Exit::Failed,
+            Some(2) => RunExit::Usage,
+            Some(6) => RunExit::Environment,
+            _ => RunExit::Failed,
         };
-        return Err(Failure::new(code, exit, text("message")).remedy(text("remedy")));
+        return Err(CommandFailure::new(code, exit, text("message")).remedy(text("remedy")));
     }
     let exit = said.get("exit").cloned();
     Ok(exit.and_then(|exit| serde_json::from_value(exit).ok()))
 }
 
 /// The last run, as it stands.
-async fn last(session: &Session) -> Result<RunState<Work>, Failure> {
-    let store = store::open(session, SecretGuard::default()).await?;
+async fn last(session: &CliSession) -> Result<RunState<CodingState>, CommandFailure> {
+    let store = store::open(&session.host, SecretGuard::default()).await?;
     let run = runs::named(&*store, "last").await?;
     Ok(runs::reader(store)?.show(&run, None).await?)
 }
 
 /// Shows what waits, agrees to it, and looks at what came of that.
-fn finish(known: &RunState<Work>, git: &Git, session: &Session) -> Result<Story, Failure> {
+fn finish(
+    known: &RunState<CodingState>,
+    git: &GitProgram,
+    session: &CliSession,
+) -> Result<Story, CommandFailure> {
     let run = &known.progress.run;
     let repository = Path::new(&known.state.task.repository);
     let question = consent::question(known, &local_principal()?);
@@ -220,8 +230,8 @@ fn finish(known: &RunState<Work>, git: &Git, session: &Session) -> Result<Story,
         show(&story, known, session)?;
     }
     runs::block_on(async {
-        let reader = runs::reader(store::open(session, SecretGuard::default()).await?)?;
-        consent::answer(&reader, known, &question, Decision::Approve).await
+        let reader = runs::reader(store::open(&session.host, SecretGuard::default()).await?)?;
+        consent::answer(&reader, known, &question, ApprovalDecision::Approve).await
     })?;
     lula(&["resume", run.as_str()], repository, session)?;
     let known = runs::block_on(last(session))?;
@@ -232,21 +242,21 @@ fn finish(known: &RunState<Work>, git: &Git, session: &Session) -> Result<Story,
         let commit = git.run(repository, &["log", "-1", "--format=%h %B", branch])?;
         story.audit = Some(runs::block_on(audit(run, &commit, session))?);
         story.commit = Some(commit);
-        let undone = hands::undo(git, &[(repository, delivered)]);
+        let undone = runner_client::undo(git, &[(repository, delivered)]);
         story.undone = undone.ok().and_then(|undone| undone.into_iter().next());
     }
     Ok(story)
 }
 
 /// Derives the run again from its record, and looks whether the commit names that record.
-async fn audit(run: &RunId, commit: &str, session: &Session) -> Result<Audit, Failure> {
-    let store = store::open(session, SecretGuard::default()).await?;
+async fn audit(run: &RunId, commit: &str, session: &CliSession) -> Result<Audit, CommandFailure> {
+    let store = store::open(&session.host, SecretGuard::default()).await?;
     let replayed = runs::reader(Arc::clone(&store))?.replay(run).await?;
     let named = commit
         .lines()
         .find_map(|line| line.strip_prefix("Lula-Audit: "));
     let mut named_by_commit = None;
-    let mut log = Follower::new(store, run.clone());
+    let mut log = RunLogFollower::new(store, run.clone());
     log.catch_up(|record, _, _| {
         if Some(record.hash.to_string().as_str()) == named {
             named_by_commit = Some(record.seq);
@@ -260,14 +270,18 @@ async fn audit(run: &RunId, commit: &str, session: &Session) -> Result<Audit, Fa
     })
 }
 
-fn heading(session: &Session, text: &str) -> Result<(), Failure> {
+fn heading(session: &CliSession, text: &str) -> Result<(), CommandFailure> {
     session.screen.line(format!("\n{}", paint(STRONG, text)))
 }
 
-fn show(story: &Story, state: &RunState<Work>, session: &Session) -> Result<(), Failure> {
+fn show(
+    story: &Story,
+    state: &RunState<CodingState>,
+    session: &CliSession,
+) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     heading(session, "What failed")?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     for (test, message) in &story.failed {
         let reason = message.trim_end().lines().last().unwrap_or_default();
         table.row([paint(BAD, "✗"), plain(test, 100), plain(reason, 120)]);
@@ -292,7 +306,7 @@ fn show(story: &Story, state: &RunState<Work>, session: &Session) -> Result<(), 
     ))
 }
 
-fn end(story: &Story, session: &Session) -> Result<(), Failure> {
+fn end(story: &Story, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     if let (Some(commit), Some(delivered)) = (&story.commit, &story.run.delivered) {
         let branch = delivered.branch.as_deref().unwrap_or_default();
@@ -334,10 +348,10 @@ fn end(story: &Story, session: &Session) -> Result<(), Failure> {
     }
     screen.line(format!(
         "  the record of this run, in {}: lula show {run}",
-        session.state_directory()?.display()
+        session.host.state_directory()?.display()
     ))?;
     heading(session, "Next")?;
-    let mut table = Table::default();
+    let mut table = TextTable::default();
     let task = format!("lula run --task '{TASK}'");
     table.row([task, "the same in a repository of yours".into()]);
     table.row([

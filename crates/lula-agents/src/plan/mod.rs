@@ -1,0 +1,118 @@
+//! A plan as a graph of jobs. Pure: jobs, what needs what, how far each is, and what comes next.
+//! The scheduler that drives it acts elsewhere and tells what happened.
+//!
+//! A patch of a plan applies as a whole or is refused with a reason. A job can begin if it does not
+//! write where another one at work does. A measure goes down with everything that happens, so a
+//! plan ends.
+
+mod job;
+mod patch;
+mod schedule;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use job::{PlanStep, StepFailureReason, StepId, StepStatus};
+pub use patch::{
+    MAX_JOBS, MAX_PATCHES, PlanBounds, PlanPatch, PlanPatchOperation, PlanPatchRefusal,
+};
+pub use schedule::{MAX_ATTEMPTS, SchedulerMove, StepTransition, StepTransitionError};
+pub use scope::PathScope;
+
+/// What the failure of one job means for the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepFailurePolicy {
+    /// Only what needs it is skipped.
+    #[default]
+    Isolated,
+    /// Nothing else is begun.
+    Fast,
+}
+
+/// A job with how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStepEntry {
+    /// What is to be done, as it was planned.
+    pub job: PlanStep,
+    /// How far it is.
+    #[serde(flatten)]
+    pub status: StepStatus,
+    /// How often an agent was put to it.
+    pub attempts: u32,
+}
+
+/// A plan as a graph of jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanGraph {
+    /// Goes up with every patch.
+    pub version: u32,
+    /// How many patches there were.
+    pub patches: u32,
+    /// What a failure means for the others.
+    pub on_failure: StepFailurePolicy,
+    /// The jobs by name.
+    pub jobs: BTreeMap<StepId, PlanStepEntry>,
+}
+
+impl PlanGraph {
+    /// A plan of these jobs.
+    pub fn new(
+        jobs: Vec<PlanStep>,
+        on_failure: StepFailurePolicy,
+        bounds: &PlanBounds<'_>,
+    ) -> Result<Self, PlanPatchRefusal> {
+        let empty = Self {
+            on_failure,
+            ..Self::default()
+        };
+        let ops = jobs
+            .into_iter()
+            .map(|job| PlanPatchOperation::AddTask { job })
+            .collect();
+        empty.patch(
+            &PlanPatch {
+                base_version: 0,
+                ops,
+            },
+            bounds,
+        )
+    }
+
+    /// Whether every job is a part of the whole, or was taken out of the plan on purpose.
+    pub fn is_whole(&self) -> bool {
+        let wanted = |entry: &&PlanStepEntry| {
+            !matches!(
+                entry.status,
+                StepStatus::Integrated { .. } | StepStatus::Superseded | StepStatus::Cancelled
+            )
+        };
+        !self.jobs.values().any(|entry| wanted(&entry))
+            && self
+                .jobs
+                .values()
+                .any(|entry| matches!(entry.status, StepStatus::Integrated { .. }))
+    }
+
+    /// The jobs in an order in which each comes after what it needs; by name where that leaves a
+    /// choice.
+    pub fn in_order(&self) -> Vec<&PlanStepEntry> {
+        let mut order: Vec<&PlanStepEntry> = Vec::new();
+        while order.len() < self.jobs.len() {
+            let done = |id: &StepId| order.iter().any(|entry| entry.job.id == *id);
+            let next = self.jobs.values().find(|entry| {
+                let open = |dep: &StepId| self.jobs.contains_key(dep) && !done(dep);
+                !done(&entry.job.id) && !entry.job.deps.iter().any(open)
+            });
+            // A plan has no cycle; were there one, the rest is left out rather than looked for.
+            let Some(next) = next else { break };
+            order.push(next);
+        }
+        order
+    }
+}

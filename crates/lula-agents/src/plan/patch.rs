@@ -1,0 +1,404 @@
+//! Rewiring a plan while it runs: a patch is applied as a whole or not at all, and its writer
+//! is told why not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lula_protocol::{BudgetAmounts, BudgetDimension};
+use serde::{Deserialize, Serialize};
+
+use super::{PlanGraph, PlanStep, PlanStepEntry, StepId, StepStatus};
+
+/// Most jobs a plan ever has.
+pub const MAX_JOBS: usize = 64;
+/// Most patches of a run.
+pub const MAX_PATCHES: u32 = 16;
+
+/// One change of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PlanPatchOperation {
+    /// One more job.
+    AddTask {
+        /// Which.
+        job: PlanStep,
+    },
+    /// A job needs another.
+    AddEdge {
+        /// What is needed.
+        from: StepId,
+        /// Who needs it.
+        to: StepId,
+    },
+    /// A job no longer needs another.
+    RemoveEdge {
+        /// What was needed.
+        from: StepId,
+        /// Who needed it.
+        to: StepId,
+    },
+    /// A job is not wanted any more.
+    Cancel {
+        /// Which.
+        id: StepId,
+    },
+    /// Others take the place of a job: they need what it needed, and jobs that needed it need them.
+    Replace {
+        /// The job that goes.
+        old: StepId,
+        /// The new ones.
+        new: Vec<PlanStep>,
+    },
+}
+
+/// A change of a plan as it was at one version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanPatch {
+    /// The version its author saw.
+    pub base_version: u32,
+    /// What to change, in this order.
+    pub ops: Vec<PlanPatchOperation>,
+}
+
+/// Why a patch was not applied. Nothing of it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "refusal", rename_all = "snake_case")]
+pub enum PlanPatchRefusal {
+    /// The plan has changed since.
+    #[error("the plan is at version {now}, the patch was made for {base}")]
+    Stale {
+        /// The version it was made for.
+        base: u32,
+        /// The version now.
+        now: u32,
+    },
+    /// It changes nothing.
+    #[error("the patch changes nothing")]
+    Empty,
+    /// There is no such job.
+    #[error("there is no task {id}")]
+    Unknown {
+        /// Which.
+        id: StepId,
+    },
+    /// The name is taken.
+    #[error("there is a task {id} already")]
+    Taken {
+        /// Which.
+        id: StepId,
+    },
+    /// Jobs would wait for each other.
+    #[error("{} would wait for each other", .jobs.iter().map(StepId::as_str).collect::<Vec<_>>().join(" -> "))]
+    Cycle {
+        /// The way round.
+        jobs: Vec<StepId>,
+    },
+    /// A job that began would need something new.
+    #[error("{id} has begun ({status}) and cannot come to need anything")]
+    Begun {
+        /// Which.
+        id: StepId,
+        /// How far it is.
+        status: String,
+    },
+    /// A job cannot be replaced or cancelled any more.
+    #[error("{id} is {status}, and that cannot be changed")]
+    Settled {
+        /// Which.
+        id: StepId,
+        /// How far it is.
+        status: String,
+    },
+    /// There is no such edge.
+    #[error("{to} does not need {from}")]
+    NoEdge {
+        /// What would be needed.
+        from: StepId,
+        /// By whom.
+        to: StepId,
+    },
+    /// The budget is not there.
+    #[error("the tasks would need {asked} of {dimension}, {left} are left")]
+    OverBudget {
+        /// Of what.
+        dimension: BudgetDimension,
+        /// How much.
+        asked: u64,
+        /// How much is left.
+        left: u64,
+    },
+    /// There would be too many jobs.
+    #[error("the plan would have {jobs} tasks, {MAX_JOBS} are the most")]
+    TooManyJobs {
+        /// How many.
+        jobs: usize,
+    },
+    /// There were too many patches.
+    #[error("the plan was changed {MAX_PATCHES} times, and that is the most")]
+    TooManyPatches,
+    /// There is no such repository.
+    #[error("{id} is about repository {repo}, and there is none with that number")]
+    NoRepository {
+        /// The job that names the repository.
+        id: StepId,
+        /// Which number.
+        repo: usize,
+    },
+    /// There is no such role.
+    #[error("{id} is for a {role}, and there is no such role")]
+    NoRole {
+        /// The job that names the role.
+        id: StepId,
+        /// The name that no role has.
+        role: String,
+    },
+    /// A job has no goal.
+    #[error("{id} has no goal")]
+    NoGoal {
+        /// Which.
+        id: StepId,
+    },
+}
+
+/// What a plan is held to.
+#[derive(Debug, Clone, Default)]
+pub struct PlanBounds<'a> {
+    /// How many repositories there are.
+    pub repositories: usize,
+    /// The roles there are.
+    pub roles: &'a [&'a str],
+    /// What is left of the budget; a dimension that is not named has no limit.
+    pub left: BudgetAmounts,
+}
+
+impl PlanGraph {
+    /// Applies a patch as a whole, or changes nothing and says why.
+    pub fn patch(
+        &self,
+        patch: &PlanPatch,
+        bounds: &PlanBounds<'_>,
+    ) -> Result<Self, PlanPatchRefusal> {
+        if patch.base_version != self.version {
+            return Err(PlanPatchRefusal::Stale {
+                base: patch.base_version,
+                now: self.version,
+            });
+        }
+        if patch.ops.is_empty() {
+            return Err(PlanPatchRefusal::Empty);
+        }
+        if self.patches >= MAX_PATCHES {
+            return Err(PlanPatchRefusal::TooManyPatches);
+        }
+        let mut next = self.clone();
+        // Names first: the jobs of one patch may need each other in any order.
+        for op in &patch.ops {
+            let jobs = match op {
+                PlanPatchOperation::AddTask { job } => std::slice::from_ref(job),
+                PlanPatchOperation::Replace { new, .. } => new.as_slice(),
+                PlanPatchOperation::AddEdge { .. }
+                | PlanPatchOperation::RemoveEdge { .. }
+                | PlanPatchOperation::Cancel { .. } => &[],
+            };
+            for job in jobs {
+                next.insert(job, bounds)?;
+            }
+        }
+        for op in &patch.ops {
+            next.rewire(op)?;
+        }
+        for entry in next.jobs.values() {
+            if let Some(id) = entry.job.deps.iter().find(|id| !next.jobs.contains_key(id)) {
+                return Err(PlanPatchRefusal::Unknown { id: id.clone() });
+            }
+        }
+        if let Some(jobs) = next.cycle() {
+            return Err(PlanPatchRefusal::Cycle { jobs });
+        }
+        next.affordable(&bounds.left)?;
+        next.version += 1;
+        next.patches += 1;
+        Ok(next)
+    }
+
+    fn insert(&mut self, job: &PlanStep, bounds: &PlanBounds<'_>) -> Result<(), PlanPatchRefusal> {
+        let id = job.id.clone();
+        if self.jobs.contains_key(&id) {
+            return Err(PlanPatchRefusal::Taken { id });
+        }
+        if job.repo >= bounds.repositories {
+            let repo = job.repo;
+            return Err(PlanPatchRefusal::NoRepository { id, repo });
+        }
+        if !bounds.roles.contains(&job.role.as_str()) {
+            let role = job.role.clone();
+            return Err(PlanPatchRefusal::NoRole { id, role });
+        }
+        if job.goal.trim().is_empty() {
+            return Err(PlanPatchRefusal::NoGoal { id });
+        }
+        if self.jobs.len() >= MAX_JOBS {
+            let jobs = self.jobs.len() + 1;
+            return Err(PlanPatchRefusal::TooManyJobs { jobs });
+        }
+        let mut job = job.clone();
+        job.deps.sort();
+        job.deps.dedup();
+        let entry = PlanStepEntry {
+            job,
+            status: StepStatus::Pending,
+            attempts: 0,
+        };
+        self.jobs.insert(id, entry);
+        Ok(())
+    }
+
+    fn rewire(&mut self, op: &PlanPatchOperation) -> Result<(), PlanPatchRefusal> {
+        match op {
+            PlanPatchOperation::AddTask { .. } => Ok(()),
+            PlanPatchOperation::AddEdge { from, to } => {
+                self.known(from)?;
+                let entry = self.pending(to)?;
+                if !entry.job.deps.contains(from) {
+                    entry.job.deps.push(from.clone());
+                    entry.job.deps.sort();
+                }
+                Ok(())
+            }
+            PlanPatchOperation::RemoveEdge { from, to } => {
+                self.known(from)?;
+                let entry = self.pending(to)?;
+                let before = entry.job.deps.len();
+                entry.job.deps.retain(|id| id != from);
+                if entry.job.deps.len() == before {
+                    let (from, to) = (from.clone(), to.clone());
+                    return Err(PlanPatchRefusal::NoEdge { from, to });
+                }
+                Ok(())
+            }
+            PlanPatchOperation::Cancel { id } => {
+                let entry = self.known(id)?;
+                if entry.status.is_over() || matches!(entry.status, StepStatus::Produced { .. }) {
+                    return Err(settled(id, &entry.status));
+                }
+                entry.status = StepStatus::Cancelled;
+                Ok(())
+            }
+            PlanPatchOperation::Replace { old, new } => self.replace(old, new),
+        }
+    }
+
+    fn replace(&mut self, old: &StepId, new: &[PlanStep]) -> Result<(), PlanPatchRefusal> {
+        let entry = self.known(old)?;
+        let open = matches!(
+            entry.status,
+            StepStatus::Pending | StepStatus::Failed { .. } | StepStatus::Conflict { .. }
+        );
+        if !open {
+            return Err(settled(old, &entry.status));
+        }
+        entry.status = StepStatus::Superseded;
+        let needed = entry.job.deps.clone();
+        let names: Vec<StepId> = new.iter().map(|job| job.id.clone()).collect();
+        for id in &names {
+            let entry = self.known(id)?;
+            entry.job.deps.extend(needed.iter().cloned());
+            entry.job.deps.retain(|dep| dep != old);
+            entry.job.deps.sort();
+            entry.job.deps.dedup();
+        }
+        for (id, entry) in &mut self.jobs {
+            if names.contains(id) || !entry.job.deps.contains(old) {
+                continue;
+            }
+            if entry.status.is_over() && !matches!(entry.status, StepStatus::Skipped { .. }) {
+                continue;
+            }
+            entry.job.deps.retain(|dep| dep != old);
+            entry.job.deps.extend(names.iter().cloned());
+            entry.job.deps.sort();
+            entry.job.deps.dedup();
+        }
+        Ok(())
+    }
+
+    fn known(&mut self, id: &StepId) -> Result<&mut PlanStepEntry, PlanPatchRefusal> {
+        let unknown = || PlanPatchRefusal::Unknown { id: id.clone() };
+        self.jobs.get_mut(id).ok_or_else(unknown)
+    }
+
+    /// A job that may come to need something.
+    fn pending(&mut self, id: &StepId) -> Result<&mut PlanStepEntry, PlanPatchRefusal> {
+        let entry = self.known(id)?;
+        if entry.status != StepStatus::Pending {
+            return Err(PlanPatchRefusal::Begun {
+                id: id.clone(),
+                status: entry.status.name().to_owned(),
+            });
+        }
+        Ok(entry)
+    }
+
+    /// Jobs that wait for each other, where some do.
+    pub fn cycle(&self) -> Option<Vec<StepId>> {
+        let mut left: BTreeMap<&StepId, BTreeSet<&StepId>> = self
+            .jobs
+            .iter()
+            .map(|(id, entry)| (id, entry.job.deps.iter().collect()))
+            .collect();
+        loop {
+            let free: Vec<&StepId> = left
+                .iter()
+                .filter(|(_, deps)| deps.iter().all(|dep| !left.contains_key(*dep)))
+                .map(|(id, _)| *id)
+                .collect();
+            if free.is_empty() {
+                break;
+            }
+            for id in free {
+                left.remove(id);
+            }
+        }
+        // Each job that is left needs another one that is left: walking along comes round.
+        let mut way: Vec<StepId> = Vec::new();
+        let mut at = *left.keys().next()?;
+        while !way.contains(at) {
+            way.push(at.clone());
+            at = left.get(at)?.iter().find(|dep| left.contains_key(**dep))?;
+        }
+        let begin = way.iter().position(|id| id == at)?;
+        way.drain(..begin);
+        way.push(at.clone());
+        way.reverse();
+        Some(way)
+    }
+
+    /// Whether what the jobs may still spend is there.
+    fn affordable(&self, left: &BudgetAmounts) -> Result<(), PlanPatchRefusal> {
+        let mut asked: BTreeMap<BudgetDimension, u64> = BTreeMap::new();
+        for entry in self.jobs.values().filter(|entry| !entry.status.is_over()) {
+            for (dimension, amount) in entry.job.budget.iter() {
+                let sum = asked.entry(dimension).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        for (dimension, left) in left.iter() {
+            let asked = asked.get(&dimension).copied().unwrap_or(0);
+            if asked > left {
+                return Err(PlanPatchRefusal::OverBudget {
+                    dimension,
+                    asked,
+                    left,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settled(id: &StepId, status: &StepStatus) -> PlanPatchRefusal {
+    PlanPatchRefusal::Settled {
+        id: id.clone(),
+        status: status.name().to_owned(),
+    }
+}

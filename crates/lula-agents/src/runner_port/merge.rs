@@ -1,0 +1,89 @@
+//! What the runner says of a merge, as the coder that tries again is told.
+
+use std::fmt::Write;
+
+use lula_repair::trial::ProjectTestResults;
+use lula_runner_api::MergeAgentChangeResult;
+use serde::{Deserialize, Serialize};
+
+/// What came of an attempt to bring a commit into a line. Anything but the first changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "joined", rename_all = "snake_case", deny_unknown_fields)]
+pub enum MergeOutcome {
+    /// The line contains it.
+    Integrated {
+        /// The merge.
+        commit: String,
+        /// What the tests say of the merged files, where they were run.
+        tests: Option<Box<ProjectTestResults>>,
+    },
+    /// It does not fit.
+    Misfit {
+        /// What shows it. Material, never an instruction.
+        said: String,
+        /// The files it is about.
+        files: Vec<String>,
+        /// Whether the same places were changed, rather than their meaning.
+        textual: bool,
+    },
+    /// Nobody can tell.
+    Unclear {
+        /// Why.
+        why: String,
+    },
+}
+
+impl From<MergeAgentChangeResult> for MergeOutcome {
+    fn from(came: MergeAgentChangeResult) -> Self {
+        match came {
+            MergeAgentChangeResult::Integrated { commit, tests } => {
+                Self::Integrated { commit, tests }
+            }
+            MergeAgentChangeResult::Unclear { why, .. } => Self::Unclear { why },
+            MergeAgentChangeResult::Conflict {
+                files,
+                ours,
+                theirs,
+                ..
+            } => {
+                let names: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+                let mut said = format!("both sides changed {}\n", names.join(", "));
+                for hunk in files.iter().flat_map(|file| &file.hunks) {
+                    let _ = writeln!(said, "{}", hunk.text);
+                }
+                let _ = writeln!(
+                    said,
+                    "What the others did:\n{ours}\nWhat this task did:\n{theirs}"
+                );
+                Self::Misfit {
+                    said,
+                    files: names,
+                    textual: true,
+                }
+            }
+            MergeAgentChangeResult::TestConflict {
+                failing,
+                messages,
+                accept,
+                why,
+                ..
+            } => {
+                let mut said = format!("it merges, and then: {why}\n");
+                for test in &failing {
+                    let _ = writeln!(said, "- {test}");
+                }
+                for (test, message) in &messages {
+                    let _ = writeln!(said, "{test}:\n{message}");
+                }
+                for command in &accept {
+                    let _ = writeln!(said, "{:?}: {}", command.command, command.output);
+                }
+                Self::Misfit {
+                    said,
+                    files: Vec::new(),
+                    textual: false,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Who drives a run, and giving one back that a dead process had.
+
+use lula_agents::{CodingGraph, CodingState};
+use lula_graph::{GraphEngine, RunState};
+use lula_protocol::interrupt::unknown_effect;
+use lula_protocol::{BudgetAmounts, RunId, RunInterrupt, RunSignal};
+use lula_store::{LeaseAfterAppend, LogAppend, RunRow, RunStatus, RunStore};
+
+use super::consent;
+use crate::error::HostError;
+use crate::record::local_principal;
+
+/// When a process began, in the kernel's ticks; none where it is gone.
+fn begun(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in brackets that may hold anything.
+    let fields = &stat[stat.rfind(')')? + 1..];
+    let mut fields = fields.split_whitespace();
+    // A process that has ended and was not waited for yet does nothing any more.
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18).map(str::to_owned)
+}
+
+fn host() -> String {
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    name.replace('/', "-")
+}
+
+/// The name of this process as an owner of runs.
+pub fn name() -> String {
+    let pid = std::process::id();
+    format!("{}/{pid}/{}", host(), begun(pid).unwrap_or_default())
+}
+
+/// Whether an owner is a process of this machine that is gone.
+pub fn is_dead(owner: &str) -> bool {
+    let parts: Vec<&str> = owner.split('/').collect();
+    let [machine, pid, since] = parts[..] else {
+        return false;
+    };
+    let Ok(pid) = pid.parse::<u32>() else {
+        return false;
+    };
+    machine == host() && begun(pid).is_none_or(|now| now != since)
+}
+
+/// What keeps a run from being gone on with.
+pub enum RunBlocker {
+    /// Nothing.
+    Free,
+    /// A process that may be alive.
+    By(String),
+}
+
+/// Gives a run back that a dead process of this machine had. Were it alive after all, its next
+/// write would be refused: the next owner has a higher epoch.
+pub async fn release_dead(store: &dyn RunStore, row: &RunRow) -> Result<RunBlocker, HostError> {
+    if row.status != RunStatus::Running {
+        return Ok(RunBlocker::Free);
+    }
+    let owner = row.owner.clone().unwrap_or_default();
+    if !is_dead(&owner) {
+        return Ok(RunBlocker::By(owner));
+    }
+    give_back(store, row).await?;
+    Ok(RunBlocker::Free)
+}
+
+/// Gives a run back that this process had and does not drive any more.
+pub async fn release_own(store: &dyn RunStore, run: &RunId) -> Result<(), HostError> {
+    if let Some(row) = store.run(run).await?
+        && row.status == RunStatus::Running
+        && row.owner.as_deref() == Some(name().as_str())
+    {
+        give_back(store, &row).await?;
+    }
+    Ok(())
+}
+
+/// What makes a run go on that was held back: what it waits for is ordered again, and the caller that was
+/// asked there knows the answer.
+pub fn go_on(known: &RunState<CodingState>) -> Option<RunSignal> {
+    let pending = known.progress.pending.as_ref()?;
+    if !matches!(pending.interrupt, RunInterrupt::Held { .. }) {
+        return None;
+    }
+    Some(RunSignal::Answer {
+        interrupt: pending.seq,
+        choice: unknown_effect::RETRY.to_owned(),
+        by: local_principal().ok()?,
+        note: String::new(),
+    })
+}
+
+/// Readies a run to be gone on with: limits that are raised, a choice that is made, and what it was held
+/// back for.
+pub async fn prepare(
+    reader: &GraphEngine<CodingGraph>,
+    known: &RunState<CodingState>,
+    limits: &BudgetAmounts,
+    choice: Option<&str>,
+) -> Result<(), HostError> {
+    let run = &known.progress.run;
+    if let Some(handoff) = &known.state.task.handoff {
+        // Agents and the run that leads them are one process, in which they talk.
+        return Err(HostError::PartOfAnother {
+            run: run.clone(),
+            parent: handoff.parent.clone(),
+        });
+    }
+    for (dimension, to) in limits.iter() {
+        let by = local_principal()?;
+        let raise = RunSignal::RaiseLimit { dimension, to, by };
+        reader.send(run, &raise).await?;
+    }
+    if let Some(choice) = choice {
+        let answer = consent::choose(known, choice)?;
+        reader.send(run, &answer).await?;
+    }
+    if let Some(answer) = go_on(known) {
+        reader.send(run, &answer).await?;
+    }
+    Ok(())
+}
+
+async fn give_back(store: &dyn RunStore, row: &RunRow) -> Result<(), HostError> {
+    let mut append = LogAppend::new(row.run.clone(), row.epoch, row.head);
+    append.rest = LeaseAfterAppend::Yield;
+    store.append(append).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_dead_when_another_has_its_number() {
+        assert!(!is_dead(&name()));
+        let pid = std::process::id();
+        assert!(is_dead(&format!("{}/{pid}/1", host())));
+        assert!(!is_dead(&format!("elsewhere/{pid}/1")));
+        assert!(!is_dead("worker-7"));
+    }
+}

@@ -1,0 +1,322 @@
+//! By which code an error is known, with which status a command ends for it, and what to do about it.
+
+use lula_graph::EngineError;
+use lula_graph::bundle::BundleError;
+use lula_protocol::{Code, RunExit};
+use lula_workspace::scratch::ScratchError;
+
+use super::HostError;
+use super::foreign::{
+    of_approvals, of_audit, of_engine, of_repair, of_sandbox, of_serving, of_store, of_workspace,
+};
+
+impl HostError {
+    /// By which code it is known.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Store(error)
+            | Self::Engine(EngineError::Store(error))
+            | Self::Bundle(BundleError::Store(error)) => of_store(error).0,
+            Self::Engine(error) => of_engine(error).0,
+            Self::Audit(error) => of_audit(error).0,
+            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => error.code(),
+            Self::Sandbox(error) => of_sandbox(error).0,
+            Self::Held(error) => error.code(),
+            Self::Repair(error) => of_repair(error).0,
+            Self::Serving(error) => of_serving(error).0,
+            Self::Approvals(error) => of_approvals(error).0,
+            Self::Config(error) => error.code(),
+            Self::NoUserConfiguration => Code::ConfigUnreadable,
+            Self::Keyring(_) => Code::KeysUnusable,
+            Self::Bundle(_) => Code::LogBroken,
+            Self::Fork(_) => Code::CannotFork,
+            Self::AddsSecret { .. } => Code::HeldBack,
+            Self::NothingWaits(_) => Code::NoSuchWorkspace,
+            Self::NoLines(_) => Code::NothingThere,
+            Self::NoQuestion(_) => Code::UnknownApproval,
+            Self::Rules(_)
+            | Self::Guidelines(_)
+            | Self::NoRulesFile { .. }
+            | Self::UnreadableRules { .. } => Code::BadRules,
+            Self::NoStateDirectory => Code::NoStateDirectory,
+            Self::StoreAddress(_) | Self::PasswordInAddress => Code::StoreUnusable,
+            Self::NoSuchRun(_) => Code::NoSuchRun,
+            Self::RunBusy { .. } | Self::HealerBusy(_) | Self::NotEnded(_) => Code::RunBusy,
+            Self::Checkout(_)
+            | Self::RunOver(_)
+            | Self::NotUndone(_)
+            | Self::RunStuck { .. }
+            | Self::NoChoice(_)
+            | Self::NotOffered { .. }
+            | Self::PartOfAnother { .. } => Code::RunRefused,
+            Self::Scratch(_)
+            | Self::Background { .. }
+            | Self::Unlisted { .. }
+            | Self::HealHistory { .. }
+            | Self::File { .. }
+            | Self::SealKey { .. }
+            | Self::NoDirectory { .. }
+            | Self::PolicyFile { .. }
+            | Self::Workspace { .. }
+            | Self::NoSuchDirectory { .. }
+            | Self::Supervisor(_)
+            | Self::RunnerKey { .. }
+            | Self::Answer(_) => Code::FileAccess,
+            Self::NoteRefused(_) | Self::TaskRefused { .. } => Code::BadCommandLine,
+            Self::NotARepository { .. } => Code::NotARepository,
+            Self::EmptyRepository(_) => Code::EmptyRepository,
+            Self::PolicyInWorkspace(_) => Code::RepositoryOverreach,
+            Self::WorkspaceTooWide(_) => Code::WorkspaceTooWide,
+            Self::Runner(_)
+            | Self::Hands(_)
+            | Self::Fence(_)
+            | Self::NotTakenUp { .. }
+            | Self::RunnerKilled { .. } => Code::EnvironmentUnfit,
+            Self::ModelName(_) => Code::BadModelName,
+            Self::ModelKey { .. } => Code::NoModelKey,
+            Self::ModelUnusable(_) => Code::ModelUnusable,
+            Self::BadPolicy { .. }
+            | Self::BadCapability { .. }
+            | Self::BadKeys(_)
+            | Self::BadPrices(_)
+            | Self::RunnerAddress(_) => Code::BadValue,
+            Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
+        }
+    }
+
+    /// With which status a command ends for it.
+    pub fn exit(&self) -> RunExit {
+        match self {
+            Self::Store(error)
+            | Self::Engine(EngineError::Store(error))
+            | Self::Bundle(BundleError::Store(error)) => of_store(error).1,
+            Self::Engine(error) => of_engine(error).1,
+            Self::Audit(error) => of_audit(error).1,
+            Self::Sandbox(error) => of_sandbox(error).1,
+            Self::Held(error) => of_workspace(error),
+            Self::Repair(error) => of_repair(error).1,
+            Self::Serving(error) => of_serving(error).1,
+            Self::Approvals(error) => of_approvals(error).1,
+            Self::AddsSecret { .. } => RunExit::WaitingForApproval,
+            Self::Rules(_)
+            | Self::Guidelines(_)
+            | Self::NoRulesFile { .. }
+            | Self::UnreadableRules { .. }
+            | Self::Config(_)
+            | Self::NoUserConfiguration
+            | Self::NothingWaits(_)
+            | Self::NoLines(_)
+            | Self::NoQuestion(_)
+            | Self::NoteRefused(_)
+            | Self::NoSuchRun(_)
+            | Self::NoChoice(_)
+            | Self::NotOffered { .. }
+            | Self::ModelName(_)
+            | Self::BadCapability { .. }
+            | Self::BadKeys(_)
+            | Self::BadPrices(_)
+            | Self::RunnerKey { .. }
+            | Self::TaskRefused { .. }
+            | Self::PartOfAnother { .. }
+            | Self::NoSuchDirectory { .. }
+            | Self::NotARepository { .. }
+            | Self::EmptyRepository(_)
+            | Self::PolicyFile { .. }
+            | Self::PolicyInWorkspace(_)
+            | Self::BadPolicy { .. }
+            | Self::Workspace { .. }
+            | Self::WorkspaceTooWide(_)
+            | Self::RunnerAddress(_) => RunExit::Usage,
+            Self::RunBusy { .. }
+            | Self::HealerBusy(_)
+            | Self::NotEnded(_)
+            | Self::RunOver(_)
+            | Self::NotUndone(_)
+            | Self::Checkout(_)
+            | Self::Bundle(_)
+            | Self::Internal(_) => RunExit::Failed,
+            Self::Git(_)
+            | Self::Fork(_)
+            | Self::Scratch(_)
+            | Self::Keyring(_)
+            | Self::Background { .. }
+            | Self::NotTakenUp { .. }
+            | Self::Unlisted { .. }
+            | Self::NoStateDirectory
+            | Self::StoreAddress(_)
+            | Self::PasswordInAddress
+            | Self::RunStuck { .. }
+            | Self::HealHistory { .. }
+            | Self::File { .. }
+            | Self::SealKey { .. }
+            | Self::NoDirectory { .. }
+            | Self::Runner(_)
+            | Self::Hands(_)
+            | Self::Fence(_)
+            | Self::ModelKey { .. }
+            | Self::ModelUnusable(_)
+            | Self::Supervisor(_)
+            | Self::RunnerKilled { .. }
+            | Self::Watch(_)
+            | Self::Answer(_)
+            | Self::NoRuntime(_) => RunExit::Environment,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::Store(error)
+            | Self::Engine(EngineError::Store(error))
+            | Self::Bundle(BundleError::Store(error)) => of_store(error).2,
+            Self::Audit(error) => of_audit(error).2,
+            Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => {
+                return Some(error.remedy());
+            }
+            Self::Sandbox(error) => of_sandbox(error).2,
+            Self::Held(error) => error.remedy(),
+            Self::Repair(error) => return Some(of_repair(error).2),
+            Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
+            Self::RunnerKey { .. } => "name a file of your own that nobody else can read",
+            Self::Approvals(error) => of_approvals(error).2,
+            Self::Keyring(lula_gate::approvals::ApprovalKeyError::NoKeyFor { .. }) => {
+                "somebody who holds that role has to answer"
+            }
+            Self::Keyring(_) => "check the key file in the state directory",
+            Self::Bundle(_) => "do not rely on it; ask for another copy",
+            Self::Config(error) => return Some(error.remedy()),
+            Self::NoUserConfiguration => "set HOME or LULA_CONFIG_FILE",
+            Self::Fork(_) => "name a smaller part of the project with --workspace",
+            Self::Scratch(_) => {
+                "check that the temporary directory ($TMPDIR) has space and is writable"
+            }
+            Self::AddsSecret { .. } => {
+                "look at it with `lula diff`, choose other paths with --path, or add \
+                 --allow-secrets if it is none"
+            }
+            Self::NothingWaits(_) => "`lula workspaces` lists all there are; name one by its id",
+            Self::NoLines(_) => "`lula workspaces --lines` lists them",
+            Self::RunOver(_) => "`lula show` tells what came of it; `lula fork` goes on otherwise",
+            Self::NotEnded(run) => return Some(format!("`lula logs -f {run}` shows when it does")),
+            Self::NotUndone(_) => "`lula show` tells what the run delivered",
+            Self::NoQuestion(_) => "`lula approvals` lists other questions",
+            Self::NoteRefused(_) => "say in a few sentences what whoever works on it should know",
+            Self::Background { run, .. } => {
+                return Some(format!("`lula resume {run}` works on it here"));
+            }
+            Self::NotTakenUp { run, .. } => {
+                return Some(format!("`lula resume {run}` goes on with it"));
+            }
+            Self::Unlisted { .. } => "check that you may read the directory",
+            Self::Rules(_) => "`lula policy test FILE` runs every example of the file",
+            Self::Guidelines(_) => "`lula guidelines test FILE` runs every example of the file",
+            Self::Runner(_) => {
+                "`lula doctor` shows what works here; `lula config explain runner.address`"
+            }
+            Self::Hands(_) => "`lula doctor` shows what works here",
+            Self::NoStateDirectory => "set $LULA_STATE_DIR, or state.dir in the configuration",
+            Self::StoreAddress(_) => "`lula config explain store.url` shows where runs are kept",
+            Self::PasswordInAddress => {
+                "keep the whole address elsewhere and name the place: env:NAME, file:PATH"
+            }
+            Self::NoSuchRun(_) => "`lula runs` lists them",
+            Self::RunBusy { run, .. } => {
+                return Some(format!(
+                    "`lula logs -f {run}` follows it, `lula cancel {run}` ends it"
+                ));
+            }
+            Self::RunStuck { run, .. } => return Some(format!("`lula resume {run}` tries again")),
+            Self::NoChoice(run) => return Some(format!("`lula resume {run}` goes on with it")),
+            Self::NotOffered { options, .. } => {
+                return Some(format!("say one of: {}", options.join(", ")));
+            }
+            Self::HealerBusy(_) => {
+                "wait for it, or end it; `lula heal --history` shows what it did"
+            }
+            Self::HealHistory { .. } => {
+                "make it a readable file of yours, or move it away to forget what is in it"
+            }
+            Self::File { .. } => "check the space and the rights of the state directory",
+            Self::NoRulesFile {
+                configured: true, ..
+            } => "correct policy.rules, or make the file",
+            Self::NoRulesFile { .. } | Self::PolicyFile { .. } => "name a file that you can read",
+            Self::UnreadableRules { .. } => "make it a plain, readable file",
+            Self::ModelName(_) => "`lula models list` shows what is there",
+            Self::ModelKey { provider, .. } => {
+                return Some(format!(
+                    "set models.keys to {provider}=REFERENCE, or the provider's usual variable"
+                ));
+            }
+            Self::BadCapability { .. } => "write text, grammar, json-schema or tool-calls",
+            Self::BadKeys(_) => "write models.keys as PROVIDER=env:NAME or URL=file:PATH",
+            Self::BadPrices(_) => {
+                "see docs/models.md for the form of a price table, and models.prices"
+            }
+            Self::TaskRefused { remedy, .. } => remedy,
+            Self::PartOfAnother { parent, .. } => {
+                return Some(format!("`lula resume {parent}` goes on with all of it"));
+            }
+            Self::NoSuchDirectory { .. } | Self::Workspace { .. } => "name an existing directory",
+            Self::NotARepository { .. } => {
+                "name a repository with --repo, or use `lula repair`, which works in any directory"
+            }
+            Self::EmptyRepository(_) => "make a first commit: `git add --all && git commit`",
+            Self::PolicyInWorkspace(_) => {
+                "keep policies where commands in the sandbox cannot write"
+            }
+            Self::BadPolicy { .. } => "correct the lines named",
+            Self::WorkspaceTooWide(_) => {
+                "change to the project's own directory, or name it with --workspace"
+            }
+            Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
+            Self::Engine(_)
+            | Self::Checkout(_)
+            | Self::SealKey { .. }
+            | Self::NoDirectory { .. }
+            | Self::ModelUnusable(_)
+            | Self::Fence(_)
+            | Self::Supervisor(_)
+            | Self::RunnerKilled { .. }
+            | Self::Watch(_)
+            | Self::Answer(_)
+            | Self::NoRuntime(_)
+            | Self::Internal(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lula_protocol::RunId;
+    use lula_store::StoreError;
+
+    #[test]
+    fn an_error_is_known_by_the_same_code_however_deep_it_lies() {
+        let run = RunId::from_parts(0, [1; 10]);
+        let bare = HostError::from(StoreError::NoRun(run.clone()));
+        let wrapped = HostError::from(EngineError::Store(StoreError::NoRun(run)));
+        assert_eq!(
+            (bare.code(), bare.exit()),
+            (Code::NoSuchRun, RunExit::Usage)
+        );
+        assert_eq!(
+            (bare.code(), bare.exit(), bare.remedy()),
+            (wrapped.code(), wrapped.exit(), wrapped.remedy())
+        );
+    }
+
+    #[test]
+    fn a_busy_run_is_told_by_its_name() {
+        let run = RunId::from_parts(0, [1; 10]);
+        let owner = "host/1/2".to_owned();
+        let busy = HostError::RunBusy {
+            run: run.clone(),
+            owner,
+        };
+        assert!(busy.remedy().unwrap().contains(run.as_str()));
+        assert_eq!((busy.code(), busy.exit()), (Code::RunBusy, RunExit::Failed));
+    }
+}

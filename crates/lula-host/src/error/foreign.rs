@@ -1,0 +1,198 @@
+//! The same for errors of the crates below, which know nothing of exit statuses.
+
+use lula_audit::AuditError;
+use lula_gate::approvals::ApprovalsError;
+use lula_graph::EngineError;
+use lula_protocol::{Code, RunExit};
+use lula_repair::RepairError;
+use lula_runner::RunnerStartError;
+use lula_sandbox::SandboxError;
+use lula_store::StoreError;
+use lula_workspace::WorkspaceError;
+
+use crate::text::visible;
+
+pub(super) const fn of_store(error: &StoreError) -> (Code, RunExit, &'static str) {
+    match error {
+        StoreError::NoRun(_) => (Code::NoSuchRun, RunExit::Usage, "`lula runs` lists them"),
+        StoreError::CorruptBlob(_)
+        | StoreError::NoBlob(_)
+        | StoreError::CorruptEvent { .. }
+        | StoreError::BrokenLog { .. } => (
+            Code::LogBroken,
+            RunExit::Failed,
+            "do not rely on it; `lula store restore FILE` brings a backup back",
+        ),
+        StoreError::Fenced { .. } => (
+            Code::RunBusy,
+            RunExit::Failed,
+            "another process went on with the run",
+        ),
+        _ => (
+            Code::StoreUnusable,
+            RunExit::Environment,
+            "`lula config explain store.url` shows where runs are kept",
+        ),
+    }
+}
+
+pub(super) const fn of_engine(error: &EngineError) -> (Code, RunExit) {
+    match error {
+        EngineError::Store(error) => {
+            let (code, exit, _) = of_store(error);
+            (code, exit)
+        }
+        EngineError::History { .. } | EngineError::Payload { .. } => {
+            (Code::LogBroken, RunExit::Failed)
+        }
+        EngineError::Fork { .. } | EngineError::Version { .. } => {
+            (Code::RunRefused, RunExit::Usage)
+        }
+        EngineError::Table { .. } | EngineError::Random(_) => (Code::Internal, RunExit::Failed),
+    }
+}
+
+pub(super) const fn of_audit(error: &AuditError) -> (Code, RunExit, &'static str) {
+    match error {
+        AuditError::NotPrivate { .. } => (
+            Code::KeysUnusable,
+            RunExit::Environment,
+            "make the key readable by you alone, or remove it",
+        ),
+        AuditError::Damaged { .. } => (
+            Code::AuditBroken,
+            RunExit::Environment,
+            "run `lula audit verify`",
+        ),
+        AuditError::NotAKey(_) | AuditError::NotABundle(_) => (
+            Code::AuditUnusable,
+            RunExit::Usage,
+            "name a key or a file that `lula audit export` made",
+        ),
+        _ => (
+            Code::AuditUnusable,
+            RunExit::Environment,
+            "check the space and the rights of the state directory, or set audit.mode to off",
+        ),
+    }
+}
+
+pub(super) const fn of_sandbox(error: &SandboxError) -> (Code, RunExit, &'static str) {
+    let (code, exit) = match error {
+        SandboxError::NotStarted { .. } => (Code::CommandNotStarted, RunExit::Environment),
+        SandboxError::HelperGone
+        | SandboxError::Ended { .. }
+        | SandboxError::Protocol(_)
+        | SandboxError::Credit(_)
+        | SandboxError::Io { .. } => (Code::SandboxBroke, RunExit::Failed),
+        _ => (Code::SandboxRefused, RunExit::Environment),
+    };
+    let remedy = match error {
+        SandboxError::NotStarted { .. } => "check that the program exists inside the sandbox",
+        SandboxError::HelperGone | SandboxError::Ended { .. } => "run the command again",
+        _ => "`lula doctor` shows what works on this machine",
+    };
+    (code, exit, remedy)
+}
+
+pub(super) fn of_workspace(error: &WorkspaceError) -> RunExit {
+    match error.code() {
+        Code::NoSuchWorkspace => RunExit::Usage,
+        Code::HeldBack => RunExit::WaitingForApproval,
+        Code::WorkspaceConflict | Code::ChangedSinceReview => RunExit::Failed,
+        _ => RunExit::Environment,
+    }
+}
+
+pub(super) const fn of_approvals(error: &ApprovalsError) -> (Code, RunExit, &'static str) {
+    match error {
+        ApprovalsError::Unknown(_) => (
+            Code::UnknownApproval,
+            RunExit::Usage,
+            "`lula approvals` lists what waits",
+        ),
+        ApprovalsError::Vote(_)
+        | ApprovalsError::Token(_)
+        | ApprovalsError::OtherQuestion
+        | ApprovalsError::Refused(_) => (
+            Code::VoteRefused,
+            RunExit::Failed,
+            "`lula approvals show ID` shows the question and every vote",
+        ),
+        _ => (
+            Code::ApprovalsUnusable,
+            RunExit::Environment,
+            "check the space and the rights of the state directory",
+        ),
+    }
+}
+
+pub(super) fn of_repair(error: &RepairError) -> (Code, RunExit, String) {
+    let (code, exit, remedy) = match error {
+        RepairError::OnlyFlaky(_) => (
+            Code::FlakyTests,
+            RunExit::Inconclusive,
+            "make the tests deterministic first",
+        ),
+        RepairError::OutOfTime(_) => (
+            Code::TestsCannotRun,
+            RunExit::Budget,
+            "give a larger --budget, or --tests with fewer tests",
+        ),
+        RepairError::EnvironmentBroken(broken) => {
+            let remedy = broken.remedy.as_ref().map_or_else(
+                || "prepare the project as it says itself, then run the command again".into(),
+                |command| format!("`{}` installs it", visible(command)),
+            );
+            return (Code::EnvironmentBroken, RunExit::Environment, remedy);
+        }
+        RepairError::NotInstalled(_) => (
+            Code::ToolMissing,
+            RunExit::Environment,
+            "install it, then run the command again",
+        ),
+        RepairError::NoTests | RepairError::NoSources => (
+            Code::NothingToRepair,
+            RunExit::Environment,
+            "`lula detect` shows what was found",
+        ),
+        RepairError::CannotRun(_) | RepairError::Ground(_) => (
+            Code::TestsCannotRun,
+            RunExit::Environment,
+            "`lula exec -- CMD` shows what the tests see",
+        ),
+    };
+    (code, exit, remedy.to_owned())
+}
+
+/// What a runner says that does not serve.
+pub(super) fn served(error: &RunnerStartError) -> String {
+    match error {
+        RunnerStartError::Hands(refusal) => refusal.problem().message,
+        RunnerStartError::Listen(error) => error.to_string(),
+        RunnerStartError::Io(error) => error.to_string(),
+    }
+}
+
+pub(super) fn of_serving(error: &RunnerStartError) -> (Code, RunExit, Option<&'static str>) {
+    match error {
+        RunnerStartError::Hands(refusal) => match refusal.problem().code {
+            Code::BadRules => (
+                Code::BadRules,
+                RunExit::Usage,
+                Some("correct that line; `lula policy test` checks the file"),
+            ),
+            code => (
+                code,
+                RunExit::Environment,
+                Some("`lula doctor` shows what works on this machine"),
+            ),
+        },
+        RunnerStartError::Listen(_) => (
+            Code::BadCommandLine,
+            RunExit::Usage,
+            Some("listen on a Unix socket, or give a port and its key"),
+        ),
+        RunnerStartError::Io(_) => (Code::EnvironmentUnfit, RunExit::Environment, None),
+    }
+}

@@ -1,0 +1,283 @@
+//! What is said of a run: for people and for programs.
+
+use lula_agents::CodingState;
+use lula_agents::guidelines::{ChangeConfidence, StepRating};
+use lula_agents::model_choice::ModelShareOfRun;
+use lula_agents::plan::PlanGraph;
+use lula_agents::recovery::AttemptFailure as Attempt;
+use lula_agents::verdict::{RunVerdict, TestComparison, VerificationEvidence};
+use lula_agents::work::{EarlyEnd, OtherRepository};
+use lula_graph::RunState;
+use lula_protocol::{BudgetAmounts, BudgetDimension, RunExit, RunId, RunInterrupt};
+use lula_repair::BrokenEnvironment;
+use lula_runner_api::DeliveredView;
+use serde::Serialize;
+
+use crate::story::contest::ContestView;
+use crate::story::evidence::{self, BaselineView};
+use crate::text::{usd, visible};
+
+/// A line that is said of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// What is so.
+    Fact(String),
+    /// What can be typed next.
+    Hint(String),
+}
+
+/// Another repository of a run.
+#[derive(Debug, Serialize)]
+pub struct OtherRepositoryView {
+    repository: String,
+    base: String,
+    delivered: Option<DeliveredView>,
+}
+
+impl From<&OtherRepository> for OtherRepositoryView {
+    fn from(site: &OtherRepository) -> Self {
+        Self {
+            repository: site.repository.clone(),
+            base: site.place.origin.commit.clone(),
+            delivered: site.delivered.clone(),
+        }
+    }
+}
+
+/// A run in one document.
+#[derive(Debug, Serialize)]
+pub struct RunReport {
+    /// The run.
+    pub run: RunId,
+    /// How it stands: `done`, or what it waits for.
+    pub status: &'static str,
+    /// The exit status of the command, as a word.
+    pub exit: RunExit,
+    /// In one sentence.
+    pub summary: String,
+    task: String,
+    base: Option<String>,
+    by: Option<String>,
+    verdict: Option<RunVerdict>,
+    /// What was there before anything was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<BaselineView>,
+    /// Tests before and with the change, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<TestComparison>,
+    evidence: Option<VerificationEvidence>,
+    /// What the tests lack on this machine, where that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Box<BrokenEnvironment>>,
+    /// What it came to in a word, where that is not its exit status.
+    #[serde(skip)]
+    ending: Option<&'static str>,
+    /// How sure to be of the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<ChangeConfidence>,
+    /// How its steps were rated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ratings: Vec<StepRating>,
+    /// Where the change is.
+    pub delivered: Option<DeliveredView>,
+    /// The other repositories, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repositories: Vec<OtherRepositoryView>,
+    files: Vec<String>,
+    /// The change.
+    pub diff: String,
+    attempts: Vec<Attempt>,
+    /// Who was asked, why, and what that took.
+    models: Vec<ModelShareOfRun>,
+    /// The tasks of several agents, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanGraph>,
+    /// Those who tried the same, where there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<ContestView>,
+    /// What it cost.
+    pub spent: BudgetAmounts,
+    events: u64,
+}
+
+impl RunReport {
+    /// What it came to, in a word.
+    pub fn word(&self) -> &'static str {
+        self.ending.unwrap_or(word(self.exit))
+    }
+
+    /// The files it changes.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Where the change is, and what can be done with it.
+    pub fn delivery(&self) -> Vec<Notice> {
+        let elsewhere = self.repositories.iter().filter_map(|other| {
+            let branch = other.delivered.as_ref()?.branch.as_ref()?;
+            let repository = visible(&other.repository);
+            let text = format!("a change of {repository} is on its branch {branch}");
+            Some(Notice::Fact(text))
+        });
+        let mut lines: Vec<Notice> = elsewhere.collect();
+        let Some(delivered) = &self.delivered else {
+            return lines;
+        };
+        let undo = format!("lula undo {}", self.run);
+        let own = match (&delivered.branch, &delivered.directory) {
+            (Some(branch), _) => vec![
+                Notice::Fact(format!("the change is on the branch {branch}")),
+                Notice::Hint(format!("git merge {branch}   or   {undo}")),
+            ],
+            (None, Some(directory)) => vec![
+                Notice::Fact(format!(
+                    "the change is in the files of {}",
+                    visible(directory)
+                )),
+                Notice::Hint(format!("git diff   or   {undo}")),
+            ],
+            (None, None) => Vec::new(),
+        };
+        lines.splice(0..0, own);
+        lines
+    }
+
+    /// The report of a run as it stands.
+    pub fn of(run: &RunState<CodingState>) -> Self {
+        let (work, progress) = (&*run.state, &run.progress);
+        let (status, exit, summary) = match (&progress.ended, &progress.pending) {
+            (Some(ended), _) => ("done", ended.exit, ended.summary.clone()),
+            (None, Some(pending)) => {
+                let (exit, summary) = waiting(&progress.run, &pending.interrupt);
+                ("waiting", exit, summary)
+            }
+            (None, None) => (
+                "interrupted",
+                RunExit::Inconclusive,
+                format!("not finished: `lula resume {}` goes on", progress.run),
+            ),
+        };
+        let spent = BudgetDimension::ALL
+            .into_iter()
+            .map(|dimension| (dimension, progress.ledger.spent(dimension)))
+            .filter(|(_, amount)| *amount > 0)
+            .collect();
+        let produced = work.produced.as_ref();
+        Self {
+            run: progress.run.clone(),
+            status,
+            exit,
+            summary,
+            task: work.task.text.clone(),
+            base: work.place.as_ref().map(|place| place.origin.commit.clone()),
+            by: work.made.as_ref().map(|(by, _)| by.clone()),
+            verdict: work.verdict.clone(),
+            before: BaselineView::of(work),
+            tests: evidence::compared(work),
+            evidence: work.evidence.clone(),
+            environment: match &work.end {
+                Some(EarlyEnd::Environment { broken, .. }) => broken.clone(),
+                _ => None,
+            },
+            ending: match &work.end {
+                Some(EarlyEnd::NothingToDo { .. }) => Some("nothing to do"),
+                Some(EarlyEnd::OutOfTime { .. }) => Some("out of time"),
+                _ => None,
+            },
+            confidence: work.confidence.clone(),
+            ratings: work.ratings.clone(),
+            delivered: work.delivered.clone(),
+            repositories: work.sites.iter().map(OtherRepositoryView::from).collect(),
+            files: produced.map(|made| made.files.clone()).unwrap_or_default(),
+            diff: produced.map(|made| made.diff.clone()).unwrap_or_default(),
+            attempts: work.failures.clone(),
+            models: work.parts.clone(),
+            plan: work.joint.as_ref().map(|joint| joint.dag.clone()),
+            best_of: work.contest.as_deref().map(ContestView::from),
+            spent,
+            events: progress.next_seq,
+        }
+    }
+}
+
+/// What a run waits for, and how it goes on.
+fn waiting(run: &RunId, interrupt: &RunInterrupt) -> (RunExit, String) {
+    let what = waiting_for(interrupt);
+    match interrupt {
+        RunInterrupt::Budget { dimension, .. } => {
+            let flag = match dimension {
+                BudgetDimension::MicroUsd => "--budget USD",
+                BudgetDimension::ModelCalls => "--max-calls N",
+                _ => "--max-tokens N",
+            };
+            let summary = format!("{what}; `lula resume {run} {flag}` goes on");
+            (RunExit::Budget, summary)
+        }
+        RunInterrupt::Approval { .. } => {
+            let summary = format!("{what}; `lula approve {run}` or `lula reject {run}` answers");
+            (RunExit::WaitingForApproval, summary)
+        }
+        RunInterrupt::Held { approval, .. } => {
+            let summary = format!(
+                "{what}; `lula diff {approval}` shows it, then `lula approve {approval}` or `lula \
+                 reject {approval}`, and `lula resume {run}` goes on"
+            );
+            (RunExit::WaitingForApproval, summary)
+        }
+        RunInterrupt::Operator { .. } | RunInterrupt::UnknownEffect { .. } => {
+            let choices = interrupt.options();
+            let choices: Vec<String> = choices
+                .iter()
+                .map(|choice| format!("`lula resume {run} --answer '{choice}'`"))
+                .collect();
+            let summary = format!("{what}; {} answers", choices.join(" or "));
+            (RunExit::WaitingForApproval, summary)
+        }
+        RunInterrupt::Timer { .. } => (RunExit::Inconclusive, what),
+        RunInterrupt::NonDeterminism { .. } => (RunExit::Failed, what),
+    }
+}
+
+/// What a run waits for.
+pub fn waiting_for(interrupt: &RunInterrupt) -> String {
+    match interrupt {
+        RunInterrupt::Budget {
+            dimension,
+            asked,
+            free,
+        } => {
+            let amount = |amount: u64| match dimension {
+                BudgetDimension::MicroUsd => usd(amount),
+                _ => amount.to_string(),
+            };
+            format!(
+                "the budget is spent: the next step may need {} of {dimension}, {} are left",
+                amount(*asked),
+                amount(*free)
+            )
+        }
+        RunInterrupt::Approval { reason, .. } => format!("waits for approval: {reason}"),
+        RunInterrupt::Held { name, reason, .. } => format!("{name} waits for approval: {reason}"),
+        RunInterrupt::Operator { question, .. } => format!("waits for an answer: {question}"),
+        RunInterrupt::Timer { .. } => "waits for a time".to_owned(),
+        RunInterrupt::UnknownEffect { name, detail, .. } => {
+            format!("nobody knows whether {name} was done ({detail})")
+        }
+        RunInterrupt::NonDeterminism { .. } => {
+            "this program does not do what the log says it did; use the lula that began the run"
+                .to_owned()
+        }
+    }
+}
+
+/// An exit status in a word.
+pub const fn word(exit: RunExit) -> &'static str {
+    match exit {
+        RunExit::Verified => "verified",
+        RunExit::Inconclusive => "unverified",
+        RunExit::Budget | RunExit::WaitingForApproval => "waiting",
+        RunExit::Failed | RunExit::Usage => "failed",
+        // Nothing was tried: something is missing here.
+        RunExit::Environment => "not possible",
+    }
+}

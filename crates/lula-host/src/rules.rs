@@ -1,0 +1,127 @@
+//! The policy rules in force: built in, the machine's, the person's, the repository's.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use lula_config::keys;
+use lula_gate::rules::{REPOSITORY_FILE, RuleSet, RulesFileSource, RulesFileTrust};
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::HostError;
+use crate::installation::Installation;
+
+const SYSTEM_FILE: &str = "/etc/lula/rules.toml";
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// A rules file that was read.
+pub struct LoadedRulesFile {
+    name: String,
+    text: String,
+    trust: RulesFileTrust,
+}
+
+impl LoadedRulesFile {
+    /// Its text, with where it stands and who answers for it.
+    pub fn source(&self) -> RulesFileSource<'_> {
+        RulesFileSource {
+            file: &self.name,
+            text: &self.text,
+            trust: self.trust,
+        }
+    }
+}
+
+/// Every rules file there is beside the built-in one.
+pub fn files(installation: &Installation) -> Result<Vec<LoadedRulesFile>, HostError> {
+    let configured = installation.config.get(&keys::POLICY_RULES);
+    let user = if configured.is_empty() {
+        let beside = installation
+            .locations
+            .user
+            .as_deref()
+            .and_then(Path::parent);
+        beside.map(|directory| (directory.join("rules.toml"), false))
+    } else {
+        Some((PathBuf::from(configured), true))
+    };
+    let repository = installation.locations.repository.as_deref();
+    let repository = repository
+        .and_then(Path::parent)
+        .map(|top| top.join(REPOSITORY_FILE));
+    let mut files = Vec::new();
+    files.extend(read(Path::new(SYSTEM_FILE), RulesFileTrust::Operator)?);
+    if let Some((path, named)) = user {
+        let file = read(&path, RulesFileTrust::Operator)?;
+        if file.is_none() && named {
+            return Err(HostError::NoRulesFile {
+                path,
+                configured: true,
+            });
+        }
+        files.extend(file);
+    }
+    if let Some(path) = repository {
+        files.extend(read(&path, RulesFileTrust::Repository)?);
+    }
+    Ok(files)
+}
+
+/// The rules of the operator, for the hands; they read a repository's rules themselves.
+pub fn for_hands(
+    installation: &Installation,
+    more: &[PathBuf],
+) -> Result<Vec<lula_runner::service::RunnerRulesFile>, HostError> {
+    let mut files = files(installation)?;
+    files.retain(|file| file.trust == RulesFileTrust::Operator);
+    for path in more {
+        let Some(file) = read(path, RulesFileTrust::Operator)? else {
+            return Err(HostError::NoRulesFile {
+                path: path.clone(),
+                configured: false,
+            });
+        };
+        files.push(file);
+    }
+    let hand_over =
+        |LoadedRulesFile { name, text, .. }| lula_runner::service::RunnerRulesFile { name, text };
+    Ok(files.into_iter().map(hand_over).collect())
+}
+
+/// The policy of all files.
+pub fn load(installation: &Installation) -> Result<RuleSet, HostError> {
+    let files = files(installation)?;
+    let sources: Vec<_> = files.iter().map(LoadedRulesFile::source).collect();
+    Ok(RuleSet::load(&sources)?)
+}
+
+/// A file, or nothing where there is none. A repository's must be a plain file: a link could point
+/// anywhere and a pipe would never end.
+pub fn read(path: &Path, trust: RulesFileTrust) -> Result<Option<LoadedRulesFile>, HostError> {
+    let unreadable = |why: String| HostError::UnreadableRules {
+        path: path.to_owned(),
+        why,
+    };
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    if trust == RulesFileTrust::Repository {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(handle) => File::from(handle),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_file {
+        return Err(unreadable("it is not a plain file".to_owned()));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| unreadable(error.to_string()))?;
+    Ok(Some(LoadedRulesFile {
+        name: path.display().to_string(),
+        text,
+        trust,
+    }))
+}

@@ -1,0 +1,266 @@
+//! The hands of a run: a runner, asked through its client. Nothing here opens a workspace.
+
+mod process;
+pub mod secrets;
+pub mod supervisor;
+
+use std::future::Future;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use lula_agents::runner_port::{IntegrationBranchRef, workspace_of};
+use lula_agents::team::site_run;
+use lula_agents::{CodingState, ProgressObserver, RunnerPort, RunnerPortError};
+use lula_config::keys;
+use lula_graph::RunState;
+use lula_protocol::{Code, EffectId, RunId, ToolCall, ToolResult, WorkspaceId};
+use lula_runner_api::client::{RunnerClient, RunnerClientError};
+use lula_runner_api::{
+    CommitAgentChange, CommittedAgentChangeView, CommittedChangeView, DeliverAllRequest,
+    DeliverAllResult, DeliverChangeRequest, DeliveredView, FillWorkspaceFromBranch,
+    FilledWorkspaceView, IntegrationBranchView, MergeAgentChange, MergeAgentChangeResult,
+    OpenIntegrationBranch, OpenWorkspace, OpenWorkspaceOnBranch, TestRunEvent, TestRunRequest,
+    TestRunResult, ToolCallBatchItem, ToolCallBatchMode, WorkspaceView,
+};
+use lula_workspace::checkout;
+pub use lula_workspace::checkout::UndoneDelivery;
+use lula_workspace::{Checkout, GitProgram, WorkspaceStore};
+
+pub use process::{ConnectedRunner, FencedDriver, RunnerProcess};
+
+use crate::installation::Installation;
+
+/// How long a runner that does not answer is asked again: one that was killed is started anew.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Hands that are a runner.
+#[derive(Debug, Clone)]
+pub struct RunnerPortClient {
+    client: RunnerClient,
+}
+
+impl RunnerPortClient {
+    /// Of a runner that answers.
+    pub const fn new(client: RunnerClient) -> Self {
+        Self { client }
+    }
+
+    /// Gives the space of a run back that is over. Nothing is lost: its change is in its log, and
+    /// what was delivered is in the repository.
+    pub async fn clear(&self, run: &RunId) -> Result<(), RunnerPortError> {
+        self.remove(&workspace_of(run)).await
+    }
+
+    /// Gives the space of everything back that agents did for a run that is over. What they
+    /// produced is kept in one file.
+    pub async fn clear_team(&self, known: &RunState<CodingState>) -> Result<(), RunnerPortError> {
+        let run = &known.progress.run;
+        let agents = known.state.agents(run);
+        for repo in 1..known.state.repositories() {
+            self.clear(&site_run(run, repo)).await?;
+        }
+        if agents.is_empty() {
+            return Ok(());
+        }
+        for (_, agent) in &agents {
+            self.clear(agent).await?;
+        }
+        for repo in 0..known.state.repositories() {
+            let Some(place) = known.state.place_of(repo) else {
+                continue;
+            };
+            let line = IntegrationBranchRef {
+                run: run.clone(),
+                repository: known.state.repository(repo).to_owned(),
+                base: place.origin.commit.clone(),
+            };
+            let line = self.open_line(&line.request()).await?.line;
+            patiently(|| self.client.archive_line(&line)).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, workspace: &WorkspaceId) -> Result<(), RunnerPortError> {
+        match self.client.remove(workspace).await {
+            Ok(_) => Ok(()),
+            // It was never opened, or is cleared already.
+            Err(RunnerClientError::Refused { problem, .. })
+                if problem.code == Code::NoWorkspace =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Asks until the runner answers, for a while: the same id never happens twice.
+async fn patiently<T, F>(ask: impl Fn() -> F) -> Result<T, RunnerPortError>
+where
+    F: Future<Output = Result<T, RunnerClientError>>,
+{
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(error) if is_passing(&error) && begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            answered => return Ok(answered?),
+        }
+    }
+}
+
+/// Whether the same may be answered otherwise in a moment.
+fn is_passing(error: &RunnerClientError) -> bool {
+    error.is_worth_repeating()
+        || matches!(error, RunnerClientError::Refused { status, .. }
+            if matches!(status.as_u16(), 429 | 503))
+}
+
+#[async_trait]
+impl RunnerPort for RunnerPortClient {
+    async fn open(&self, order: &OpenWorkspace) -> Result<WorkspaceView, RunnerPortError> {
+        patiently(|| self.client.open_workspace(order)).await
+    }
+
+    async fn workspace(&self, id: &WorkspaceId) -> Result<WorkspaceView, RunnerPortError> {
+        patiently(|| self.client.workspace(id)).await
+    }
+
+    async fn call(&self, call: &ToolCall) -> Result<ToolResult, RunnerPortError> {
+        patiently(|| self.client.execute(call)).await
+    }
+
+    async fn batch(&self, calls: Vec<ToolCall>) -> Result<Vec<ToolCallBatchItem>, RunnerPortError> {
+        patiently(|| {
+            self.client
+                .batch(calls.clone(), ToolCallBatchMode::Parallel)
+        })
+        .await
+    }
+
+    async fn stop(&self, effect: &EffectId) {
+        // A runner that does not answer ends with its commands.
+        let _ = self.client.stop(effect).await;
+    }
+
+    async fn change(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<CommittedChangeView, RunnerPortError> {
+        patiently(|| self.client.taken(workspace)).await
+    }
+
+    async fn trial(
+        &self,
+        workspace: &WorkspaceId,
+        trial: &TestRunRequest,
+        watch: &ProgressObserver,
+    ) -> Result<TestRunResult, RunnerPortError> {
+        let listen = || async {
+            let mut events = self.client.trial(workspace, trial).await?;
+            while let Some(event) = events.next().await? {
+                match event {
+                    TestRunEvent::Progress { text } => watch(&text),
+                    TestRunEvent::Ended { result } => return Ok(*result),
+                }
+            }
+            let message = "the stream ended before the trial".to_owned();
+            Err(RunnerClientError::Broken(message))
+        };
+        // Nothing of a trial stays: one that was cut off is begun anew.
+        patiently(listen).await
+    }
+
+    async fn open_line(
+        &self,
+        order: &OpenIntegrationBranch,
+    ) -> Result<IntegrationBranchView, RunnerPortError> {
+        patiently(|| self.client.open_line(order)).await
+    }
+
+    async fn open_at_line(
+        &self,
+        line: &str,
+        order: &OpenWorkspaceOnBranch,
+    ) -> Result<WorkspaceView, RunnerPortError> {
+        patiently(|| self.client.open_at_line(line, order)).await
+    }
+
+    async fn produce(
+        &self,
+        line: &str,
+        order: &CommitAgentChange,
+    ) -> Result<CommittedAgentChangeView, RunnerPortError> {
+        patiently(|| self.client.produce(line, order)).await
+    }
+
+    async fn integrate(
+        &self,
+        line: &str,
+        order: &MergeAgentChange,
+    ) -> Result<MergeAgentChangeResult, RunnerPortError> {
+        patiently(|| self.client.integrate(line, order)).await
+    }
+
+    async fn lay(
+        &self,
+        line: &str,
+        order: &FillWorkspaceFromBranch,
+    ) -> Result<FilledWorkspaceView, RunnerPortError> {
+        patiently(|| self.client.lay(line, order)).await
+    }
+
+    async fn deliver(
+        &self,
+        workspace: &WorkspaceId,
+        order: &DeliverChangeRequest,
+    ) -> Result<DeliveredView, RunnerPortError> {
+        patiently(|| self.client.deliver(workspace, order)).await
+    }
+
+    async fn deliver_all(
+        &self,
+        order: &DeliverAllRequest,
+    ) -> Result<DeliverAllResult, RunnerPortError> {
+        patiently(|| self.client.deliver_all(order)).await
+    }
+}
+
+/// Takes deliveries to these repositories back, if nobody has built on any of them: all, or none.
+pub fn undo(
+    git: &GitProgram,
+    delivered: &[(&Path, &DeliveredView)],
+) -> Result<Vec<UndoneDelivery>, RunnerPortError> {
+    let branch = |(repository, delivered): &(&Path, &DeliveredView)| {
+        let (name, commit) = (delivered.branch.as_ref()?, delivered.commit.as_ref()?);
+        Some(checkout::BranchUpdate::named(repository, name, commit))
+    };
+    let branches: Option<Vec<_>> = delivered.iter().map(branch).collect();
+    let Some(branches) = branches else {
+        let message = "the run delivered nothing that could be taken back";
+        return Err(RunnerPortError::Failed(message.to_owned()));
+    };
+    checkout::undo(git, &branches).map_err(|error| RunnerPortError::Failed(error.to_string()))
+}
+
+/// Gives the space of a run back that is over and that no runner works on, in this process.
+pub fn clear_here(
+    run: &RunId,
+    git: &GitProgram,
+    installation: &Installation,
+) -> Result<(), RunnerPortError> {
+    let failed = |error: &dyn std::fmt::Display| RunnerPortError::Failed(error.to_string());
+    let state = installation
+        .state_directory()
+        .map_err(|error| failed(&error))?;
+    let id = workspace_of(run);
+    let store = WorkspaceStore::at(&state, installation.config.get(&keys::WORKSPACE_MAX_BYTES));
+    if let Ok(workspace) = store.open(&id) {
+        workspace.discard(true).map_err(|error| failed(&error))?;
+    }
+    match Checkout::find(&state, &id, git) {
+        Ok(checkout) => checkout.clear().map_err(|error| failed(&error)),
+        Err(_) => Ok(()),
+    }
+}

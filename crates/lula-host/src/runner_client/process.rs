@@ -1,0 +1,154 @@
+//! The runner of a run: one that is configured, or one of our own on a private socket.
+//!
+//! Whatever a locked process starts is locked too, so the runner is started before the driver's
+//! process locks itself in. The types hold that order: [`RunnerProcess::start`] gives a [`ConnectedRunner`],
+//! only [`ConnectedRunner::lock_in`] gives a [`FencedDriver`], and the driver takes nothing else.
+
+use std::path::PathBuf;
+
+use lula_agents::RunTask;
+use lula_agents::world::DriverFence;
+use lula_config::keys;
+use lula_config::variables::RUNNER_KEY;
+use lula_runner_api::client::{RunnerAddress, RunnerChild, RunnerClient, RunnerCommand};
+use lula_sandbox::HostToolchains;
+
+use super::RunnerPortClient;
+use crate::drive::{Keys, fence};
+use crate::error::HostError;
+use crate::installation::Installation;
+
+/// A runner that is to work for this process.
+#[derive(Debug)]
+pub struct RunnerProcess {
+    repositories: Vec<PathBuf>,
+    beforehand: bool,
+}
+
+/// A runner that answers, asked by a process that can still reach the repositories.
+pub struct ConnectedRunner {
+    hands: RunnerPortClient,
+    repositories: Vec<PathBuf>,
+    /// Ends with this value, where it is our own.
+    own: Option<RunnerChild>,
+}
+
+/// A runner that answers, asked by a process that is locked out of the repositories.
+pub struct FencedDriver {
+    pub(crate) hands: RunnerPortClient,
+    pub(crate) keys: Keys,
+    pub(crate) fence: DriverFence,
+    /// What keeps the lock from holding, where this kernel has none.
+    pub(crate) shortfall: Option<&'static str>,
+    /// Ends with this value, where it is our own.
+    pub(crate) own: Option<RunnerChild>,
+}
+
+impl RunnerProcess {
+    /// For the repositories of a task.
+    ///
+    /// Whether its rules may take `beforehand` for an answer is said once, to a runner of our own, as
+    /// it starts: nothing that is asked of a runner later speaks about approval.
+    pub fn for_task(task: &RunTask, beforehand: bool) -> Self {
+        let all = [&task.repository].into_iter().chain(&task.also);
+        Self {
+            repositories: all.map(PathBuf::from).collect(),
+            beforehand,
+        }
+    }
+
+    /// Finds the configured runner, or starts one of our own.
+    pub async fn start(self, installation: &Installation) -> Result<ConnectedRunner, HostError> {
+        let Self {
+            repositories,
+            beforehand,
+        } = self;
+        let configured = installation.config.get(&keys::RUNNER_ADDRESS);
+        if !configured.is_empty() {
+            let address = configured
+                .parse::<RunnerAddress>()
+                .map_err(|error| HostError::RunnerAddress(error.to_string()))?;
+            let key = std::env::var(RUNNER_KEY).ok().filter(|key| !key.is_empty());
+            let client = RunnerClient::new(address, key.map(Into::into));
+            client.capabilities().await?;
+            return Ok(ConnectedRunner {
+                hands: RunnerPortClient::new(client),
+                repositories,
+                own: None,
+            });
+        }
+        let state = installation.state_directory()?;
+        std::fs::create_dir_all(&state).map_err(|error| HostError::NoDirectory {
+            path: state.clone(),
+            error,
+        })?;
+        let mut spawn = RunnerCommand::new(own_program())
+            .state(state)
+            .pass_on(HostToolchains::variables())
+            .argument("--supervised");
+        for repository in &repositories {
+            spawn = spawn.root(repository);
+        }
+        if beforehand {
+            spawn = spawn.argument("--approve").argument("auto");
+        }
+        // What this process was told holds for the hands too; keys of models do not travel.
+        for (name, value) in settings(installation) {
+            spawn = spawn.argument(format!("--{name}")).argument(value);
+        }
+        let own = spawn.start().await?;
+        Ok(ConnectedRunner {
+            hands: RunnerPortClient::new(own.client().clone()),
+            repositories,
+            own: Some(own),
+        })
+    }
+}
+
+impl ConnectedRunner {
+    /// Locks this process out of the repositories and of everything but what it needs to think, for
+    /// good. Refused where there is a second thread: it would not hold for that one.
+    pub fn lock_in(
+        self,
+        keys: Keys,
+        installation: &Installation,
+    ) -> Result<FencedDriver, HostError> {
+        let (fence, shortfall) = fence::lock(&self.repositories, installation)?;
+        Ok(FencedDriver {
+            hands: self.hands,
+            keys,
+            fence,
+            shortfall,
+            own: self.own,
+        })
+    }
+}
+
+fn own_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
+/// The settings that decide what the hands may do, as flags.
+fn settings(installation: &Installation) -> Vec<(String, String)> {
+    let config = &installation.config;
+    [
+        (keys::GIT_PROGRAM.spec(), config.get(&keys::GIT_PROGRAM)),
+        (keys::POLICY_RULES.spec(), config.get(&keys::POLICY_RULES)),
+        (
+            keys::SANDBOX_MIN_TIER.spec(),
+            config.get(&keys::SANDBOX_MIN_TIER),
+        ),
+        (
+            keys::SANDBOX_TIMEOUT.spec(),
+            format!("{}ms", config.get(&keys::SANDBOX_TIMEOUT).as_millis()),
+        ),
+        (
+            keys::WORKSPACE_MAX_BYTES.spec(),
+            format!("{}MiB", config.get(&keys::WORKSPACE_MAX_BYTES) >> 20),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(spec, value)| (spec.flag(), value))
+    .collect()
+}

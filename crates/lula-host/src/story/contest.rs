@@ -1,0 +1,109 @@
+//! Several candidates for one task as a person sees them.
+
+use lula_agents::guidelines::ChangeConfidence;
+use lula_agents::plan::StepId;
+use lula_agents::team::{CandidateContest, ContestCandidate};
+use lula_agents::work::RunStateEvent;
+use lula_protocol::RunId;
+use serde::Serialize;
+
+/// One candidate, for programs.
+#[derive(Debug, Serialize)]
+pub struct CandidateView {
+    /// What it is called.
+    pub name: StepId,
+    /// Its run.
+    pub run: RunId,
+    /// Who wrote it.
+    pub model: String,
+    /// How freely the model answered, in hundredths.
+    pub temperature_percent: u32,
+    /// Why this model.
+    pub because: String,
+    /// `running`, `proven`, `unproven`, `failed` or `dismissed`.
+    pub standing: &'static str,
+    /// What came of it.
+    pub summary: String,
+    /// How sure to be of it.
+    pub confidence: Option<ChangeConfidence>,
+    /// What it changes.
+    pub files: Vec<String>,
+    /// Lines that it adds and removes.
+    pub lines: u64,
+    /// Whether it was taken.
+    pub chosen: bool,
+}
+
+/// Candidates and which of them was taken, for programs.
+#[derive(Debug, Serialize)]
+pub struct ContestView {
+    /// All of them.
+    pub candidates: Vec<CandidateView>,
+    /// Who was taken.
+    pub chosen: Option<StepId>,
+    /// Why, or why nobody was.
+    pub because: Option<String>,
+}
+
+impl From<&CandidateContest> for ContestView {
+    fn from(contest: &CandidateContest) -> Self {
+        let decided = contest.decided.as_ref();
+        let chosen = decided.and_then(|decided| decided.id.clone());
+        let candidate = |rival: &ContestCandidate| {
+            let back = rival.back();
+            CandidateView {
+                name: rival.id.clone(),
+                run: rival.run.clone(),
+                model: rival.model.clone(),
+                temperature_percent: rival.temperature_percent,
+                because: rival.because.clone(),
+                standing: rival.word(),
+                summary: rival.summary().to_owned(),
+                confidence: back.and_then(|back| back.confidence.clone()),
+                files: back.map(|back| back.files.clone()).unwrap_or_default(),
+                lines: back.map_or(0, |back| back.lines),
+                chosen: chosen.as_ref() == Some(&rival.id),
+            }
+        };
+        Self {
+            candidates: contest.rivals.iter().map(candidate).collect(),
+            because: decided.map(|decided| decided.because.clone()),
+            chosen,
+        }
+    }
+}
+
+/// `t 0.70`
+pub fn warmth(percent: u32) -> String {
+    format!("t {}.{:02}", percent / 100, percent % 100)
+}
+
+/// What happened among several candidates, in words.
+pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
+    Some(match event {
+        RunStateEvent::Entered { rivals } => {
+            let who = rivals.iter().map(|rival| {
+                let warmth = warmth(rival.temperature_percent);
+                format!("{} by {} ({warmth})", rival.id, rival.model)
+            });
+            let who: Vec<String> = who.collect();
+            (format!("{} try it: {}", rivals.len(), who.join(", ")), None)
+        }
+        RunStateEvent::CameBack { returned } => {
+            let text = format!("{} is back: {}", returned.by, returned.summary);
+            (text, None)
+        }
+        RunStateEvent::Dismissed { back } => {
+            let text = match back.len() {
+                0 => "one is proven, the others were stopped".to_owned(),
+                more => format!("one is proven, {more} more were done, the others were stopped"),
+            };
+            (text, None)
+        }
+        RunStateEvent::Chosen { decided } => match &decided.id {
+            Some(id) => (format!("{id} was taken: {}", decided.because), Some(true)),
+            None => (String::new(), Some(false)),
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,190 @@
+//! What a node found out by its end.
+
+use std::fmt::Write;
+
+use lula_agents::route::TaskLane;
+use lula_agents::verdict::{RunVerdict, TestRunAttempt};
+use lula_agents::work::{EarlyEnd, RunStateEvent};
+use serde_json::Value;
+
+use super::{StoryEventKind, StoryTeller, Words, read, words};
+use crate::story::facts::{TestTally, base, first_line, looked_text, place, produced_text};
+use crate::story::{contest, plan};
+
+impl StoryTeller {
+    /// The end of a node, with what it found out.
+    pub(super) fn left(&mut self, node: &str, outcome: &str, values: &[Value]) -> Words {
+        let mut texts = Vec::new();
+        let mut good = None;
+        let events: Vec<RunStateEvent> = values.iter().filter_map(read::<RunStateEvent>).collect();
+        let judged = events
+            .iter()
+            .any(|event| matches!(event, RunStateEvent::Judged { .. }));
+        let failed = events.iter().find_map(|event| match event {
+            RunStateEvent::Failed { failure } => Some(failure.class),
+            _ => None,
+        });
+        for event in &events {
+            self.planned(event);
+            // Nothing shows that it is wrong, and it is tried again all the same.
+            if let (RunStateEvent::Judged { evidence, verdict }, Some(class)) = (event, failed)
+                && let RunVerdict::Inconclusive { why } = verdict
+            {
+                let tally = evidence.after.results().map(TestTally::from);
+                self.tests = tally.or(self.tests);
+                texts.push(format!("not done, {class:?}: {why}"));
+                good = Some(false);
+                continue;
+            }
+            // What was judged says why it failed.
+            if judged && matches!(event, RunStateEvent::Failed { .. }) {
+                continue;
+            }
+            let (text, well) = self.event(event);
+            if !text.is_empty() {
+                texts.push(text);
+            }
+            good = well.or(good);
+        }
+        if texts.is_empty() {
+            texts.push(outcome.replace('_', " "));
+        }
+        let mut said = words(StoryEventKind::Step, node, texts.join("; "));
+        said.good = good;
+        said
+    }
+
+    /// Keeps the plan as it is.
+    fn planned(&mut self, event: &RunStateEvent) {
+        match (event, &mut self.plan) {
+            (RunStateEvent::Shared { dag, .. } | RunStateEvent::Patched { dag, .. }, plan) => {
+                *plan = Some(dag.clone());
+            }
+            (RunStateEvent::Job { change }, Some(dag)) => {
+                // A step that cannot have happened changes nothing.
+                let _ = dag.step(change);
+            }
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, event: &RunStateEvent) -> (String, Option<bool>) {
+        match event {
+            RunStateEvent::Opened { place } => (base(place), None),
+            RunStateEvent::Routed { lane } => {
+                let lane = match lane {
+                    TaskLane::Interactive => "at once",
+                    TaskLane::DeepPlanning => "with a plan",
+                    TaskLane::Recovery => "again",
+                };
+                (lane.to_owned(), None)
+            }
+            RunStateEvent::Planned { steps } if steps.is_empty() => (String::new(), None),
+            RunStateEvent::Planned { steps } => {
+                (format!("{} steps: {}", steps.len(), steps.join(" ")), None)
+            }
+            // What is broken is told as the end that the run comes to by it.
+            RunStateEvent::Examined { baseline }
+                if matches!(baseline.looked, TestRunAttempt::EnvironmentBroken(_)) =>
+            {
+                (String::new(), None)
+            }
+            RunStateEvent::Examined { baseline } => {
+                self.tests = baseline.looked.results().map(TestTally::from);
+                let mut text = looked_text(&baseline.looked);
+                if let Some(command) = &baseline.command {
+                    let _ = write!(text, " ({command})");
+                }
+                for tried in baseline.accept.iter().filter(|tried| tried.succeeds) {
+                    let told = "succeeds already, so it will show nothing";
+                    let _ = write!(text, "; {:?} {told}", tried.command);
+                }
+                (text, None)
+            }
+            RunStateEvent::Coded { by, summary } => {
+                (format!("{by}: {}", first_line(summary)), None)
+            }
+            RunStateEvent::Executed { produced } => (produced_text(produced), None),
+            RunStateEvent::Failed { failure } => {
+                let class = format!("{:?}", failure.class);
+                let text = format!(
+                    "{class} by {}: {}",
+                    failure.by,
+                    first_line(&failure.evidence)
+                );
+                (text, Some(false))
+            }
+            RunStateEvent::Retrying { retry } => {
+                let who = if retry.another_mind {
+                    ", by another"
+                } else {
+                    ""
+                };
+                (
+                    format!("again, from the {:?}{who}", retry.target).to_lowercase(),
+                    None,
+                )
+            }
+            RunStateEvent::Judged { evidence, verdict } => {
+                if let Some(results) = evidence.after.results() {
+                    self.tests = Some(TestTally::from(results));
+                }
+                let good = match verdict {
+                    RunVerdict::Pass { .. } => Some(true),
+                    RunVerdict::Fail { .. } => Some(false),
+                    RunVerdict::Inconclusive { .. } => None,
+                };
+                let name = match verdict {
+                    RunVerdict::Fail { class, .. } => format!("fail, {class:?}"),
+                    _ => verdict.name().to_owned(),
+                };
+                (format!("{name}: {}", verdict.why()), good)
+            }
+            RunStateEvent::Rated { rating } => {
+                let broken = rating.scores.iter();
+                let broken = broken.filter(|one| one.score.is_some_and(|score| score < 0));
+                let broken: Vec<String> = broken
+                    .map(|one| format!("{}: {}", one.id, one.why))
+                    .collect();
+                (broken.join("; "), None)
+            }
+            RunStateEvent::Weighed { confidence } => {
+                let look = if confidence.second_look {
+                    ", after a second look"
+                } else {
+                    ""
+                };
+                (format!("confidence {}{look}", confidence.spoken()), None)
+            }
+            RunStateEvent::Ending { end } => match end {
+                EarlyEnd::NothingToDo { passing, .. } => {
+                    let text = format!("nothing to do: {passing} tests pass");
+                    (text, None)
+                }
+                EarlyEnd::Planned { tasks } => (format!("a plan of {tasks} tasks"), None),
+                EarlyEnd::Rejected { why }
+                | EarlyEnd::Halted { why }
+                | EarlyEnd::Unclear { why }
+                | EarlyEnd::NeedsModel { why }
+                | EarlyEnd::OutOfTime { why }
+                | EarlyEnd::Environment { why, .. } => (why.clone(), Some(false)),
+            },
+            RunStateEvent::Delivered { delivered }
+            | RunStateEvent::DeliveredToo { delivered, .. } => {
+                (place(delivered).to_owned(), Some(true))
+            }
+            RunStateEvent::OpenedToo { sites } => {
+                let places = sites.iter().map(|site| {
+                    let name = site.repository.rsplit('/').next().unwrap_or_default();
+                    format!("{name} {}", base(&site.place))
+                });
+                (places.collect::<Vec<_>>().join("; "), None)
+            }
+            RunStateEvent::ExaminedToo { baseline, .. } => (looked_text(&baseline.looked), None),
+            RunStateEvent::Steered { notes } => (format!("heard {} notes", notes.len()), None),
+            other => plan::told(other)
+                .or_else(|| contest::told(other))
+                .unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What happened to a plan that several agents share, in words.
+
+use lula_agents::work::RunStateEvent;
+
+/// What happened among several agents, in words.
+pub fn told(event: &RunStateEvent) -> Option<(String, Option<bool>)> {
+    use lula_agents::plan::StepTransition;
+    Some(match event {
+        RunStateEvent::Answered { answer } => {
+            (format!("{}: {}", answer.by, answer.text), answer.approve)
+        }
+        RunStateEvent::Shared { dag, .. } => {
+            let names: Vec<String> = dag
+                .in_order()
+                .iter()
+                .map(|entry| entry.job.id.to_string())
+                .collect();
+            let text = format!("{} tasks: {}", names.len(), names.join(", "));
+            (text, None)
+        }
+        RunStateEvent::PlanRefused { by, reasons } => {
+            let text = format!("the plan of {by} was refused: {}", reasons.join("; "));
+            (text, Some(false))
+        }
+        RunStateEvent::Patched { by, dag, .. } => (
+            format!("{by} changed the plan to version {}", dag.version),
+            None,
+        ),
+        RunStateEvent::PatchRefused { by, reason } => {
+            let text = format!("a change of the plan by {by} was refused: {reason}");
+            (text, Some(false))
+        }
+        RunStateEvent::Wished { job, answer, .. } => {
+            let first = answer.text.lines().next().unwrap_or_default();
+            let text = format!("{job} wants another plan: {first}");
+            (text, Some(!answer.failed))
+        }
+        RunStateEvent::Job { change } => match change {
+            StepTransition::Leased { id, run } => (format!("{id} begins as {run}"), None),
+            StepTransition::Produced { id } => (format!("{id} is done and verified"), None),
+            StepTransition::Integrated { id, .. } => (format!("{id} is integrated"), Some(true)),
+            StepTransition::Conflict { id, said } => {
+                let said = said.lines().next().unwrap_or_default();
+                (format!("{id} does not fit: {said}"), Some(false))
+            }
+            StepTransition::Failed { id, reason } => {
+                (format!("{id} failed: {reason}"), Some(false))
+            }
+            StepTransition::Skipped { id, reason } => {
+                (format!("{id} is skipped: {reason}"), Some(false))
+            }
+        },
+        _ => return None,
+    })
+}

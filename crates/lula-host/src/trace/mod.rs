@@ -1,0 +1,114 @@
+//! How a run went, as data: its moments laid out in time, its agents beside each other, and the page
+//! that is made of both.
+
+mod lanes;
+mod page;
+mod timeline;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_agents::CodingState;
+use lula_graph::RunState;
+use lula_protocol::RunId;
+use lula_store::RunStore;
+use serde::Serialize;
+
+use crate::error::HostError;
+use crate::report::{RunReport, word};
+use crate::runs::reader;
+use crate::story::StoryEvent;
+use crate::story::follow::RunLogFollower;
+use crate::text::human;
+
+pub use lanes::TraceLane;
+pub use timeline::{RunTimeline, TraceSpan, TraceVisit};
+
+/// Everything that is known of a run and how it came about.
+pub struct Trace {
+    /// The run as it stands.
+    pub known: RunState<CodingState>,
+    /// What is said of it.
+    pub report: RunReport,
+    /// Where its time went.
+    pub timeline: RunTimeline,
+    /// What its log says.
+    pub moments: Vec<StoryEvent>,
+    /// The agents, where there were several.
+    pub lanes: Vec<TraceLane>,
+    /// Digest of the last entry of the log.
+    pub head: String,
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+pub struct Document<'a> {
+    run: &'a RunId,
+    standing: &'static str,
+    summary: &'a str,
+    #[serde(flatten)]
+    timeline: &'a RunTimeline,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    agents: &'a [TraceLane],
+}
+
+impl Trace {
+    /// Reads the log of a run.
+    pub async fn read(store: &Arc<dyn RunStore>, run: &RunId) -> Result<Self, HostError> {
+        let known = reader(Arc::clone(store))?.show(run, None).await?;
+        let mut moments = Vec::new();
+        let mut head = String::new();
+        RunLogFollower::new(Arc::clone(store), run.clone())
+            .catch_up(|record, moment, _| {
+                moments.push(moment.clone());
+                head = record.hash.to_string();
+            })
+            .await?;
+        let began_ms = moments.first().map_or(0, |moment| moment.at_ms);
+        Ok(Self {
+            lanes: lanes::lanes(store, &known, began_ms).await?,
+            report: RunReport::of(&known),
+            known,
+            timeline: RunTimeline::of(&moments),
+            moments,
+            head,
+        })
+    }
+
+    /// The page: one file for a browser.
+    pub fn page(&self) -> String {
+        page::page(self)
+    }
+
+    /// The agents beside each other, where there were several.
+    pub fn picture(&self) -> Option<String> {
+        // Candidates for the same task wait for nothing.
+        let plan = self.report.plan.clone().unwrap_or_default();
+        let total = self.timeline.total_ms;
+        (!self.lanes.is_empty()).then(|| lanes::svg(&plan, &self.lanes, total))
+    }
+
+    /// How it stands, in a word.
+    pub fn standing(&self) -> &'static str {
+        if self.known.progress.ended.is_some() {
+            word(self.report.exit)
+        } else {
+            self.report.status
+        }
+    }
+
+    /// The whole for programs.
+    pub fn document(&self) -> Document<'_> {
+        Document {
+            run: &self.known.progress.run,
+            standing: self.standing(),
+            summary: &self.report.summary,
+            timeline: &self.timeline,
+            agents: &self.lanes,
+        }
+    }
+}
+
+fn spoken(ms: u64) -> String {
+    human(Duration::from_millis(ms))
+}

@@ -1,0 +1,92 @@
+//! What is found out in private forks of a workspace.
+
+use lula_repair::TestSelection;
+use lula_repair::trial::{RepairSearchResult, TestBaseline, VerificationEvidence};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Something to find out in private forks of a workspace. Nothing of it stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "trial", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TestRunRequest {
+    /// What the tests say.
+    Examine {
+        /// Which tests.
+        #[serde(default)]
+        tests: TestSelection,
+        /// Commands that must succeed later, to see what they do now, at most 32.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(length(max = 32))]
+        accept: Vec<String>,
+        /// For at most so long, in milliseconds.
+        tests_ms: u64,
+    },
+    /// A patch that makes failing tests pass, found by search.
+    Search {
+        /// Which tests.
+        #[serde(default)]
+        tests: TestSelection,
+        /// For at most so long, in milliseconds.
+        search_ms: u64,
+    },
+    /// What shows that the change does what it should: tests with it and without it.
+    Weigh {
+        /// Which tests.
+        #[serde(default)]
+        tests: TestSelection,
+        /// What the tests said before.
+        before: Box<TestBaseline>,
+        /// Tests to run before the others, at most 2,000: one that fails for certain spares the
+        /// rest. Nothing passes without all of them, whatever is named here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(length(max = 2000))]
+        first: Vec<String>,
+        /// Commands that must succeed, as a shell reads them, at most 32.
+        #[schemars(length(max = 32))]
+        accept: Vec<String>,
+        /// For at most so long, in milliseconds.
+        tests_ms: u64,
+    },
+}
+
+/// One line of a trial's stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TestRunEvent {
+    /// It goes on.
+    Progress {
+        /// How far it is.
+        text: String,
+    },
+    /// It ended; the last line.
+    Ended {
+        /// What was found out.
+        result: Box<TestRunResult>,
+    },
+}
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "result", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TestRunResult {
+    /// What the tests say.
+    Examined {
+        /// The tests.
+        baseline: Box<TestBaseline>,
+    },
+    /// What the search found.
+    Searched {
+        /// The patch.
+        found: RepairSearchResult,
+    },
+    /// What shows something of the change.
+    Weighed {
+        /// The evidence.
+        evidence: Box<VerificationEvidence>,
+    },
+    /// Nothing, for certain.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}

@@ -1,0 +1,405 @@
+//! The merge queue: a produced commit comes into its line when it merges and the tests of the merged
+//! files say nothing worse, and otherwise nothing is changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_protocol::Principal;
+use lula_repair::TestSelection;
+use lula_repair::trial::{self, ProjectTestResults, TestBaseline, TestRunAttempt};
+use lula_workspace::checkout::BranchDelivery;
+use lula_workspace::integration_branch::{AgentTaskName, BranchAdvance, Merge};
+use lula_workspace::{ForkableProject, IntegrationBranch};
+
+use super::RunnerService;
+use super::before::EffectRollback;
+use super::effect::{
+    EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
+    PerformedEffect, PreparedEffect, RunnerEffect,
+};
+use super::lines::{message, request_on, task};
+use super::refusal::RequestRefusal;
+use super::room::RunnerWorkspace;
+use super::trials::{COMMAND, COMMANDS};
+use crate::ground::SandboxedForkSource;
+use crate::halt::CommandStopper;
+use lula_runner_api::{
+    ConflictFile, ConflictHunk, FailedCommand, MergeAgentChange, MergeAgentChangeResult,
+    MergeTestRequirement,
+};
+
+/// How often a merge is made anew because the line was moved meanwhile.
+const TRIES: usize = 8;
+/// Most tests that are named.
+const NAMED: usize = 200;
+
+/// A produced commit on its way into its line.
+struct Integrate<'a> {
+    line: &'a IntegrationBranch,
+    task: &'a AgentTaskName,
+    asked: &'a MergeAgentChange,
+    request: EffectCallerRequest,
+}
+
+impl RunnerEffect for Integrate<'_> {
+    type Output = MergeAgentChangeResult;
+    type Plan = ();
+
+    fn request(&self) -> &EffectCallerRequest {
+        &self.request
+    }
+
+    fn room(&self) -> Option<&RunnerWorkspace> {
+        None
+    }
+
+    fn prepare(
+        &self,
+        _: &RunnerService,
+    ) -> Result<EffectPreparation<(), MergeAgentChangeResult>, RequestRefusal> {
+        self.line.candidate(self.task, &self.asked.commit)?;
+        Ok(EffectPreparation::Ready(PreparedEffect {
+            permission: EffectPermission::Free,
+            // Asked again, the line tells what has landed.
+            before: EffectRollback::Nothing,
+            subject: EffectSubject::default(),
+            plan: (),
+        }))
+    }
+
+    fn perform(
+        &mut self,
+        hands: &RunnerService,
+        (): (),
+        subject: &mut EffectSubject,
+    ) -> Result<PerformedEffect<MergeAgentChangeResult>, EffectFailure> {
+        let asked = self.asked;
+        let under_way = hands.halts.begin(&asked.effect);
+        let came = hands.integrate_now(self.line, asked, &under_way.halt)?;
+        subject.about = format!("{} {}: {}", asked.task, asked.commit, word(&came));
+        Ok(PerformedEffect::done(came))
+    }
+}
+
+impl RunnerService {
+    /// Brings a produced commit into its line, one after the other.
+    pub fn integrate(
+        &self,
+        who: &Principal,
+        name: &str,
+        asked: &MergeAgentChange,
+    ) -> Result<MergeAgentChangeResult, RequestRefusal> {
+        message(&asked.message)?;
+        let task = task(&asked.task)?;
+        if let Some(tests) = &asked.tests
+            && (tests.accept.len() > COMMANDS
+                || tests.accept.iter().any(|line| line.len() > COMMAND))
+        {
+            let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
+            return Err(RequestRefusal::BadRequest(message));
+        }
+        let line = self.line_of(name, &asked.run)?;
+        let plain = MergeAgentChange {
+            epoch: 0,
+            ..asked.clone()
+        };
+        let call = request_on(line.name(), &plain)?;
+        let request = EffectCallerRequest {
+            who: who.clone(),
+            tool: "integrate_change",
+            entry: self.entry_on(&line, &asked.effect, (&asked.run, asked.epoch), call),
+        };
+        let _turn = line.turn()?;
+        let mut integrate = Integrate {
+            line: &line,
+            task: &task,
+            asked,
+            request,
+        };
+        self.run_effect(&mut integrate)?.free()
+    }
+
+    fn integrate_now(
+        &self,
+        line: &IntegrationBranch,
+        asked: &MergeAgentChange,
+        halt: &Arc<CommandStopper>,
+    ) -> Result<MergeAgentChangeResult, RequestRefusal> {
+        // Done before a crash, perhaps: a caller that asks again is told the same again.
+        if let Some(commit) = line.landed(&asked.commit)? {
+            let note = line.note(&asked.commit)?;
+            let tests = note.and_then(|note| serde_json::from_slice(&note).ok());
+            let tests: Option<Box<ProjectTestResults>> = tests.unwrap_or_default();
+            return Ok(MergeAgentChangeResult::Integrated { commit, tests });
+        }
+        line.sweep();
+        for _ in 0..TRIES {
+            let merge = line.merge(&asked.commit)?;
+            if !merge.conflicts.is_empty() {
+                return conflict(line, &merge);
+            }
+            let tests = match &asked.tests {
+                Some(tests) if !line.same_files(&merge.onto, &merge.tree)? => {
+                    match self.try_merged(line, &merge, tests, halt)? {
+                        Ok(results) => results,
+                        Err(worse) => return Ok(worse),
+                    }
+                }
+                _ => None,
+            };
+            let note = serde_json::to_vec(&tests).map_err(|error| {
+                RequestRefusal::Internal(format!("a note cannot be written: {error}"))
+            })?;
+            let order = BranchDelivery {
+                branch: "",
+                message: &asked.message,
+                at: asked.at,
+            };
+            if let BranchAdvance::Landed(commit) = line.land(&merge, &order, &note)? {
+                return Ok(MergeAgentChangeResult::Integrated { commit, tests });
+            }
+        }
+        Err(RequestRefusal::Busy(
+            "the line moves too often: send it again".to_owned(),
+        ))
+    }
+
+    /// What the merged files say: their results, or what stands against the merge.
+    fn try_merged(
+        &self,
+        line: &IntegrationBranch,
+        merge: &Merge,
+        asked: &MergeTestRequirement,
+        halt: &Arc<CommandStopper>,
+    ) -> Result<Result<Option<Box<ProjectTestResults>>, MergeAgentChangeResult>, RequestRefusal>
+    {
+        let laid = line.lay_out(&merge.tree)?;
+        let project = ForkableProject::at(&laid.path())
+            .map_err(|error| {
+                RequestRefusal::Internal(format!("merged files cannot be used: {error}"))
+            })?
+            .over(laid.below())
+            .in_layers(self.forks());
+        let policy = self.setup.policy.clone();
+        let wall = policy.limits.wall.millis();
+        let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?;
+        let ground = ground.stopping(Arc::clone(halt));
+        let within = Duration::from_millis(asked.tests_ms.min(wall).max(1));
+        let onto = merge.onto.clone();
+        let unclear = |why: String| MergeAgentChangeResult::Unclear {
+            onto: onto.clone(),
+            why,
+        };
+        let tests = TestSelection {
+            command: asked.command.clone(),
+            folder: asked.folder.clone(),
+        };
+        let after = match trial::baseline(&ground, &tests, within) {
+            Ok(after) => after,
+            Err(error) => return Ok(Err(unclear(error.to_string()))),
+        };
+        let compared = compare(&asked.before, &after);
+        let mut failed = Vec::new();
+        for command in &asked.accept {
+            match trial::succeeds(&ground, command, &tests.folder, within) {
+                Ok((true, _, _)) => {}
+                Ok((false, true, _)) => {
+                    return Ok(Err(unclear(format!("{command:?} did not end in time"))));
+                }
+                Ok((false, false, output)) => failed.push(FailedCommand {
+                    command: command.clone(),
+                    output,
+                }),
+                Err(error) => return Ok(Err(unclear(error.to_string()))),
+            }
+        }
+        let (failing, why) = match compared {
+            Compared::Unclear(why) => return Ok(Err(unclear(why))),
+            Compared::Fine(results) if failed.is_empty() => return Ok(Ok(results)),
+            Compared::Fine(_) => {
+                let why = format!("{} acceptance commands do not succeed", failed.len());
+                (Vec::new(), why)
+            }
+            Compared::Worse { failing, why } => (failing, why),
+        };
+        let messages = after.messages.into_iter();
+        let messages = messages.filter(|(id, _)| failing.contains(id)).collect();
+        Ok(Err(MergeAgentChangeResult::TestConflict {
+            onto: merge.onto.clone(),
+            failing,
+            messages,
+            accept: failed,
+            why,
+        }))
+    }
+}
+
+const fn word(came: &MergeAgentChangeResult) -> &'static str {
+    match came {
+        MergeAgentChangeResult::Integrated { .. } => "integrated",
+        MergeAgentChangeResult::Conflict { .. } => "conflict",
+        MergeAgentChangeResult::TestConflict { .. } => "test conflict",
+        MergeAgentChangeResult::Unclear { .. } => "unclear",
+    }
+}
+
+fn conflict(
+    line: &IntegrationBranch,
+    merge: &Merge,
+) -> Result<MergeAgentChangeResult, RequestRefusal> {
+    let (ours, theirs) = line.sides(merge)?;
+    let file = |conflict: &lula_workspace::integration_branch::MergeConflict| ConflictFile {
+        path: conflict.path.clone(),
+        what: conflict.what.clone(),
+        hunks: conflict
+            .hunks
+            .iter()
+            .map(|hunk| ConflictHunk {
+                line: hunk.line,
+                text: hunk.text.clone(),
+            })
+            .collect(),
+    };
+    Ok(MergeAgentChangeResult::Conflict {
+        onto: merge.onto.clone(),
+        files: merge.conflicts.iter().map(file).collect(),
+        ours,
+        theirs,
+    })
+}
+
+/// What tests after a merge say beside those before.
+#[derive(Debug, PartialEq, Eq)]
+enum Compared {
+    /// Nothing worse; the results, where there are some.
+    Fine(Option<Box<ProjectTestResults>>),
+    /// Something worse.
+    Worse { failing: Vec<String>, why: String },
+    /// It cannot be told, with the reason.
+    Unclear(String),
+}
+
+/// What passed must pass, and what was not known before must not fail. Pure.
+fn compare(before: &TestBaseline, after: &TestBaseline) -> Compared {
+    let known = before.looked.results().cloned().unwrap_or_default();
+    let mut now = match &after.looked.plain() {
+        TestRunAttempt::Ran(results) => results.clone(),
+        TestRunAttempt::NoTests if known.passing.is_empty() => return Compared::Fine(None),
+        TestRunAttempt::NoTests => {
+            return Compared::Worse {
+                failing: known.passing.into_iter().take(NAMED).collect(),
+                why: "no test is left that could be run".to_owned(),
+            };
+        }
+        TestRunAttempt::OutOfTime(ms) => {
+            let within = Duration::from_millis(*ms);
+            return Compared::Unclear(format!(
+                "the tests of the merged files did not end in {within:?}"
+            ));
+        }
+        TestRunAttempt::NotRun | TestRunAttempt::EnvironmentBroken(_) => {
+            return Compared::Unclear("the tests were not run".to_owned());
+        }
+        TestRunAttempt::CannotRun(_)
+            if matches!(before.looked.plain(), TestRunAttempt::CannotRun(_)) =>
+        {
+            return Compared::Fine(None);
+        }
+        TestRunAttempt::CannotRun(why) if known.passing.is_empty() => {
+            return Compared::Unclear(format!(
+                "the tests of the merged files cannot be run: {why}"
+            ));
+        }
+        TestRunAttempt::CannotRun(why) => {
+            return Compared::Worse {
+                failing: Vec::new(),
+                why: format!("the tests no longer run: {why}"),
+            };
+        }
+    };
+    // Not installed is not passed either.
+    now.failing.extend(after.unfixable.iter().cloned());
+    let excused: BTreeSet<&String> = known
+        .failing
+        .iter()
+        .chain(&known.flaky)
+        .chain(&before.unfixable)
+        .collect();
+    let lost = known
+        .passing
+        .iter()
+        .filter(|id| !now.passing.contains(*id) && !now.flaky.contains(*id));
+    let broken: BTreeSet<String> = lost
+        .chain(now.failing.iter().filter(|id| !excused.contains(id)))
+        .cloned()
+        .collect();
+    if broken.is_empty() {
+        return Compared::Fine(Some(Box::new(now)));
+    }
+    Compared::Worse {
+        why: format!(
+            "{} tests fail, or are gone, in the merged files",
+            broken.len()
+        ),
+        failing: broken.into_iter().take(NAMED).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(passing: &[&str], failing: &[&str]) -> TestBaseline {
+        let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        TestBaseline {
+            looked: TestRunAttempt::Ran(ProjectTestResults {
+                passing: set(passing),
+                failing: set(failing),
+                ..ProjectTestResults::default()
+            }),
+            ..TestBaseline::default()
+        }
+    }
+
+    fn unable(why: &str) -> TestBaseline {
+        TestBaseline {
+            looked: TestRunAttempt::CannotRun(why.to_owned()),
+            ..said(&[], &[])
+        }
+    }
+
+    fn worse(before: &TestBaseline, after: &TestBaseline) -> Vec<String> {
+        match compare(before, after) {
+            Compared::Worse { failing, .. } => failing,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_passed_must_pass_and_what_is_new_must_not_fail() {
+        let before = said(&["a", "b"], &["old"]);
+        let fine = compare(&before, &said(&["a", "b", "new"], &["old"]));
+        assert!(matches!(fine, Compared::Fine(Some(_))), "{fine:?}");
+        assert_eq!(worse(&before, &said(&["a"], &["b", "old"])), ["b"]);
+        assert_eq!(worse(&before, &said(&["a"], &[])), ["b"], "gone is no pass");
+        assert_eq!(worse(&before, &said(&["a", "b"], &["new"])), ["new"]);
+    }
+
+    #[test]
+    fn no_evidence_is_no_pass() {
+        let before = said(&["a"], &[]);
+        let none = TestBaseline {
+            looked: TestRunAttempt::NoTests,
+            ..said(&[], &[])
+        };
+        assert_eq!(worse(&before, &none), ["a"]);
+        assert!(matches!(
+            compare(&before, &unable("x")),
+            Compared::Worse { .. }
+        ));
+        assert!(matches!(compare(&none, &unable("x")), Compared::Unclear(_)));
+        assert_eq!(compare(&unable("x"), &unable("x")), Compared::Fine(None));
+        assert_eq!(worse(&unable("x"), &said(&[], &["a"])), ["a"]);
+    }
+}

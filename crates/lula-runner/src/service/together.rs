@@ -1,0 +1,270 @@
+//! The results of a run in several repositories, delivered to all of them or to none.
+//!
+//! The names of all branches are in the ledger first, so that after a crash the next runner finds
+//! all of them or takes back the rest.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lula_gate::rules::{GateAct, GateVerdict, Ruling};
+use lula_protocol::digest::DigestDomain;
+use lula_protocol::{Digest, Principal};
+use lula_workspace::Checkout;
+use lula_workspace::checkout::{
+    self, BranchDelivery, BranchUpdate, CheckoutError, GitChange, RepositoryDelivery,
+};
+
+use super::before::EffectRollback;
+use super::checkouts::{BRANCH, shown_whole};
+use super::effect::{
+    EffectCallerRequest, EffectFailure, EffectPermission, EffectPreparation, EffectSubject,
+    GatedAct, PerformedEffect, PreparedEffect, RunnerEffect,
+};
+use super::gate::{self, ShownApproval};
+use super::lines::message;
+use super::refusal::RequestRefusal;
+use super::room::RunnerWorkspace;
+use super::{RunnerService, scope, views};
+use lula_runner_api::{DeliverAllPart, DeliverAllRequest, DeliverAllResult, DeliveredView};
+
+/// What it is called in the audit.
+pub(super) const TOOL: &str = "deliver_all";
+/// Most repositories.
+const PARTS: usize = 16;
+
+/// A part with all that is known of it.
+struct Loaded<'a> {
+    part: &'a DeliverAllPart,
+    checkout: Checkout,
+    taken: GitChange,
+    verdict: GateVerdict,
+    rules: Digest,
+}
+
+/// Judged changes on their way into several repositories, as branches of all of them or of none.
+struct DeliverTogether<'a> {
+    rooms: &'a [Arc<RunnerWorkspace>],
+    asked: &'a DeliverAllRequest,
+    request: EffectCallerRequest,
+}
+
+impl<'a> RunnerEffect for DeliverTogether<'a> {
+    type Output = DeliverAllResult;
+    type Plan = (Vec<Loaded<'a>>, Vec<BranchUpdate>);
+
+    fn request(&self) -> &EffectCallerRequest {
+        &self.request
+    }
+
+    fn room(&self) -> Option<&RunnerWorkspace> {
+        None
+    }
+
+    fn prepare(
+        &self,
+        hands: &RunnerService,
+    ) -> Result<EffectPreparation<Self::Plan, DeliverAllResult>, RequestRefusal> {
+        let mut parts = Vec::new();
+        for part in &self.asked.parts {
+            let room = self.rooms.iter().find(|room| room.id == part.workspace);
+            let gone = || RequestRefusal::NoWorkspace(part.workspace.clone());
+            parts.push(hands.load(part, room.ok_or_else(gone)?)?);
+        }
+        let verdict = strictest(&parts)?;
+        let shown = shown(&parts)?;
+        let versions: Vec<Digest> = parts.iter().map(|part| part.rules).collect();
+        let names = self.asked.parts.iter().map(|part| part.branch.as_str());
+        let subject = EffectSubject {
+            about: names.collect::<Vec<_>>().join(" "),
+            diff: Some(shown.base_tree),
+        };
+        let permission = EffectPermission::Judged {
+            rules: Digest::of(DigestDomain::Effect, &versions)
+                .map_err(|error| RequestRefusal::Internal(error.to_string()))?,
+            verdict,
+            shown,
+            class: self.request.entry.class,
+        };
+        // A branch that is in the way stops all of it here.
+        let branches = parts.iter().map(|part| {
+            checkout::prepare(&RepositoryDelivery {
+                checkout: &part.checkout,
+                taken: &part.taken,
+                order: BranchDelivery {
+                    branch: &part.part.branch,
+                    message: &part.part.message,
+                    at: part.part.at,
+                },
+            })
+        });
+        let branches = branches.collect::<Result<Vec<_>, _>>()?;
+        Ok(EffectPreparation::Ready(PreparedEffect {
+            permission,
+            before: EffectRollback::Branches(branches.clone()),
+            subject,
+            plan: (parts, branches),
+        }))
+    }
+
+    fn perform(
+        &mut self,
+        hands: &RunnerService,
+        (parts, branches): Self::Plan,
+        _: &mut EffectSubject,
+    ) -> Result<PerformedEffect<DeliverAllResult>, EffectFailure> {
+        for (part, branch) in parts.iter().zip(&branches) {
+            part.checkout.bring(&branch.commit)?;
+        }
+        checkout::create_all(hands.git()?, &branches)?;
+        Ok(PerformedEffect::done(delivered(&branches)))
+    }
+}
+
+impl RunnerService {
+    /// Makes the branches of all judged changes, or none of them, if the rules say so.
+    pub fn deliver_all(
+        &self,
+        who: &Principal,
+        asked: &DeliverAllRequest,
+    ) -> Result<GatedAct<DeliverAllResult>, RequestRefusal> {
+        check(asked)?;
+        let plain = DeliverAllRequest {
+            epoch: 0,
+            ..asked.clone()
+        };
+        let call = Digest::of(DigestDomain::Effect, &(TOOL, &plain)).map_err(|error| {
+            RequestRefusal::BadRequest(format!("the request has no digest: {error}"))
+        })?;
+        // Always in one order, so that two deliveries never wait for each other.
+        let ids: BTreeSet<_> = asked.parts.iter().map(|part| &part.workspace).collect();
+        let rooms = ids.iter().map(|id| self.room(id));
+        let rooms = rooms.collect::<Result<Vec<_>, _>>()?;
+        let turns = rooms.iter().map(|room| room.turn());
+        let _turns = turns.collect::<Result<Vec<_>, _>>()?;
+        let first = &asked.parts[0].workspace;
+        let request = EffectCallerRequest {
+            who: who.clone(),
+            tool: TOOL,
+            entry: self.entry_of(first, &asked.effect, (&asked.run, asked.epoch), call),
+        };
+        self.run_effect(&mut DeliverTogether {
+            rooms: &rooms,
+            asked,
+            request,
+        })
+    }
+
+    fn load<'a>(
+        &self,
+        part: &'a DeliverAllPart,
+        room: &RunnerWorkspace,
+    ) -> Result<Loaded<'a>, RequestRefusal> {
+        let checkout = self.checkout(&part.workspace)?;
+        let taken = checkout.take(&room.workspace())?;
+        if taken.digest != part.tree {
+            let message = format!(
+                "{} is not what was judged any more; run the task again",
+                part.workspace
+            );
+            return Err(CheckoutError::Refused(message).into());
+        }
+        shown_whole(&taken)?;
+        let paths = taken.files.iter().map(|file| file.path.clone());
+        let added = lula_gate::rules::added_lines(&taken.diff);
+        let act = GateAct::commit(paths.collect::<Vec<_>>(), [added]);
+        Ok(Loaded {
+            part,
+            verdict: gate::judge(&room.rules, &scope::within(act, &room.invariants)),
+            rules: gate::version(&room.rules)?,
+            checkout,
+            taken,
+        })
+    }
+}
+
+fn check(asked: &DeliverAllRequest) -> Result<(), RequestRefusal> {
+    let bad = |message: String| Err(RequestRefusal::BadRequest(message));
+    if asked.parts.is_empty() || asked.parts.len() > PARTS {
+        return bad(format!("a delivery has 1 to {PARTS} parts"));
+    }
+    for part in &asked.parts {
+        message(&part.message)?;
+        if part.branch.is_empty() || part.branch.len() > BRANCH {
+            return bad(format!("a branch has 1 to {BRANCH} bytes"));
+        }
+    }
+    let ids: BTreeSet<_> = asked.parts.iter().map(|part| &part.workspace).collect();
+    if ids.len() < asked.parts.len() {
+        return bad("a workspace is delivered once".to_owned());
+    }
+    Ok(())
+}
+
+/// What all rules say about all parts: the strictest, and everything that any of them asks for.
+fn strictest(parts: &[Loaded<'_>]) -> Result<GateVerdict, RequestRefusal> {
+    let mut all = parts[0].verdict.clone();
+    let asks = |verdict: &GateVerdict| verdict.ruling == Ruling::Ask;
+    let roles: BTreeSet<_> = parts
+        .iter()
+        .filter(|part| asks(&part.verdict))
+        .filter_map(|part| part.verdict.terms.role.clone())
+        .collect();
+    if roles.len() > 1 {
+        let message = "the repositories ask people of different roles: deliver them one by one";
+        return Err(CheckoutError::Refused(message.to_owned()).into());
+    }
+    for part in &parts[1..] {
+        let verdict = &part.verdict;
+        all.because.extend(verdict.because.iter().cloned());
+        all.terms = match (asks(&all), asks(verdict)) {
+            (false, true) => verdict.terms.clone(),
+            (true, false) => all.terms,
+            _ => all.terms.strictest(&verdict.terms),
+        };
+        all.beforehand &= verdict.beforehand;
+        all.ruling = all.ruling.max(verdict.ruling);
+    }
+    all.because
+        .sort_by_key(|because| std::cmp::Reverse(because.ruling));
+    Ok(all)
+}
+
+/// All changes, as people see them before they agree.
+fn shown(parts: &[Loaded<'_>]) -> Result<ShownApproval, RequestRefusal> {
+    let mut rendered = String::new();
+    for part in parts {
+        let repository = part.checkout.origin().repository.display().to_string();
+        let line = format!("# {} in {}\n", part.part.branch, repository.escape_debug());
+        rendered.push_str(&line);
+        for file in &part.taken.files {
+            rendered.push_str(&views::labels(&file.path));
+        }
+        rendered.push_str(&part.taken.diff);
+    }
+    let trees: Vec<Digest> = parts.iter().map(|part| part.taken.digest).collect();
+    let base_tree = Digest::of(DigestDomain::Effect, &trees)
+        .map_err(|error| RequestRefusal::Internal(error.to_string()))?;
+    Ok(ShownApproval {
+        rendered,
+        base_tree,
+    })
+}
+
+/// What is told of branches that are all there.
+pub(super) fn delivered(branches: &[BranchUpdate]) -> DeliverAllResult {
+    let view = |branch: &BranchUpdate| DeliveredView {
+        branch: Some(
+            branch
+                .name
+                .strip_prefix("refs/heads/")
+                .unwrap_or(&branch.name)
+                .to_owned(),
+        ),
+        commit: Some(branch.commit.clone()),
+        directory: None,
+        workspace: None,
+    };
+    DeliverAllResult {
+        parts: branches.iter().map(view).collect(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Finding something out in private forks of a workspace: what its tests say, and what mends them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lula_protocol::WorkspaceId;
+use lula_repair::trial::{self, ChangedFile, TestRunAttempt, VerificationRequest};
+use lula_workspace::ForkableProject;
+
+use super::RunnerService;
+use super::refusal::RequestRefusal;
+use crate::ground::SandboxedForkSource;
+use crate::halt::CommandStopper;
+use lula_runner_api::{TestRunRequest, TestRunResult};
+
+/// Most commands that a change has to satisfy, and the longest of them.
+pub(super) const COMMANDS: usize = 32;
+pub(super) const COMMAND: usize = 8 << 10;
+/// Most tests that are run before the others.
+const FIRST: usize = 2_000;
+
+impl RunnerService {
+    /// Finds something out, and leaves nothing behind. Ends early when `stop` is set.
+    pub fn trial(
+        &self,
+        id: &WorkspaceId,
+        asked: &TestRunRequest,
+        watch: &(dyn Fn(&str) + Sync),
+        stop: Arc<CommandStopper>,
+    ) -> Result<TestRunResult, RequestRefusal> {
+        let room = self.room(id)?;
+        // No other call writes while it is copied; what comes after goes on beside the workspace.
+        let turn = room.turn()?;
+        if let TestRunRequest::Weigh { accept, .. } | TestRunRequest::Examine { accept, .. } = asked
+            && (accept.len() > COMMANDS || accept.iter().any(|line| line.len() > COMMAND))
+        {
+            let message = format!("at most {COMMANDS} commands of {COMMAND} bytes");
+            return Err(RequestRefusal::BadRequest(message));
+        }
+        let change = match asked {
+            TestRunRequest::Weigh { first, .. } => {
+                if first.len() > FIRST {
+                    let message = format!("at most {FIRST} tests can be run first");
+                    return Err(RequestRefusal::BadRequest(message));
+                }
+                self.changed_files(id, &room)?
+            }
+            TestRunRequest::Examine { .. } | TestRunRequest::Search { .. } => Vec::new(),
+        };
+        let project = ForkableProject::of(&room.workspace(), room.below())?.in_layers(self.forks());
+        drop(turn);
+        let policy = self.setup.policy.clone();
+        let (TestRunRequest::Examine { tests, .. }
+        | TestRunRequest::Search { tests, .. }
+        | TestRunRequest::Weigh { tests, .. }) = asked;
+        let ground = SandboxedForkSource::on(self.engine.clone(), project, policy)?
+            .for_folder(&tests.folder)
+            .stopping(stop);
+        let wall = self.setup.policy.limits.wall.millis();
+        let within = |ms: u64| Duration::from_millis(ms.min(wall).max(1));
+        let found = match asked {
+            TestRunRequest::Examine {
+                tests,
+                accept,
+                tests_ms,
+            } => trial::baseline(&ground, tests, within(*tests_ms))
+                .and_then(|mut baseline| {
+                    // Where nothing can be run nothing has to be accepted.
+                    if !matches!(baseline.looked, TestRunAttempt::EnvironmentBroken(_)) {
+                        let within = within(*tests_ms);
+                        baseline.accept = trial::tried_before(&ground, accept, tests, within)?;
+                    }
+                    Ok(baseline)
+                })
+                .map(|baseline| TestRunResult::Examined {
+                    baseline: Box::new(baseline),
+                }),
+            TestRunRequest::Search { tests, search_ms } => {
+                trial::search(&ground, tests, within(*search_ms), watch)
+                    .map(|found| TestRunResult::Searched { found })
+            }
+            TestRunRequest::Weigh {
+                tests,
+                before,
+                first,
+                accept,
+                tests_ms,
+            } => trial::weigh(
+                &ground,
+                &VerificationRequest {
+                    change: &change,
+                    before,
+                    tests,
+                    first,
+                    accept,
+                    deadline: within(*tests_ms),
+                },
+            )
+            .map(|evidence| TestRunResult::Weighed {
+                evidence: Box::new(evidence),
+            }),
+        };
+        Ok(found.unwrap_or_else(|error| TestRunResult::Failed {
+            message: error.to_string(),
+        }))
+    }
+
+    fn changed_files(
+        &self,
+        id: &WorkspaceId,
+        room: &super::room::RunnerWorkspace,
+    ) -> Result<Vec<ChangedFile>, RequestRefusal> {
+        let taken = self.checkout(id)?.take(&room.workspace())?;
+        let file = |file: lula_workspace::checkout::ChangedGitFile| ChangedFile {
+            path: file.path,
+            before: file.before,
+            after: file.after,
+        };
+        Ok(taken.files.into_iter().map(file).collect())
+    }
+}

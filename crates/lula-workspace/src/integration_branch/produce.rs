@@ -1,0 +1,140 @@
+//! Keeping what an agent produced: a commit under the name of its task, for good.
+
+use std::str::FromStr;
+
+use super::{IntegrationBranch, named};
+use crate::checkout::deliver::{commit_tree, unpack};
+use crate::checkout::{BranchDelivery, Checkout, CheckoutError, CheckoutResult, GitChange};
+
+/// The name of a task: 1 to 64 letters, digits, `-` and `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AgentTaskName(String);
+
+/// A text that is no name of a task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a task's name has 1 to 64 letters, digits, - and _")]
+pub struct InvalidAgentTaskName;
+
+impl FromStr for AgentTaskName {
+    type Err = InvalidAgentTaskName;
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidAgentTaskName> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if (1..=64).contains(&text.len()) && text.bytes().all(plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidAgentTaskName)
+        }
+    }
+}
+
+impl AgentTaskName {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One commit that was produced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommit {
+    /// The task.
+    pub task: AgentTaskName,
+    /// The commit.
+    pub commit: String,
+    /// Whether it left the scope of its task.
+    pub outside: bool,
+}
+
+const INSIDE: &str = "produced";
+const OUTSIDE: &str = "outside";
+
+impl IntegrationBranch {
+    /// Makes a commit of a change over one of this line's checkouts and keeps it. Every commit ever
+    /// produced keeps a reference of its own; `task/NAME` is the last one. Doing it again changes
+    /// nothing more.
+    pub fn keep(
+        &self,
+        task: &AgentTaskName,
+        checkout: &Checkout,
+        taken: &GitChange,
+        order: &BranchDelivery<'_>,
+        outside: bool,
+    ) -> CheckoutResult<String> {
+        if checkout.origin().line.as_deref() != Some(self.name.as_str()) {
+            return Err(CheckoutError::Refused(format!(
+                "the workspace is not one of the line {}",
+                self.name
+            )));
+        }
+        self.commit()?;
+        let pack = checkout.pack_of(taken)?;
+        unpack(self.command()?, &pack)?;
+        let origin = checkout.origin();
+        let mut parents = vec![origin.commit.as_str()];
+        parents.extend(origin.with.as_deref());
+        let commit = commit_tree(
+            self.command()?,
+            taken.tree(),
+            &parents,
+            order.message,
+            order.at,
+        )?;
+        let kind = if outside { OUTSIDE } else { INSIDE };
+        let kept = self.reference(&format!("{kind}/{}/{commit}", task.0));
+        let last = self.reference(&format!("task/{}", task.0));
+        let update = format!("update {kept} {commit}\nupdate {last} {commit}\n");
+        self.ask(&["update-ref", "--no-deref", "--stdin"], update.as_bytes())?;
+        Ok(commit)
+    }
+
+    /// Everything that was ever produced, by task.
+    pub fn produced(&self) -> CheckoutResult<Vec<AgentCommit>> {
+        let mut found = Vec::new();
+        for (kind, outside) in [(INSIDE, false), (OUTSIDE, true)] {
+            let below = self.reference(kind);
+            let listed = self.text(&["for-each-ref", "--format=%(refname)", &below])?;
+            for name in listed.lines() {
+                let rest = name.strip_prefix(&below).unwrap_or_default();
+                let mut parts = rest.trim_start_matches('/').split('/');
+                if let (Some(task), Some(commit), None) = (parts.next(), parts.next(), parts.next())
+                    && let Ok(task) = task.parse()
+                {
+                    let commit = named(commit)?.to_owned();
+                    found.push(AgentCommit {
+                        task,
+                        commit,
+                        outside,
+                    });
+                }
+            }
+        }
+        found.sort_by(|a, b| (&a.task, &a.commit).cmp(&(&b.task, &b.commit)));
+        Ok(found)
+    }
+
+    /// A commit that was produced for a task, inside its scope; refused where there is none.
+    pub fn candidate(&self, task: &AgentTaskName, commit: &str) -> CheckoutResult<()> {
+        named(commit)?;
+        let is = |kind: &str| {
+            let name = self.reference(&format!("{kind}/{}/{commit}", task.0));
+            super::resolve(&self.git, &self.private(), &name).is_some()
+        };
+        if is(INSIDE) {
+            return Ok(());
+        }
+        Err(CheckoutError::Refused(if is(OUTSIDE) {
+            format!(
+                "{commit} left the scope of {}: it is kept, and not integrated",
+                task.0
+            )
+        } else {
+            format!("{commit} was not produced for {}", task.0)
+        }))
+    }
+
+    /// Any commit that was produced, whatever its scope.
+    pub fn was_produced(&self, commit: &str) -> CheckoutResult<bool> {
+        let produced = self.produced()?;
+        Ok(produced.iter().any(|one| one.commit == commit))
+    }
+}
