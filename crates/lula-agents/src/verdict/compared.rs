@@ -40,7 +40,13 @@ impl TestComparison {
     pub fn of(evidence: &VerificationEvidence) -> Self {
         let before = evidence.before.results().cloned().unwrap_or_default();
         let after = evidence.after.results().cloned().unwrap_or_default();
-        let given: BTreeSet<&String> = before.failing.iter().chain(&evidence.given).collect();
+        // What is given failed in an earlier look. A test that passed right before the change is then
+        // one that comes and goes: its passing now shows nothing.
+        let given = evidence
+            .given
+            .iter()
+            .filter(|id| !before.passing.contains(*id));
+        let given: BTreeSet<&String> = before.failing.iter().chain(given).collect();
         let mut compared = Self::default();
         for id in &before.passing {
             let list = if after.passing.contains(id) {

@@ -349,7 +349,19 @@ fn evidence() -> impl Strategy<Value = VerificationEvidence> {
     )
 }
 
+#[test]
+fn a_given_failure_that_passes_without_the_change_proves_nothing() {
+    let evidence = VerificationEvidence {
+        before: ran(&["a", "b"], &[]),
+        given: vec!["b".to_owned()],
+        ..mended()
+    };
+    assert_eq!(judged(TaskIntent::Change, &evidence).name(), "inconclusive");
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
     /// More broken tests never make a verdict better.
     #[test]
     fn breaking_another_test_never_makes_a_pass(
