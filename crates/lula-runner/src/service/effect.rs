@@ -44,7 +44,7 @@ pub(super) use terms::{
 /// Something that is done once, however often a caller asks for it.
 ///
 /// The caller has the turn of the workspace or line that it is about, from before
-/// [`Hands::run_effect`] until after it.
+/// [`RunnerService::run_effect`] until after it.
 pub(super) trait RunnerEffect {
     /// What the caller is told of it, now and whenever it asks again.
     type Output: Serialize + DeserializeOwned;
@@ -273,8 +273,11 @@ impl RunnerService {
         loop {
             let known = self.ledger().look(entry)?;
             match known {
-                KnownEffect::Fresh | KnownEffect::Again { .. } | KnownEffect::Done(_) => {
-                    return Ok(known);
+                KnownEffect::Fresh | KnownEffect::Again { .. } => return Ok(known),
+                KnownEffect::Done(_) => {
+                    if self.audit_of_done(&entry.effect)? {
+                        return Ok(known);
+                    }
                 }
                 KnownEffect::Reused => return Err(RequestRefusal::Reused(entry.effect.clone())),
                 KnownEffect::Fenced { newest } => {
@@ -307,6 +310,29 @@ impl RunnerService {
                 }
             }
         }
+    }
+
+    /// Sees to it that the audit has the entry of an effect that is done, before its result is told:
+    /// the runner that did it may have ended in between. Whether it has; if not, look again.
+    fn audit_of_done(&self, effect: &EffectId) -> Result<bool, RequestRefusal> {
+        let Some((entry, runner)) = self.ledger().unaudited_entry(effect)? else {
+            return Ok(true);
+        };
+        if self.runner.waits_for(&runner) {
+            return Ok(false);
+        }
+        if self.runner.is_another(&runner) {
+            return Err(RequestRefusal::Busy(format!(
+                "another runner has not yet recorded {effect}: send it again later"
+            )));
+        }
+        if self
+            .ledger()
+            .claim_entry(effect, &runner, self.runner.name())?
+        {
+            self.catch_up(effect, &entry)?;
+        }
+        Ok(true)
     }
 
     /// For effects on the workspace as a whole.

@@ -97,10 +97,12 @@ class Record:
         self.running = None
         self.slowest = 0.0
         self.stop = None
+        self.hung = False
         # Tests of pytest that need nothing but a call: their file, function and which of its cases.
         self.plan = {}
 
     def note(self, name, outcome, message=""):
+        self.hung = self.hung or "did not end in" in message
         old = self.tests.get(name)
         if old is None:
             old = self.tests[name] = {"id": name, "outcome": outcome, "message": message[-6000:], "ms": 0, "lines": {}}
@@ -133,8 +135,7 @@ class Record:
 
     def patience(self):
         # Once a test was seen to hang, others that may hang too are not waited for as long.
-        hung = any("did not end in" in test["message"] for test in self.tests.values())
-        return min(limit, max(limit / 4, self.slowest * 10)) if hung else limit
+        return min(limit, max(limit / 4, self.slowest * 10)) if self.hung else limit
 
 
 class Result(unittest.TestResult):

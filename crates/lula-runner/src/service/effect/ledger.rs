@@ -279,6 +279,35 @@ impl EffectLedger {
         .collect()
     }
 
+    /// The entry of one effect that the audit may not have, and the runner that was to put it there.
+    pub(super) fn unaudited_entry(
+        &self,
+        effect: &EffectId,
+    ) -> Result<Option<(String, String)>, EffectLedgerError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT audit, runner FROM effects WHERE effect = ? AND audit IS NOT NULL",
+        )?;
+        let row = statement.query_row([effect.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+        Ok(row.optional()?)
+    }
+
+    /// Has a runner give the audit what another one left; whether it was there to be had.
+    pub(super) fn claim_entry(
+        &mut self,
+        effect: &EffectId,
+        from: &str,
+        to: &str,
+    ) -> Result<bool, EffectLedgerError> {
+        let claimed = self
+            .connection
+            .prepare_cached(
+                "UPDATE effects SET runner = ?3 \
+                 WHERE effect = ?1 AND audit IS NOT NULL AND runner = ?2",
+            )?
+            .execute(params![effect.as_str(), from, to])?;
+        Ok(claimed == 1)
+    }
+
     /// The audit has it.
     pub(super) fn audited(&mut self, effect: &EffectId) -> Result<(), EffectLedgerError> {
         self.connection

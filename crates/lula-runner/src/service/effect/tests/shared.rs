@@ -144,6 +144,26 @@ fn a_commit_that_was_made_is_told_as_made() {
 }
 
 #[test]
+fn a_result_is_told_only_when_the_audit_has_it() {
+    let site = InProcessSite::new();
+    let (first, second) = (site.hands(), site.hands());
+    let id = site.open(&first);
+    write(&first.room(&id).unwrap(), "one", "text\n");
+    second.room(&id).unwrap();
+    let asked = commit(&first, &id, 1);
+    let came = ending_at(Some(EffectStep::Stored), || {
+        first.commit(&person(), &id, &asked)
+    });
+    assert_eq!(came.unwrap_err(), EffectStep::Stored);
+    assert_eq!(site.audit(&effect(1)).len(), 0);
+    drop(first);
+    for _ in 0..2 {
+        assert_eq!(committed(&second, &id, &asked).paths, ["one"]);
+        assert_eq!(site.audit(&effect(1)).len(), 1);
+    }
+}
+
+#[test]
 fn of_several_runners_that_live_one_settles_what_another_left() {
     let (site, world) = (InProcessSite::new(), ProbeWorld::default());
     let (first, second, third) = (site.hands(), site.hands(), site.hands());
