@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use super::gone;
 use crate::cgroup::layout::CgroupHierarchy;
 use crate::cgroup::{CgroupBackend, CgroupError, CgroupKind, CgroupLeaf, CgroupLimits};
-use crate::sys::process;
+use crate::sys::scheduling;
 
 /// How many groups with the limits asked for last are kept.
 const KEPT: usize = 2;
@@ -110,7 +110,7 @@ impl Shared {
 
     /// Removes what was discarded, then makes what is missing, until the engine is gone.
     fn tend(&self) {
-        process::give_way();
+        scheduling::set_sched_batch();
         let mut books = self.books();
         loop {
             if let Some(discarded) = books.discarded.pop() {
