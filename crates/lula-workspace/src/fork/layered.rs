@@ -129,7 +129,7 @@ impl LayeredFork {
         let failed = |error: Errno| failed(&work.display().to_string(), error.into());
         let of_kernel = beneath(
             &self.home.top,
-            &format!("{}/{WORK}", self.name),
+            format!("{}/{WORK}", self.name),
             OFlags::DIRECTORY,
         )
         .and_then(|work| open_to_empty(&work, OsStr::new("work")));
