@@ -14,6 +14,7 @@ mod cancelling;
 mod change_sets;
 mod command_line;
 mod configuration;
+mod diagnosis;
 mod doctor;
 mod environments;
 mod exec;

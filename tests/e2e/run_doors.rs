@@ -218,7 +218,7 @@ fn what_keeps_a_runner_from_starting_is_said_once_with_what_to_do() {
             .says("error[L0301]")
             .says("no tier at or above `microvm`");
         if !more.is_empty() {
-            ran.says("nobody works on it").says("lula resume run_");
+            ran.says("no driver works on it").says("lula resume run_");
         }
     }
     let rules = world.home().join("rules.toml");

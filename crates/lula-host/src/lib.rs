@@ -3,7 +3,8 @@
 //!
 //! It does: open the store, start and supervise the runner process, lock the driver's process out of
 //! the repositories, drive a run with its pool of agents, read the history of earlier runs, tell the
-//! story of a log as text lines, lay it out in time, report it as data, and look after a repository.
+//! story of a log as text lines, lay it out in time, report it as data, look after a repository, and
+//! keep a diagnostic log.
 //!
 //! It never: prints to a terminal, reads command-line arguments, asks a person, or ends the process.
 //! What happens on the way goes to an [`drive::Observer`]; what went wrong is a [`HostError`], which
@@ -14,9 +15,11 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+pub mod diagnosis;
 pub mod doctor;
 pub mod drive;
 mod error;
+pub mod exec;
 pub mod folder;
 pub mod guidelines;
 pub mod heal;
@@ -34,6 +37,7 @@ pub mod runner_client;
 pub mod runs;
 pub mod sandbox;
 pub mod secrets;
+pub mod showcase;
 pub mod store;
 pub mod story;
 pub mod task;
@@ -42,5 +46,5 @@ pub mod trace;
 pub mod undo;
 pub mod workspaces;
 
-pub use error::HostError;
+pub use error::{HostError, MistakeLocation};
 pub use installation::Installation;

@@ -1,8 +1,10 @@
 //! What every command has: the configuration in force, and the screen.
 
 use clap::{ArgMatches, FromArgMatches};
+use lula_config::variables::LOG;
 use lula_config::{Config, ConfigFileLocations, variables};
 use lula_host::Installation;
+use lula_host::diagnosis::LogFilter;
 use lula_protocol::{Code, RunExit};
 
 use crate::cli::{self, Cli};
@@ -21,6 +23,7 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<(Cli, CliSession), CommandFai
     let cli = Cli::from_arg_matches(matches).map_err(|error| {
         CommandFailure::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
     })?;
+    begin_log(cli.output.verbose)?;
     let directory = std::env::current_dir().map_err(|error| {
         CommandFailure::new(
             Code::FileAccess,
@@ -49,6 +52,16 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<(Cli, CliSession), CommandFai
             screen,
         },
     ))
+}
+
+/// Begins the diagnostic log where one is asked for. Most commands have none, and pay nothing for it.
+fn begin_log(verbose: u8) -> Result<(), CommandFailure> {
+    let variable = std::env::var_os(LOG);
+    let variable = variable.as_ref().map(|text| text.to_string_lossy());
+    if let Some(filter) = LogFilter::requested(variable.as_deref(), verbose)? {
+        filter.install(std::io::stderr);
+    }
+    Ok(())
 }
 
 fn read_layers(

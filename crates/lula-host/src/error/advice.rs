@@ -79,6 +79,7 @@ impl HostError {
             | Self::BadCapability { .. }
             | Self::BadKeys(_)
             | Self::BadPrices(_)
+            | Self::BadLogFilter { .. }
             | Self::RunnerAddress(_) => Code::BadValue,
             Self::NoRuntime(_) | Self::Watch(_) | Self::Internal(_) => Code::Internal,
         }
@@ -115,6 +116,7 @@ impl HostError {
             | Self::BadCapability { .. }
             | Self::BadKeys(_)
             | Self::BadPrices(_)
+            | Self::BadLogFilter { .. }
             | Self::RunnerKey { .. }
             | Self::TaskRefused { .. }
             | Self::PartOfAnother { .. }
@@ -268,6 +270,10 @@ impl HostError {
             Self::BadPolicy { .. } => "correct the lines named",
             Self::WorkspaceTooWide(_) => {
                 "change to the project's own directory, or name it with --workspace"
+            }
+            Self::BadLogFilter { .. } => {
+                "write a level (error, warn, info, debug, trace) or targets with levels, as in \
+                 LULA_LOG=lula_graph=debug,lula_runner=trace"
             }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
             Self::Engine(_)

@@ -2,6 +2,7 @@
 
 mod advice;
 mod foreign;
+mod place;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use lula_gate::rules::RulesFileError;
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
 use lula_models::secret::ModelKeyError;
-use lula_protocol::RunId;
+use lula_protocol::{FailureReport, RunId};
 use lula_repair::RepairError;
 use lula_runner::RunnerStartError;
 use lula_runner_api::client::RunnerClientError;
@@ -24,6 +25,8 @@ use lula_store::StoreError;
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::scratch::ScratchError;
 use lula_workspace::{ForkError, GitError, WorkspaceError};
+
+pub use place::MistakeLocation;
 
 /// What is said of a process that said nothing.
 const ENDED: &str = "the process that was to go on with it ended at once";
@@ -117,12 +120,12 @@ pub enum HostError {
         error: io::Error,
     },
     /// The process that was to go on with a run in the background ended.
-    #[error("{run} was begun and nobody works on it: {}", said.as_deref().unwrap_or(ENDED))]
+    #[error("{run} was begun and no driver works on it: {}", report.as_ref().map_or(ENDED, |report| &report.message))]
     NotTakenUp {
         /// The run.
         run: RunId,
-        /// The error it printed, where it printed one.
-        said: Option<String>,
+        /// What it reported before it ended.
+        report: Option<Box<FailureReport>>,
     },
     /// The files of a project cannot be listed.
     #[error("cannot list {}: {error}", path.display())]
@@ -350,6 +353,14 @@ pub enum HostError {
         times: u32,
         /// How it ended last.
         status: ExitStatus,
+    },
+    /// What the diagnostic log is to hold is not understood.
+    #[error("{filter:?} in LULA_LOG is no log filter: {why}")]
+    BadLogFilter {
+        /// The filter.
+        filter: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// A repository cannot be watched.
     #[error("{0}")]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lula_config::variables::RUNNER_KEY as KEY;
 
+use crate::diagnosis;
 use crate::error::HostError;
 
 /// The key from its file or variable.
@@ -22,6 +23,7 @@ pub fn key(file: Option<&Path>) -> Result<Option<String>, HostError> {
         return Err(refused("others can read it".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    diagnosis::conceal(text.trim());
     Ok(Some(text.trim().to_owned()))
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lula_host::exec::{ExecRequest, ExecWriteMode};
 use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
 
@@ -43,7 +44,7 @@ pub(crate) struct ExecFlags {
     pub(crate) tier: Option<IsolationTier>,
     /// What to do with changes in the workspace
     #[arg(long, value_enum, default_value = "review")]
-    pub(crate) write: WriteMode,
+    write: WriteMode,
     /// Continue in this workspace with the changes it holds; `last` is the latest of this directory
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     pub(crate) on: Option<String>,
@@ -65,9 +66,30 @@ pub(crate) struct ExecFlags {
     pub(crate) command: Vec<OsString>,
 }
 
+impl ExecFlags {
+    /// What is asked for.
+    pub(crate) fn request(&self) -> ExecRequest<'_> {
+        ExecRequest {
+            command: &self.command,
+            workspace: self.workspace.clone(),
+            on: self.on.as_deref(),
+            write: match self.write {
+                WriteMode::None => ExecWriteMode::None,
+                WriteMode::Review => ExecWriteMode::Review,
+                WriteMode::Direct => ExecWriteMode::Direct,
+            },
+            policy: self.policy.clone(),
+            profile: self.profile,
+            tier: self.tier,
+            explain: self.explain,
+            timeout: self.timeout,
+        }
+    }
+}
+
 /// What `lula exec` does with changes in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WriteMode {
+enum WriteMode {
     /// Make the workspace read-only
     None,
     /// Hold changes for `lula diff`, `lula commit` and `lula discard`

@@ -30,7 +30,7 @@ pub(crate) use approval::{AnswerFlags, ApprovalsCommand, KeysCommand, PolicyComm
 pub(crate) use audit::AuditCommand;
 pub(crate) use config::{ConfigCommand, FileLayer};
 pub(crate) use doctor::DoctorFlags;
-pub(crate) use exec::{ExecFlags, WriteMode};
+pub(crate) use exec::ExecFlags;
 pub(crate) use knowledge::{GuidelinesCommand, IndexCommand, LessonsCommand};
 pub(crate) use models::ModelsCommand;
 pub(crate) use reading::{command, read, settings};
@@ -57,6 +57,7 @@ Examples:
   lula explain L0101             explain an error code
 
 Every configuration key is also a flag: sandbox.timeout is --sandbox-timeout.
+LULA_LOG=debug writes a diagnostic log to standard error; docs/diagnosis.md explains it.
 Exit status: 0 verified, 1 failed, 2 usage error, 3 waiting for approval, 4 budget spent,
 5 unverified, 6 not possible on this machine.";
 
@@ -80,9 +81,9 @@ pub(crate) struct OutputFlags {
     /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print more detail
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
+    /// Print more detail and the diagnostic log; -vv logs effects, requests and model calls
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]

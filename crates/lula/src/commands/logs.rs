@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lula_host::drive::background::background_file;
+use lula_host::drive::background;
 use lula_host::drive::worker::is_dead;
 use lula_host::record::spoken_time;
 use lula_host::story::facts::spend;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::cli::runs::LogsFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
-use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint};
+use crate::term::{BAD, DIM, GOOD, STRONG, WARN, human, paint, visible};
 
 /// One event, for programs.
 #[derive(Serialize)]
@@ -87,11 +87,13 @@ fn say_left(run: &RunId, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     screen.note(&paint(
         WARN,
-        format!("nobody works on it now: `lula resume {run}` goes on with it"),
+        format!("no driver works on it now: `lula resume {run}` goes on with it"),
     ));
-    let said = std::fs::read_to_string(background_file(run, &session.host)?).unwrap_or_default();
-    for line in said.lines().rev().take(8).collect::<Vec<_>>().iter().rev() {
-        screen.note(&paint(DIM, crate::term::visible(line)));
+    if let Some(report) = background::failure(run, &session.host)? {
+        let lines = report.message.lines().chain(report.remedy.as_deref());
+        for line in lines {
+            screen.note(&paint(DIM, visible(line)));
+        }
     }
     Ok(())
 }
