@@ -15,10 +15,13 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+pub mod confidence;
+pub mod configuration;
 pub mod diagnosis;
 pub mod doctor;
 pub mod drive;
 mod error;
+pub mod examples;
 pub mod exec;
 pub mod folder;
 pub mod guidelines;
@@ -26,10 +29,16 @@ pub mod heal;
 pub mod history;
 pub mod index;
 mod installation;
+pub mod lessons;
+pub mod maintenance;
 pub mod models;
+pub mod output;
 pub mod pages;
+pub mod policy;
 pub mod record;
+pub mod remote_approvals;
 pub mod repair;
+pub mod replay;
 pub mod report;
 pub mod repository;
 pub mod rules;

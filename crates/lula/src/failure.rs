@@ -9,14 +9,11 @@ use lula_gate::approvals::{ApprovalKeyError, ApprovalsError};
 use lula_gate::rules::RulesFileError;
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
-use lula_host::story::environment;
 use lula_host::{HostError, MistakeLocation};
 use lula_protocol::{Code, FailureReport, RunExit, RunId};
-use lula_repair::RepairError;
 use lula_runner::RunnerStartError;
 use lula_runner_api::client::RunnerClientError;
 use lula_sandbox::SandboxError;
-use lula_sandbox::probes::TierAttackError;
 use lula_store::StoreError;
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::scratch::ScratchError;
@@ -69,13 +66,6 @@ impl From<HostError> for CommandFailure {
                 run,
                 report: Some(report),
             } => return not_taken_up(&run, (*report).into()),
-            HostError::Repair(RepairError::EnvironmentBroken(ref broken)) => {
-                let message = environment::lines(broken).join("\n");
-                return Self {
-                    remedy: error.remedy(),
-                    ..Self::new(error.code(), error.exit(), message)
-                };
-            }
             HostError::Answer(error) => return error.into(),
             _ => {}
         }
@@ -143,23 +133,6 @@ told_by_host!(
     StoreError,
     WorkspaceError,
 );
-
-impl From<TierAttackError> for CommandFailure {
-    fn from(error: TierAttackError) -> Self {
-        match error {
-            TierAttackError::Sandbox(error) => error.into(),
-            TierAttackError::Tier(_) => {
-                Self::new(Code::BadCommandLine, RunExit::Usage, error.to_string())
-                    .remedy("name namespace or landlock, or leave --tier out")
-            }
-            TierAttackError::Stage(_) | TierAttackError::Program(_) => Self::new(
-                Code::EnvironmentUnfit,
-                RunExit::Environment,
-                error.to_string(),
-            ),
-        }
-    }
-}
 
 /// Writing to standard output.
 impl From<io::Error> for CommandFailure {

@@ -3,6 +3,7 @@
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
 use lula_protocol::{Code, RunExit};
+use lula_sandbox::probes::TierAttackError;
 use lula_workspace::scratch::ScratchError;
 
 use super::HostError;
@@ -26,20 +27,27 @@ impl HostError {
             Self::Serving(error) => of_serving(error).0,
             Self::Approvals(error) => of_approvals(error).0,
             Self::Config(error) => error.code(),
-            Self::NoUserConfiguration => Code::ConfigUnreadable,
+            Self::NoUserConfiguration | Self::NoRepositoryConfiguration => Code::ConfigUnreadable,
+            Self::NothingToAttack => Code::SandboxRefused,
+            Self::Attack(TierAttackError::Sandbox(error)) => of_sandbox(error).0,
+            Self::Attack(TierAttackError::Tier(_)) => Code::BadCommandLine,
+            Self::VoteRefused(_) => Code::VoteRefused,
+            Self::ApprovalForged(_) => Code::ApprovalsUnusable,
             Self::Keyring(_) => Code::KeysUnusable,
             Self::Bundle(_) => Code::LogBroken,
             Self::Fork(_) => Code::CannotFork,
             Self::AddsSecret { .. } => Code::HeldBack,
             Self::NothingWaits(_) => Code::NoSuchWorkspace,
-            Self::NoLines(_) => Code::NothingThere,
+            Self::NoLines(_) | Self::NoLesson(_) => Code::NothingThere,
             Self::NoQuestion(_) => Code::UnknownApproval,
             Self::Rules(_)
             | Self::Guidelines(_)
             | Self::NoRulesFile { .. }
             | Self::UnreadableRules { .. } => Code::BadRules,
             Self::NoStateDirectory => Code::NoStateDirectory,
-            Self::StoreAddress(_) | Self::PasswordInAddress => Code::StoreUnusable,
+            Self::StoreAddress(_) | Self::PasswordInAddress | Self::BackupFile { .. } => {
+                Code::StoreUnusable
+            }
             Self::NoSuchRun(_) => Code::NoSuchRun,
             Self::RunBusy { .. } | Self::HealerBusy(_) | Self::NotEnded(_) => Code::RunBusy,
             Self::Checkout(_)
@@ -61,6 +69,8 @@ impl HostError {
             | Self::NoSuchDirectory { .. }
             | Self::Supervisor(_)
             | Self::RunnerKey { .. }
+            | Self::TextUnreadable(_)
+            | Self::Output { .. }
             | Self::Answer(_) => Code::FileAccess,
             Self::NoteRefused(_) | Self::TaskRefused { .. } => Code::BadCommandLine,
             Self::NotARepository { .. } => Code::NotARepository,
@@ -71,6 +81,8 @@ impl HostError {
             | Self::Hands(_)
             | Self::Fence(_)
             | Self::NotTakenUp { .. }
+            | Self::Attack(_)
+            | Self::OwnProgram(_)
             | Self::RunnerKilled { .. } => Code::EnvironmentUnfit,
             Self::ModelName(_) => Code::BadModelName,
             Self::ModelKey { .. } => Code::NoModelKey,
@@ -93,7 +105,9 @@ impl HostError {
             | Self::Bundle(BundleError::Store(error)) => of_store(error).1,
             Self::Engine(error) => of_engine(error).1,
             Self::Audit(error) => of_audit(error).1,
-            Self::Sandbox(error) => of_sandbox(error).1,
+            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
+                of_sandbox(error).1
+            }
             Self::Held(error) => of_workspace(error),
             Self::Repair(error) => of_repair(error).1,
             Self::Serving(error) => of_serving(error).1,
@@ -105,6 +119,11 @@ impl HostError {
             | Self::UnreadableRules { .. }
             | Self::Config(_)
             | Self::NoUserConfiguration
+            | Self::NoRepositoryConfiguration
+            | Self::NoLesson(_)
+            | Self::BackupFile { .. }
+            | Self::TextUnreadable(_)
+            | Self::Attack(TierAttackError::Tier(_))
             | Self::NothingWaits(_)
             | Self::NoLines(_)
             | Self::NoQuestion(_)
@@ -136,6 +155,8 @@ impl HostError {
             | Self::NotUndone(_)
             | Self::Checkout(_)
             | Self::Bundle(_)
+            | Self::VoteRefused(_)
+            | Self::ApprovalForged(_)
             | Self::Internal(_) => RunExit::Failed,
             Self::Git(_)
             | Self::Fork(_)
@@ -145,6 +166,10 @@ impl HostError {
             | Self::NotTakenUp { .. }
             | Self::Unlisted { .. }
             | Self::NoStateDirectory
+            | Self::NothingToAttack
+            | Self::Attack(_)
+            | Self::OwnProgram(_)
+            | Self::Output { .. }
             | Self::StoreAddress(_)
             | Self::PasswordInAddress
             | Self::RunStuck { .. }
@@ -175,7 +200,22 @@ impl HostError {
             Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => {
                 return Some(error.remedy());
             }
-            Self::Sandbox(error) => of_sandbox(error).2,
+            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
+                of_sandbox(error).2
+            }
+            Self::Attack(TierAttackError::Tier(_)) => {
+                "name namespace or landlock, or leave --tier out"
+            }
+            Self::NothingToAttack => "`lula doctor` shows why not",
+            Self::Output { .. } => "name a file in a directory that exists and can be written",
+            Self::NoLesson(_) => "`lula lessons list` names them",
+            Self::BackupFile { remedy, .. } => remedy,
+            Self::TextUnreadable(_) => "name a file that you can read",
+            Self::VoteRefused(_) => "is the runner there, and LULA_RUNNER_KEY its key?",
+            Self::ApprovalForged(_) => "do not approve it, and look at that runner",
+            Self::NoRepositoryConfiguration => {
+                "change to a repository, or leave out `--in repository`"
+            }
             Self::Held(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
@@ -280,6 +320,8 @@ impl HostError {
             | Self::Checkout(_)
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
+            | Self::Attack(_)
+            | Self::OwnProgram(_)
             | Self::ModelUnusable(_)
             | Self::Fence(_)
             | Self::Supervisor(_)

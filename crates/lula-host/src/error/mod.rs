@@ -16,11 +16,12 @@ use lula_gate::rules::RulesFileError;
 use lula_graph::EngineError;
 use lula_graph::bundle::BundleError;
 use lula_models::secret::ModelKeyError;
-use lula_protocol::{FailureReport, RunId};
+use lula_protocol::{ApprovalId, FailureReport, RunId};
 use lula_repair::RepairError;
 use lula_runner::RunnerStartError;
 use lula_runner_api::client::RunnerClientError;
 use lula_sandbox::SandboxError;
+use lula_sandbox::probes::TierAttackError;
 use lula_store::StoreError;
 use lula_workspace::checkout::CheckoutError;
 use lula_workspace::scratch::ScratchError;
@@ -362,6 +363,46 @@ pub enum HostError {
         /// What is wrong with it.
         why: String,
     },
+    /// A file that is named for a result cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// There is no repository whose configuration could be changed.
+    #[error("this directory is in no git repository")]
+    NoRepositoryConfiguration,
+    /// No lesson, or more than one, has that id.
+    #[error("{0}")]
+    NoLesson(String),
+    /// A file cannot be a backup.
+    #[error("{why}")]
+    BackupFile {
+        /// Why not.
+        why: String,
+        /// What to name instead.
+        remedy: &'static str,
+    },
+    /// A text cannot be read.
+    #[error("the text cannot be read: {0}")]
+    TextUnreadable(io::Error),
+    /// A runner elsewhere does not take an answer.
+    #[error("{0}")]
+    VoteRefused(RunnerClientError),
+    /// A runner shows something else than it asks about.
+    #[error("what the runner shows for {0} is not what it asks about")]
+    ApprovalForged(ApprovalId),
+    /// No tier that is a boundary works.
+    #[error("no tier that is a boundary works here, so there is nothing to attack")]
+    NothingToAttack,
+    /// An attack could not be made.
+    #[error(transparent)]
+    Attack(#[from] TierAttackError),
+    /// The program cannot be found.
+    #[error("this program cannot find its own file: {0}")]
+    OwnProgram(io::Error),
     /// A repository cannot be watched.
     #[error("{0}")]
     Watch(io::Error),

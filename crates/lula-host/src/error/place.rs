@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use lula_config::ConfigOrigin;
+use lula_repair::RepairError;
 
 use super::HostError;
+use crate::story::environment;
 
 /// Where a mistake is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,9 @@ impl HostError {
         match self {
             Self::Rules(error) => error.what.clone(),
             Self::Guidelines(error) => error.what.clone(),
+            Self::Repair(RepairError::EnvironmentBroken(broken)) => {
+                environment::lines(broken).join("\n")
+            }
             other => other.to_string(),
         }
     }

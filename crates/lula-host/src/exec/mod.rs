@@ -26,7 +26,7 @@ use crate::installation::Installation;
 use crate::record;
 use prepare::PreparedExec;
 use settle::ExecCleanup;
-pub use settle::{ReviewableChanges, SettledExec};
+pub use settle::{ExecReport, ReviewableChanges, SettledExec};
 
 /// What is to be run, and how.
 #[derive(Debug)]

@@ -8,11 +8,14 @@ use std::thread;
 
 use lula_audit::{AuditEnding, AuditEntry, AuditLog};
 use lula_gate::redact::redact_words;
+use lula_protocol::SandboxReceipt;
 use lula_sandbox::{FinishedCommand, SandboxEngine, SandboxSession};
 use lula_workspace::{ExcludedChanges, Workspace, WorkspaceDiff, WorkspaceLayer};
+use serde::Serialize;
 
 use super::{ExecError, ExecRequest};
 use crate::error::HostError;
+use crate::workspaces::HeldWorkspaceView;
 use crate::{record, workspaces};
 
 /// The workspace, what was changed in it and is to be reviewed, and what is left aside, where there is
@@ -67,6 +70,37 @@ pub struct SettledExec {
     pub recorded: Result<(), HostError>,
     /// To be let go of last: taking its helper apart keeps a processor busy.
     pub engine: Option<SandboxEngine>,
+}
+
+/// A command that ended, for programs.
+#[derive(Debug, Serialize)]
+pub struct ExecReport<'a> {
+    status: u8,
+    stdout: String,
+    stdout_dropped_bytes: u64,
+    stderr: String,
+    stderr_dropped_bytes: u64,
+    receipt: &'a SandboxReceipt,
+    /// What it changed, where that waits for a decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<HeldWorkspaceView<'a>>,
+}
+
+impl<'a> ExecReport<'a> {
+    /// Of a command, with what it would change.
+    pub fn new(finished: &'a FinishedCommand, changes: &'a ReviewableChanges) -> Self {
+        let held = changes.as_ref().filter(|(_, diff, _)| !diff.is_empty());
+        Self {
+            status: finished.shell_status(),
+            stdout: finished.stdout.text(),
+            stdout_dropped_bytes: finished.stdout.dropped(),
+            stderr: finished.stderr.text(),
+            stderr_dropped_bytes: finished.stderr.dropped(),
+            receipt: &finished.receipt,
+            held: held
+                .map(|(workspace, diff, aside)| HeldWorkspaceView::new(workspace, diff, aside)),
+        }
+    }
 }
 
 /// What the end of a command needs.

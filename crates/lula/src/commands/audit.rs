@@ -1,15 +1,12 @@
 //! `lula audit`
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use lula_audit::{
-    AuditCheckReport, AuditEnding, AuditError, AuditFilter, AuditHead, AuditPublicKey, AuditVerdict,
+    AuditCheckReport, AuditEnding, AuditFilter, AuditHead, AuditPublicKey, AuditVerdict,
 };
 use lula_host::record;
 use lula_protocol::{Code, RunExit};
-use serde_json::json;
 
 use crate::cli::AuditCommand;
 use crate::failure::CommandFailure;
@@ -21,16 +18,7 @@ pub(super) fn run(command: AuditCommand, session: &CliSession) -> Result<RunExit
         AuditCommand::Verify { bundle, key, head } => {
             let key = key.map(|key| key.parse::<AuditPublicKey>()).transpose()?;
             let head = head.as_deref().map(parse_head).transpose()?;
-            let report = match bundle {
-                Some(path) => {
-                    let file = File::open(&path).map_err(|source| AuditError::Io {
-                        path: path.clone(),
-                        source,
-                    })?;
-                    lula_audit::verify_bundle(BufReader::new(file), key.as_ref())?
-                }
-                None => lula_audit::verify(&record::directory(&session.host)?, key.as_ref(), head)?,
-            };
+            let report = record::verify(bundle.as_deref(), key.as_ref(), head, &session.host)?;
             verified(&report, session)
         }
         AuditCommand::Show { tool, run, last } => {
@@ -161,28 +149,14 @@ fn show(filter: &AuditFilter, session: &CliSession) -> Result<RunExit, CommandFa
 }
 
 fn export(output: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let directory = record::directory(&session.host)?;
-    let mut log = record::open(&session.host)?;
-    let head = match output {
-        Some(path) => {
-            let file = File::create(path).map_err(|source| AuditError::Io {
-                path: path.to_owned(),
-                source,
-            })?;
-            lula_audit::export(&mut log, &directory, file)?
-        }
-        None => lula_audit::export(&mut log, &directory, std::io::stdout().lock())?,
-    };
-    let place = output.unwrap_or(Path::new("standard output"));
+    let exported = record::export(output, std::io::stdout().lock(), &session.host)?;
     if session.screen.is_json() && output.is_some() {
-        session.screen.document(&json!({
-            "file": place, "head": head, "key": log.public_key().to_string(),
-        }))?;
+        session.screen.document(&exported)?;
     } else {
         session.screen.note(&format!(
             "exported to {}: check it with `lula audit verify --bundle FILE --key {}`",
-            place.display(),
-            log.public_key()
+            exported.file.display(),
+            exported.key
         ));
     }
     Ok(RunExit::Verified)

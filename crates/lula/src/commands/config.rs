@@ -1,10 +1,11 @@
 //! `lula config`
 
-use lula_config::resolve::{ConfigEntry, ConsideredSetting, SettingVerdict};
+use lula_config::resolve::{ConfigEntry, SettingVerdict};
 use lula_config::write::{self, ConfigFileChange};
-use lula_config::{ConfigError, ConfigKeySpec, ConfigLayer, keys, reference};
-use lula_protocol::{Code, RunExit};
-use serde_json::{Value, json};
+use lula_config::{ConfigKeySpec, ConfigLayer, reference};
+use lula_host::configuration::{ConfigKeyView, entry, file, key as key_of};
+use lula_protocol::RunExit;
+use serde_json::json;
 
 use crate::cli::{ConfigCommand, FileLayer};
 use crate::failure::CommandFailure;
@@ -14,16 +15,16 @@ use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint, unified};
 pub(super) fn run(command: ConfigCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         ConfigCommand::List => list(session)?,
-        ConfigCommand::Get { key } => get(entry(session, &key)?, session)?,
-        ConfigCommand::Explain { key } => explain(entry(session, &key)?, session)?,
+        ConfigCommand::Get { key } => get(entry(&key, &session.host)?, session)?,
+        ConfigCommand::Explain { key } => explain(entry(&key, &session.host)?, session)?,
         ConfigCommand::Set { key, value, layer } => {
-            let (spec, layer) = (find(&key)?, ConfigLayer::from(layer));
-            let change = write::set(file(session, layer)?, layer, spec, &value)?;
+            let (spec, layer) = (key_of(&key)?, ConfigLayer::from(layer));
+            let change = write::set(file(layer, &session.host)?, layer, spec, &value)?;
             changed(session, spec, layer, &change)?;
         }
         ConfigCommand::Unset { key, layer } => {
-            let (spec, layer) = (find(&key)?, ConfigLayer::from(layer));
-            let change = write::unset(file(session, layer)?, layer, spec)?;
+            let (spec, layer) = (key_of(&key)?, ConfigLayer::from(layer));
+            let change = write::unset(file(layer, &session.host)?, layer, spec)?;
             changed(session, spec, layer, &change)?;
         }
         ConfigCommand::Reference => session.screen.line(reference::page().trim_end())?,
@@ -31,25 +32,12 @@ pub(super) fn run(command: ConfigCommand, session: &CliSession) -> Result<RunExi
     Ok(RunExit::Verified)
 }
 
-fn find(name: &str) -> Result<&'static ConfigKeySpec, CommandFailure> {
-    keys::find(name).ok_or_else(|| ConfigError::unknown_key(name).into())
-}
-
-fn entry<'a>(session: &'a CliSession, name: &str) -> Result<&'a ConfigEntry, CommandFailure> {
-    let spec = find(name)?;
-    session
-        .host
-        .config
-        .entry(spec)
-        .ok_or_else(|| ConfigError::unknown_key(name).into())
-}
-
 fn list(session: &CliSession) -> Result<(), CommandFailure> {
     let entries = session.host.config.entries();
     if session.screen.is_json() {
         return session
             .screen
-            .document(&entries.iter().map(summary).collect::<Vec<_>>());
+            .document(&entries.iter().map(ConfigKeyView::of).collect::<Vec<_>>());
     }
     let mut table = TextTable::default();
     for entry in entries {
@@ -67,21 +55,9 @@ fn list(session: &CliSession) -> Result<(), CommandFailure> {
     session.screen.line(table.render(0).trim_end())
 }
 
-fn summary(entry: &ConfigEntry) -> Value {
-    let winner = entry.winner();
-    json!({
-        "key": entry.spec.name,
-        "value": winner.value.to_string(),
-        "layer": winner.layer.name(),
-        "origin": winner.origin.to_string(),
-        "default": entry.spec.default,
-        "doc": entry.spec.doc,
-    })
-}
-
 fn get(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailure> {
     if session.screen.is_json() {
-        session.screen.document(&summary(entry))
+        session.screen.document(&ConfigKeyView::of(entry))
     } else {
         session.screen.line(&entry.winner().value)
     }
@@ -90,9 +66,7 @@ fn get(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailure> 
 fn explain(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
-        let mut document = summary(entry);
-        document["layers"] = entry.history.iter().map(layer_document).collect();
-        return screen.document(&document);
+        return screen.document(&ConfigKeyView::with_layers(entry));
     }
     let spec = entry.spec;
     screen.line(format!("{}: {}", paint(STRONG, spec.name), spec.doc))?;
@@ -121,22 +95,6 @@ fn explain(entry: &ConfigEntry, session: &CliSession) -> Result<(), CommandFailu
     screen.line(table.render(2).trim_end())
 }
 
-fn layer_document(considered: &ConsideredSetting) -> Value {
-    let setting = &considered.setting;
-    let (verdict, reason) = match &considered.verdict {
-        SettingVerdict::Won => ("won", None),
-        SettingVerdict::Overridden => ("overridden", None),
-        SettingVerdict::Refused(reason) => ("refused", Some(reason)),
-    };
-    json!({
-        "layer": setting.layer.name(),
-        "value": setting.value.to_string(),
-        "origin": setting.origin.to_string(),
-        "verdict": verdict,
-        "reason": reason,
-    })
-}
-
 impl From<FileLayer> for ConfigLayer {
     fn from(layer: FileLayer) -> Self {
         match layer {
@@ -145,19 +103,6 @@ impl From<FileLayer> for ConfigLayer {
             FileLayer::Repository => Self::Repository,
         }
     }
-}
-
-fn file(session: &CliSession, layer: ConfigLayer) -> Result<&std::path::Path, CommandFailure> {
-    session.host.locations.of(layer).ok_or_else(|| {
-        let (message, remedy) = match layer {
-            ConfigLayer::Repository => (
-                "this directory is in no git repository",
-                "change to a repository, or leave out `--in repository`",
-            ),
-            _ => ("no home directory is known", "set HOME or LULA_CONFIG_FILE"),
-        };
-        CommandFailure::new(Code::ConfigUnreadable, RunExit::Usage, message).remedy(remedy)
-    })
 }
 
 fn changed(

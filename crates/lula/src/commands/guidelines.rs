@@ -4,16 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lula_agents::CodingState;
-use lula_agents::guidelines::{
-    BUILT_IN_FILE, ENOUGH, Guideline, GuidelineFileSource, GuidelineFileTrust, GuidelineRater,
-    ReviewLabel, built_in_text, confidence, test,
-};
+use lula_agents::guidelines::{Guideline, GuidelineRater};
 use lula_gate::rules::{GateAct, Ruling};
-use lula_host::guidelines::{self, GuidelineFile};
-use lula_host::history::{History, labels};
-use lula_host::repository::find_git;
-use lula_host::{rules, runs, store};
-use lula_protocol::{Code, RunExit};
+use lula_host::confidence::{self, ReviewCounts};
+use lula_host::policy::brief;
+use lula_host::{examples, guidelines, rules, runs, store};
+use lula_protocol::RunExit;
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
@@ -42,42 +38,15 @@ fn repository(session: &CliSession) -> Option<&Path> {
     session.host.locations.repository.as_deref()?.parent()
 }
 
-fn known_labels(session: &CliSession) -> Result<Vec<labels::LabelledChange>, CommandFailure> {
-    if !store::is_there(&session.host)? {
-        return Ok(Vec::new());
-    }
-    let git = find_git(&session.host).ok();
-    runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let history = History::read(store).await?;
-        Ok(history.labels(git.as_ref(), &session.host)?)
-    })
-}
-
 fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
     let policy = rules::load(&session.host)?;
     let all = guidelines::in_force(repository(session), &session.host)?;
-    let labels = known_labels(session)?;
-    let good = labels.iter().filter(|one| one.label.is_good()).count();
+    let labels = ReviewCounts::read(&session.host)?;
+    let guards = policy.rules().filter(|rule| rule.ruling > Ruling::Allow);
     let screen = &session.screen;
     if screen.is_json() {
-        let guards: Vec<Value> = policy
-            .rules()
-            .filter(|rule| rule.ruling > Ruling::Allow)
-            .map(|rule| {
-                json!({"id": rule.id, "decision": rule.ruling, "about": rule.about(),
-                    "reason": rule.reason})
-            })
-            .collect();
-        let by_label =
-            |wanted: ReviewLabel| labels.iter().filter(|one| one.label == wanted).count();
-        screen.document(&json!({
-            "guards": guards, "guidelines": all,
-            "labels": {"known": labels.len(), "enough": ENOUGH,
-                "calibrated": labels.len() >= ENOUGH as usize,
-                "approved": by_label(ReviewLabel::Approved), "merged": by_label(ReviewLabel::Merged),
-                "rejected": by_label(ReviewLabel::Rejected), "undone": by_label(ReviewLabel::Undone)},
-        }))?;
+        let guards: Vec<Value> = guards.map(brief).collect();
+        screen.document(&json!({"guards": guards, "guidelines": all, "labels": labels}))?;
         return Ok(RunExit::Verified);
     }
     screen.line(paint(
@@ -85,7 +54,7 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
         "Guards: decided by code before anything happens",
     ))?;
     let mut table = TextTable::default();
-    for rule in policy.rules().filter(|rule| rule.ruling > Ruling::Allow) {
+    for rule in guards {
         table.row([
             policy::coloured(rule.ruling),
             rule.id.clone(),
@@ -107,14 +76,15 @@ fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
         ]);
     }
     screen.line(table.render(2).trim_end())?;
-    let standing = if labels.len() >= ENOUGH as usize {
+    let standing = if labels.calibrated {
         "calibrated".to_owned()
     } else {
-        format!("uncalibrated until {ENOUGH}")
+        format!("uncalibrated until {}", labels.enough)
     };
     screen.note(&format!(
-        "confidence: {} labels, {good} good; {standing}",
-        labels.len()
+        "confidence: {} labels, {} good; {standing}",
+        labels.known,
+        labels.good()
     ));
     Ok(RunExit::Verified)
 }
@@ -128,61 +98,8 @@ fn phase(one: &Guideline) -> String {
 }
 
 fn run_examples(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let files = match file {
-        Some(path) => {
-            let read = GuidelineFile::at(path, GuidelineFileTrust::Operator)?;
-            vec![read.ok_or_else(|| {
-                let message = format!("the file {} does not exist", path.display());
-                CommandFailure::new(Code::BadRules, RunExit::Usage, message).remedy("name a file")
-            })?]
-        }
-        None => guidelines::files(repository(session), &session.host)?,
-    };
-    let built_in = GuidelineFileSource {
-        file: BUILT_IN_FILE,
-        text: built_in_text(),
-        trust: GuidelineFileTrust::Operator,
-    };
-    let mut sources: Vec<GuidelineFileSource<'_>> = Vec::new();
-    if file.is_none() {
-        sources.push(built_in);
-    }
-    sources.extend(files.iter().map(GuidelineFile::source));
-    let mut failures = Vec::new();
-    for source in &sources {
-        failures.extend(test(source)?);
-    }
-    if failures.is_empty() {
-        // Names that are taken and a repository's reach show only together.
-        let own: Vec<GuidelineFileSource<'_>> = files.iter().map(GuidelineFile::source).collect();
-        lula_agents::guidelines::load(&own)?;
-    }
-    let screen = &session.screen;
-    if screen.is_json() {
-        let failures: Vec<Value> = failures
-            .iter()
-            .map(|one| json!({"file": one.file, "line": one.line, "what": one.what}))
-            .collect();
-        let files: Vec<&str> = sources.iter().map(|source| source.file).collect();
-        screen.document(&json!({"files": files, "failures": failures}))?;
-    } else {
-        for failure in &failures {
-            screen.line(format!("{} {failure}", paint(BAD, "failed:")))?;
-        }
-        if failures.is_empty() {
-            let names: Vec<&str> = sources.iter().map(|source| source.file).collect();
-            let names = names.join(", ");
-            screen.line(format!(
-                "{} every example of {names} holds",
-                paint(GOOD, "ok:")
-            ))?;
-        }
-    }
-    Ok(if failures.is_empty() {
-        RunExit::Verified
-    } else {
-        RunExit::Failed
-    })
+    let report = examples::of_guidelines(file, repository(session), &session.host)?;
+    policy::tell_examples(&report, session)
 }
 
 /// A guideline or a guard by its name, or what all of them came to in a run.
@@ -201,8 +118,7 @@ fn explain(what: &str, session: &CliSession) -> Result<RunExit, CommandFailure> 
     let policy = rules::load(&session.host)?;
     if let Some(rule) = policy.rules().find(|rule| rule.id == what) {
         if screen.is_json() {
-            screen.document(&json!({"id": rule.id, "decision": rule.ruling,
-                "about": rule.about(), "reason": rule.reason}))?;
+            screen.document(&brief(rule))?;
         } else {
             let decision = policy::coloured(rule.ruling);
             screen.line(format!("{decision} {}: {}", rule.id, rule.reason))?;
@@ -224,24 +140,11 @@ fn explain(what: &str, session: &CliSession) -> Result<RunExit, CommandFailure> 
 
 fn explain_run(work: &CodingState, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
-    let calibration = work.task.guidance.calibration.as_ref();
-    let parts: Vec<(&str, f64, f64)> = work.confidence.as_ref().map_or_else(Vec::new, |known| {
-        let weights = confidence::contributions(calibration, &known.features);
-        known
-            .features
-            .named()
-            .zip(weights)
-            .map(|((name, value), adds)| (name, value, adds))
-            .collect()
-    });
+    let parts = confidence::shares(work);
     if screen.is_json() {
-        let features: Vec<Value> = parts
-            .iter()
-            .map(|(name, value, adds)| json!({"feature": name, "value": value, "adds": adds}))
-            .collect();
         screen.document(
             &json!({"confidence": work.confidence, "ratings": work.ratings,
-            "features": features}),
+            "features": parts}),
         )?;
         return Ok(RunExit::Verified);
     }
@@ -271,11 +174,11 @@ fn explain_run(work: &CodingState, session: &CliSession) -> Result<RunExit, Comm
     if let Some(known) = &work.confidence {
         screen.line(format!("confidence {}", known.spoken()))?;
         let mut table = TextTable::default();
-        for (name, value, adds) in parts {
+        for part in parts {
             table.row([
-                name.to_owned(),
-                format!("{value:.2}"),
-                format!("{adds:+.2}"),
+                part.feature.to_owned(),
+                format!("{:.2}", part.value),
+                format!("{:+.2}", part.adds),
             ]);
         }
         screen.line(table.render(2).trim_end())?;

@@ -1,62 +1,29 @@
 //! `lula index`: the map of a project, and where things are defined.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lula_host::index::{self, Freshness, IndexSummary};
-use lula_index::{FoundDefinition, IndexOrigin, IndexUpdate, MapQuery, ProjectMap, estimate};
+use lula_host::index::{self, IndexSummary, MapReport, SymbolReport};
+use lula_index::{IndexOrigin, IndexUpdate};
 use lula_protocol::RunExit;
-use serde::Serialize;
 
 use crate::cli::IndexCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, STRONG, TextTable, paint};
 
-#[derive(Serialize)]
-struct MapDocument {
-    project: PathBuf,
-    #[serde(flatten)]
-    map: ProjectMap,
-    index: Freshness,
-}
-
-#[derive(Serialize)]
-struct SymbolsDocument {
-    project: PathBuf,
-    symbols: Vec<FoundDefinition>,
-    index: Freshness,
-}
-
 pub(super) fn run(command: IndexCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {
         IndexCommand::Map { path, task, tokens } => {
-            let IndexSummary {
-                project,
-                index,
-                fresh,
-                ..
-            } = open(path.as_deref(), session)?;
-            let task = MapQuery {
-                text: task.unwrap_or_default(),
-                ..MapQuery::default()
-            };
-            let map = index.map(&task, tokens, &estimate);
-            show_map(project, map, fresh, session)
+            show_map(open(path.as_deref(), session)?.map(task, tokens), session)
         }
         IndexCommand::Symbols {
             query,
             workspace,
             limit,
         } => {
-            let IndexSummary {
-                project,
-                index,
-                fresh,
-                ..
-            } = open(workspace.as_deref(), session)?;
             let query = query.unwrap_or_default();
-            let symbols = index.find(&query, limit);
-            show_symbols(project, symbols, &query, fresh, session)
+            let found = open(workspace.as_deref(), session)?.find(&query, limit);
+            show_symbols(found, &query, session)
         }
     }
 }
@@ -80,21 +47,13 @@ fn open(named: Option<&Path>, session: &CliSession) -> Result<IndexSummary, Comm
     Ok(indexed)
 }
 
-fn show_map(
-    project: PathBuf,
-    map: ProjectMap,
-    fresh: Freshness,
-    session: &CliSession,
-) -> Result<RunExit, CommandFailure> {
+fn show_map(report: MapReport, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
-        screen.document(&MapDocument {
-            project,
-            map,
-            index: fresh,
-        })?;
+        screen.document(&report)?;
         return Ok(RunExit::Verified);
     }
+    let MapReport { map, index, .. } = report;
     if map.files.is_empty() {
         let reason = if map.definitions == 0 {
             "no definitions in a language that is understood"
@@ -117,39 +76,34 @@ fn show_map(
             "{shown} of {} definitions in {} of {} files, {} tokens; {} files read, {} parsed",
             map.definitions,
             map.files.len(),
-            fresh.update.files,
+            index.update.files,
             map.tokens,
-            fresh.update.read,
-            fresh.update.parsed
+            index.update.read,
+            index.update.parsed
         ),
     ));
-    skipped(&fresh.update, session);
+    skipped(&index.update, session);
     Ok(RunExit::Verified)
 }
 
 fn show_symbols(
-    project: PathBuf,
-    symbols: Vec<FoundDefinition>,
+    report: SymbolReport,
     query: &str,
-    fresh: Freshness,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
-    let exit = if symbols.is_empty() && !query.is_empty() {
+    let exit = if report.symbols.is_empty() && !query.is_empty() {
         RunExit::Failed
     } else {
         RunExit::Verified
     };
     if screen.is_json() {
-        screen.document(&SymbolsDocument {
-            project,
-            symbols,
-            index: fresh,
-        })?;
+        screen.document(&report)?;
         return Ok(exit);
     }
+    let SymbolReport { symbols, index, .. } = report;
     if symbols.is_empty() {
-        let sources = fresh.update.sources;
+        let sources = index.update.sources;
         screen.note(&format!("nothing answers {query:?} in {sources} sources"));
     }
     let mut table = TextTable::default();
@@ -165,7 +119,7 @@ fn show_symbols(
     if !lines.is_empty() {
         screen.line(lines.trim_end())?;
     }
-    skipped(&fresh.update, session);
+    skipped(&index.update, session);
     Ok(exit)
 }
 

@@ -1,15 +1,11 @@
 //! `lula lessons`: what failed attempts showed
 
-use std::path::Path;
-
 use lula_agents::lessons::LessonRecord;
-use lula_host::history::{History, lessons};
+use lula_host::history::lessons::forget;
+use lula_host::lessons::{self, document, named, uplift};
 use lula_host::record::spoken_time;
-use lula_host::repository::{around, find_git};
-use lula_host::{runs, store};
-use lula_protocol::{Code, RunExit};
-use lula_store::SecretGuard;
-use serde_json::{Value, json};
+use lula_protocol::RunExit;
+use serde_json::json;
 
 use crate::cli::LessonsCommand;
 use crate::failure::CommandFailure;
@@ -20,12 +16,15 @@ pub(super) fn run(
     command: &LessonsCommand,
     session: &CliSession,
 ) -> Result<RunExit, CommandFailure> {
+    let host = &session.host;
     match command {
-        LessonsCommand::List { repo } => list(&known(repo.as_deref(), session)?, session),
-        LessonsCommand::Show { id, repo } => show(&named(id, repo.as_deref(), session)?, session),
+        LessonsCommand::List { repo } => {
+            list(&lessons::of_repository(repo.as_deref(), host)?, session)
+        }
+        LessonsCommand::Show { id, repo } => show(&named(id, repo.as_deref(), host)?, session),
         LessonsCommand::Forget { id, repo } => {
-            let record = named(id, repo.as_deref(), session)?;
-            lessons::forget(&record.lesson.id, &session.host)?;
+            let record = named(id, repo.as_deref(), host)?;
+            forget(&record.lesson.id, host)?;
             if session.screen.is_json() {
                 session
                     .screen
@@ -39,55 +38,10 @@ pub(super) fn run(
     }
 }
 
-fn known(repo: Option<&Path>, session: &CliSession) -> Result<Vec<LessonRecord>, CommandFailure> {
-    let (top, _) = around(repo, &find_git(&session.host)?)?;
-    if !store::is_there(&session.host)? {
-        return Ok(Vec::new());
-    }
-    runs::block_on(async {
-        let store = store::open(&session.host, SecretGuard::default()).await?;
-        let history = History::read(store).await?;
-        let repository = top.to_string_lossy();
-        Ok(history.lessons(&repository, &session.host).await?)
-    })
-}
-
-fn named(
-    id: &str,
-    repo: Option<&Path>,
-    session: &CliSession,
-) -> Result<LessonRecord, CommandFailure> {
-    let mut records = known(repo, session)?;
-    records.retain(|record| record.lesson.id.starts_with(id));
-    let message = match records.len() {
-        1 => return Ok(records.remove(0)),
-        0 => format!("there is no lesson {id:?} of this repository"),
-        _ => format!("several lessons begin with {id:?}"),
-    };
-    Err(
-        CommandFailure::new(Code::NothingThere, RunExit::Usage, message)
-            .remedy("`lula lessons list` names them"),
-    )
-}
-
-fn value(record: &LessonRecord) -> Result<Value, CommandFailure> {
-    let mut value = serde_json::to_value(&record.lesson)?;
-    value["retired"] = json!(record.retired);
-    value["uplift_permille"] = json!(record.lesson.uplift());
-    Ok(value)
-}
-
-fn uplift(record: &LessonRecord) -> String {
-    record.lesson.uplift().map_or_else(
-        || "unknown".to_owned(),
-        |uplift| format!("{:+} %", uplift / 10),
-    )
-}
-
 fn list(records: &[LessonRecord], session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
-        let all: Result<Vec<Value>, CommandFailure> = records.iter().map(value).collect();
+        let all: Result<Vec<_>, _> = records.iter().map(document).collect();
         screen.document(&all?)?;
         return Ok(RunExit::Verified);
     }
@@ -123,7 +77,7 @@ fn list(records: &[LessonRecord], session: &CliSession) -> Result<RunExit, Comma
 fn show(record: &LessonRecord, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
     if screen.is_json() {
-        screen.document(&value(record)?)?;
+        screen.document(&document(record)?)?;
         return Ok(RunExit::Verified);
     }
     let lesson = &record.lesson;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use lula_host::drive::background;
-use lula_host::drive::worker::is_dead;
+use lula_host::drive::worker::RunActivity;
 use lula_host::record::spoken_time;
 use lula_host::story::facts::spend;
 use lula_host::story::follow::RunLogFollower;
 use lula_host::story::{StoryEvent, StoryEventKind};
 use lula_host::{runs, store};
 use lula_protocol::{RunExit, RunId};
-use lula_store::{LogRecord, RunStatus, RunStore, SecretGuard};
+use lula_store::{LogRecord, SecretGuard};
 use serde::Serialize;
 
 use crate::cli::runs::LogsFlags;
@@ -37,7 +37,7 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
         loop {
             let mut printed = Ok(());
             // Asked before it is read: what is written until then is read.
-            let over = is_over(&*store, &run).await?;
+            let activity = RunActivity::of(&run, &*store).await?;
             follower
                 .catch_up(|record, moment, _| {
                     if printed.is_ok() {
@@ -46,39 +46,15 @@ pub(super) fn run(flags: &LogsFlags, session: &CliSession) -> Result<RunExit, Co
                 })
                 .await?;
             printed?;
-            if !flags.follow || over == Standing::Over {
+            if !flags.follow || activity == RunActivity::Over {
                 return Ok(RunExit::Verified);
             }
-            if over == Standing::Left && !warned {
+            if activity == RunActivity::Left && !warned {
                 warned = true;
                 say_left(&run, session)?;
             }
             RunLogFollower::wait(&mut hints).await;
         }
-    })
-}
-
-#[derive(PartialEq, Eq)]
-enum Standing {
-    Over,
-    UnderWay,
-    /// No driver works on it now.
-    Left,
-}
-
-async fn is_over(store: &dyn RunStore, run: &RunId) -> Result<Standing, CommandFailure> {
-    let row = store.run(run).await?;
-    Ok(match row {
-        Some(row) if row.status == RunStatus::Done => Standing::Over,
-        Some(row) if row.status == RunStatus::Running => {
-            if row.owner.as_deref().is_some_and(is_dead) {
-                Standing::Left
-            } else {
-                Standing::UnderWay
-            }
-        }
-        Some(_) => Standing::Left,
-        None => Standing::Over,
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lula_config::keys;
 use lula_host::history::{History, standing};
+use lula_host::models::listing::{ListedPrice, ModelListing};
 use lula_host::models::trial::{self, ModelTrial};
 use lula_host::text::dollars;
 use lula_host::{models, runs, store};
@@ -38,87 +38,56 @@ pub(super) fn run(command: ModelsCommand, session: &CliSession) -> Result<RunExi
 }
 
 fn list(session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let config = &session.host.config;
-    let (in_use, prices) = (config.get(&keys::MODELS_USE), models::prices(config)?);
-    let providers = models::providers(config);
-    let price = |model: &str| {
-        let name = models::name(model).ok()?;
-        let price = prices.of(&name.priced_as());
-        Some(json!({
-            "input_usd_per_million": dollars(price.input),
-            "output_usd_per_million": dollars(price.output),
-            "as_of": price.as_of,
-        }))
-    };
-    if session.screen.is_json() {
-        let providers: Vec<_> = providers
-            .iter()
-            .map(|provider| {
-                let names: Vec<_> = provider
-                    .models
-                    .iter()
-                    .map(|model| models::full_name(provider, model, config))
-                    .collect();
-                json!({
-                    "provider": provider.name, "place": provider.place, "found": provider.found,
-                    "detail": provider.detail, "models": names,
-                })
-            })
-            .collect();
-        let in_use: Vec<_> = in_use
-            .iter()
-            .map(|model| json!({"model": model, "price": price(model)}))
-            .collect();
-        session
-            .screen
-            .document(&json!({"in_use": in_use, "providers": providers}))?;
+    let listing = ModelListing::look(&session.host)?;
+    let screen = &session.screen;
+    if screen.is_json() {
+        screen.document(&listing)?;
         return Ok(RunExit::Verified);
     }
-    let screen = &session.screen;
     screen.line(paint(STRONG, "In use"))?;
-    if in_use.is_empty() {
+    if listing.in_use.is_empty() {
         screen.line("  none; `lula models use NAME` sets one\n")?;
     } else {
         let mut table = TextTable::default();
-        for model in &in_use {
-            let cost = match price(model) {
-                Some(price) if price["as_of"].is_string() => format!(
-                    "at most ${:.2} read, ${:.2} written for a million tokens, as of {}",
-                    price["input_usd_per_million"].as_f64().unwrap_or_default(),
-                    price["output_usd_per_million"].as_f64().unwrap_or_default(),
-                    price["as_of"].as_str().unwrap_or_default(),
-                ),
-                Some(price) => format!(
-                    "price unknown, counts as ${:.2} for a million tokens",
-                    price["input_usd_per_million"].as_f64().unwrap_or_default()
-                ),
-                None => paint(BAD, "not the name of a model"),
-            };
-            table.row([model.clone(), paint(DIM, cost)]);
+        for used in &listing.in_use {
+            table.row([used.model.clone(), paint(DIM, cost(used.price.as_ref()))]);
         }
         screen.line(table.render(2))?;
     }
     screen.line(paint(STRONG, "Here"))?;
     let mut table = TextTable::default();
-    for provider in &providers {
+    for provider in listing.providers {
         let mark = if provider.found {
             paint(GOOD, "✓")
         } else {
             paint(DIM, "-")
         };
-        table.row([
-            mark,
-            provider.name.to_owned(),
-            provider.place.clone(),
-            paint(DIM, &provider.detail),
-        ]);
-        for model in &provider.models {
-            let name = models::full_name(provider, model, config);
+        let detail = paint(DIM, &provider.detail);
+        table.row([mark, provider.provider, provider.place, detail]);
+        for name in provider.models {
             table.row([String::new(), String::new(), name, String::new()]);
         }
     }
     screen.line(table.render(2).trim_end())?;
     Ok(RunExit::Verified)
+}
+
+fn cost(price: Option<&ListedPrice>) -> String {
+    match price {
+        Some(ListedPrice {
+            input_usd_per_million,
+            output_usd_per_million,
+            as_of: Some(day),
+        }) => format!(
+            "at most ${input_usd_per_million:.2} read, ${output_usd_per_million:.2} written for a \
+             million tokens, as of {day}"
+        ),
+        Some(price) => format!(
+            "price unknown, counts as ${:.2} for a million tokens",
+            price.input_usd_per_million
+        ),
+        None => paint(BAD, "not the name of a model"),
+    }
 }
 
 fn show(document: &Value, session: &CliSession) -> Result<(), CommandFailure> {

@@ -1,13 +1,11 @@
 //! `lula policy`
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lula_gate::findings::{self, MAX_TEXT};
-use lula_gate::rules::{self as gate, GateAct, RulesFileSource, RulesFileTrust, Ruling};
-use lula_host::rules;
-use lula_protocol::{Code, RunExit};
-use serde_json::json;
+use lula_gate::rules::{self as gate, GateAct, Ruling};
+use lula_host::examples::{self, ExampleReport};
+use lula_host::{policy, rules};
+use lula_protocol::RunExit;
 
 use crate::cli::PolicyCommand;
 use crate::failure::CommandFailure;
@@ -34,7 +32,7 @@ pub(super) fn run(command: PolicyCommand, session: &CliSession) -> Result<RunExi
             Ok(RunExit::Verified)
         }
         PolicyCommand::Show { built_in: false } => show(session),
-        PolicyCommand::Scan { file } => scan(file, session),
+        PolicyCommand::Scan { file } => scan(file.as_deref(), session),
     }
 }
 
@@ -48,19 +46,11 @@ pub(super) fn coloured(ruling: Ruling) -> String {
 }
 
 pub(super) fn check(act: &GateAct, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let policy = rules::load(&session.host)?;
-    let verdict = policy.judge(act);
+    let rules = rules::load(&session.host)?;
+    let verdict = rules.judge(act);
     let screen = &session.screen;
     if screen.is_json() {
-        screen.document(&json!({
-            "decision": verdict.ruling,
-            "rule": verdict.rule(),
-            "reason": verdict.reason(),
-            "because": verdict.because,
-            "terms": verdict.terms,
-            "beforehand": verdict.beforehand,
-            "policy": policy.version().ok(),
-        }))?;
+        screen.document(&policy::decision(&rules, &verdict))?;
     } else {
         screen.line(coloured(verdict.ruling))?;
         let mut table = TextTable::default();
@@ -90,55 +80,27 @@ pub(super) fn check(act: &GateAct, session: &CliSession) -> Result<RunExit, Comm
 }
 
 fn test(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let files = match file {
-        Some(path) => {
-            let read = rules::read(path, RulesFileTrust::Operator)?;
-            vec![read.ok_or_else(|| {
-                let message = format!("the rules file {} does not exist", path.display());
-                CommandFailure::new(Code::BadRules, RunExit::Usage, message)
-                    .remedy("name a rules file")
-            })?]
-        }
-        None => rules::files(&session.host)?,
-    };
-    let built_in = RulesFileSource {
-        file: gate::BUILT_IN_FILE,
-        text: gate::built_in_text(),
-        trust: RulesFileTrust::Operator,
-    };
-    let mut sources = Vec::new();
-    if file.is_none() {
-        sources.push(built_in);
-    }
-    sources.extend(files.iter().map(rules::LoadedRulesFile::source));
-    let mut failures = Vec::new();
-    for source in &sources {
-        failures.extend(gate::test(source)?);
-    }
+    tell_examples(&examples::of_rules(file, &session.host)?, session)
+}
+
+/// Which examples of rules or guidelines do not hold.
+pub(super) fn tell_examples(
+    report: &ExampleReport,
+    session: &CliSession,
+) -> Result<RunExit, CommandFailure> {
     let screen = &session.screen;
+    let holds = report.failures.is_empty();
     if screen.is_json() {
-        let failures: Vec<_> = failures
-            .iter()
-            .map(
-                |failure| json!({"file": failure.file, "line": failure.line, "what": failure.what}),
-            )
-            .collect();
-        let files: Vec<_> = sources.iter().map(|source| source.file).collect();
-        screen.document(&json!({"files": files, "failures": failures}))?;
+        screen.document(report)?;
+    } else if holds {
+        let (mark, names) = (paint(GOOD, "ok:"), report.files.join(", "));
+        screen.line(format!("{mark} every example of {names} holds"))?;
     } else {
-        for failure in &failures {
+        for failure in &report.failures {
             screen.line(format!("{} {failure}", paint(BAD, "failed:")))?;
         }
-        if failures.is_empty() {
-            let names: Vec<_> = sources.iter().map(|source| source.file).collect();
-            screen.line(format!(
-                "{} every example of {} holds",
-                paint(GOOD, "ok:"),
-                names.join(", ")
-            ))?;
-        }
     }
-    Ok(if failures.is_empty() {
+    Ok(if holds {
         RunExit::Verified
     } else {
         RunExit::Failed
@@ -146,31 +108,15 @@ fn test(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFai
 }
 
 fn show(session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let policy = rules::load(&session.host)?;
-    let version = policy
-        .version()
-        .map_err(|error| CommandFailure::new(Code::Internal, RunExit::Failed, error.to_string()))?;
+    let rules = rules::load(&session.host)?;
+    let document = policy::document(&rules)?;
     let screen = &session.screen;
     if screen.is_json() {
-        let rules: Vec<_> = policy
-            .rules()
-            .map(|rule| {
-                json!({
-                    "id": rule.id, "decision": rule.ruling, "about": rule.about(),
-                    "reason": rule.reason, "place": rule.place,
-                    "examples": rule.example_count(),
-                })
-            })
-            .collect();
-        screen.document(&json!({
-            "version": version, "default": policy.default_ruling(), "terms": policy.terms(),
-            "beforehand": policy.agreed_beforehand(),
-            "rules": rules,
-        }))?;
+        screen.document(&document)?;
         return Ok(RunExit::Verified);
     }
     let mut table = TextTable::default();
-    for rule in policy.rules() {
+    for rule in rules.rules() {
         table.row([
             coloured(rule.ruling),
             paint(STRONG, &rule.id),
@@ -179,56 +125,24 @@ fn show(session: &CliSession) -> Result<RunExit, CommandFailure> {
     }
     screen.line(table.render(0).trim_end())?;
     screen.note(&format!(
-        "where no rule matches: {}; version {version}",
-        policy.default_ruling()
+        "where no rule matches: {}; version {}",
+        rules.default_ruling(),
+        document["version"].as_str().unwrap_or_default()
     ));
     Ok(RunExit::Verified)
 }
 
-fn scan(file: Option<PathBuf>, session: &CliSession) -> Result<RunExit, CommandFailure> {
-    let unreadable = |error: std::io::Error| {
-        CommandFailure::new(
-            Code::FileAccess,
-            RunExit::Usage,
-            format!("the text cannot be read: {error}"),
-        )
-        .remedy("name a file that you can read")
-    };
-    let mut bytes = Vec::new();
-    // One byte more than is looked at, to tell that there is more.
-    let most = MAX_TEXT as u64 + 1;
-    match file {
-        Some(path) => std::fs::File::open(path)
-            .and_then(|file| file.take(most).read_to_end(&mut bytes))
-            .map_err(unreadable)?,
-        None => std::io::stdin()
-            .lock()
-            .take(most)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?,
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    let found = findings::scan(&text);
-    let line_of = |at: usize| text[..at].matches('\n').count() + 1;
+fn scan(file: Option<&Path>, session: &CliSession) -> Result<RunExit, CommandFailure> {
+    let found = policy::scan(file, std::io::stdin().lock())?;
     let screen = &session.screen;
     if screen.is_json() {
-        let findings: Vec<_> = found
-            .findings
-            .iter()
-            .map(|finding| {
-                json!({
-                    "label": finding.label, "what": finding.what, "line": line_of(finding.span.start),
-                    "span": [finding.span.start, finding.span.end], "confidence": finding.confidence,
-                })
-            })
-            .collect();
-        screen.document(&json!({"findings": findings, "truncated": found.truncated}))?;
+        screen.document(&found)?;
         return Ok(RunExit::Verified);
     }
     let mut table = TextTable::default();
     for finding in &found.findings {
         table.row([
-            format!("line {}", line_of(finding.span.start)),
+            format!("line {}", finding.line),
             paint(STRONG, finding.label.name()),
             finding.what.to_owned(),
         ]);

@@ -3,17 +3,16 @@
 mod streams;
 
 use std::io;
-use std::path::Path;
 
-use lula_host::exec::{self, AttendedCommand, ExecAttendant, ExecError};
+use lula_host::exec::{
+    self, AttendedCommand, ExecAttendant, ExecError, ExecReport, ReviewableChanges,
+};
+use lula_host::output::write_document;
 use lula_host::sandbox::{self, Line};
-use lula_host::workspaces::HeldWorkspaceView;
-use lula_protocol::{Code, RunExit, SandboxReceipt};
+use lula_protocol::SandboxReceipt;
 use lula_sandbox::{
     EarlyHelper, FinishedCommand, Sandbox, SandboxCommand, SandboxEngine, SandboxError,
 };
-use lula_workspace::{ExcludedChanges, Workspace, WorkspaceDiff};
-use serde::Serialize;
 
 use crate::cli::ExecFlags;
 use crate::commands::review;
@@ -36,7 +35,7 @@ pub(super) fn run(
     };
     let told = match (settled.ran, settled.changes) {
         (Ok(finished), Ok(changes)) => Ok(report(flags, session, &finished)
-            .and_then(|()| tell(session, &finished, changes.as_ref()))
+            .and_then(|()| tell(session, &finished, &changes))
             .map(|()| ProcessExitStatus::of_command(finished.shell_status()))),
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
@@ -110,19 +109,21 @@ impl ExecAttendant for TerminalScreen {
 fn tell(
     session: &CliSession,
     finished: &FinishedCommand,
-    changes: Option<&(Workspace, WorkspaceDiff, ExcludedChanges)>,
+    changes: &ReviewableChanges,
 ) -> Result<(), CommandFailure> {
-    let held = changes.filter(|(_, diff, _)| !diff.is_empty());
     if session.screen.is_json() {
-        let held =
-            held.map(|(workspace, diff, aside)| HeldWorkspaceView::new(workspace, diff, aside));
-        session.screen.document(&Document::new(finished, held))?;
-    } else if let Some((workspace, diff, aside)) = held {
-        review::announce(session, workspace, diff, aside);
-    } else if let Some((_, _, aside)) = changes.filter(|(_, _, aside)| aside.files() > 0) {
-        let told = review::left_aside(aside);
-        let told = format!("{told} and not kept; --write direct keeps them");
-        session.screen.note(&paint(DIM, told));
+        return session.screen.document(&ExecReport::new(finished, changes));
+    }
+    match changes {
+        Some((workspace, diff, aside)) if !diff.is_empty() => {
+            review::announce(session, workspace, diff, aside);
+        }
+        Some((_, _, aside)) if aside.files() > 0 => {
+            let told = review::left_aside(aside);
+            let told = format!("{told} and not kept; --write direct keeps them");
+            session.screen.note(&paint(DIM, told));
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -134,7 +135,7 @@ fn report(
     finished: &FinishedCommand,
 ) -> Result<(), CommandFailure> {
     if let Some(path) = &flags.receipt {
-        write_receipt(path, &finished.receipt)?;
+        write_document(path, &finished.receipt)?;
     }
     let screen = &session.screen;
     if screen.is_verbose() {
@@ -158,41 +159,4 @@ fn posture(receipt: &SandboxReceipt) -> TextTable {
         }
     }
     table
-}
-
-fn write_receipt(path: &Path, receipt: &SandboxReceipt) -> Result<(), CommandFailure> {
-    let mut text = serde_json::to_string_pretty(receipt)?;
-    text.push('\n');
-    std::fs::write(path, text).map_err(|error| {
-        let message = format!("cannot write the receipt to {}: {error}", path.display());
-        CommandFailure::new(Code::FileAccess, RunExit::Environment, message)
-            .remedy("name a file that you can write")
-    })
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    status: u8,
-    stdout: String,
-    stdout_dropped_bytes: u64,
-    stderr: String,
-    stderr_dropped_bytes: u64,
-    receipt: &'a SandboxReceipt,
-    /// What it changed, where that waits for a decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    held: Option<HeldWorkspaceView<'a>>,
-}
-
-impl<'a> Document<'a> {
-    fn new(finished: &'a FinishedCommand, held: Option<HeldWorkspaceView<'a>>) -> Self {
-        Self {
-            status: finished.shell_status(),
-            stdout: finished.stdout.text(),
-            stdout_dropped_bytes: finished.stdout.dropped(),
-            stderr: finished.stderr.text(),
-            stderr_dropped_bytes: finished.stderr.dropped(),
-            receipt: &finished.receipt,
-            held,
-        }
-    }
 }

@@ -5,7 +5,7 @@ mod show;
 mod undo;
 
 use lula_host::history::listing;
-use lula_host::record::now_ms;
+use lula_host::record::age;
 use lula_host::{runs, store};
 use lula_protocol::{ApprovalId, RunExit, RunId};
 use lula_store::SecretGuard;
@@ -54,17 +54,6 @@ fn style(standing: &str) -> anstyle::Style {
         "failed" | "not possible" | "unreadable" => BAD,
         "running" => STRONG,
         _ => WARN,
-    }
-}
-
-/// How long ago, roughly.
-fn age(ms: u64) -> String {
-    let seconds = now_ms().saturating_sub(ms) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
     }
 }
 
