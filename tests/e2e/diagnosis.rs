@@ -6,12 +6,11 @@ use lula_models::mock::MockModelServer;
 use lula_models::script::ModelScript;
 use serde_json::json;
 
-use crate::lula::{Ran, World};
-use crate::run::{FIX, buggy, edit, strong};
+use crate::support::{FIX, LulaEnv, Models, Ran, Repo, edit};
 
 const DEBUG: (&str, &str) = ("LULA_LOG", "debug");
 
-fn runner_log(world: &World) -> PathBuf {
+fn runner_log(world: &LulaEnv) -> PathBuf {
     world.home().join(".local/state/lula/logs/runner.log")
 }
 
@@ -31,15 +30,15 @@ fn id<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     Some(&id[..end.unwrap_or(id.len())])
 }
 
-fn run_id(world: &World) -> String {
+fn run_id(world: &LulaEnv) -> String {
     let runs = world.run(&["runs", "--json"]).exits(0).json();
     runs[0]["run"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn the_log_of_driver_and_runner_names_run_and_effect_on_each_line() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     let ran = world.run_with(&[DEBUG], &["run", FIX]).exits(0);
     let run = run_id(&world);
     let driver = lines(&ran.stderr);
@@ -71,8 +70,8 @@ fn the_log_of_driver_and_runner_names_run_and_effect_on_each_line() {
 
 #[test]
 fn without_being_asked_for_there_is_no_log() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     for variables in [&[][..], &[("LULA_LOG", "off")], &[("LULA_LOG", "")]] {
         let ran = world.run_with(variables, &["run", FIX]).exits(0);
         assert_eq!(lines(&ran.stderr), Vec::<&str>::new());
@@ -84,7 +83,7 @@ fn without_being_asked_for_there_is_no_log() {
 
 #[test]
 fn each_further_v_logs_more() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let counted = |flags: &[&str]| {
         let line = [&["exec"][..], flags, &["--", "/bin/true"]].concat();
         let ran = world.run(&line).exits(0);
@@ -97,8 +96,8 @@ fn each_further_v_logs_more() {
 
 #[test]
 fn a_detached_driver_logs_beside_its_report() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     world.run_with(&[DEBUG], &["run", FIX, "--detach"]).exits(0);
     world.run(&["logs", "-f", "last"]).exits(0);
     let run = run_id(&world);
@@ -109,7 +108,7 @@ fn a_detached_driver_logs_beside_its_report() {
 
 #[test]
 fn a_filter_that_is_none_is_refused_before_anything_is_done() {
-    let world = World::new();
+    let world = LulaEnv::new();
     let loud = [("LULA_LOG", "loud")];
     let ran: Ran = world.run_with(&loud, &["exec", "--", "/bin/true"]);
     ran.exits(2).says("error[L0102]").says("LULA_LOG");
@@ -117,8 +116,8 @@ fn a_filter_that_is_none_is_refused_before_anything_is_done() {
 
 #[test]
 fn no_secret_reaches_the_log() {
-    let world = World::new();
-    buggy(&world);
+    let world = LulaEnv::new();
+    Repo::buggy(&world);
     // Put together here so that no scanner takes this file for a leak.
     let token = format!("ghp_{}", "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3h2");
     let variable = "canary-of-the-environment";
@@ -133,7 +132,7 @@ fn no_secret_reaches_the_log() {
         .then_call("edit_file", edit())
         .then_call("submit", json!({"summary": token}));
     let server = MockModelServer::start(script).unwrap();
-    let model = strong(&server);
+    let model = Models::strong(&server);
     let keys = format!(
         "{}=file:{}",
         model

@@ -1,4 +1,4 @@
-//! Runs the real binary in a world of its own: an empty home, no inherited variables.
+//! Runs the real binary in an environment of its own: an empty home, no inherited variables.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// A home directory and a place to work in.
-pub(crate) struct World {
+pub(crate) struct LulaEnv {
     directory: tempfile::TempDir,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
-impl World {
+impl LulaEnv {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {

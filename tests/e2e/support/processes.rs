@@ -1,13 +1,15 @@
 //! The program in another process: begun, interrupted, killed, waited for.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::lula::{Ran, World};
-use crate::run_hands::processes_of;
+use serde_json::Value;
+
+use super::env::{LulaEnv, Ran};
 
 /// Begins a command whose output is not read.
-pub(crate) fn begin(world: &World, line: &[&str]) -> Child {
+pub(crate) fn begin(world: &LulaEnv, line: &[&str]) -> Child {
     world
         .command(line)
         .stdout(Stdio::null())
@@ -17,7 +19,7 @@ pub(crate) fn begin(world: &World, line: &[&str]) -> Child {
 }
 
 /// Begins a command whose words are read when it has ended.
-pub(crate) fn begin_heard(world: &World, line: &[&str]) -> Child {
+pub(crate) fn begin_heard(world: &LulaEnv, line: &[&str]) -> Child {
     world
         .command(line)
         .stdout(Stdio::piped())
@@ -38,11 +40,25 @@ pub(crate) fn ended(child: Child) -> Ran {
     Ran::from(child.wait_with_output().unwrap())
 }
 
-/// Kills a process as a power cut would; it may have ended by itself.
-pub(crate) fn strike(pid: u32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
+/// Kills a process as a power cut would. Whether there was one to kill: it may have ended by itself.
+#[must_use]
+pub(crate) fn strike(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    let alive = state.is_some_and(|state| state != 'Z');
+    let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) else {
+        return false;
+    };
+    alive && rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+}
+
+/// Kills a child and waits for it. Whether the kill is what ended it.
+#[must_use]
+pub(crate) fn kill_child(child: &mut Child) -> bool {
+    let _ = child.kill();
+    child.wait().unwrap().signal() == Some(SIGKILL)
 }
 
 /// Waits until something is so.
@@ -79,7 +95,7 @@ impl Dice {
 }
 
 /// The runners of a brain that do the work: those that do not keep another one running.
-pub(crate) fn runners_of(world: &World) -> Vec<u32> {
+pub(crate) fn runners_of(world: &LulaEnv) -> Vec<u32> {
     let kept = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         !String::from_utf8_lossy(&line).contains("--supervised")
@@ -87,11 +103,24 @@ pub(crate) fn runners_of(world: &World) -> Vec<u32> {
     processes_of(world).into_iter().filter(kept).collect()
 }
 
+/// The signal that ends a process at once.
+const SIGKILL: i32 = 9;
+
 /// So many blows to one run.
 pub(crate) const BLOWS: u64 = 3;
 
+/// What blows to a run came to.
+pub(crate) struct Struck<'a> {
+    /// How the run is gone on with.
+    pub(crate) next: Vec<&'a str>,
+    /// How many events the run had after each blow.
+    pub(crate) moments: Vec<u64>,
+    /// How many processes were killed, rather than found dead.
+    pub(crate) kills: u64,
+}
+
 /// How many events the log of the last run holds.
-pub(crate) fn events(world: &World) -> u64 {
+pub(crate) fn events(world: &LulaEnv) -> u64 {
     let runs = world.run(&["runs", "--json"]).exits(0).json();
     runs[0]["events"].as_u64().unwrap_or(0)
 }
@@ -99,15 +128,16 @@ pub(crate) fn events(world: &World) -> u64 {
 /// Begins a run and goes on with it, and each time kills its brain, its runner, or both, a random moment
 /// after its log has grown to a random length. By its log and not by the clock: a run that was left alone
 /// takes longer than one that is struck where the machine was busier then, and a blow by the clock would
-/// come after the end. Tells how the run is gone on with, and how many events it had when it was struck.
+/// come after the end.
 pub(crate) fn blows<'a>(
-    world: &World,
+    world: &LulaEnv,
     line: &[&'a str],
     (dice, whole): (&mut Dice, u64),
     after_each: impl Fn(),
-) -> (Vec<&'a str>, Vec<u64>) {
+) -> Struck<'a> {
     let mut next = line.to_vec();
     let mut moments = Vec::new();
+    let mut kills = 0;
     for _ in 0..BLOWS {
         let before = events(world);
         let at = before + dice.roll(whole.saturating_sub(before).max(1));
@@ -116,13 +146,15 @@ pub(crate) fn blows<'a>(
         std::thread::sleep(Duration::from_micros(dice.roll(50_000)));
         let whom = dice.roll(3);
         if whom != 0 {
-            runners_of(world).into_iter().for_each(strike);
+            let struck = runners_of(world).into_iter().filter(|pid| strike(*pid));
+            kills += struck.count() as u64;
         }
         // A brain whose runner died goes on with another.
-        if whom != 1 {
-            strike(brain.id());
+        if whom == 1 {
+            brain.wait().unwrap();
+        } else {
+            kills += u64::from(kill_child(&mut brain));
         }
-        brain.wait().unwrap();
         let struck = events(world);
         moments.push(struck);
         after_each();
@@ -130,5 +162,51 @@ pub(crate) fn blows<'a>(
             next = vec!["resume", "last"];
         }
     }
-    (next, moments)
+    Struck {
+        next,
+        moments,
+        kills,
+    }
+}
+
+/// Processes of this world, by their command lines.
+pub(crate) fn processes_of(world: &LulaEnv) -> Vec<u32> {
+    let home = world.home().to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(&home) && line.contains("runner") {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Waits until the log of the last run says something.
+pub(crate) fn until(world: &LulaEnv, what: impl Fn(&[Value]) -> bool) {
+    let patience = Instant::now() + Duration::from_mins(2);
+    loop {
+        let logs = logs(world);
+        if what(&logs) {
+            return;
+        }
+        assert!(Instant::now() < patience, "{logs:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What happened in the last run, as far as there is one.
+pub(crate) fn logs(world: &LulaEnv) -> Vec<Value> {
+    let ran = world.run(&["logs", "last", "--json"]);
+    if ran.status != 0 {
+        return Vec::new();
+    }
+    ran.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
