@@ -1,41 +1,35 @@
 //! Every command and flag. Help, completions and man pages are generated from it;
 //! the flags of configuration keys come from the table of keys.
 
-mod approval;
-mod audit;
-mod config;
-mod doctor;
 #[cfg(test)]
 mod documented;
-mod exec;
 mod groups;
-mod knowledge;
-mod models;
 mod reading;
-mod repair;
-mod runner;
 pub(crate) mod runs;
-mod values;
+pub(crate) mod values;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::approvals::flags::{ANSWER_HELP, AnswerFlags, ApprovalsCommand};
+use crate::commands::audit::flags::AuditCommand;
+use crate::commands::config::flags::ConfigCommand;
+use crate::commands::doctor::flags::DoctorFlags;
+use crate::commands::exec::flags::ExecFlags;
+use crate::commands::guidelines::flags::GuidelinesCommand;
+use crate::commands::index::flags::IndexCommand;
+use crate::commands::lessons::flags::LessonsCommand;
+use crate::commands::models::flags::ModelsCommand;
+use crate::commands::policy::flags::PolicyCommand;
+use crate::commands::repair::flags::RepairFlags;
 use crate::commands::review::flags::{
     CommitFlags, DiffFlags, DiscardFlags, RedoFlags, UndoFlags, WorkspacesFlags,
 };
+use crate::commands::runner::flags::RunnerFlags;
+use crate::commands::try_it::flags::TryFlags;
 
-use approval::ANSWER_HELP;
-pub(crate) use approval::{AnswerFlags, ApprovalsCommand, KeysCommand, PolicyCommand};
-pub(crate) use audit::AuditCommand;
-pub(crate) use config::{ConfigCommand, FileLayer};
-pub(crate) use doctor::DoctorFlags;
-pub(crate) use exec::ExecFlags;
-pub(crate) use knowledge::{GuidelinesCommand, IndexCommand, LessonsCommand};
-pub(crate) use models::ModelsCommand;
 pub(crate) use reading::{command, read, settings};
-pub(crate) use repair::{RepairFlags, TryFlags};
-pub(crate) use runner::RunnerFlags;
 use runs::{
     CancelFlags, ExportFlags, ForkFlags, HealFlags, LogsFlags, ReplayFlags, ResumeFlags, RunFlags,
     ShowFlags, SteerFlags, StoreCommand, TraceFlags,

@@ -7,7 +7,7 @@ use lula_runner_api::ApprovalView;
 use serde_json::json;
 
 use super::confirmed;
-use crate::cli::AnswerFlags;
+use super::flags::AnswerFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, TextTable, paint, visible};

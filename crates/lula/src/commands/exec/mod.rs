@@ -1,5 +1,6 @@
 //! `lula exec`: like the command itself, with a fence around it.
 
+pub(crate) mod flags;
 mod streams;
 
 use std::io;
@@ -14,12 +15,12 @@ use lula_sandbox::{
     EarlyHelper, FinishedCommand, Sandbox, SandboxCommand, SandboxEngine, SandboxError,
 };
 
-use crate::cli::ExecFlags;
 use crate::commands::review;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::status::ProcessExitStatus;
 use crate::term::{DIM, TerminalScreen, TextTable, WARN, paint};
+use flags::ExecFlags;
 
 use streams::TerminalStreams;
 

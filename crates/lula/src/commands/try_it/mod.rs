@@ -1,6 +1,7 @@
 //! `lula try`: the whole story on a bundled sample, told by typing the commands a person would
 //! type: run, approve, resume; then the record is looked at, and the delivery taken back.
 
+pub(crate) mod flags;
 mod sample;
 
 use std::path::Path;
@@ -21,10 +22,10 @@ use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::background::settings_given;
-use crate::cli::TryFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
+use flags::TryFlags;
 
 /// What is asked for.
 const TASK: &str = "fix the failing tests";

@@ -1,5 +1,7 @@
 //! `lula doctor`
 
+pub(crate) mod flags;
+
 use lula_host::doctor::{self, DoctorCheckState, DoctorReport};
 use lula_protocol::RunExit;
 

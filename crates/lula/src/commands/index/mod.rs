@@ -1,15 +1,17 @@
 //! `lula index`: the map of a project, and where things are defined.
 
+pub(crate) mod flags;
+
 use std::path::Path;
 
 use lula_host::index::{self, IndexSummary, MapReport, SymbolReport};
 use lula_index::{IndexOrigin, IndexUpdate};
 use lula_protocol::RunExit;
 
-use crate::cli::IndexCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, STRONG, TextTable, paint};
+use flags::IndexCommand;
 
 pub(super) fn run(command: IndexCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {

@@ -1,5 +1,7 @@
 //! `lula runner`: the hands, for callers that may ask them.
 
+pub(crate) mod flags;
+
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
@@ -14,10 +16,10 @@ use lula_runner_api::client::RunnerAddress;
 use lula_workspace::GitProgram;
 use serde::Serialize;
 
-use crate::cli::RunnerFlags;
 use crate::cli::runs::ApproveMode;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
+use flags::RunnerFlags;
 
 pub(super) fn run(flags: &RunnerFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     shed_secrets(session)?;

@@ -1,5 +1,7 @@
 //! `lula models`
 
+pub(crate) mod flags;
+
 use std::time::Duration;
 
 use lula_host::history::{History, standing};
@@ -11,10 +13,10 @@ use lula_protocol::{Code, RunExit};
 use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
-use crate::cli::ModelsCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint};
+use flags::ModelsCommand;
 
 pub(super) fn run(command: ModelsCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {

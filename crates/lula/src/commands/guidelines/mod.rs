@@ -1,5 +1,7 @@
 //! `lula guidelines`: what is never done, what a good change looks like, and what that came to
 
+pub(crate) mod flags;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,10 +16,10 @@ use lula_store::SecretGuard;
 use serde_json::{Value, json};
 
 use super::policy;
-use crate::cli::GuidelinesCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain, visible};
+use flags::GuidelinesCommand;
 
 pub(super) fn run(
     command: GuidelinesCommand,

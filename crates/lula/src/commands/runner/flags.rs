@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lula_sandbox::policy::Profile;
 
-use super::runs::ApproveMode;
-use super::values::parse_profile;
+use crate::cli::runs::ApproveMode;
+use crate::cli::values::parse_profile;
 
 const RUNNER_HELP: &str = "\
 A workspace is a private view of a directory below a root: the runner changes the directory itself

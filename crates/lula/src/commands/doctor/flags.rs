@@ -3,7 +3,7 @@
 use clap::Args;
 use lula_protocol::IsolationTier;
 
-use super::values::parse_tier;
+use crate::cli::values::parse_tier;
 
 #[derive(Debug, Args)]
 #[command(

@@ -1,5 +1,7 @@
 //! `lula audit`
 
+pub(crate) mod flags;
+
 use std::path::Path;
 
 use lula_audit::{
@@ -8,10 +10,10 @@ use lula_audit::{
 use lula_host::record;
 use lula_protocol::{Code, RunExit};
 
-use crate::cli::AuditCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint};
+use flags::AuditCommand;
 
 pub(super) fn run(command: AuditCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {

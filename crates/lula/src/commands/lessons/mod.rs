@@ -1,5 +1,7 @@
 //! `lula lessons`: what failed attempts showed
 
+pub(crate) mod flags;
+
 use lula_agents::lessons::LessonRecord;
 use lula_host::history::lessons::forget;
 use lula_host::lessons::{self, document, named, uplift};
@@ -7,10 +9,10 @@ use lula_host::record::spoken_time;
 use lula_protocol::RunExit;
 use serde_json::json;
 
-use crate::cli::LessonsCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{DIM, TextTable, paint, plain, visible};
+use flags::LessonsCommand;
 
 pub(super) fn run(
     command: &LessonsCommand,

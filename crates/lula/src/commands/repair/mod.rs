@@ -1,15 +1,17 @@
 //! `lula repair`: failing tests made to pass by search, with no model.
 
+pub(crate) mod flags;
+
 use std::path::Path;
 
 use lula_host::{repair, sandbox};
 use lula_protocol::RunExit;
 use lula_repair::{RepairOutcome, RepairPatch, RepairReport, RepairTask};
 
-use crate::cli::RepairFlags;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, WARN, paint};
+use flags::RepairFlags;
 
 pub(super) fn run(flags: &RepairFlags, session: &CliSession) -> Result<RunExit, CommandFailure> {
     let home = std::env::var_os("HOME");

@@ -1,5 +1,7 @@
 //! `lula policy`
 
+pub(crate) mod flags;
+
 use std::path::Path;
 
 use lula_gate::rules::{self as gate, GateAct, Ruling};
@@ -7,10 +9,10 @@ use lula_host::examples::{self, ExampleReport};
 use lula_host::{policy, rules};
 use lula_protocol::RunExit;
 
-use crate::cli::PolicyCommand;
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, WARN, paint, plain};
+use flags::PolicyCommand;
 
 pub(super) fn run(command: PolicyCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {

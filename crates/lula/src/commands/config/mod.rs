@@ -1,5 +1,7 @@
 //! `lula config`
 
+pub(crate) mod flags;
+
 use lula_config::resolve::{ConfigEntry, SettingVerdict};
 use lula_config::write::{self, ConfigFileChange};
 use lula_config::{ConfigKeySpec, ConfigLayer, reference};
@@ -7,10 +9,10 @@ use lula_host::configuration::{ConfigKeyView, entry, file, key as key_of};
 use lula_protocol::RunExit;
 use serde_json::json;
 
-use crate::cli::{ConfigCommand, FileLayer};
 use crate::failure::CommandFailure;
 use crate::session::CliSession;
 use crate::term::{BAD, DIM, GOOD, STRONG, TextTable, paint, unified};
+use flags::{ConfigCommand, FileLayer};
 
 pub(super) fn run(command: ConfigCommand, session: &CliSession) -> Result<RunExit, CommandFailure> {
     match command {

@@ -9,7 +9,7 @@ use lula_host::exec::{ExecRequest, ExecWriteMode};
 use lula_protocol::IsolationTier;
 use lula_sandbox::policy::Profile;
 
-use super::values::{parse_duration, parse_profile, parse_tier};
+use crate::cli::values::{parse_duration, parse_profile, parse_tier};
 
 const EXEC_HELP: &str = "\
 The workspace is the repository around this directory, or the directory itself if there is none. The

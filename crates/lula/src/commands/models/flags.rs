@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::values::parse_duration;
+use crate::cli::values::parse_duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
