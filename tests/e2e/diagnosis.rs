@@ -1,5 +1,6 @@
 //! The diagnostic log: `LULA_LOG` and `-v`
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use lula_models::mock::MockModelServer;
@@ -63,7 +64,6 @@ fn the_log_of_driver_and_runner_names_run_and_effect_on_each_line() {
     }
     let tier = runner.iter().any(|line| line.contains("tier="));
     assert!(tier, "{log}");
-    use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(runner_log(&world)).unwrap().permissions();
     assert_eq!(mode.mode() & 0o077, 0);
 }
@@ -164,6 +164,5 @@ fn no_secret_reaches_the_log() {
 }
 
 fn private(path: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }

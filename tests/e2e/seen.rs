@@ -3,20 +3,19 @@
 //! Ids, digests, times, sizes and places differ between two runs and are replaced. `INSTA_UPDATE=always`
 //! rewrites the snapshots; read the difference before you commit it.
 
+use std::fmt::Write;
+
 use crate::support::{FIX, LulaEnv, Ran, Repo};
 
-/// What differs between two runs, and what stands in its place.
-const FILTERS: [(&str, &str); 16] = [
-    (
-        r"\b(run|eff|apr|ws|key|wish)_[0-9A-Za-z]{16,}\b",
-        "${1}_[ID]",
-    ),
-    (r"\blula/[0-9A-Za-z]{6,}\b", "lula/[RUN]"),
+/// What differs between two runs or two machines, and what stands in its place.
+const FILTERS: [(&str, &str); 22] = [
+    (r"\b(run|eff|apr|ws|key)_[0-9A-Za-z]{16,}\b", "${1}_[ID]"),
     (r"\bb3:[0-9a-f]{8,}…?", "b3:[DIGEST]"),
     (r"\bed25519:[0-9A-Za-z+/=_-]+", "ed25519:[KEY]"),
+    (r"\b[0-9a-f]{64}\b", "[KEY]"),
     (r"\b[0-9a-f]{40}\b", "[COMMIT]"),
+    (r"\bbase +[0-9a-f]{7,}\b", "base [COMMIT]"),
     (r"\b[0-9a-f]{7}\b", "[COMMIT]"),
-    (r"\b[0-9A-HJKMNP-TV-Z]{8}\b", "[SHORT]"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "[TIME]"),
     (r"\b\d\d:\d\d:\d\d\b", "[CLOCK]"),
     (r"\b\d+ min \d+ s\b", "[DURATION]"),
@@ -26,24 +25,41 @@ const FILTERS: [(&str, &str); 16] = [
         r#""(\w*_?ms|bytes|pid|events|at)": \d+"#,
         "\"$1\": [NUMBER]",
     ),
-    (r"[ ]*[█░]+[ ]*", " [BAR] "),
+    (r"(?m)^ +\[DURATION\]", "[DURATION]"),
+    (r"[█░]+", "[BAR]"),
     (r"\blocal:\d+\b", "local:[USER]"),
-    (r"[ ]{2,}\[(DURATION|SIZE)\]", " [$1]"),
+    // Which python is found, and how many lanes search at once, is the machine's.
+    (r#"Python \d+\.\d+\.\d+ at [^\s",]+"#, "[PYTHON]"),
+    (r"\\n[ ~^]+\\n", "\\n"),
+    // Nothing is said of what took no time.
+    (r" *\(\[DURATION\]\)", ""),
+    (
+        r"\d+ files read, \d+ parsed",
+        "[NUMBER] files read, [NUMBER] parsed",
+    ),
+    (r"after \d+ candidates", "after [NUMBER] candidates"),
+    (r"(?m)^\d+ .*candidates.*\n", ""),
 ];
 
 /// A command, its exit status and everything it said.
 fn shown(env: &LulaEnv, line: &[&str], ran: &Ran) -> String {
-    let words: Vec<String> = line
-        .iter()
-        .map(|word| match word.contains(' ') {
-            true => format!("'{word}'"),
-            false => (*word).to_owned(),
-        })
-        .collect();
+    let quoted = |word: &&str| {
+        if word.contains(' ') {
+            format!("'{word}'")
+        } else {
+            (*word).to_owned()
+        }
+    };
+    let words: Vec<String> = line.iter().map(quoted).collect();
     let mut text = format!("$ lula {}\nexit status {}\n", words.join(" "), ran.status);
     for (name, said) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
+        let said = match (name, line[0]) {
+            ("stdout", _) if line.contains(&"--json") => said.clone(),
+            ("stderr", "run" | "resume") if ran.status != 2 => in_order(said),
+            _ => unwrapped(said),
+        };
         if !said.is_empty() {
-            text.push_str(&format!("--- {name}\n{}\n", said.trim_end()));
+            let _ = writeln!(text, "--- {name}\n{}", said.trim_end());
         }
     }
     for (place, name) in [(env.home(), "[HOME]"), (env.work(), "[WORK]")] {
@@ -51,7 +67,58 @@ fn shown(env: &LulaEnv, line: &[&str], ran: &Ran) -> String {
         text = text.replace(real.to_str().unwrap(), name);
         text = text.replace(place.to_str().unwrap(), name);
     }
+    for run in known_runs(env) {
+        text = text.replace(&run, "run_[ID]");
+        text = text.replace(&run[run.len() - 10..], "[SHORT]");
+    }
     text
+}
+
+/// The ids of all runs: they are named by the ends of their ids too.
+fn known_runs(env: &LulaEnv) -> Vec<String> {
+    if !env.home().join(".local/state/lula/runs").exists() {
+        return Vec::new();
+    }
+    let runs = env.run(&["runs", "--json", "--quiet"]);
+    let runs: serde_json::Value = serde_json::from_str(&runs.stdout).unwrap_or_default();
+    let runs = runs.as_array().cloned().unwrap_or_default();
+    let ids = runs.iter().filter_map(|run| run["run"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+/// What a run says at once comes before what is read from its log: how they meet is a matter of time.
+fn in_order(said: &str) -> String {
+    let (at_once, logged): (Vec<&str>, Vec<&str>) =
+        said.lines().partition(|line| line.starts_with("  "));
+    [at_once, logged].concat().join("\n")
+}
+
+/// Lines as they would be on a terminal of any width: where a cell is wrapped depends on how long the
+/// names of directories are.
+fn unwrapped(said: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in said.lines() {
+        let rest = line.trim_start();
+        match lines.last_mut() {
+            Some(last) if line.len() - rest.len() >= 12 && !rest.is_empty() => {
+                last.push(' ');
+                last.push_str(rest);
+            }
+            _ => lines.push(spaced(line)),
+        }
+    }
+    lines.join("\n")
+}
+
+/// A line with two blanks between its cells, however wide they are.
+fn spaced(line: &str) -> String {
+    let rest = line.trim_start();
+    let cells = rest
+        .split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty());
+    let cells: Vec<&str> = cells.collect();
+    format!("{}{}", &line[..line.len() - rest.len()], cells.join("  "))
 }
 
 macro_rules! seen {
@@ -162,7 +229,9 @@ fn rules_guidelines_and_lessons() {
 #[test]
 fn the_configuration_and_models() {
     let env = LulaEnv::new();
-    env.user_config("[sandbox]\ntimeout = \"90s\"\n");
+    // No server of this machine is found.
+    let models = "[models]\nlocal_urls = []\nollama_url = \"http://127.0.0.1:9\"\n";
+    env.user_config(&format!("[sandbox]\ntimeout = \"90s\"\n{models}"));
     seen!(env, "config_list", &["config", "list"]);
     seen!(
         env,

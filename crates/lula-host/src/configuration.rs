@@ -55,7 +55,7 @@ impl ConfigKeyView {
             let (verdict, reason) = match &considered.verdict {
                 SettingVerdict::Won => ("won", None),
                 SettingVerdict::Overridden => ("overridden", None),
-                SettingVerdict::Refused(reason) => ("refused", Some(reason.to_string())),
+                SettingVerdict::Refused(reason) => ("refused", Some(reason.clone())),
             };
             ConfigLayerView {
                 layer: setting.layer.name(),

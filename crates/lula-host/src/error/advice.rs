@@ -21,7 +21,9 @@ impl HostError {
             Self::Engine(error) => of_engine(error).0,
             Self::Audit(error) => of_audit(error).0,
             Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => error.code(),
-            Self::Sandbox(error) => of_sandbox(error).0,
+            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
+                of_sandbox(error).0
+            }
             Self::Held(error) => error.code(),
             Self::Repair(error) => of_repair(error).0,
             Self::Serving(error) => of_serving(error).0,
@@ -29,8 +31,6 @@ impl HostError {
             Self::Config(error) => error.code(),
             Self::NoUserConfiguration | Self::NoRepositoryConfiguration => Code::ConfigUnreadable,
             Self::NothingToAttack => Code::SandboxRefused,
-            Self::Attack(TierAttackError::Sandbox(error)) => of_sandbox(error).0,
-            Self::Attack(TierAttackError::Tier(_)) => Code::BadCommandLine,
             Self::VoteRefused(_) => Code::VoteRefused,
             Self::ApprovalForged(_) => Code::ApprovalsUnusable,
             Self::Keyring(_) => Code::KeysUnusable,
@@ -72,7 +72,9 @@ impl HostError {
             | Self::TextUnreadable(_)
             | Self::Output { .. }
             | Self::Answer(_) => Code::FileAccess,
-            Self::NoteRefused(_) | Self::TaskRefused { .. } => Code::BadCommandLine,
+            Self::NoteRefused(_)
+            | Self::TaskRefused { .. }
+            | Self::Attack(TierAttackError::Tier(_)) => Code::BadCommandLine,
             Self::NotARepository { .. } => Code::NotARepository,
             Self::EmptyRepository(_) => Code::EmptyRepository,
             Self::PolicyInWorkspace(_) => Code::RepositoryOverreach,
@@ -192,6 +194,9 @@ impl HostError {
 
     /// What to do about it, where that is known.
     pub fn remedy(&self) -> Option<String> {
+        if let Some(text) = self.remedy_of_a_request() {
+            return Some(text.to_owned());
+        }
         let text = match self {
             Self::Store(error)
             | Self::Engine(EngineError::Store(error))
@@ -200,22 +205,7 @@ impl HostError {
             Self::Git(error) | Self::Scratch(ScratchError::Git(error)) => {
                 return Some(error.remedy());
             }
-            Self::Sandbox(error) | Self::Attack(TierAttackError::Sandbox(error)) => {
-                of_sandbox(error).2
-            }
-            Self::Attack(TierAttackError::Tier(_)) => {
-                "name namespace or landlock, or leave --tier out"
-            }
-            Self::NothingToAttack => "`lula doctor` shows why not",
-            Self::Output { .. } => "name a file in a directory that exists and can be written",
-            Self::NoLesson(_) => "`lula lessons list` names them",
-            Self::BackupFile { remedy, .. } => remedy,
-            Self::TextUnreadable(_) => "name a file that you can read",
-            Self::VoteRefused(_) => "is the runner there, and LULA_RUNNER_KEY its key?",
-            Self::ApprovalForged(_) => "do not approve it, and look at that runner",
-            Self::NoRepositoryConfiguration => {
-                "change to a repository, or leave out `--in repository`"
-            }
+            Self::Sandbox(error) => of_sandbox(error).2,
             Self::Held(error) => error.remedy(),
             Self::Repair(error) => return Some(of_repair(error).2),
             Self::Serving(error) => return of_serving(error).2.map(str::to_owned),
@@ -311,16 +301,21 @@ impl HostError {
             Self::WorkspaceTooWide(_) => {
                 "change to the project's own directory, or name it with --workspace"
             }
-            Self::BadLogFilter { .. } => {
-                "write a level (error, warn, info, debug, trace) or targets with levels, as in \
-                 LULA_LOG=lula_graph=debug,lula_runner=trace"
-            }
             Self::RunnerAddress(_) => "correct runner.address, or leave it empty",
             Self::Engine(_)
             | Self::Checkout(_)
             | Self::SealKey { .. }
             | Self::NoDirectory { .. }
             | Self::Attack(_)
+            | Self::NothingToAttack
+            | Self::Output { .. }
+            | Self::NoLesson(_)
+            | Self::BackupFile { .. }
+            | Self::TextUnreadable(_)
+            | Self::VoteRefused(_)
+            | Self::ApprovalForged(_)
+            | Self::NoRepositoryConfiguration
+            | Self::BadLogFilter { .. }
             | Self::OwnProgram(_)
             | Self::ModelUnusable(_)
             | Self::Fence(_)
@@ -332,6 +327,31 @@ impl HostError {
             | Self::Internal(_) => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// The same for what an operator asked for in a command.
+    const fn remedy_of_a_request(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Attack(TierAttackError::Sandbox(error)) => of_sandbox(error).2,
+            Self::Attack(TierAttackError::Tier(_)) => {
+                "name namespace or landlock, or leave --tier out"
+            }
+            Self::NothingToAttack => "`lula doctor` shows why not",
+            Self::Output { .. } => "name a file in a directory that exists and can be written",
+            Self::NoLesson(_) => "`lula lessons list` names them",
+            Self::BackupFile { remedy, .. } => remedy,
+            Self::TextUnreadable(_) => "name a file that you can read",
+            Self::VoteRefused(_) => "is the runner there, and LULA_RUNNER_KEY its key?",
+            Self::ApprovalForged(_) => "do not approve it, and look at that runner",
+            Self::NoRepositoryConfiguration => {
+                "change to a repository, or leave out `--in repository`"
+            }
+            Self::BadLogFilter { .. } => {
+                "write a level (error, warn, info, debug, trace) or targets with levels, as in \
+                 LULA_LOG=lula_graph=debug,lula_runner=trace"
+            }
+            _ => return None,
+        })
     }
 }
 

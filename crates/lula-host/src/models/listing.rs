@@ -63,7 +63,7 @@ impl ModelListing {
             Some(ListedPrice {
                 input_usd_per_million: dollars(price.input),
                 output_usd_per_million: dollars(price.output),
-                as_of: price.as_of.map(|day| day.to_string()),
+                as_of: price.as_of,
             })
         };
         let in_use = config.get(&keys::MODELS_USE).into_iter();
